@@ -2,14 +2,9 @@ import type { SQLOutputValue } from "node:sqlite"
 import type { DeliveryRound, RecordedAttempt } from "../history/fold/delivery.ts"
 import { attemptsOf, endOf, isLate } from "../history/fold/round.ts"
 import type { DeliveryRow, DeliveryState, LoggedRound } from "./delivery-log.ts"
+import type { Names, WritableNames } from "./names-table.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import { isOver, seqOf } from "./tracked-round.ts"
-
-/** Numbers for texts that many rows share. */
-export interface Names {
-  readonly numberOf: (text: string) => number
-  readonly textOf: (number: number) => string
-}
 
 /** The states by their number in a row. 1 is the usual one, which indexes leave out. */
 export const stateNumbers: ReadonlyArray<DeliveryState> = [
@@ -50,14 +45,19 @@ export const columns = [
 ] as const
 type Column = (typeof columns)[number]
 
-/** The rows of a file; `name` is the table. */
-export const tableOf = (name: string): string => `
+/**
+ * The rows of a file.
+ *
+ * @param name the table.
+ * @param names what shared texts are stored as: numbers, or the texts themselves.
+ */
+export const tableOf = (name: string, names: "INTEGER" | "TEXT"): string => `
   CREATE TABLE IF NOT EXISTS ${name} (
-    position INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, endpoint INTEGER NOT NULL,
+    position INTEGER PRIMARY KEY, tenant ${names} NOT NULL, endpoint ${names} NOT NULL,
     event TEXT NOT NULL, event_seq INTEGER NOT NULL, event_at INTEGER NOT NULL,
-    round TEXT NOT NULL, type INTEGER, state INTEGER NOT NULL, bits INTEGER NOT NULL,
-    attempts INTEGER NOT NULL, status INTEGER, error INTEGER, reason INTEGER,
-    began_at INTEGER, deadline INTEGER, at INTEGER NOT NULL, ms REAL, worker INTEGER,
+    round TEXT NOT NULL, type ${names}, state INTEGER NOT NULL, bits INTEGER NOT NULL,
+    attempts INTEGER NOT NULL, status INTEGER, error ${names}, reason ${names},
+    began_at INTEGER, deadline INTEGER, at INTEGER NOT NULL, ms REAL, worker ${names},
     dead INTEGER, detail TEXT
   );
   CREATE INDEX IF NOT EXISTS ${name}_endpoint ON ${name} (endpoint, position);
@@ -119,16 +119,19 @@ const decisive = ({ attempts, state }: DeliveryRound): RecordedAttempt | undefin
 const orNull = <A>(value: A | undefined): A | null => value ?? null
 
 /** Returns the values of a row, in the order of {@link columns}. */
-export const valuesOf = (tracked: TrackedRound, names: Names): Array<string | number | null> => {
+export const valuesOf = (
+  tracked: TrackedRound,
+  names: WritableNames
+): Array<string | number | null> => {
   const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
   const last = decisive(round)
   const reason = tracked.skipped ?? round.end?.reason
-  const named = (text: string | null | undefined) => (text == null ? null : names.numberOf(text))
+  const named = (text: string | null | undefined) => (text == null ? null : names.storedOf(text))
   const { redeliveredAs, seqs, skipped } = tracked
   return [
     position,
-    names.numberOf(tenant),
-    names.numberOf(endpointName(tenant, endpoint)),
+    names.storedOf(tenant),
+    names.storedOf(endpointName(tenant, endpoint)),
     event,
     eventSeq,
     eventAt,
@@ -156,13 +159,12 @@ const number = (value: SQLOutputValue): number | undefined =>
   typeof value === "number" ? value : undefined
 
 const plainRound = (row: StoredRow, names: Names): DeliveryRound => {
-  const [at, beganAt, deadline, ms, status, worker] = [
+  const [at, beganAt, deadline, ms, status] = [
     Number(row.at),
     Number(row.began_at),
     number(row.deadline),
     number(row.ms),
-    number(row.status),
-    number(row.worker)
+    number(row.status)
   ]
   const attempt: RecordedAttempt = {
     number: Number(row.attempts),
@@ -170,7 +172,7 @@ const plainRound = (row: StoredRow, names: Names): DeliveryRound => {
     isSuccess: true,
     ...(status === undefined ? {} : { status }),
     ...(ms === undefined ? {} : { durationMs: ms }),
-    ...(worker === undefined ? {} : { worker: names.textOf(worker) })
+    ...(row.worker === null ? {} : { worker: names.textOf(row.worker) })
   }
   const isWaiting = Number(row.state) === 0
   return {
@@ -186,7 +188,6 @@ const plainRound = (row: StoredRow, names: Names): DeliveryRound => {
 /** Returns the round of a row: what {@link valuesOf} was given. */
 export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
   const position = Number(row.position)
-  const type = number(row.type)
   const detail: Pick<TrackedRound, "redeliveredAs" | "round" | "seqs" | "skipped"> =
     row.detail === null
       ? {
@@ -198,12 +199,12 @@ export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
       : JSON.parse(String(row.detail))
   return {
     position,
-    tenant: names.textOf(Number(row.tenant)),
-    endpoint: endpointIn(names.textOf(Number(row.endpoint))),
+    tenant: names.textOf(row.tenant),
+    endpoint: endpointIn(names.textOf(row.endpoint)),
     event: String(row.event),
     eventSeq: Number(row.event_seq),
     eventAt: Number(row.event_at),
-    type: type === undefined ? null : names.textOf(type),
+    type: row.type === null ? null : names.textOf(row.type),
     ...detail
   }
 }

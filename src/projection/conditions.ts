@@ -1,6 +1,7 @@
 import { invalid } from "../domain/problem.ts"
 import { deliveredNumber, endpointName, stateNumbers } from "./columns.ts"
 import type { DeliveryQuery } from "./delivery-log.ts"
+import { type Names, NumberedNames } from "./names-table.ts"
 
 export type Value = string | number
 
@@ -13,18 +14,9 @@ export interface Conditions {
   readonly index: string | undefined
   /** The range of event ids, if it is a search for the beginning of one. */
   readonly prefix: readonly [string, string] | undefined
-  readonly wantsWaiting: boolean
-  readonly wantsEnded: boolean
 }
 
-/** Looks up the numbers of shared texts. */
-export interface NameSearch {
-  readonly numberOf: (text: string) => number | undefined
-  /** The numbers of texts in a range, at most so many. */
-  readonly numbersBetween: (from: string, to: string, most: number) => ReadonlyArray<number>
-}
-
-/** A search for the beginning of a type looks for this many types at most. */
+/** The most types of one file that a search for the beginning of a type looks for. */
 const maxTypes = 5_000
 /** Sorts after any continuation of a text. */
 const last = "\u{10FFFF}"
@@ -36,8 +28,21 @@ const rangeOf = (text: string): readonly [string, string] | undefined =>
 /** Statuses of answers that are no success. */
 const failed = (status: number): boolean => status >= 300
 
-/** Returns what a query asks for; undefined if no row can have it. @throws Invalid. */
-export const conditionsOf = (query: DeliveryQuery, names: NameSearch): Conditions | undefined => {
+/** The condition that the type begins with a text. */
+const typeWithin = (names: Names, [from, to]: readonly [string, string]) => {
+  if (!(names instanceof NumberedNames))
+    return { sql: "type >= ? AND type < ?", values: [from, to] }
+  const numbers = names.numbersBetween(from, to, maxTypes + 1)
+  if (numbers.length > maxTypes)
+    throw invalid("type", `begins more than ${maxTypes} types: give more of it`)
+  return { sql: "type IN (SELECT value FROM json_each(?))", values: [JSON.stringify(numbers)] }
+}
+
+/**
+ * Returns what a query asks of the rows of a table, which stores shared texts in its own way;
+ * undefined if no row can have it. @throws Invalid.
+ */
+export const conditionsOf = (query: DeliveryQuery, names: Names): Conditions | undefined => {
   const { endpoint, error, event, since, state, status, tenant, type, until } = query
   if (endpoint !== undefined && tenant === undefined)
     throw invalid("endpoint", "needs `tenant`: endpoints are named within their tenant")
@@ -49,9 +54,9 @@ export const conditionsOf = (query: DeliveryQuery, names: NameSearch): Condition
     values.push(...more)
   }
   const named = (column: string, text: string) => {
-    const number = names.numberOf(text)
-    if (number === undefined) isKnown = false
-    else add(`${column} = ?`, number)
+    const stored = names.find(text)
+    if (stored === undefined) isKnown = false
+    else add(`${column} = ?`, stored)
   }
   const isFailed =
     error !== undefined ||
@@ -67,10 +72,8 @@ export const conditionsOf = (query: DeliveryQuery, names: NameSearch): Condition
   else if (event !== undefined) add("event = ?", event)
   const types = type === undefined ? undefined : rangeOf(type)
   if (types !== undefined) {
-    const numbers = names.numbersBetween(...types, maxTypes + 1)
-    if (numbers.length > maxTypes)
-      throw invalid("type", `begins more than ${maxTypes} types: give more of it`)
-    add("type IN (SELECT value FROM json_each(?))", JSON.stringify(numbers))
+    const within = typeWithin(names, types)
+    add(within.sql, ...within.values)
   } else if (type !== undefined) named("type", type)
   if (state !== undefined) add("state = ?", stateNumbers.indexOf(state))
   if (status !== undefined) add("status = ?", status)
@@ -88,8 +91,6 @@ export const conditionsOf = (query: DeliveryQuery, names: NameSearch): Condition
         ? "event"
         : isFailed
           ? ["failed", ...(owner === undefined ? [] : [owner])].join("_")
-          : owner,
-    wantsWaiting: state === undefined || state === "waiting",
-    wantsEnded: state !== "waiting"
+          : owner
   }
 }

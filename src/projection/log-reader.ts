@@ -11,10 +11,11 @@ import type {
   LoggedDeliveries
 } from "./delivery-log.ts"
 import { defaultPageRows, maxLoggedRounds } from "./delivery-log.ts"
+import { NumberedNames, plainNames } from "./names-table.ts"
 import { fileVersion } from "./projection-store.ts"
 import { RowSearch, RowTable, type Searched } from "./row-search.ts"
 import { mainFile, segmentFile } from "./segment.ts"
-import { positionAfter, seqOf } from "./tracked-round.ts"
+import { positionAfter, seqOf, type TrackedRound } from "./tracked-round.ts"
 
 /** How long a page searches, ms. */
 export const pageBudgetMs = 40
@@ -37,7 +38,6 @@ export class LogReader {
   /** Identifies the file of `#main`. */
   #file: number | undefined
   readonly #segments = new Map<number, RowTable>()
-  readonly #texts = new Map<number, string>()
 
   constructor(directory: string, budgetMs: number = pageBudgetMs) {
     this.#directory = directory
@@ -48,25 +48,17 @@ export class LogReader {
   find(query: DeliveryQuery): PageRows {
     const cursor = readCursor(query)
     return this.#atOneState((main, seq) => {
-      const conditions = conditionsOf(query, {
-        numberOf: (text) => this.#numberOf(main, text),
-        numbersBetween: (from, to, most) =>
-          main
-            .prepare("SELECT number FROM names WHERE text >= ? AND text < ? LIMIT ?")
-            .all(from, to, most)
-            .map(({ number }) => Number(number))
-      })
-      if (conditions === undefined) return { deliveries: [], searchedUntil: null, cursor: null }
-      const { limit = defaultPageRows } = query
+      const { limit = defaultPageRows, state } = query
       const upper = Math.min(cursor ?? Number.MAX_SAFE_INTEGER, positionAfter(seq))
       const lowest = query.since === undefined ? 1 : this.#firstSince(main, query.since)
       const now = timers.monotonicMs()
-      const search = (deadlineMs: number) =>
-        new RowSearch(conditions, limit + 1, lowest, now + deadlineMs)
+      const search = (deadlineMs: number) => new RowSearch(limit + 1, lowest, now + deadlineMs)
       const waiting = search(this.#budgetMs / 2)
-      if (conditions.wantsWaiting) waiting.through(main, upper)
+      const conditions = conditionsOf(query, main.names)
+      if (conditions !== undefined && (state === undefined || state === "waiting"))
+        waiting.through(main, conditions, upper)
       const ended = search(this.#budgetMs)
-      if (conditions.wantsEnded) this.#searchSegments(main, ended, query, upper)
+      if (state !== "waiting") this.#searchSegments(main, ended, query, upper)
       return this.#pageOf(main, query, limit, [waiting.found, ended.found])
     })
   }
@@ -74,17 +66,17 @@ export class LogReader {
   /** Finds the rounds of an event, oldest first. @throws NoFiles, or an error of SQLite. */
   get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
     return this.#atOneState((main, seq) => {
-      const rows: Array<StoredRow> = []
+      const rounds: Array<TrackedRound> = []
       const tables = [main, ...this.#segmentsOf(main).map(({ table }) => table)]
       for (const table of tables) {
         const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event = ? AND position < ? LIMIT ?`
         const found = table.prepare(query).all(event, positionAfter(seq), maxLoggedRounds)
-        rows.push(...(found as unknown as Array<StoredRow>))
+        for (const row of found as unknown as Array<StoredRow>)
+          rounds.push(trackedOf(row, table.names))
       }
       return {
-        rounds: rows
-          .sort((a, b) => Number(a.position) - Number(b.position))
-          .map((row) => trackedOf(row, this.#names(main)))
+        rounds: rounds
+          .sort((a, b) => a.position - b.position)
           .filter((one) => tenant === undefined || one.tenant === tenant)
           .filter((one) => endpoint === undefined || one.endpoint === endpoint)
           .slice(-maxLoggedRounds)
@@ -96,7 +88,6 @@ export class LogReader {
   close(): void {
     for (const table of this.#segments.values()) table.close()
     this.#segments.clear()
-    this.#texts.clear()
     this.#main?.close()
     this.#main = undefined
   }
@@ -124,7 +115,7 @@ export class LogReader {
       db.close()
       throw new NoFiles("its files are of another version, or not made yet")
     }
-    this.#main = new RowTable(db, "waiting")
+    this.#main = new RowTable(db, "waiting", plainNames)
     this.#file = file
     return this.#main
   }
@@ -142,7 +133,8 @@ export class LogReader {
       const n = Number(record.n)
       let table = this.#segments.get(n)
       if (table === undefined) {
-        table = new RowTable(readOnly(segmentFile(this.#directory, n)), "delivery")
+        const db = readOnly(segmentFile(this.#directory, n))
+        table = new RowTable(db, "delivery", new NumberedNames(db, namesInMemory))
         this.#segments.set(n, table)
       }
       return { table, oldest: Number(record.oldest), newest: Number(record.newest) }
@@ -151,8 +143,11 @@ export class LogReader {
 
   #searchSegments(main: RowTable, search: RowSearch, query: DeliveryQuery, upper: number): void {
     const { since = 0, until = Number.MAX_SAFE_INTEGER } = query
-    for (const { newest, oldest, table } of this.#segmentsOf(main))
-      if (newest >= since && oldest <= until && !search.through(table, upper)) return
+    for (const { newest, oldest, table } of this.#segmentsOf(main)) {
+      if (newest < since || oldest > until) continue
+      const conditions = conditionsOf(query, table.names)
+      if (conditions !== undefined && !search.through(table, conditions, upper)) return
+    }
   }
 
   #pageOf(
@@ -164,16 +159,16 @@ export class LogReader {
     const floor = Math.max(...found.map((one) => one.floor))
     const rows = found
       .flatMap((one) => one.rows)
-      .filter(({ position }) => Number(position) >= floor)
-      .sort((a, b) => Number(b.position) - Number(a.position))
+      .filter(({ position }) => position >= floor)
+      .sort((a, b) => b.position - a.position)
     const page = rows.slice(0, limit)
     const last = page.at(-1)
-    const deliveries = page.map((row) => rowOf(trackedOf(row, this.#names(main))))
+    const deliveries = page.map(({ names, row }) => rowOf(trackedOf(row, names)))
     if (rows.length > limit && last !== undefined)
       return {
         deliveries,
         searchedUntil: null,
-        cursor: writeCursor(query, Number(last.position))
+        cursor: writeCursor(query, last.position)
       }
     return floor === 0
       ? { deliveries, searchedUntil: null, cursor: null }
@@ -195,29 +190,9 @@ export class LogReader {
     const query = "SELECT ms FROM moment WHERE seq >= ? ORDER BY seq LIMIT 1"
     return Number(main.prepare(query).get(seq)?.ms ?? timers.wallMs())
   }
-
-  #numberOf(main: RowTable, text: string): number | undefined {
-    const row = main.prepare("SELECT number FROM names WHERE text = ?").get(text)
-    return row === undefined ? undefined : Number(row.number)
-  }
-
-  #names(main: RowTable) {
-    return {
-      numberOf: (text: string) => this.#numberOf(main, text) ?? 0,
-      textOf: (number: number) => {
-        const known = this.#texts.get(number)
-        if (known !== undefined) return known
-        if (this.#texts.size >= maxTexts) this.#texts.clear()
-        const row = main.prepare("SELECT text FROM names WHERE number = ?").get(number)
-        const text = String(row?.text ?? "")
-        this.#texts.set(number, text)
-        return text
-      }
-    }
-  }
 }
-/** Shared texts that are kept in memory. */
-const maxTexts = 20_000
+/** Names of a file that are kept in memory: each row of a page has five. */
+const namesInMemory = 2_000
 
 const readOnly = (path: string): DatabaseSync => {
   const db = new DatabaseSync(path, { readOnly: true })

@@ -4,9 +4,9 @@ import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { millisOf } from "../broker/stream-message.ts"
 import { type Fact, isSuccess } from "../domain/fact.ts"
 import type { ReadingPosition } from "../history/reading-position.ts"
-import { endpointName, insertInto, tableOf, valuesOf } from "./columns.ts"
+import { insertInto, tableOf, valuesOf } from "./columns.ts"
 import { NewerFiles, OlderFiles, OtherWriter } from "./file-problems.ts"
-import { namesTable, WritableNames } from "./names-table.ts"
+import { plainNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
 import { countOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
 import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
@@ -21,7 +21,7 @@ import {
 } from "./tracked-round.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 2
+export const fileVersion = 3
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -45,14 +45,16 @@ const schema = `
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
   ${segmentTables}
-  ${namesTable};
-  ${tableOf("waiting")}
+  ${tableOf("waiting", "TEXT")}
   PRAGMA user_version = ${fileVersion};`
 
 /**
  * The files of the projection, for their one writer. main.db has the position in the history, the
  * rounds that have not ended, and the list of segments; a segment has ended rounds, in the order in
  * which they ended.
+ *
+ * Shared texts are numbers in a segment, which has a table of them, and go with it. main.db has them as
+ * they are: its rows come and go, and would leave names behind that nothing removes.
  *
  * A batch is one transaction of main.db. Its ended rounds are committed to the segment first: what a
  * crash leaves there beyond the position is removed at the next start. Changes of rows that were
@@ -61,7 +63,6 @@ const schema = `
 export class ProjectionStore {
   readonly #options: StoreOptions
   readonly #main: DatabaseSync
-  readonly #names: WritableNames
   readonly #waiting: RoundFinder
   readonly #insertWaiting: StatementSync
   readonly #removeWaiting: StatementSync
@@ -90,12 +91,11 @@ export class ProjectionStore {
     this.#next = this.#position
     this.#repeatedAttempts = Number(state.repeated_attempts)
     this.#recent = new RecentEvents(Number(state.newest_event))
-    this.#names = new WritableNames(this.#main)
-    this.#waiting = new RoundFinder(this.#main, "waiting", this.#names)
+    this.#waiting = new RoundFinder(this.#main, "waiting", plainNames)
     this.#insertWaiting = this.#main.prepare(insertInto("waiting"))
     this.#removeWaiting = this.#main.prepare("DELETE FROM waiting WHERE position = ?")
     this.#waitingRows = countOf(this.#main, "waiting")
-    this.#segments = new SegmentList(options, this.#main, this.#names, this.#position.seq)
+    this.#segments = new SegmentList(options, this.#main, this.#position.seq)
   }
 
   get directory(): string {
@@ -175,11 +175,7 @@ export class ProjectionStore {
     const { seq } = this.#main.prepare("SELECT seq FROM state").get() ?? {}
     if (Number(seq) !== this.#position.seq) throw new OtherWriter(this.#options.directory)
     const ended = this.#storeWorking()
-    if (ended.length > 0) {
-      const rows = ended.map((tracked) => valuesOf(tracked, this.#names))
-      this.#segments.append(ended, rows, this.#next.seq)
-    }
-    this.#names.store(this.#main)
+    if (ended.length > 0) this.#segments.append(ended, this.#next.seq)
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next
@@ -249,12 +245,11 @@ export class ProjectionStore {
     tenant: string,
     event: string
   ): ReadonlyArray<Working> {
-    const endpoint = this.#names.numberOf(endpointName(tenant, of.endpoint))
-    const waiting = this.#waitingRows === 0 ? [] : this.#waiting.all(event, endpoint, of)
+    const waiting = this.#waitingRows === 0 ? [] : this.#waiting.all(event, tenant, of)
     return [
       ...waiting.map((stored) => ({ stored, segment: undefined, now: stored })),
       ...this.#segments
-        .find(of, event, endpoint)
+        .find(of, event, tenant)
         .map(({ segment, stored }) => ({ stored, segment, now: stored }))
     ]
   }
@@ -282,8 +277,7 @@ export class ProjectionStore {
       if (now === undefined || now === stored) continue
       if (segment !== undefined && stored !== undefined) {
         const isMoved = now.position !== stored.position
-        const row = isMoved ? undefined : valuesOf(now, this.#names)
-        this.#segments.noteChange(segment, stored.position, row)
+        this.#segments.noteChange(segment, stored.position, isMoved ? undefined : now)
         if (isMoved) ended.push(now)
       } else if (isOver(now)) {
         if (stored !== undefined) {
@@ -292,7 +286,7 @@ export class ProjectionStore {
         }
         ended.push(now)
       } else {
-        this.#insertWaiting.run(...valuesOf(now, this.#names))
+        this.#insertWaiting.run(...valuesOf(now, plainNames))
         if (stored === undefined) this.#waitingRows++
       }
     }

@@ -1,6 +1,5 @@
 import { readdirSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
-import type { Names } from "./columns.ts"
 import { BrokenFiles } from "./file-problems.ts"
 import type { SegmentRecord } from "./segment.ts"
 import {
@@ -20,8 +19,6 @@ const rowsPerSegment = 1_000_000
 const rowBytes = 300
 /** A file holds at most this part of what is kept, so that old rows go in time. */
 const segmentsKept = 8
-
-const cacheKiB = { active: 49_152, old: 2_048 }
 
 export const segmentTables = `
   CREATE TABLE IF NOT EXISTS segment (
@@ -45,9 +42,6 @@ export interface EndedRound {
   readonly stored: TrackedRound
 }
 
-/** The values of a row. */
-export type RowValues = ReadonlyArray<string | number | null>
-
 const recordOf = (row: Readonly<Record<string, unknown>>): SegmentRecord => ({
   n: Number(row.n),
   through: Number(row.through),
@@ -62,16 +56,14 @@ const recordOf = (row: Readonly<Record<string, unknown>>): SegmentRecord => ({
 export class SegmentList {
   readonly #options: SegmentOptions
   readonly #main: DatabaseSync
-  readonly #names: Names
   readonly #segments: Array<Segment> = []
   /** True if main.db may have changes that are not carried out. */
   #hasChanges = true
 
   /** @param seq up to which fact the history was read. */
-  constructor(options: SegmentOptions, main: DatabaseSync, names: Names, seq: number) {
+  constructor(options: SegmentOptions, main: DatabaseSync, seq: number) {
     this.#options = options
     this.#main = main
-    this.#names = names
     const { directory } = options
     const known = main.prepare("SELECT * FROM segment ORDER BY n").all().map(recordOf)
     const numbers = new Set(known.map(({ n }) => n))
@@ -81,8 +73,7 @@ export class SegmentList {
       if (n > 0 && !numbers.has(n)) removeDatabase(segmentFile(directory, n))
     }
     for (const [index, record] of known.entries()) {
-      const isActive = index === known.length - 1
-      const segment = this.#open(record, isActive ? cacheKiB.active : cacheKiB.old)
+      const segment = this.#open(record, index === known.length - 1)
       if (segment.through < record.through) throw new BrokenFiles(directory)
     }
     this.trim(seq)
@@ -100,27 +91,27 @@ export class SegmentList {
     return this.#segments.find(({ record }) => record.rows > 0)?.record.oldest ?? null
   }
 
-  /** Returns the rounds of an event for an endpoint, by its number. */
+  /** Returns the rounds of an event for an endpoint. */
   find(
-    of: Pick<RoundChange, "eventAt" | "eventSeq">,
+    of: Pick<RoundChange, "endpoint" | "eventAt" | "eventSeq">,
     event: string,
-    endpoint: number
+    tenant: string
   ): ReadonlyArray<EndedRound> {
     const found: Array<EndedRound> = []
     for (const segment of this.#segments) {
       const { firstEvent, lastEvent } = segment.record
       if (of.eventSeq < firstEvent || of.eventSeq > lastEvent) continue
-      for (const stored of segment.finder.all(event, endpoint, of)) found.push({ segment, stored })
+      for (const stored of segment.finder.all(event, tenant, of)) found.push({ segment, stored })
     }
     return found
   }
 
   /** Commits rows to the newest file, or to a new one where that is full. */
-  append(ended: ReadonlyArray<TrackedRound>, rows: ReadonlyArray<RowValues>, seq: number): void {
-    const segment = this.#active(rows.length, seq)
+  append(ended: ReadonlyArray<TrackedRound>, seq: number): void {
+    const segment = this.#active(ended.length, seq)
     const { record } = segment
-    segment.append(rows, seq)
-    record.rows += rows.length
+    segment.append(ended, seq)
+    record.rows += ended.length
     record.through = seq
     for (const { eventSeq, round } of ended) {
       record.firstEvent = Math.min(record.firstEvent, eventSeq)
@@ -181,9 +172,9 @@ export class SegmentList {
    * Notes a change of a row that was stored before, within a transaction of main.db. It is carried
    * out once that is committed.
    *
-   * @param row its new values; undefined to remove it.
+   * @param row what it is now; undefined to remove it.
    */
-  noteChange(segment: Segment, position: number, row: RowValues | undefined): void {
+  noteChange(segment: Segment, position: number, row: TrackedRound | undefined): void {
     const text = row === undefined ? null : JSON.stringify(row)
     this.#main.prepare("INSERT INTO change VALUES (?, ?, ?)").run(segment.record.n, position, text)
     if (row === undefined) {
@@ -209,8 +200,8 @@ export class SegmentList {
     for (const segment of this.#segments) segment.close()
   }
 
-  #open(record: SegmentRecord, cache: number): Segment {
-    const segment = new Segment(this.#options.directory, record, this.#names, cache)
+  #open(record: SegmentRecord, isActive: boolean): Segment {
+    const segment = new Segment(this.#options.directory, record, isActive)
     this.#segments.push(segment)
     return segment
   }
@@ -220,14 +211,14 @@ export class SegmentList {
     const last = this.#segments.at(-1)
     // No number is used again while a reader may have the file of the former one open.
     const next = Math.max(seq, (last?.record.n ?? 0) + 1)
-    if (last === undefined) return this.#open(newSegment(next), cacheKiB.active)
+    if (last === undefined) return this.#open(newSegment(next), true)
     const { keepMs, maxBytes } = this.#options
     const most = Math.min(rowsPerSegment, Math.ceil(maxBytes / rowBytes / segmentsKept))
     const isFull = last.record.rows > 0 && last.record.rows + rows > most
     const isOld = last.record.newest - last.record.oldest > keepMs / segmentsKept
     if (!isFull && !isOld) return last
-    last.db.exec(`PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = -${cacheKiB.old}`)
-    return this.#open(newSegment(next), cacheKiB.active)
+    last.retire()
+    return this.#open(newSegment(next), true)
   }
 
   #storeRecord(record: SegmentRecord): void {

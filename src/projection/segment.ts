@@ -1,7 +1,16 @@
 import { readdirSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
-import { columns, insertInto, type Names, type StoredRow, tableOf, trackedOf } from "./columns.ts"
+import {
+  columns,
+  endpointName,
+  insertInto,
+  type StoredRow,
+  tableOf,
+  trackedOf,
+  valuesOf
+} from "./columns.ts"
+import { GrowingNames, type Names, namesTable } from "./names-table.ts"
 import type { RoundChange, TrackedRound } from "./tracked-round.ts"
 
 /** What main.db tells of a file with ended rounds. Times in ms since the epoch. */
@@ -71,7 +80,13 @@ export class RoundFinder {
   }
 
   /** Returns the rounds of an event for an endpoint. */
-  all(event: string, endpoint: number, of: Pick<RoundChange, "eventAt" | "eventSeq">) {
+  all(
+    event: string,
+    tenant: string,
+    of: Pick<RoundChange, "endpoint" | "eventAt" | "eventSeq">
+  ): ReadonlyArray<TrackedRound> {
+    const endpoint = this.#names.find(endpointName(tenant, of.endpoint))
+    if (endpoint === undefined) return []
     const rows = this.#select.all(event, endpoint, of.eventSeq) as unknown as Array<StoredRow>
     return rows
       .filter((row) => row.event_at === of.eventAt)
@@ -79,24 +94,35 @@ export class RoundFinder {
   }
 }
 
+/** What of a file is in memory: of the one that takes rows, and of others. */
+const memoryOf = {
+  active: { cacheKiB: 49_152, names: 100_000 },
+  old: { cacheKiB: 2_048, names: 1_000 }
+}
+
 /** A file with ended rounds, to write to. */
 export class Segment {
   readonly record: SegmentRecord
   readonly db: DatabaseSync
   readonly finder: RoundFinder
+  readonly #names: GrowingNames
   readonly #insert: StatementSync
   readonly #remove: StatementSync
   readonly #through: StatementSync
 
-  constructor(directory: string, record: SegmentRecord, names: Names, cacheKiB: number) {
+  constructor(directory: string, record: SegmentRecord, isActive: boolean) {
+    const { cacheKiB, names } = isActive ? memoryOf.active : memoryOf.old
     this.record = record
     this.db = openToWrite(segmentFile(directory, record.n), cacheKiB)
     this.db.exec(
-      `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL); ${tableOf("delivery")}`
+      `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL);
+      ${namesTable};
+      ${tableOf("delivery", "INTEGER")}`
     )
     if (this.db.prepare("SELECT seq FROM through").get() === undefined)
       this.db.exec("INSERT INTO through VALUES (0)")
-    this.finder = new RoundFinder(this.db, "delivery", names)
+    this.#names = new GrowingNames(this.db, names)
+    this.finder = new RoundFinder(this.db, "delivery", this.#names)
     this.#insert = this.db.prepare(insertInto("delivery"))
     this.#remove = this.db.prepare("DELETE FROM delivery WHERE position = ?")
     this.#through = this.db.prepare("UPDATE through SET seq = ?")
@@ -111,8 +137,8 @@ export class Segment {
     this.#through.run(seq)
   }
 
-  put(values: ReadonlyArray<string | number | null>): void {
-    this.#insert.run(...values)
+  put(row: TrackedRound): void {
+    this.#insert.run(...valuesOf(row, this.#names))
   }
 
   remove(position: number): void {
@@ -120,11 +146,18 @@ export class Segment {
   }
 
   /** Adds rows in one transaction. */
-  append(rows: ReadonlyArray<ReadonlyArray<string | number | null>>, through: number): void {
+  append(rows: ReadonlyArray<TrackedRound>, through: number): void {
     this.db.exec("BEGIN IMMEDIATE")
-    for (const values of rows) this.#insert.run(...values)
+    for (const row of rows) this.put(row)
     this.#through.run(through)
     this.db.exec("COMMIT")
+  }
+
+  /** Gives back memory: rows are added to another file from now on. */
+  retire(): void {
+    const { cacheKiB, names } = memoryOf.old
+    this.db.exec(`PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = -${cacheKiB}`)
+    this.#names.keep(names)
   }
 
   close(): void {

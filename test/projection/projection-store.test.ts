@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -70,6 +70,18 @@ const repeatedIn = (directory: string) => {
   const { repeatedAttempts } = store
   store.close()
   return repeatedAttempts
+}
+
+/** How many shared texts all files have. */
+const texts = (directory: string) => {
+  let count = 0
+  for (const name of readdirSync(directory).filter((file) => file.endsWith(".db"))) {
+    const db = new DatabaseSync(join(directory, name), { readOnly: true })
+    if (db.prepare("SELECT 1 FROM sqlite_master WHERE name = 'names'").get() !== undefined)
+      count += Number(db.prepare("SELECT count(*) AS rows FROM names").get()?.rows)
+    db.close()
+  }
+  return count
 }
 
 const seeds = Array.from({ length: 12 }, (_, seed) => seed + 1)
@@ -248,6 +260,38 @@ describe("the files of the projection", () => {
     aged.retain((facts.at(-1)?.at ?? 0) + 10)
     assert.strictEqual(aged.rows.ended, 0)
     aged.close()
+  })
+
+  it("keep the texts of rows no longer than the rows", () => {
+    const options = optionsOf()
+    const facts = Array.from({ length: 1_000 }, (_, index): Fact => {
+      const about = { v: 1, tenant: "acme", endpoint: "e", eventAt: index, at: index } as const
+      const of = { event: `e${index}`, eventSeq: index + 1, type: `type.${index}` }
+      const failed = { kind: "attempt-failed", attempt: 1 } as const
+      return { ...about, ...of, ...(index % 3 === 0 ? failed : { kind: "delivered", attempt: 1 }) }
+    })
+    made(facts, options)
+    const delivered = facts
+      .filter(({ kind }) => kind === "attempt-failed")
+      .map((fact): Fact => ({ ...fact, kind: "delivered", attempt: 2 }))
+    made([...facts, ...delivered], options)
+    const store = new ProjectionStore({ ...options, keepMs: 100 })
+    store.retain(1_000)
+    const { ended, waiting } = store.rows
+    store.close()
+    assert.isAbove(ended, 0)
+    assert.isBelow(ended, 500)
+    assert.strictEqual(waiting, 0)
+    // Each row has a type of its own; a tenant, an endpoint and no worker are those of all.
+    const files = readdirSync(options.directory).filter((name) => name.endsWith(".db"))
+    assert.isAtMost(texts(options.directory), ended + 2 * files.length)
+    const [row] = rowsIn(options.directory)
+    assert.deepStrictEqual(
+      rowsIn(options.directory, { tenant: "acme", type: row?.type ?? "" }).map(
+        ({ event }) => event
+      ),
+      [row?.event]
+    )
   })
 
   it("refuse files of a newer version, and damaged ones", () => {
