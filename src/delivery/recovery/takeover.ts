@@ -1,18 +1,17 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { removeIf } from "../../broker/removal.ts"
 import { firstSince, readStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
-import type { Delivery, RoundIdentity } from "../../domain/delivery.ts"
-import { firstRound, parseDelivery } from "../../domain/delivery.ts"
+import type { DeliveryIdentity } from "../../domain/delivery.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import type { Place } from "../../domain/fact.ts"
 import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
 import { progressFrom } from "../../history/direct-progress.ts"
-import { eraseRecord, listRecords, readRecord } from "../retry/retry-records.ts"
+import { listRecords } from "../retry/retry-records.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -20,6 +19,7 @@ import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eventAtPlace } from "./partition-memory.ts"
 import { PoisonGuard } from "./poison-guard.ts"
 import { RecordedAttempts } from "./recorded-attempts.ts"
+import { EndedMessages, removeFromBacklog, removeRecorded } from "./remove-ended.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
@@ -116,7 +116,15 @@ export const takeOver = Effect.fnUntraced(function* (
     const partition = partitionOf(tenant, endpoint, partitions)
     return memories.find(({ index }) => index === partition)?.directDeliveries
   }
-  const left = whatHasLeft(byStream, straightsOf, names.events)
+  const inBacklogs = memories.map(({ backlog }) => ({ backlog, ends: new EndedMessages() }))
+  const endsByStream = new Map(inBacklogs.map(({ backlog, ends }) => [backlog.stream, ends]))
+  const ended: Ended = ({ seq, stream }, of, at) => {
+    const memory = byStream.get(stream)
+    if (memory?.isOurs(seq, at) !== true) return
+    memory.completed.add(seq, of)
+    endsByStream.get(stream)?.add(of, seq)
+  }
+  const left = whatHasLeft(ended, straightsOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
   // Most partitions have the same watermark.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
@@ -146,10 +154,10 @@ export const takeOver = Effect.fnUntraced(function* (
           if (failed !== undefined) directDeliveries?.failed(of, failed)
           else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
         }
+        if (fact.kind !== "attempt-failed") return ended(fact.from, of, at)
         const memory = byStream.get(fact.from.stream)
-        if (memory?.isOurs(fact.from.seq, at) !== true) return
-        if (fact.kind !== "attempt-failed") memory.completed.add(fact.from.seq, of)
-        else memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
+        if (memory?.isOurs(fact.from.seq, at) === true)
+          memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
       })
     )
   )
@@ -157,7 +165,10 @@ export const takeOver = Effect.fnUntraced(function* (
   yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
     discard: true
   })
-  yield* Effect.forEach(memories, removeEnded, { discard: true })
+  yield* Effect.forEach(byStream.values(), removeRecorded, { discard: true })
+  yield* Effect.forEach(inBacklogs, ({ backlog, ends }) => removeFromBacklog(backlog, ends), {
+    discard: true
+  })
   return memories.map((memory): PartitionMemory => memory)
 })
 
@@ -182,19 +193,18 @@ const streamMemory = Effect.fnUntraced(function* (
   }
 })
 
+/** Notes that the message at a place had ended by a time (ms since the epoch). */
+type Ended = (place: Pick<Place, "seq" | "stream">, of: DeliveryIdentity, at: number) => void
+
 /**
  * Notes that a delivery had left the place from which it was moved, by a time (ms since the epoch).
  */
-type Left = (
-  origin: string | undefined,
-  of: RoundIdentity & Pick<Delivery, "tenant" | "endpoint">,
-  at: number
-) => void
+type Left = (origin: string | undefined, of: DeliveryIdentity, at: number) => void
 
 /** A delivery that was moved has left its old place, though the broker may redeliver it there. */
 const whatHasLeft =
   (
-    byStream: ReadonlyMap<string, Remembered>,
+    ended: Ended,
     straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
     events: string
   ): Left =>
@@ -204,8 +214,7 @@ const whatHasLeft =
     const { endpoint, tenant } = of
     if (place.stream === events)
       straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
-    const memory = byStream.get(place.stream)
-    if (memory?.isOurs(place.seq, at) === true) memory.completed.add(place.seq, of)
+    ended(place, of, at)
   }
 
 /** Reads what was recently moved to a backlog. */
@@ -239,32 +248,4 @@ const sequencesOf = Effect.fnUntraced(function* (stream: string) {
   const since = Math.floor(Date.parse(created))
   const isOurs: IsOurs = (seq, at) => seq <= state.last_seq && at >= since
   return isOurs
-})
-
-/**
- * Removes messages that have ended, but that a former owner did not release after their fact. A
- * message that it found by a scan may be waiting out the delay of a NAK: it would be redelivered
- * when its end is forgotten.
- */
-const removeEnded = Effect.fnUntraced(function* ({
-  completed,
-  stream,
-  unreadRecords
-}: StreamMemory) {
-  const remove = Effect.fnUntraced(function* (seq: number) {
-    // The list also contains records that were erased recently.
-    const found = yield* Effect.option(readRecord(stream, seq))
-    if (Option.isNone(found)) return
-    const record = found.value
-    if (record !== undefined && !completed.has(seq, record)) return
-    unreadRecords.delete(seq)
-    if (record === undefined) return
-    yield* removeIf("remove a delivery that has ended", stream, seq, ({ header, subject }) => {
-      const delivery = parseDelivery(subject, (name) => header.get(name) || undefined)
-      return delivery !== undefined && isRecordOf(record, delivery)
-    })
-    yield* eraseRecord(stream, seq, record)
-  })
-  const ended = [...unreadRecords].filter((seq) => completed.mayHave(seq))
-  yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })

@@ -19,22 +19,25 @@ const { scenario } = onServer()
 
 const eventAt = Date.UTC(2026, 2, 1)
 
+type Kept = "backlog" | "deliveries"
+
 /** Tells of a message of the first partition. */
-const tell = (kind: FactKind, seq: number, attempt = 1) =>
+const tell = (kind: FactKind, seq: number, attempt = 1, kept: Kept = "deliveries") =>
   Effect.gen(function* () {
     const { names } = yield* Broker
     const facts = yield* Facts
-    const from = { stream: names.deliveries(0), seq, at: 0 }
+    const from = { stream: names[kept](0), seq, at: 0 }
     const about = { tenant: "acme", endpoint: "hook", eventSeq: 1, eventAt }
     const fact: Fact = { v: 1, kind, at: 0, ...about, attempt, from }
     return yield* facts.append(fact, `${kind}.${seq}.${attempt}`)
   })
 
 /** Stores messages in the first partition and gives their sequences. */
-const store = (count: number) =>
+const store = (count: number, kept: Kept = "deliveries") =>
   Effect.gen(function* () {
     const { names, publisher } = yield* natsClients
-    const subject = names.subjects.delivery(0, "acme", "hook")
+    const { backlog, delivery: queue } = names.subjects
+    const subject = (kept === "backlog" ? backlog : queue)(0, "acme", "hook")
     const delivery: Delivery = {
       ...{ tenant: "acme", endpoint: "hook", event: "a", eventSeq: 1, eventAt, type: "paid" },
       ...{ round: "0", began: 0, deadline: 0, generation: "g", revision: 1 },
@@ -46,7 +49,7 @@ const store = (count: number) =>
     return acks.map(({ seq }) => seq)
   })
 
-const record = (seq: number) =>
+const record = (seq: number, kept: Kept = "deliveries") =>
   Effect.gen(function* () {
     const { names } = yield* Broker
     const value: RetryRecord = {
@@ -60,7 +63,7 @@ const record = (seq: number) =>
       decision: { _tag: "Dead", reason: "permanent" },
       decidedAt: Date.now()
     }
-    yield* writeRecord(names.deliveries(0), seq, value, Date.now() + 60_000)
+    yield* writeRecord(names[kept](0), seq, value, Date.now() + 60_000)
   })
 
 const firstMemory = Effect.map(takeOver([0, 1], new HistoryPosition(0), 2), (memories) =>
@@ -132,7 +135,7 @@ describe.concurrent("a new owner", () => {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
       yield* store(3)
-      yield* Effect.forEach([1, 2], record)
+      yield* Effect.forEach([1, 2], (seq) => record(seq))
       yield* tell("dead-lettered", 1)
       yield* tell("attempt-failed", 2)
       const { unreadRecords } = yield* firstMemory
@@ -148,12 +151,33 @@ describe.concurrent("a new owner", () => {
     })
   )
 
+  scenario("removes from a backlog what has ended, wherever it lies, and nothing else", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const stream = names.backlog(0)
+      yield* store(7, "backlog")
+      yield* ask("remove", () => jsm.streams.deleteMessage(stream, 2))
+      for (const seq of [2, 3, 5, 6]) yield* tell("delivered", seq, 1, "backlog")
+      yield* tell("attempt-failed", 4, 1, "backlog")
+      yield* record(5, "backlog")
+      const { backlog } = yield* firstMemory
+      const { state } = yield* ask("look", () =>
+        jsm.streams.info(stream, { deleted_details: true })
+      )
+      assert.deepStrictEqual([state.first_seq, state.last_seq], [1, 7])
+      assert.deepStrictEqual(state.deleted, [2, 3, 5, 6])
+      assert.deepStrictEqual([...backlog.unreadRecords], [])
+      // A replica that is behind may still return one.
+      assert.isTrue(backlog.completed.mayHave(3))
+    })
+  )
+
   scenario("removes the record of one that has left its stream", () =>
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
       yield* store(2)
-      yield* Effect.forEach([1, 2], record)
+      yield* Effect.forEach([1, 2], (seq) => record(seq))
       for (const seq of [1, 2]) {
         yield* tell("delivered", seq)
         yield* ask("remove", () => jsm.streams.deleteMessage(stream, seq))
