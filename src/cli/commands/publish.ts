@@ -1,12 +1,12 @@
-import { Effect, Option, Result } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Effect, Result } from "effect"
+import { Argument, Command } from "effect/cli"
 import { checkEvent } from "../../operations/events/new-event.ts"
 import { publishEvent } from "../../operations/events/publish-event.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
+import { repeated, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"
 import { connected, report } from "../root-command.ts"
 import { readStdin } from "../terminal/stdin.ts"
-import { repeated } from "./endpoint/flags.ts"
 
 /** No broker accepts larger messages, whatever its configuration. */
 const maxBodyBytes = 64 * 1024 * 1024
@@ -27,14 +27,6 @@ const readHeaders = (lines: ReadonlyArray<string>) => {
   return { headers: Object.fromEntries(headers), problems }
 }
 
-const maybe = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
-
 /** Publishes one event in the way that any NATS client can. */
 export const publish = Command.make(
   "publish",
@@ -44,12 +36,12 @@ export const publish = Command.make(
     body: Argument.String("BODY").pipe(
       Argument.withDescription("What is sent, byte for byte; - reads standard input")
     ),
-    id: maybe(
+    id: textFlag(
       "id",
       "ID",
       "The same id within 10 minutes is the same event; begins with the tenant, else it is put in front (default: a new one)"
     ),
-    contentType: maybe(
+    contentType: textFlag(
       "content-type",
       "TYPE",
       "What receivers are told that it is (default: application/json)"

@@ -1,9 +1,10 @@
 import { Clock, Effect } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { plainText } from "../../history/line.ts"
 import type { RebuiltHealth } from "../../operations/endpoints/rebuild-health.ts"
 import { rebuildHealth } from "../../operations/endpoints/rebuild-health.ts"
 import { plural } from "../../operations/text/number-format.ts"
+import { isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import { remark } from "../terminal/terminal.ts"
 
@@ -15,11 +16,7 @@ const differenceText = ({ field, told, stored }: RebuiltHealth["differences"][nu
 const health = Command.make(
   "health",
   {
-    dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Only say what differs"),
-      Flag.withDefault(false),
-      Flag.withoutNegation
-    )
+    dryRun: isSet("dry-run", "Only say what differs")
   },
   Effect.fnUntraced(function* ({ dryRun }) {
     const { json } = yield* petrel

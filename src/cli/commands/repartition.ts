@@ -1,10 +1,11 @@
 import { Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import type { Emptied, RepartitionStep } from "../../operations/repartition/repartition.ts"
 import type { MoveCount } from "../../operations/repartition/survey.ts"
+import { isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
-import type { Bar } from "../terminal/repartition-bar.ts"
-import { makeBar } from "../terminal/repartition-bar.ts"
+import type { Bar } from "../terminal/progress.ts"
+import { makeBar } from "../terminal/progress.ts"
 import { print } from "../terminal/stdout.ts"
 import { remark } from "../terminal/terminal.ts"
 
@@ -86,7 +87,7 @@ const plan = Effect.fnUntraced(function* (to: number) {
 
 const run = Effect.fnUntraced(function* (to: number) {
   const { json } = yield* petrel
-  const bar = process.stderr.isTTY && !json ? makeBar(process.stderr) : undefined
+  const bar = makeBar(json)
   let begun = false
   const tell = (step: RepartitionStep) => {
     begun ||= step.event === "begun"
@@ -121,11 +122,7 @@ export const repartition = Command.make(
   "repartition",
   {
     partitions,
-    dryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Say what would be moved, and change nothing"),
-      Flag.withDefault(false),
-      Flag.withoutNegation
-    )
+    dryRun: isSet("dry-run", "Say what would be moved, and change nothing")
   },
   ({ dryRun, partitions }) => Effect.provide(dryRun ? plan(partitions) : run(partitions), connected)
 ).pipe(

@@ -1,16 +1,15 @@
 import { Effect, Option, Result } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { HostCap } from "../../domain/tenant-settings.ts"
 import { isToken } from "../../domain/token.ts"
 import type { TenantPatch, TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant } from "../../operations/tenants/tenant-settings.ts"
-import { byFlag } from "../flags/asked-by.ts"
 import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
 import { noForwardHeader, readForwarded } from "../flags/forward-flags.ts"
 import { shown } from "../flags/json-text.ts"
+import { byFlag, isSet, repeated, textFlag } from "../flags/shared.ts"
 import { Refused, refusal } from "../refused.ts"
 import { connected, report } from "../root-command.ts"
-import { isSet, repeated } from "./endpoint/flags.ts"
 
 const whose = {
   tenant: Argument.String("TENANT").pipe(
@@ -83,13 +82,10 @@ const set = Command.make(
   "set",
   {
     ...whose,
-    hostCap: Flag.String("host-cap").pipe(
-      Flag.withMetavar("N"),
-      Flag.withDescription(
-        "Requests at the same time to one host, shared by all endpoints whose URL names it"
-      ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+    hostCap: textFlag(
+      "host-cap",
+      "N",
+      "Requests at the same time to one host, shared by all endpoints whose URL names it"
     ),
     noHostCap: isSet("no-host-cap", "As many requests to one host as its endpoints may have"),
     forwardHeader: repeated(

@@ -7,15 +7,14 @@ import { moment } from "../../operations/text/time.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import type { TokenView } from "../../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate, NewToken, scopes } from "../../operations/tokens/token.ts"
-import { byFlag } from "../flags/asked-by.ts"
 import { durationExpected, readDuration } from "../flags/duration.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
+import { byFlag, isSet, maybe, repeated, textFlag } from "../flags/shared.ts"
 import { makeTable } from "../format/table.ts"
 import { Refused, refusal } from "../refused.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import { print } from "../terminal/stdout.ts"
 import { remark } from "../terminal/terminal.ts"
-import { isSet, repeated } from "./endpoint/flags.ts"
 
 const operatorScope = "operator"
 const everyScope = "all"
@@ -49,12 +48,7 @@ const create = Command.make(
       "SCOPE",
       `What it may do: ${tenantScopes.join(", ")}, or all of these; may be repeated (default with --operator: everything)`
     ),
-    name: Flag.String("name").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("What it is for"),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    ),
+    name: textFlag("name", "TEXT", "What it is for"),
     expires: Flag.String("expires").pipe(
       Flag.withMetavar("DURATION"),
       Flag.withDescription("How long it is valid (default: until it is revoked)"),
@@ -62,14 +56,12 @@ const create = Command.make(
         (text) => Option.fromUndefinedOr(readDuration(text)),
         () => durationExpected
       ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      maybe
     ),
     rate: Flag.Int("rate").pipe(
       Flag.withMetavar("N"),
       Flag.withDescription(`Requests per second (default: ${countText(defaultTokenRate)})`),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      maybe
     ),
     by: byFlag
   },

@@ -1,8 +1,8 @@
 import { Result } from "effect"
 import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
 import type { ForwardHeadersPatch } from "../../operations/endpoints/endpoint-settings.ts"
-import { repeated } from "../commands/endpoint/flags.ts"
 import { shown } from "./json-text.ts"
+import { repeated } from "./shared.ts"
 
 /** The flag that removes a header from those that are forwarded. */
 export const noForwardHeader = repeated(

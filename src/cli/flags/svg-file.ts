@@ -1,17 +1,12 @@
 import { writeFile } from "node:fs/promises"
-import { Effect, Option } from "effect"
-import { Flag } from "effect/cli"
+import { Effect } from "effect"
 import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
 import { outlineSvg } from "../format/outline-svg.ts"
 import { Refused } from "../refused.ts"
 import { remark } from "../terminal/terminal.ts"
+import { textFlag } from "./shared.ts"
 
-export const svgFlag = Flag.String("svg").pipe(
-  Flag.withMetavar("FILE"),
-  Flag.withDescription("Write the drawing as an SVG picture instead"),
-  Flag.optional,
-  Flag.map(Option.getOrUndefined)
-)
+export const svgFlag = textFlag("svg", "FILE", "Write the drawing as an SVG picture instead")
 
 /** Writes policies as a picture. */
 export const writeSvg = Effect.fnUntraced(function* (

@@ -3,6 +3,7 @@ import { Flag } from "effect/cli"
 import packageJson from "../../../package.json" with { type: "json" }
 import { otlpUrl } from "../../metrics/otlp-post.ts"
 import { headersVariable, readHeaders } from "./metrics-flags.ts"
+import { maybe } from "./shared.ts"
 
 /** True for `sampled`. */
 export const tracesFlag = Flag.String("traces").pipe(
@@ -28,8 +29,7 @@ export const tracesOtlpFlag = Flag.String("traces-otlp").pipe(
     (text) => Option.fromUndefinedOr(otlpUrl(text, "traces")),
     () => "must be the URL of a collector, such as http://127.0.0.1:4318"
   ),
-  Flag.optional,
-  Flag.map(Option.getOrUndefined)
+  maybe
 )
 
 /**

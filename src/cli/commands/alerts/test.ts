@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { TestAlert, testAlert } from "../../../operations/alerts/test-alert.ts"
-import { byFlag } from "../../flags/asked-by.ts"
+import { byFlag } from "../../flags/shared.ts"
 import { connected, report } from "../../root-command.ts"
 import { tenantArgument } from "./thresholds.ts"
 

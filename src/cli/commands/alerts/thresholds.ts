@@ -1,5 +1,5 @@
 import { Effect, Option, Result } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
+import { Argument, Command } from "effect/cli"
 import { SystemAlertSettings, TenantAlertSettings } from "../../../domain/alert.ts"
 import { isToken } from "../../../domain/token.ts"
 import { plainText } from "../../../history/line.ts"
@@ -10,9 +10,9 @@ import {
   showThresholds
 } from "../../../operations/alerts/alert-thresholds.ts"
 import { readAlertChoice } from "../../flags/alert-settings.ts"
+import { isSet, textFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import { isSet } from "../endpoint/flags.ts"
 
 /** The tenant that a command about alerts is for; undefined for the system. */
 export const tenantArgument = Argument.String("TENANT").pipe(
@@ -57,13 +57,10 @@ export const thresholds = Command.make(
   "thresholds",
   {
     tenant: tenantArgument,
-    set: Flag.String("set").pipe(
-      Flag.withMetavar("JSON"),
-      Flag.withDescription(
-        `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
-      ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+    set: textFlag(
+      "set",
+      "JSON",
+      `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
     ),
     unset: isSet("unset", "Back to what holds without it")
   },

@@ -1,35 +1,27 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { AuditOptions } from "../../../history/audit/audit.ts"
+import type { Books } from "../../../history/audit/books.ts"
+import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { runAudit } from "../../../operations/audit/audit-report.ts"
 import { readDuration } from "../../flags/duration.ts"
-import { tenantFlag, timeFlag } from "../../flags/selection.ts"
+import { isSet, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
+import { showingProgress } from "../../terminal/progress.ts"
 import { print } from "../../terminal/stdout.ts"
-import { withProgress } from "./progress.ts"
 import { compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
 import { watchFor } from "./watch.ts"
 
-const file = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("FILE"),
-    Flag.withDescription(description),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
+const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
 const flags = {
   since: timeFlag("since", "Events from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Events up to then, in the same form"),
   tenant: tenantFlag,
   proof: file("proof", "Write what was read to FILE, for a later --against"),
-  watch: Flag.Boolean("watch").pipe(
-    Flag.withDescription("Go on: audit what is new, and raise a failure for what is missing"),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  ),
+  watch: isSet("watch", "Go on: audit what is new, and raise a failure for what is missing"),
   every: Flag.String("every").pipe(
     Flag.withMetavar("DURATION"),
     Flag.withDescription("With --watch, how often (default: 1 minute)"),
@@ -41,6 +33,29 @@ const flags = {
   ),
   against: file("against", "Say where what was read differs from what the proof in FILE says")
 }
+
+const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
+
+const readIn = ({ events, history }: Books) => {
+  const done = events.messages + history.messages
+  return { done, all: done + left(events) + left(history) }
+}
+
+/** Runs an audit and shows its reading progress. */
+const withProgress = <A, E, R>(
+  options: AuditOptions,
+  run: (options: AuditOptions) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.suspend(() => {
+    let books: Books | undefined
+    const watched = run({
+      ...options,
+      onBegin: (begun) => {
+        books = begun
+      }
+    })
+    return showingProgress(watched, () => (books === undefined ? undefined : readIn(books)))
+  })
 
 /** Verifies that every event reached every endpoint it was planned for, or reports why not. */
 export const audit = Command.make(

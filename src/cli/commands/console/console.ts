@@ -8,12 +8,12 @@ import { readLayout } from "../../../broker/installed.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/serve-projection.ts"
+import { isSet, maybe, textFlag } from "../../flags/shared.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { brokerOptions, connected, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { isSet } from "../endpoint/flags.ts"
 import { projectionFlags } from "./projection.ts"
 
 /** What a console can do. */
@@ -47,11 +47,7 @@ const isPublicUrl = (text: string): boolean => {
   return (protocol === "http:" || protocol === "https:") && pathname === "/"
 }
 
-const optional = (flag: Flag.Flag<string>) =>
-  flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
-
-const file = (name: string, description: string) =>
-  optional(Flag.String(name).pipe(Flag.withMetavar("FILE"), Flag.withDescription(description)))
+const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
 const readPem = (flag: string, path: string): Result.Result<string, string> =>
   Result.mapError(
@@ -158,7 +154,7 @@ export const console = Command.make(
         () => `must be an address and a port, such as ${defaultListen}`
       )
     ),
-    publicUrl: optional(
+    publicUrl: maybe(
       Flag.String("public-url").pipe(
         Flag.withMetavar("URL"),
         Flag.withDescription("The address that clients know it by (default: where it listens)"),

@@ -7,12 +7,11 @@ import type {
 } from "../../../operations/dead-letters/discard-dead-letters.ts"
 import { planDiscard } from "../../../operations/dead-letters/discard-dead-letters.ts"
 import { countText } from "../../../operations/text/number-format.ts"
-import { byFlag } from "../../flags/asked-by.ts"
+import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
-import { makeProgress } from "../../terminal/replay-progress.ts"
+import { makeProgress, showing } from "../../terminal/progress.ts"
 import { remark } from "../../terminal/terminal.ts"
-import { isSet } from "../endpoint/flags.ts"
 import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
 
 const canAsk = Effect.gen(function* () {
@@ -40,20 +39,17 @@ const withProgress = Effect.fnUntraced(function* <A, E, R>(
   const { json } = yield* petrel
   const bar = yield* makeProgress(json)
   let [done, total] = [0, 0]
-  const brokenOff = Effect.suspend(() =>
-    remark(
-      `stopped after ${countText(done)} of ${countText(total)}: run the same command to discard the rest`
-    )
-  )
-  return yield* run(by, (now, all) => {
+  const work = run(by, (now, all) => {
     if (now === 0) bar.total(all)
     else bar.advance()
     done = now
     total = all
-  }).pipe(
-    Effect.ensuring(Effect.sync(bar.clear)),
-    Effect.onInterrupt(() => brokenOff),
-    Effect.tapError(() => brokenOff)
+  })
+  return yield* showing(
+    bar,
+    work,
+    () =>
+      `stopped after ${countText(done)} of ${countText(total)}: run the same command to discard the rest`
   )
 })
 

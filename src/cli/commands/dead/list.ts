@@ -1,7 +1,7 @@
 import { Clock, Effect, Stream } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { listDeadLetters } from "../../../operations/dead-letters/dead-letter-queries.ts"
-import { limitFlag } from "../../flags/selection.ts"
+import { isSet, limitFlag } from "../../flags/shared.ts"
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { makeTable } from "../../format/table.ts"
 import { connected, petrel } from "../../root-command.ts"
@@ -17,13 +17,7 @@ export const list = Command.make(
   "list",
   {
     ...filterFlags,
-    open: Flag.Boolean("open").pipe(
-      Flag.withDescription(
-        "Only those that nobody has sent again, and that were not delivered late"
-      ),
-      Flag.withDefault(false),
-      Flag.withoutNegation
-    ),
+    open: isSet("open", "Only those that nobody has sent again, and that were not delivered late"),
     limit: limitFlag("Only the newest so many of them")
   },
   Effect.fnUntraced(function* ({ limit, ...filter }) {

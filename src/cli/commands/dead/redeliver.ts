@@ -8,12 +8,10 @@ import type {
 } from "../../../operations/dead-letters/redeliver-dead-letters.ts"
 import { countText } from "../../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
-import { byFlag } from "../../flags/asked-by.ts"
+import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
-import { makeProgress } from "../../terminal/replay-progress.ts"
-import { watchRounds } from "../../terminal/rounds-progress.ts"
-import { isSet } from "../endpoint/flags.ts"
+import { makeProgress, watchRounds } from "../../terminal/progress.ts"
 import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
 
 /** Maximum number of unavailable endpoints that are listed by name. */

@@ -6,7 +6,7 @@ import {
   statusProblem
 } from "../../../operations/dead-letters/dead-letter-selection.ts"
 import { countText, plural } from "../../../operations/text/number-format.ts"
-import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/selection.ts"
+import { endpointFlag, isSet, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 
 const idExpected = "must be the number of a dead letter, as `petrel dead list` shows it"
 
@@ -28,8 +28,7 @@ export const filterFlags = {
   reason: nameFlag("reason", deadReasons).pipe(
     Flag.withMetavar("REASON"),
     Flag.withDescription(`Only those that ended so: ${deadReasons.join(", ")}`),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   ),
   status: Flag.String("status").pipe(
     Flag.withMetavar("STATUS"),
@@ -41,8 +40,7 @@ export const filterFlags = {
       },
       (text) => statusProblem(text.toLowerCase()) ?? ""
     ),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   ),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
@@ -57,11 +55,7 @@ export const filterFlags = {
 /** The same flags for commands that change dead letters: selecting all of them needs --all. */
 export const selectionFlags = {
   ...filterFlags,
-  all: Flag.Boolean("all").pipe(
-    Flag.withDescription("All there are"),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+  all: isSet("all", "All there are")
 }
 
 /** Returns the numbers of dead letters by reason as lines, highest first. */

@@ -6,10 +6,8 @@ import { RetriedDelivery, retryDelivery } from "../../../operations/deliveries/r
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { RetriedEndpoint, retryEndpointNow } from "../../../operations/endpoints/retry-now.ts"
 import { countText, plural } from "../../../operations/text/number-format.ts"
-import { thisUser } from "../../flags/asked-by.ts"
-import { tenantFlag } from "../../flags/selection.ts"
+import { endpointArgument, isSet, tenantFlag, thisUser } from "../../flags/shared.ts"
 import { connected, report } from "../../root-command.ts"
-import { endpointArgument, isSet } from "../endpoint/flags.ts"
 import { deliveryIdArgument } from "./show.ts"
 
 const encodeDelivery = Schema.encodeSync(RetriedDelivery)

@@ -28,6 +28,7 @@ import { parseFact } from "../../../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
 import type { MetricsChoice } from "../../flags/metrics-flags.ts"
 import { metricsFlags, startMetrics } from "../../flags/metrics-flags.ts"
+import { isSet, maybe } from "../../flags/shared.ts"
 import { tracesFlag, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { visible } from "../../format/visible.ts"
 import { setCollector } from "../../gc-flags.ts"
@@ -38,7 +39,6 @@ import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { remark } from "../../terminal/terminal.ts"
 import { defaultListen, readListen } from "../console/console.ts"
-import { isSet } from "../endpoint/flags.ts"
 import { reportFact } from "../history/history.ts"
 import { serveDevConsole } from "./console.ts"
 import { lockDataDirectory } from "./data-lock.ts"
@@ -301,8 +301,7 @@ export const dev = Command.make(
         (text) => isLoopback(readListen(text)?.host ?? ""),
         () => `must be an address of this machine and a port, such as ${defaultListen}`
       ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      maybe
     ),
     data: Flag.String("data").pipe(
       Flag.withMetavar("DIRECTORY"),
@@ -326,15 +325,11 @@ export const dev = Command.make(
             ? bytesExpected
             : `must be at least ${bytesText(minStoreBytes)}`
       ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      maybe
     ),
-    asksForToken: Flag.Boolean("token").pipe(
-      Flag.withDescription(
-        "Lets in only who has the token in the file of that name in the data directory; made where there is none"
-      ),
-      Flag.withDefault(false),
-      Flag.withoutNegation
+    asksForToken: isSet(
+      "token",
+      "Lets in only who has the token in the file of that name in the data directory; made where there is none"
     ),
     quiet: isSet("quiet", "Do not print what happens to each delivery"),
     withSample: Flag.Boolean("sample").pipe(

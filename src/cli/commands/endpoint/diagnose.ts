@@ -2,11 +2,11 @@ import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { diagnoseEndpoint } from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
 import { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnosis.ts"
+import { endpointArgument } from "../../flags/shared.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"
 import { coloured } from "../../terminal/terminal.ts"
 import { diagnosisLines } from "./diagnosis-view.ts"
-import { endpointArgument } from "./flags.ts"
 
 const encode = Schema.encodeSync(Diagnosis)
 

@@ -2,10 +2,10 @@ import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { compareRevisions } from "../../../operations/endpoints/endpoint-story.ts"
+import { endpointArgument } from "../../flags/shared.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"
 import { differenceTexts } from "./difference.ts"
-import { endpointArgument } from "./flags.ts"
 
 const revisionArgument = (name: string, description: string) =>
   Argument.Int(name).pipe(

@@ -1,61 +1,39 @@
-import { Option } from "effect"
-import { Argument, Flag } from "effect/cli"
 import { usualHeaderNames, usualStripeHeader } from "../../../domain/header-names.ts"
-import { isToken } from "../../../domain/token.ts"
-
-const text = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
-
-/** A flag that may be repeated. */
-export const repeated = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.atLeast(0)
-  )
-
-/** A flag without a value. */
-export const isSet = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(
-    Flag.withDescription(description),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+import { isSet, repeated, textFlag } from "../../flags/shared.ts"
 
 /** How its requests are signed, and how their headers are named. */
 const signingFlags = (orElse: (fallback: string) => string) => ({
-  secretFile: text(
+  secretFile: textFlag(
     "secret-file",
     "FILE",
     `The secret to sign with${orElse("a new one, which is shown")}`
   ),
-  secret: text("secret", "-", "The same from standard input; the secret itself is seen by others"),
-  sign: text(
+  secret: textFlag(
+    "secret",
+    "-",
+    "The same from standard input; the secret itself is seen by others"
+  ),
+  sign: textFlag(
     "sign",
     "SCHEME",
     `standard, standard-ed25519, stripe, github or none${orElse("standard")}`
   ),
-  signatureHeader: text(
+  signatureHeader: textFlag(
     "signature-header",
     "NAME",
     `For --sign stripe${orElse(usualStripeHeader)}`
   ),
-  idHeader: text(
+  idHeader: textFlag(
     "id-header",
     "NAME",
     `The header with the event's id${orElse(usualHeaderNames.id)}`
   ),
-  typeHeader: text(
+  typeHeader: textFlag(
     "type-header",
     "NAME",
     `The header with the event's type${orElse(usualHeaderNames.type)}`
   ),
-  timestampHeader: text(
+  timestampHeader: textFlag(
     "timestamp-header",
     "NAME",
     `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
@@ -63,14 +41,14 @@ const signingFlags = (orElse: (fallback: string) => string) => ({
 })
 
 const flagsWith = (orElse: (fallback: string) => string) => ({
-  url: text("url", "URL", "Where its events are sent"),
-  types: text(
+  url: textFlag("url", "URL", "Where its events are sent"),
+  types: textFlag(
     "types",
     "FILTERS",
     `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
   ),
   ...signingFlags(orElse),
-  retry: text(
+  retry: textFlag(
     "retry",
     "PRESET-OR-JSON",
     `A name from \`petrel presets\`, or a policy${orElse("default")}`
@@ -80,50 +58,50 @@ const flagsWith = (orElse: (fallback: string) => string) => ({
     "FILTER=PRESET-OR-JSON",
     "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
   ),
-  circuit: text(
+  circuit: textFlag(
     "circuit",
     "JSON",
     `When it is spared and given up, such as '{"failures":3}'${orElse("{}, all as usual")}`
   ),
-  maxInFlight: text("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
-  adapt: text(
+  maxInFlight: textFlag("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
+  adapt: textFlag(
     "adapt",
     "ON-OR-OFF",
     `Fewer at the same time while it answers 429 or slows down${orElse("off")}`
   ),
-  rate: text(
+  rate: textFlag(
     "rate",
     "RATE",
     `Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'${orElse("no limit")}`
   ),
-  timeout: text(
+  timeout: textFlag(
     "timeout",
     "DURATION",
     `For a whole attempt${orElse("the policy's, else 30 seconds")}`
   ),
-  connectTimeout: text(
+  connectTimeout: textFlag(
     "connect-timeout",
     "DURATION",
     `For look-up, TCP and TLS of a connection${orElse("the policy's, else 10 seconds")}`
   ),
-  redirects: text("redirects", "N", `Redirects that are followed${orElse("3")}`),
-  contact: text(
+  redirects: textFlag("redirects", "N", `Redirects that are followed${orElse("3")}`),
+  contact: textFlag(
     "contact",
     "TEXT",
     `Whom to tell when it does not work, named in its alerts${orElse("nobody")}`
   ),
-  alerts: text(
+  alerts: textFlag(
     "alerts",
     "JSON|off",
     `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
   ),
-  format: text(
+  format: textFlag(
     "format",
     "FORMAT",
     `slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts${orElse("the event's bytes")}`
   ),
   operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
-  headerFile: text(
+  headerFile: textFlag(
     "header-file",
     "FILE",
     "Headers sent with each request, one 'NAME: VALUE' a line"
@@ -141,20 +119,3 @@ export const endpointFlags = flagsWith((fallback) => ` (default: ${fallback})`)
 
 /** The same settings for an existing endpoint. Settings that are not given stay unchanged. */
 export const changeFlags = flagsWith(() => "")
-
-export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
-
-/** The name of an endpoint: `<tenant>/<endpoint>`. */
-export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
-  Argument.withDescription("Such as acme/billing"),
-  Argument.filterMap(
-    (name) => {
-      const [tenant = "", id = "", ...rest] = name.split("/")
-      return isToken(tenant) && isToken(id) && rest.length === 0
-        ? Option.some({ tenant, id })
-        : Option.none()
-    },
-    () =>
-      "must be a tenant and an endpoint such as acme/billing, each 1 to 64 letters, digits, - or _ (and not a lone _)"
-  )
-)

@@ -8,10 +8,9 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../../operations/endpoints/endpoint-state.ts"
-import { byFlag } from "../../flags/asked-by.ts"
+import { byFlag, endpointArgument } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import { endpointArgument } from "./flags.ts"
 import { stateText } from "./view.ts"
 
 const encode = Schema.encodeSync(EndpointState)

@@ -1,4 +1,4 @@
-import { Effect, Option, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
@@ -9,24 +9,18 @@ import {
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
 import { bytesText } from "../../../operations/text/bytes.ts"
-import { thisUser } from "../../flags/asked-by.ts"
+import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"
 import { shownBody } from "../../format/body-text.ts"
 import { sideBySide } from "../../format/columns.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
-import { endpointArgument } from "./flags.ts"
 
 const encode = Schema.encodeSync(TestReport)
 
 const textFlag = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
+  Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), maybe)
 
 const bodyLines = (body: string): ReadonlyArray<string> => {
   const { lines, note } = shownBody(Buffer.from(body, "utf8"))

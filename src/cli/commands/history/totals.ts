@@ -1,4 +1,4 @@
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { spanText } from "../../../history/span.ts"
 import type {
@@ -9,15 +9,14 @@ import type {
 } from "../../../operations/history/period-totals.ts"
 import { sumUpGroups, sumUpHistory } from "../../../operations/history/period-totals.ts"
 import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
-import { limitFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/selection.ts"
+import { isSet, limitFlag, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { makeTable } from "../../format/table.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
-import type { ReadingProgress } from "../../terminal/reading-progress.ts"
-import { clearProgress, showingProgress } from "../../terminal/reading-progress.ts"
+import type { ReadingProgress } from "../../terminal/progress.ts"
+import { clearProgress, showingProgress } from "../../terminal/progress.ts"
 import { print } from "../../terminal/stdout.ts"
 import { remark } from "../../terminal/terminal.ts"
-import { isSet } from "../endpoint/flags.ts"
 
 /** Endpoints or types that are listed unless --limit says otherwise. */
 const usualLimit = 20
@@ -102,8 +101,7 @@ const flags = {
   by: nameFlag("by", ["hour", "day"]).pipe(
     Flag.withMetavar("PERIOD"),
     Flag.withDescription("By tenant and hour, or day of UTC (default: hour)"),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   ),
   byEndpoint: isSet("by-endpoint", "By endpoint, those where most went wrong first"),
   byType: isSet("by-type", "By event type, those where most went wrong first"),

@@ -16,13 +16,12 @@ import { bytesExpected, bytesText, readBytes } from "../../../operations/text/by
 import { durationText } from "../../../operations/text/time.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { durationExpected, readDuration } from "../../flags/duration.ts"
+import { maybe } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 import type { InitChanges } from "./room.ts"
 import { makeWithRoom } from "./room.ts"
-
-const left = <A>(flag: Flag.Flag<A>) => flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
 const count = (name: string, [least, most]: readonly [number, number], description: string) =>
   Flag.String(name).pipe(
@@ -35,7 +34,7 @@ const count = (name: string, [least, most]: readonly [number, number], descripti
       },
       () => `must be a whole number from ${least} to ${most}`
     ),
-    left
+    maybe
   )
 
 const time = (name: string, fallback: number, least: number, description: string) =>
@@ -53,7 +52,7 @@ const time = (name: string, fallback: number, least: number, description: string
           ? durationExpected
           : `must be at least ${durationText(Duration.millis(least))}`
     ),
-    left
+    maybe
   )
 
 const second = 1_000
@@ -71,7 +70,7 @@ const size = (name: string, fallback: string, description: string) =>
           ? bytesExpected
           : `must be at least ${bytesText(minStreamBytes)}`
     ),
-    left
+    maybe
   )
 
 const flags = {
@@ -128,7 +127,7 @@ const flags = {
       },
       () => "must be names of tenants, with commas: acme,globex"
     ),
-    left
+    maybe
   ),
   tenantBytes: size(
     "tenant-bytes",

@@ -3,6 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { publicKeyOf, secretProblem } from "../../../endpoints/signing.ts"
 import { durationExpected, readDuration } from "../../flags/duration.ts"
 import { withFlags } from "../../flags/flag-problems.ts"
+import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { shownBody } from "../../format/body-text.ts"
 import { visible, visibleInColours } from "../../format/visible.ts"
 import { refusal } from "../../refused.ts"
@@ -12,7 +13,6 @@ import { Output } from "../../terminal/output.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { coloured, remark } from "../../terminal/terminal.ts"
-import { isSet, repeated } from "../endpoint/flags.ts"
 import type { Misbehaviour } from "./misbehaviour.ts"
 import { misbehaviourProblems } from "./misbehaviour.ts"
 import { Receiver } from "./receiver.ts"
@@ -33,8 +33,7 @@ const whole = (
       (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
       () => `must be from ${least} to ${most}`
     ),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   )
 
 const duration = (name: string, description: string) =>
@@ -45,8 +44,7 @@ const duration = (name: string, description: string) =>
       (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
       () => durationExpected
     ),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   )
 
 const flags = {
@@ -91,8 +89,7 @@ const flags = {
           : Option.none(),
       () => "must be a URL such as http://127.0.0.1:8080/hooks"
     ),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
+    maybe
   ),
   showBody: isSet("show-body", "Show the body of each request"),
   quiet: isSet("quiet", "Print only the counts at the end")

@@ -11,13 +11,17 @@ import type { ReplayRequest } from "../../../operations/replays/replay-request.t
 import { replayIdProblem, replayProblems } from "../../../operations/replays/replay-request.ts"
 import { countText, plural } from "../../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
-import { byFlag } from "../../flags/asked-by.ts"
-import { endpointNameFlag, givenTimeFlag } from "../../flags/selection.ts"
+import {
+  byFlag,
+  endpointNameFlag,
+  givenTimeFlag,
+  isSet,
+  maybe,
+  textFlag
+} from "../../flags/shared.ts"
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { connected, petrel, report } from "../../root-command.ts"
-import { makeProgress } from "../../terminal/replay-progress.ts"
-import { watchRounds } from "../../terminal/rounds-progress.ts"
-import { isSet } from "../endpoint/flags.ts"
+import { makeProgress, watchRounds } from "../../terminal/progress.ts"
 import { typesFlag } from "./types.ts"
 
 /** Maximum number of types that are listed by name. */
@@ -100,12 +104,7 @@ export const replay = Command.make(
   "replay",
   {
     to: endpointNameFlag("to", "Where they are sent"),
-    event: Flag.String("event").pipe(
-      Flag.withMetavar("ID"),
-      Flag.withDescription("Only the event of this id, whatever its type"),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    ),
+    event: textFlag("event", "ID", "Only the event of this id, whatever its type"),
     types: typesFlag,
     since: givenTimeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
     until: givenTimeFlag("until", "Up to then, in the same form (default: now)"),
@@ -120,8 +119,7 @@ export const replay = Command.make(
         (text) => (replayIdProblem(text) === undefined ? Option.some(text) : Option.none()),
         (text) => replayIdProblem(text) ?? ""
       ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
+      maybe
     ),
     by: byFlag,
     dryRun: isSet("dry-run", "Say how many there are of each type, and send none")

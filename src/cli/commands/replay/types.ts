@@ -1,6 +1,7 @@
-import { Option, Schema } from "effect"
+import { Schema } from "effect"
 import { Flag } from "effect/cli"
 import { TypeFilter } from "../../../domain/type-filter.ts"
+import { maybe } from "../../flags/shared.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.NonEmptyArray(TypeFilter))
 
@@ -14,6 +15,5 @@ export const typesFlag = Flag.String("types").pipe(
     (text) => decode(text.split(",").map((filter) => filter.trim())),
     () => "must be event types such as 'invoice.>,*.created'"
   ),
-  Flag.optional,
-  Flag.map(Option.getOrUndefined)
+  maybe
 )

@@ -13,12 +13,12 @@ import type { WorkerOptions } from "../../../worker/worker.ts"
 import { durationExpected, readDuration } from "../../flags/duration.ts"
 import type { MetricsChoice } from "../../flags/metrics-flags.ts"
 import { metricsFlags, startMetrics } from "../../flags/metrics-flags.ts"
+import { repeated } from "../../flags/shared.ts"
 import { tracesFlag } from "../../flags/traces-flags.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { repeated } from "../endpoint/flags.ts"
 import { readReach } from "./reach.ts"
 
 /** With less, one endpoint would hold up the others. */

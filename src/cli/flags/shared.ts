@@ -1,5 +1,6 @@
+import { hostname, userInfo } from "node:os"
 import { Clock, Effect, Option } from "effect"
-import { CliError, Flag } from "effect/cli"
+import { Argument, CliError, Flag } from "effect/cli"
 import { isToken } from "../../domain/token.ts"
 import type { EndpointName } from "../../operations/endpoints/endpoint-settings.ts"
 import { nearestName } from "../../policy/nearest-name.ts"
@@ -7,8 +8,29 @@ import { parseWhen, whenExpected } from "./when.ts"
 
 const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 
-const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
+/** Makes a flag optional; undefined if it is not given. */
+export const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
+
+/** An optional flag whose value is a text. */
+export const textFlag = (name: string, metavar: string, description: string) =>
+  maybe(Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description)))
+
+/** A flag that may be repeated. */
+export const repeated = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.atLeast(0)
+  )
+
+/** A flag without a value. */
+export const isSet = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(
+    Flag.withDescription(description),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
 
 /** `--tenant T`: restricts a command to one tenant. */
 export const tenantFlag = Flag.String("tenant").pipe(
@@ -38,6 +60,15 @@ export const endpointNameFlag = (name: string, description: string): Flag.Flag<E
       () => `must be TENANT/ENDPOINT, such as acme/billing, each ${namePart}`
     )
   )
+
+/** The name of an endpoint: `<tenant>/<endpoint>`. */
+export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
+  Argument.withDescription("Such as acme/billing"),
+  Argument.filterMap(
+    parseEndpoint,
+    () => `must be a tenant and an endpoint such as acme/billing, each ${namePart}`
+  )
+)
 
 /** `--endpoint T/E`: restricts a command to one endpoint. */
 export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
@@ -106,3 +137,30 @@ export const limitFlag = (description: string): Flag.Flag<number | undefined> =>
     ),
     maybe
   )
+
+export const revealFlag = isSet("reveal", "Show secrets and the values of headers")
+
+const maxNameLength = 200
+
+/** Returns the user of this process on this machine: `ana@host`. */
+export const thisUser = (): string => {
+  try {
+    return `${userInfo().username}@${hostname()}`
+  } catch {
+    // Some containers run under a uid without a name.
+    return `${process.getuid?.() ?? "unknown"}@${hostname()}`
+  }
+}
+
+/** `--by WHO`: who requests the change, recorded in the history. */
+export const byFlag = Flag.String("by").pipe(
+  Flag.withMetavar("WHO"),
+  Flag.withDescription("Who asks for it, told in the history (default: user@host)"),
+  Flag.filterMap(
+    (text) =>
+      /^\P{Cc}+$/u.test(text) && text.length <= maxNameLength ? Option.some(text) : Option.none(),
+    () => `must be a name of 1 to ${maxNameLength} characters on one line`
+  ),
+  Flag.optional,
+  Flag.map(Option.getOrElse(thisUser))
+)
