@@ -99,7 +99,11 @@ export class HistoryPosition {
  */
 export class CompletedDeliveries {
   readonly #generations: Array<Map<number, number | string>> = [new Map()]
-  readonly #floors: Array<HistoryWatermark> = []
+  /**
+   * For each generation, what the facts of its messages and of all newer ones lie after; undefined
+   * where only the stored watermark tells.
+   */
+  readonly #floors: Array<HistoryWatermark | undefined> = [undefined]
   /** In the order of their floors: when the position falls back, theirs are lowered too. */
   readonly #open: IntrusiveList<PendingAppend>
   readonly #position: HistoryPosition
@@ -141,6 +145,26 @@ export class CompletedDeliveries {
   }
 
   /**
+   * Remembers a message that has ended for as long again. Called when it was redelivered: an
+   * acknowledgement was lost, and the next one may be lost, too.
+   */
+  renew(seq: number, of: RoundIdentity): void {
+    const name = nameOf(of)
+    const age = this.#generations.findIndex((generation) => generation.get(seq) === name)
+    if (age <= 0) return
+    this.#generations[0]?.set(seq, name)
+    this.keepBelow(age)
+  }
+
+  /**
+   * Keeps the watermark below the facts of what ended so many rotations ago for as long as below
+   * those of what ends now.
+   */
+  keepBelow(age: number): void {
+    this.#floors.fill(this.#floors[age], 0, age)
+  }
+
+  /**
    * Marks that a fact is about to be appended; `close` the mark when its message is released. The
    * watermark stays below the fact until then.
    */
@@ -170,7 +194,8 @@ export class CompletedDeliveries {
     this.#floors.unshift(this.#open.first?.floor ?? this.#position.floor)
     if (this.#generations.length <= kept + 1) return undefined
     this.#generations.pop()
-    const floor = this.#floors.pop()
+    this.#floors.pop()
+    const floor = this.#floors.at(-1)
     return floor === undefined ? undefined : this.#position.lowered(floor)
   }
 }

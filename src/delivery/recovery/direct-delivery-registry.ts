@@ -79,6 +79,19 @@ export class DirectDeliveryRegistry {
   }
 
   /**
+   * Remembers for as long again that a delivery needs no queue.
+   *
+   * @param key of its endpoint.
+   * @returns how many rotations ago it was noted last.
+   */
+  renew(key: string, event: EventIdentity): number {
+    const { eventAt, eventSeq } = event
+    const age = this.#done.findIndex((generation) => generation.get(key, eventSeq) === eventAt)
+    if (age > 0) this.add(key, event)
+    return Math.max(0, age)
+  }
+
+  /**
    * True where an event was redelivered as if for the first time after its delivery had ended.
    *
    * @param key of its endpoint.

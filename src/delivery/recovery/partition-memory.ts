@@ -67,3 +67,16 @@ export const isCompletedElsewhere = (
   delivery.round === firstRound &&
   delivery.progress.attempts === 0 &&
   directDeliveries.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+
+/**
+ * Remembers for as long again that a delivery in a queue has ended elsewhere. Called when its
+ * message was redelivered: an acknowledgement was lost, and the next one may be lost, too.
+ */
+export const renewCompletedElsewhere = (
+  { completed, directDeliveries }: Pick<PartitionMemory, "completed" | "directDeliveries">,
+  delivery: Delivery
+): void => {
+  const key = endpointKey(delivery.tenant, delivery.endpoint)
+  // Both are rotated together.
+  completed.keepBelow(directDeliveries.renew(key, delivery))
+}

@@ -15,7 +15,7 @@ import type { Settlement } from "../execution/settlement.ts"
 import type { TaskContext } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
+import { isCompletedElsewhere, renewCompletedElsewhere } from "../recovery/partition-memory.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { StoredSourceOptions } from "./stored-source.ts"
 import { StoredSource } from "./stored-source.ts"
@@ -222,13 +222,17 @@ export class QueueSource extends StoredSource<QueueMessage> {
     if (memory.completed.has(seq, delivery)) {
       if (isDoubtful()) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
+      memory.completed.renew(seq, delivery)
       return "ack"
     }
     // The event was redelivered and routed again while its direct delivery was in flight. A message
     // with a retry record was decided about: that decision counts.
     const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
-    if (!hasRecord && isCompletedElsewhere(memory, delivery))
-      return isDoubtful() ? doubtPauseMs : "ack"
+    if (!hasRecord && isCompletedElsewhere(memory, delivery)) {
+      if (isDoubtful()) return doubtPauseMs
+      renewCompletedElsewhere(memory, delivery)
+      return "ack"
+    }
     const isInFlight = delivery.round === firstRound && memory.directDeliveries.isInFlight(delivery)
     return isInFlight ? inFlightPauseMs : undefined
   }

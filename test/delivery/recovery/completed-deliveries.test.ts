@@ -22,6 +22,23 @@ describe("what an owner remembers of messages that have ended", () => {
     assert.isFalse(completed.has(7, ended))
   })
 
+  it("begins anew where one is redelivered, and ends with the redeliveries", () => {
+    const completed = new CompletedDeliveries(new HistoryPosition(0))
+    const ended = { eventSeq: 70, eventAt, round: "0" }
+    completed.add(7, ended)
+    for (let n = 0; n < 5; n++) {
+      completed.rotate()
+      completed.rotate()
+      completed.renew(7, ended)
+    }
+    assert.isTrue(completed.has(7, ended))
+    completed.renew(8, ended)
+    assert.isFalse(completed.has(8, ended))
+    for (let n = 0; n < 3; n++) completed.rotate()
+    completed.renew(7, ended)
+    assert.isFalse(completed.has(7, ended))
+  })
+
   it("does not take a later round of the same event for one that has ended", () => {
     const completed = new CompletedDeliveries(new HistoryPosition(0))
     completed.add(7, { eventSeq: 70, eventAt, round: "0" })
@@ -77,17 +94,48 @@ describe("the floor of the history", () => {
     }
   })
 
-  // Each step is a fact that is begun, stored, or let go of, or a wait that has passed.
-  const Step = Schema.Literals(["begin", "store", "let go", "wait"])
+  it("stays below what was redelivered, and rises when that ends", () => {
+    const completed = new CompletedDeliveries(new HistoryPosition(0))
+    const ended = { eventSeq: 70, eventAt, round: "0" }
+    for (const seq of [10, 20, 30]) {
+      completed.stored(seq)
+      completed.rotate()
+    }
+    completed.stored(40)
+    completed.add(7, ended)
+    for (let n = 0; n < 4; n++) {
+      completed.rotate()
+      completed.renew(7, ended)
+    }
+    assert.deepStrictEqual(
+      Array.from({ length: 4 }, () => completed.rotate()),
+      [30, 30, 40, 40]
+    )
+  })
+
+  it("stays where it is while what a former owner ended is redelivered", () => {
+    const completed = new CompletedDeliveries(new HistoryPosition(50))
+    const ended = { eventSeq: 70, eventAt, round: "0" }
+    completed.add(7, ended)
+    for (let n = 0; n < 5; n++) {
+      assert.isUndefined(completed.rotate())
+      completed.renew(7, ended)
+    }
+  })
+
+  // Each step is a fact that is begun, stored, or let go of, a message that is redelivered after
+  // that, or a wait that has passed.
+  const Step = Schema.Literals(["begin", "store", "let go", "redeliver", "wait"])
+  const messageOf = (seq: number) => ({ eventSeq: seq, eventAt, round: "0" })
 
   it.prop(
-    "never reaches a fact whose message was let go of less than two waits ago",
+    "never reaches a fact whose message was let go of, or redelivered, less than two waits ago",
     [Schema.Array(Step).check(Schema.isMinLength(30))],
     ([steps]) => {
       const completed = new CompletedDeliveries(new HistoryPosition(0))
       const begun: Array<PendingAppend> = []
       const stored: Array<{ readonly mark: PendingAppend; readonly seq: number }> = []
-      const released: Array<{ readonly seq: number; readonly wait: number }> = []
+      const released: Array<{ readonly seq: number; wait: number }> = []
       let seq = 0
       let wait = 0
       for (const step of steps) {
@@ -100,13 +148,24 @@ describe("the floor of the history", () => {
         } else if (step === "let go") {
           const fact = stored.pop()
           if (fact === undefined) continue
+          completed.add(fact.seq, messageOf(fact.seq))
           completed.close(fact.mark)
           released.push({ seq: fact.seq, wait })
+        } else if (step === "redeliver") {
+          const remembered = released.find((fact) => fact.wait > wait - 3)
+          if (remembered === undefined) continue
+          completed.renew(remembered.seq, messageOf(remembered.seq))
+          remembered.wait = wait
         } else {
           wait++
           const floor = completed.rotate() ?? 0
           for (const fact of stored) assert.isBelow(floor, fact.seq)
-          for (const fact of released) if (fact.wait > wait - 3) assert.isBelow(floor, fact.seq)
+          for (const fact of released) {
+            const { seq } = fact
+            if (fact.wait <= wait - 3) continue
+            assert.isBelow(floor, seq)
+            assert.isTrue(completed.has(seq, messageOf(seq)))
+          }
         }
       }
     }
