@@ -1,6 +1,8 @@
 import { isDeepStrictEqual } from "node:util"
 import { Schema } from "effect"
 import { Configuration } from "./configuration.ts"
+import { endpointSettings } from "./settings/endpoint-table.ts"
+import type { Setting } from "./settings/setting.ts"
 
 /** A setting that differs between two configurations. Values are JSON, absent if not set. */
 export const SettingDifference = Schema.Struct({
@@ -20,15 +22,6 @@ type ConfigurationParts = Readonly<Record<string, unknown>>
 const isParts = (value: unknown): value is ConfigurationParts =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** Settings that are compared part by part, with the value that replaces an unset one. */
-const divided: ReadonlyMap<string, unknown> = new Map<string, unknown>([
-  ["headerNames", {}],
-  ["retry", undefined],
-  ["retryFor", {}],
-  ["circuit", {}],
-  ["alerts", {}]
-])
-
 const compared = (setting: string, from: unknown, to: unknown): ReadonlyArray<SettingDifference> =>
   isDeepStrictEqual(from, to)
     ? []
@@ -40,12 +33,17 @@ const compared = (setting: string, from: unknown, to: unknown): ReadonlyArray<Se
         }
       ]
 
+const settings: ReadonlyMap<string, Setting> = new Map(Object.entries(endpointSettings))
+
 const comparedInParts = (
   setting: string,
   from: unknown,
   to: unknown
 ): ReadonlyArray<SettingDifference> => {
-  const blank = divided.get(setting)
+  const entry = settings.get(setting)
+  if (entry?.compared !== "by part") return compared(setting, from, to)
+  // One that is not set has no parts; one that always has a value is new.
+  const blank = entry.initial === undefined ? {} : undefined
   const [before, after] = [from ?? blank, to ?? blank]
   if (!isParts(before) || !isParts(after)) return compared(setting, from, to)
   const names = new Set([...Object.keys(before), ...Object.keys(after)])

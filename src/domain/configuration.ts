@@ -2,45 +2,30 @@ import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import type { EndpointJson } from "./endpoint.ts"
 import { Endpoint } from "./endpoint.ts"
+import { endpointSettings } from "./settings/endpoint-table.ts"
+import { column, toldOf } from "./settings/setting.ts"
 
-const { fields } = Endpoint
+const { disabled, generation, paused, suspended } = Endpoint.fields
+const { url: origin, ...told } = column(endpointSettings, "told")
 
 /**
- * An endpoint's configuration without its secrets, as the history records it. A URL's path and
- * query and the values of headers may be credentials: only a digest and the names are recorded.
+ * An endpoint's configuration without its secrets, as the history records it: what each setting
+ * tells of itself.
  */
 export const Configuration = Schema.Struct({
-  generation: fields.generation,
+  generation,
   /** Scheme, host and port of its URL. */
-  origin: Schema.String,
+  origin,
   /** The first 12 hex digits of the SHA-256 of the whole URL. Shows whether the URL has changed. */
   urlDigest: Schema.String,
-  types: fields.types,
-  sign: fields.sign,
-  signatureHeader: fields.signatureHeader,
-  headerNames: fields.headerNames,
+  ...told,
   /** When each secret was created and until when it is valid, ms since the epoch; newest first. */
   secrets: Schema.Array(
     Schema.Struct({ createdAt: Schema.Number, until: Schema.optionalKey(Schema.Number) })
   ),
-  retry: fields.retry,
-  retryFor: fields.retryFor,
-  maxInFlight: fields.maxInFlight,
-  adapt: fields.adapt,
-  format: fields.format,
-  rate: fields.rate,
-  circuit: fields.circuit,
-  timeout: fields.timeout,
-  connectTimeout: fields.connectTimeout,
-  redirects: fields.redirects,
-  /** Names of the endpoint's own headers, sorted. */
-  headers: Schema.Array(Schema.String),
-  forwardHeaders: fields.forwardHeaders,
-  contact: fields.contact,
-  alerts: fields.alerts,
-  disabled: fields.disabled,
-  suspended: fields.suspended,
-  paused: fields.paused
+  disabled,
+  suspended,
+  paused
 })
 /** As JSON: durations are strings. */
 export type Configuration = typeof Configuration.Encoded
@@ -61,22 +46,16 @@ const digestOf = (url: string): string =>
 
 /** Returns the part of an endpoint's configuration that the history may record. */
 export const configurationOf = (endpoint: EndpointJson): Configuration => {
-  const {
-    createdAt: _,
-    headers,
-    id: __,
-    secrets,
-    tenant: ___,
-    updatedAt: ____,
-    url,
-    v: _____,
-    ...rest
-  } = endpoint
+  const { disabled, generation, paused, secrets, suspended, url } = endpoint
+  const { url: origin, ...told } = toldOf(endpointSettings, endpoint)
   return {
-    ...rest,
-    origin: new URL(url).origin,
+    generation,
+    origin,
     urlDigest: digestOf(url),
+    ...told,
     secrets: secrets.map(({ value: _, ...times }) => times),
-    headers: Object.keys(headers).sort()
+    ...(disabled === undefined ? {} : { disabled }),
+    ...(suspended === undefined ? {} : { suspended }),
+    ...(paused === undefined ? {} : { paused })
   }
 }

@@ -46,6 +46,16 @@ export const HeaderNames = Schema.Struct({
 })
 export type HeaderNames = typeof HeaderNames.Type
 
+const changedName = Schema.optional(Schema.NullOr(IdentityHeaderName))
+
+/** A change of the names, one by one; null goes back to the usual name. */
+export const HeaderNamesPatch = Schema.Struct({
+  id: changedName,
+  type: changedName,
+  timestamp: changedName
+})
+type HeaderNamesPatch = typeof HeaderNamesPatch.Type
+
 /** The names that Standard Webhooks gives to id and timestamp, and one like them for the type. */
 export const usualHeaderNames: Readonly<Record<Identity, string>> = {
   id: "webhook-id",
@@ -61,3 +71,18 @@ export const githubHeaderNames: Readonly<Record<"id" | "type", string>> = {
 
 /** Name of the signature header in Stripe style, unless an endpoint has another one. */
 export const usualStripeHeader = "petrel-signature"
+
+/** Returns the names after a change. A usual name is not kept. */
+export const headerNamesAfter = (
+  before: HeaderNames | undefined,
+  patch: HeaderNamesPatch | undefined
+): HeaderNames => {
+  const after: { -readonly [Key in keyof HeaderNames]: HeaderNames[Key] } = {}
+  for (const identity of identities) {
+    const given = patch?.[identity]
+    const name = given === undefined ? before?.[identity] : (given ?? undefined)
+    if (name !== undefined && name.toLowerCase() !== usualHeaderNames[identity])
+      after[identity] = name
+  }
+  return after
+}

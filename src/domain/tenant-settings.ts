@@ -1,9 +1,7 @@
 import { Schema } from "effect"
-import { ForwardHeaders } from "./forwarded-headers.ts"
+import { column } from "./settings/setting.ts"
+import { tenantSettings } from "./settings/tenant-table.ts"
 import { isToken, nobody } from "./token.ts"
-
-/** Concurrent requests to one host. */
-export const HostCap = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 
 /**
  * What holds for all endpoints of a tenant together, or of the system: the value under the tenant's
@@ -11,12 +9,7 @@ export const HostCap = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 
  */
 export const TenantSettings = Schema.Struct({
   v: Schema.Literal(1),
-  /**
-   * Concurrent requests of all its endpoints whose URLs have the same host name. (Default: no limit)
-   */
-  hostCap: Schema.optionalKey(HostCap),
-  /** Headers of the publisher that all its endpoints get, as well as their own. (Default: none) */
-  forwardHeaders: Schema.optionalKey(ForwardHeaders),
+  ...column(tenantSettings, "stored"),
   updatedAt: Schema.Number
 })
 export type TenantSettings = typeof TenantSettings.Type
@@ -32,9 +25,6 @@ export const SettingsChange = Schema.Struct({
   /** The revision in the endpoints bucket. */
   revision: Schema.Int,
   /** The settings after the change: each that is set. */
-  now: Schema.Struct({
-    hostCap: TenantSettings.fields.hostCap,
-    forwardHeaders: TenantSettings.fields.forwardHeaders
-  })
+  now: Schema.Struct(column(tenantSettings, "told"))
 })
 export type SettingsChange = typeof SettingsChange.Type

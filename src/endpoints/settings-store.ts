@@ -4,8 +4,9 @@ import { readUser } from "../broker/user.ts"
 import { isConflict, writeValue } from "../broker/values.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
-import type { TenantSettings } from "../domain/tenant-settings.ts"
-import { systemKey } from "../domain/tenant-settings.ts"
+import { toldOf } from "../domain/settings/setting.ts"
+import { tenantSettings } from "../domain/settings/tenant-table.ts"
+import { systemKey, TenantSettings } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
 import { authorHeaders } from "../history/configuration.ts"
 import type { SettingsInForce } from "./settings-table.ts"
@@ -55,6 +56,7 @@ export class ChangeUnrecorded extends Schema.TaggedError<ChangeUnrecorded>()("Ch
 }
 
 const kind = "settings-changed"
+const encode = Schema.encodeSync(TenantSettings)
 
 const appendChange = Effect.fnUntraced(function* (
   key: string,
@@ -62,16 +64,10 @@ const appendChange = Effect.fnUntraced(function* (
   author: Pick<Fact, "by" | "user">
 ) {
   const { names, publish } = yield* Broker
-  const { forwardHeaders, hostCap, updatedAt: at } = settings
+  const at = settings.updatedAt
   const fact: Fact = {
     ...{ v: 1, kind, at, tenant: key, endpoint: nobody, ...author },
-    settings: {
-      revision,
-      now: {
-        ...(hostCap === undefined ? {} : { hostCap }),
-        ...(forwardHeaders === undefined ? {} : { forwardHeaders })
-      }
-    }
+    settings: { revision, now: toldOf(tenantSettings, encode(settings)) }
   }
   const subject = names.subjects.fact(key, nobody, factResult(kind), kind)
   const id = `${kind}.${key}.${revision}.${at}`

@@ -8,9 +8,10 @@ import {
   sign as signWith
 } from "node:crypto"
 import { Effect, Schema } from "effect"
-import type { Scheme, Secret } from "../domain/endpoint.ts"
+import type { Secret } from "../domain/endpoint.ts"
 import type { HeaderNames } from "../domain/header-names.ts"
 import { githubHeaderNames, usualHeaderNames, usualStripeHeader } from "../domain/header-names.ts"
+import type { Scheme } from "../domain/settings/endpoint-table.ts"
 
 /** A secret is invalid for its scheme. The message says why and never shows the secret. */
 export class InvalidSecret extends Schema.TaggedError<InvalidSecret>()("InvalidSecret", {

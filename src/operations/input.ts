@@ -1,5 +1,8 @@
 import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
 import type { Problem } from "../domain/problem.ts"
+import { endpointRequests, endpointSettings } from "../domain/settings/endpoint-table.ts"
+import type { Input } from "../domain/settings/setting.ts"
+import { tenantSettings } from "../domain/settings/tenant-table.ts"
 import { nearestName } from "../policy/nearest-name.ts"
 
 const missing = "Missing key"
@@ -113,7 +116,11 @@ const isMissingElement = (keys: ReadonlyArray<string>, message: string) =>
   message === missing && /^\d+$/.test(keys.at(-1) ?? "")
 
 /** Fields whose values may be credentials. A problem does not repeat them. */
-const secretFields: ReadonlySet<string> = new Set(["secret", "headers"])
+const secretFields: ReadonlySet<string> = new Set(
+  Object.entries<Input>({ ...endpointSettings, ...endpointRequests, ...tenantSettings })
+    .filter(([, { isSecret }]) => isSecret)
+    .map(([name]) => name)
+)
 
 /** Returns true if the value is to be shown before the sentence. */
 const needsValue = (

@@ -4,8 +4,8 @@ import { verify as verifyGithub } from "@octokit/webhooks-methods"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
-import type { Scheme } from "../../src/domain/endpoint.ts"
 import type { HeaderNames } from "../../src/domain/header-names.ts"
+import type { Scheme } from "../../src/domain/settings/endpoint-table.ts"
 import {
   generateSecret,
   InvalidSecret,

@@ -3,7 +3,7 @@ import { sign as githubSign } from "@octokit/webhooks-methods"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
-import type { Scheme } from "../../src/domain/endpoint.ts"
+import type { Scheme } from "../../src/domain/settings/endpoint-table.ts"
 import { generateSecret, makeSigner, publicKeyOf } from "../../src/endpoints/signing.ts"
 import { verify } from "../../src/endpoints/verification.ts"
 

@@ -1,6 +1,12 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
-import { EndpointPatch, NewEndpoint } from "../../operations/endpoints/endpoint-settings.ts"
+import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
+import { textsOf } from "../../domain/settings/setting.ts"
+import {
+  EndpointPatch,
+  endpointInputs,
+  NewEndpoint
+} from "../../operations/endpoints/endpoint-settings.ts"
 import {
   EndpointState,
   RemovedEndpoint,
@@ -14,32 +20,8 @@ import { Conflict, NotFound, RevisionMismatch } from "../problems.ts"
 import { EndpointId, next, pageQuery, Tenant, TenantOrAll, tenantPath } from "./common.ts"
 import { documented } from "./documented.ts"
 
-const settingTexts = {
-  url: "Where requests go: http or https.",
-  types:
-    "Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all)",
-  operational: "It gets its tenant's alerts as events, too. (Default: false)",
-  sign: "How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard)",
-  secret: "The signing secret, which replaces all it has. (Default: a new one is made)",
-  signatureHeader: "Name of the signature header where `sign` is stripe.",
-  retry: "The name of a preset, or a policy of its own. (Default: default)",
-  circuit: "When it is left alone after failures, and when it is given up. `{}`: as by default.",
-  maxInFlight: "Concurrent requests, 1 to 1,000. (Default: 10)",
-  adapt: "Lower the concurrency while it answers 429 or slows down. (Default: false)",
-  redirects: "Redirects that are followed, 0 to 10. (Default: 3)",
-  alerts: "When alerts about it are raised. `{}`: as set for its tenant.",
-  rate: "Requests per second, and the burst after a pause. (Default: no limit)",
-  timeout: 'Time-out of an attempt, such as "30 seconds".',
-  connectTimeout: 'Time limit of name look-up, TCP and TLS, such as "5 seconds".',
-  contact: "Whom to tell of problems.",
-  headers: "Headers that it gets with every request. Their values are not shown again.",
-  forwardHeaders:
-    "Headers of the publisher that it gets, by name: true adds one, null removes one.",
-  retryFor: "Policies of some event types, by type filter.",
-  format:
-    "`slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts.",
-  headerNames: "Other names for the headers id, type and timestamp."
-}
+/** What the document says of each setting. */
+const settingTexts = textsOf(endpointInputs)
 
 const exampleSettings = {
   url: "https://example.com/hooks",
@@ -63,10 +45,8 @@ const PatchBody = documented(EndpointPatch, {
   examples: [{ maxInFlight: 5, rate: { perSecond: 10, burst: 20 } }]
 })
 
-const { operational: _, secret: __, ...keptTexts } = settingTexts
-
 const shownTexts = {
-  ...keptTexts,
+  ...textsOf(endpointSettings),
   tenant: "Its tenant.",
   id: "Its id within the tenant.",
   generation: "Made anew each time that an endpoint of this name is added.",

@@ -1,9 +1,8 @@
 import { Effect, Option, Result } from "effect"
 import { Argument, Command } from "effect/cli"
-import { HostCap } from "../../domain/tenant-settings.ts"
 import { isToken } from "../../domain/token.ts"
-import type { TenantPatch, TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
-import { setTenant, showTenant } from "../../operations/tenants/tenant-settings.ts"
+import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
+import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
 import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
 import { noForwardHeader, readForwarded } from "../flags/forward-flags.ts"
 import { shown } from "../flags/json-text.ts"
@@ -73,9 +72,11 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("Show the settings of a tenant, or of the system"))
 
-const readHostCap = (text: string): Result.Result<number | undefined, ReadonlyArray<string>> =>
+const readHostCap = (
+  text: string
+): Result.Result<number | null | undefined, ReadonlyArray<string>> =>
   /^-?\d+$/.test(text.trim())
-    ? readField("hostCap", HostCap, Number(text))
+    ? readField("hostCap", TenantPatch.fields.hostCap, Number(text))
     : Result.fail([`--host-cap ${shown(text)} must be a whole number`])
 
 const set = Command.make(

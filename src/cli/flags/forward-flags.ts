@@ -1,6 +1,5 @@
 import { Result } from "effect"
-import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
-import type { ForwardHeadersPatch } from "../../operations/endpoints/endpoint-settings.ts"
+import { type ForwardHeadersPatch, forwardNameProblem } from "../../domain/forwarded-headers.ts"
 import { shown } from "./json-text.ts"
 import { repeated } from "./shared.ts"
 

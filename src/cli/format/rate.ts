@@ -1,5 +1,5 @@
 import { Option, Schema } from "effect"
-import { RateLimit } from "../../domain/endpoint.ts"
+import { RateLimit } from "../../domain/settings/endpoint-table.ts"
 import { usualBurst } from "../../policy/rate.ts"
 
 const decode = Schema.decodeOption(RateLimit)

@@ -1,4 +1,4 @@
-import type { BodyFormat } from "../../domain/endpoint.ts"
+import type { BodyFormat } from "../../domain/settings/endpoint-table.ts"
 import { alertMessage } from "../../history/alert-message.ts"
 
 /** Characters that mean something in a message of Slack, and what stands for them. */

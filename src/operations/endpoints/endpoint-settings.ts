@@ -1,14 +1,12 @@
 import { Result, Schema } from "effect"
-import { AlertChoice, Contact } from "../../domain/alert.ts"
-import { Circuit } from "../../domain/circuit.ts"
-import { PositiveDuration } from "../../domain/duration.ts"
-import { Endpoint, RateLimit } from "../../domain/endpoint.ts"
-import { forwardNameProblem } from "../../domain/forwarded-headers.ts"
-import { HeaderNames, headerNameProblem, IdentityHeaderName } from "../../domain/header-names.ts"
-import { everyKey } from "../../domain/record.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
+import {
+  endpointRequests,
+  endpointSettings,
+  retryForEntries
+} from "../../domain/settings/endpoint-table.ts"
+import { byName, column } from "../../domain/settings/setting.ts"
 import { Token } from "../../domain/token.ts"
-import { typeFilterProblem } from "../../domain/type-filter.ts"
 import { resolveRetry } from "../../policy/presets.ts"
 
 /** The name of an endpoint: `<tenant>/<id>`. */
@@ -31,79 +29,24 @@ const PresetName = Schema.String.check(
 export const RetryChoice = Schema.Union([PresetName, RetryPolicy])
 export type RetryChoice = typeof RetryChoice.Type
 
-const { format, headers, maxInFlight, redirects, sign, signatureHeader, types, url } =
-  Endpoint.fields
-
-/** Settings that a change may replace. What resets one of them is a value of its own. */
+/** The settings as people give them: the names of presets are checked. */
 const settings = {
-  url: Schema.optional(url),
-  types: Schema.optional(types),
-  /** Subscribes the endpoint to its tenant's alerts, too. */
-  operational: Schema.optional(Schema.Boolean),
-  sign: Schema.optional(sign),
-  /** Replaces all secrets. (Default: a new one if the endpoint has none that fits) */
-  secret: Schema.optional(Schema.String),
-  signatureHeader: Schema.optional(signatureHeader.schema),
-  retry: Schema.optional(RetryChoice),
-  /** `{}`: as in the default circuit. */
-  circuit: Schema.optional(Circuit),
-  maxInFlight: Schema.optional(maxInFlight),
-  adapt: Schema.optional(Schema.Boolean),
-  redirects: Schema.optional(redirects),
-  /** `{}`: as set for its tenant. */
-  alerts: Schema.optional(AlertChoice)
+  ...endpointSettings,
+  retry: {
+    ...endpointSettings.retry,
+    given: Schema.optional(RetryChoice),
+    patch: Schema.optional(RetryChoice)
+  },
+  retryFor: { ...endpointSettings.retryFor, ...byName({ ...retryForEntries, value: RetryChoice }) }
 }
 
-/**
- * Headers of the publisher to forward, by name: true adds one, null removes one. Names are compared
- * without case.
- */
-export const ForwardHeadersPatch = Schema.Record(
-  Schema.String,
-  Schema.NullOr(Schema.Literal(true))
-).check(everyKey(forwardNameProblem))
-export type ForwardHeadersPatch = typeof ForwardHeadersPatch.Type
+/** All that may be asked for of an endpoint, with what is said of it. */
+export const endpointInputs = { ...settings, ...endpointRequests }
 
 /** The settings of an endpoint to be added. Without a value, the default applies. */
-export const NewEndpoint = Schema.Struct({
-  ...settings,
-  url,
-  rate: Schema.optional(RateLimit),
-  timeout: Schema.optional(PositiveDuration),
-  connectTimeout: Schema.optional(PositiveDuration),
-  contact: Schema.optional(Contact),
-  headers: Schema.optional(headers),
-  forwardHeaders: Schema.optional(ForwardHeadersPatch),
-  retryFor: Schema.optional(
-    Schema.Record(Schema.String, RetryChoice).check(everyKey(typeFilterProblem))
-  ),
-  headerNames: Schema.optional(HeaderNames),
-  format: Schema.optional(format.schema)
-})
+export const NewEndpoint = Schema.Struct(column(endpointInputs, "given"))
 export type NewEndpoint = typeof NewEndpoint.Type
 
-const changedName = Schema.optional(Schema.NullOr(IdentityHeaderName))
-
 /** A change of an endpoint. What is left out stays as it is; null removes a setting. */
-export const EndpointPatch = Schema.Struct({
-  ...settings,
-  rate: Schema.optional(Schema.NullOr(RateLimit)),
-  timeout: Schema.optional(Schema.NullOr(PositiveDuration)),
-  connectTimeout: Schema.optional(Schema.NullOr(PositiveDuration)),
-  contact: Schema.optional(Schema.NullOr(Contact)),
-  forwardHeaders: Schema.optional(ForwardHeadersPatch),
-  /** Values by name. Names are compared without case; null removes a header. */
-  headers: Schema.optional(
-    Schema.Record(Schema.String, Schema.NullOr(headers.value)).check(everyKey(headerNameProblem))
-  ),
-  /** Policies by type filter; null removes one. */
-  retryFor: Schema.optional(
-    Schema.Record(Schema.String, Schema.NullOr(RetryChoice)).check(everyKey(typeFilterProblem))
-  ),
-  format: Schema.optional(Schema.NullOr(format.schema)),
-  /** Null goes back to the usual name. */
-  headerNames: Schema.optional(
-    Schema.Struct({ id: changedName, type: changedName, timestamp: changedName })
-  )
-})
+export const EndpointPatch = Schema.Struct(column(endpointInputs, "patch"))
 export type EndpointPatch = typeof EndpointPatch.Type

@@ -2,13 +2,12 @@ import { Schema } from "effect"
 import { Alert } from "../../domain/alert.ts"
 import { Endpoint, Secret } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
+import { endpointSettings, mask } from "../../domain/settings/endpoint-table.ts"
+import { maskedOf } from "../../domain/settings/setting.ts"
 import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { ActivityView } from "./activity-view.ts"
 import { CircuitView, circuitView, HealthView, healthView } from "./circuit-view.ts"
 import { publicKey } from "./endpoint-secrets.ts"
-
-/** Shown instead of secrets and the values of headers. */
-export const mask = "********"
 
 const { fields } = Endpoint
 
@@ -61,14 +60,12 @@ export const endpointView = (
   reveal = false,
   health?: Health
 ): EndpointView => {
-  const { headers, secrets } = endpoint
+  const { secrets } = endpoint
   const key = publicKey(endpoint)
   return {
     ...endpoint,
+    ...(reveal ? {} : maskedOf(endpointSettings, endpoint)),
     circuit: circuitView(endpoint, health),
-    headers: reveal
-      ? headers
-      : Object.fromEntries(Object.keys(headers).map((name) => [name, mask])),
     secrets: secrets.map((secret) => (reveal ? secret : { ...secret, value: mask })),
     ...(key === undefined ? {} : { publicKey: key }),
     revision

@@ -1,14 +1,14 @@
-import type { Endpoint } from "../../domain/endpoint.ts"
 import { githubHeaderNames, identities, usualHeaderNames } from "../../domain/header-names.ts"
 import type { Problem } from "../../domain/problem.ts"
+import type { EndpointSettings } from "../../domain/settings/endpoint-table.ts"
+import type { Stored } from "../../domain/settings/setting.ts"
 import { signatureHeaderOf } from "../../endpoints/signing.ts"
 
 /** The settings that name headers of an endpoint's requests. */
-interface HeaderSettings extends Pick<Endpoint, "sign" | "headers"> {
-  readonly signatureHeader: Endpoint["signatureHeader"]
-  readonly headerNames: NonNullable<Endpoint["headerNames"]>
-  readonly forwardHeaders: NonNullable<Endpoint["forwardHeaders"]>
-}
+type HeaderSettings = Pick<
+  Stored<EndpointSettings>,
+  "forwardHeaders" | "headerNames" | "headers" | "sign" | "signatureHeader"
+>
 
 interface SentHeader {
   readonly name: string
@@ -19,7 +19,7 @@ interface SentHeader {
 }
 
 const sentHeaders = (settings: HeaderSettings): ReadonlyArray<SentHeader> => {
-  const { forwardHeaders, headerNames, headers, sign, signatureHeader } = settings
+  const { forwardHeaders = [], headerNames = {}, headers, sign, signatureHeader } = settings
   const signature = signatureHeaderOf({ scheme: sign, signatureHeader })
   const github = sign === "github" ? Object.values(githubHeaderNames) : []
   return [

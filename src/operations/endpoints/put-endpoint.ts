@@ -1,25 +1,15 @@
 import { Clock, Effect } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
+import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
+import { initialOf, withoutSettings } from "../../domain/settings/setting.ts"
 import { changeEndpoint, EndpointChanged } from "../../endpoints/endpoint-store.ts"
 import { addEndpoint } from "./add-endpoint.ts"
 import { cautions } from "./cautions.ts"
-import { blankEndpoint, changedEndpoint } from "./endpoint-change.ts"
+import { changedEndpoint } from "./endpoint-change.ts"
 import type { EndpointName, NewEndpoint } from "./endpoint-settings.ts"
 import { endpointView } from "./endpoint-view.ts"
 import type { ChangedEndpointView } from "./set-endpoint.ts"
 import { differences } from "./set-endpoint.ts"
-
-/** Returns an endpoint without its settings: what it is, its secrets and its state remain. */
-const withoutSettings = (before: Endpoint): Endpoint => {
-  const { createdAt, disabled, generation, paused, secrets, suspended } = before
-  return {
-    ...blankEndpoint(before, generation, createdAt),
-    secrets,
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(suspended === undefined ? {} : { suspended }),
-    ...(paused === undefined ? {} : { paused })
-  }
-}
 
 /** Replaces all settings of an endpoint that is there. */
 const replaceEndpoint = Effect.fnUntraced(function* (
@@ -32,7 +22,8 @@ const replaceEndpoint = Effect.fnUntraced(function* (
   let made: string | undefined
   let changed: ReadonlyArray<string> = []
   const change = Effect.fnUntraced(function* (before: Endpoint) {
-    const after = yield* changedEndpoint(withoutSettings(before), settings, now)
+    const reset = { ...withoutSettings(endpointSettings, before), ...initialOf(endpointSettings) }
+    const after = yield* changedEndpoint(reset, settings, now)
     made = after.made
     changed = differences(before, after.endpoint)
     return changed.length === 0 ? undefined : after.endpoint

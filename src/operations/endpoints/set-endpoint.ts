@@ -1,5 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { Endpoint } from "../../domain/endpoint.ts"
+import { namesOfChanged } from "../../domain/settings/setting.ts"
 import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
 import { AddedEndpoint } from "./add-endpoint.ts"
 import { cautions } from "./cautions.ts"
@@ -18,13 +19,8 @@ export type ChangedEndpointView = typeof ChangedEndpointView.Type
 const encode = Schema.encodeSync(Endpoint)
 
 /** Returns the names of the settings that differ. */
-export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
-  const [old, now] = [encode(before), encode(after)].map((it) => new Map(Object.entries(it)))
-  return [...new Set([...(old?.keys() ?? []), ...(now?.keys() ?? [])])].filter(
-    (name) =>
-      name !== "updatedAt" && JSON.stringify(old?.get(name)) !== JSON.stringify(now?.get(name))
-  )
-}
+export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =>
+  namesOfChanged(encode(before), encode(after)).filter((name) => name !== "updatedAt")
 
 /**
  * Changes the given settings of an endpoint and keeps the others. Fails with Invalid for settings

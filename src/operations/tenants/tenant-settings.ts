@@ -1,22 +1,24 @@
 import { Effect, Schema } from "effect"
 import { Invalid } from "../../domain/problem.ts"
-import { HostCap, systemKey, type TenantSettings } from "../../domain/tenant-settings.ts"
+import {
+  changeProblems,
+  column,
+  namesOfChanged,
+  settingsAfter,
+  withoutSettings
+} from "../../domain/settings/setting.ts"
+import { tenantSettings } from "../../domain/settings/tenant-table.ts"
+import { systemKey, type TenantSettings } from "../../domain/tenant-settings.ts"
 import type { StoredSettings } from "../../endpoints/settings-store.ts"
 import { changeSettings, readSettings } from "../../endpoints/settings-store.ts"
-import { ForwardHeadersPatch } from "../endpoints/endpoint-settings.ts"
-import { forwardHeadersAfter } from "../endpoints/forward-headers.ts"
 
 /** A change of settings. What is left out stays as it is; null removes a setting. */
-export const TenantPatch = Schema.Struct({
-  hostCap: Schema.optional(Schema.NullOr(HostCap)),
-  forwardHeaders: Schema.optional(ForwardHeadersPatch)
-})
+export const TenantPatch = Schema.Struct(column(tenantSettings, "patch"))
 export type TenantPatch = typeof TenantPatch.Type
 
+/** What is set, and always a list of headers. */
 const settingsFields = {
-  /** Concurrent requests to one host. Absent if not limited. */
-  hostCap: Schema.optionalKey(Schema.Int),
-  /** Headers of the publisher that receivers get. */
+  ...column(tenantSettings, "stored"),
   forwardHeaders: Schema.Array(Schema.String)
 }
 
@@ -40,9 +42,9 @@ export const ChangedTenant = Schema.Struct({
 })
 export type ChangedTenant = typeof ChangedTenant.Type
 
-const shown = ({ forwardHeaders = [], hostCap }: TenantSettings) => ({
-  ...(hostCap === undefined ? {} : { hostCap }),
-  forwardHeaders
+const shown = ({ updatedAt: _, v: __, ...settings }: TenantSettings) => ({
+  ...settings,
+  forwardHeaders: settings.forwardHeaders ?? []
 })
 
 const viewOf = Effect.fnUntraced(function* (
@@ -66,24 +68,13 @@ export const changedSettings = Effect.fnUntraced(function* (
   before: TenantSettings,
   patch: TenantPatch
 ) {
-  const { names, problems } = forwardHeadersAfter(
-    before.forwardHeaders ?? [],
-    patch.forwardHeaders ?? {}
-  )
+  const problems = changeProblems(tenantSettings, before, patch)
   if (problems.length > 0) return yield* new Invalid({ problems })
-  const hostCap = patch.hostCap === undefined ? before.hostCap : (patch.hostCap ?? undefined)
   return {
-    v: 1,
-    updatedAt: before.updatedAt,
-    ...(hostCap === undefined ? {} : { hostCap }),
-    ...(names.length === 0 ? {} : { forwardHeaders: names })
+    ...withoutSettings(tenantSettings, before),
+    ...settingsAfter(tenantSettings, before, patch)
   } satisfies TenantSettings
 })
-
-const differences = (before: TenantSettings, after: TenantSettings): ReadonlyArray<string> =>
-  (["hostCap", "forwardHeaders"] as const).filter(
-    (name) => JSON.stringify(before[name]) !== JSON.stringify(after[name])
-  )
 
 /**
  * Changes the given settings of a tenant and keeps the others. Fails with Invalid for settings that
@@ -102,7 +93,7 @@ export const setTenant = Effect.fnUntraced(function* (
     tenant ?? systemKey,
     (before) =>
       Effect.map(changedSettings(before, patch), (after) => {
-        changed = differences(before, after)
+        changed = namesOfChanged(before, after)
         return changed.length === 0 ? undefined : after
       }),
     by

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
+import { mask } from "../../../src/domain/settings/endpoint-table.ts"
 import { addEndpoint } from "../../../src/operations/endpoints/add-endpoint.ts"
 import { listEndpoints, showEndpoint } from "../../../src/operations/endpoints/endpoint-queries.ts"
 import {
@@ -13,7 +14,7 @@ import {
   compareRevisions,
   endpointHistory
 } from "../../../src/operations/endpoints/endpoint-story.ts"
-import { EndpointDetail, mask } from "../../../src/operations/endpoints/endpoint-view.ts"
+import { EndpointDetail } from "../../../src/operations/endpoints/endpoint-view.ts"
 import { rotateSecret } from "../../../src/operations/endpoints/rotate-secret.ts"
 import { setEndpoint } from "../../../src/operations/endpoints/set-endpoint.ts"
 import { onServer } from "../../kit/scenario.ts"

@@ -1,0 +1,20 @@
+import { Schema } from "effect"
+import { forwarded } from "../forwarded-headers.ts"
+import type { Table } from "./setting.ts"
+import { removable } from "./setting.ts"
+
+/**
+ * The settings that hold for all endpoints of a tenant together, or of the system, one entry each:
+ * as {@link endpointSettings} for an endpoint.
+ */
+export const tenantSettings = {
+  hostCap: removable(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })), {
+    text: "Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000.",
+    usual: "no limit"
+  }),
+  forwardHeaders: forwarded(
+    "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one."
+  )
+} as const satisfies Table
+
+export type TenantSettingName = keyof typeof tenantSettings
