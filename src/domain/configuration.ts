@@ -6,11 +6,18 @@ import { endpointSettings } from "./settings/endpoint-table.ts"
 import { column, toldOf } from "./settings/setting.ts"
 
 const { disabled, generation, paused, suspended } = Endpoint.fields
-const { url: origin, ...told } = column(endpointSettings, "told")
+const {
+  headerNames,
+  sign,
+  signatureHeader,
+  types,
+  url: origin,
+  ...told
+} = column(endpointSettings, "told")
 
 /**
  * An endpoint's configuration without its secrets, as the history records it: what each setting
- * tells of itself.
+ * tells of itself. Differences are shown in this order: secrets beside the scheme.
  */
 export const Configuration = Schema.Struct({
   generation,
@@ -18,11 +25,15 @@ export const Configuration = Schema.Struct({
   origin,
   /** The first 12 hex digits of the SHA-256 of the whole URL. Shows whether the URL has changed. */
   urlDigest: Schema.String,
-  ...told,
+  types,
+  sign,
+  signatureHeader,
+  headerNames,
   /** When each secret was created and until when it is valid, ms since the epoch; newest first. */
   secrets: Schema.Array(
     Schema.Struct({ createdAt: Schema.Number, until: Schema.optionalKey(Schema.Number) })
   ),
+  ...told,
   disabled,
   suspended,
   paused

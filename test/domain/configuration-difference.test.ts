@@ -149,12 +149,12 @@ describe("the difference of two configurations", () => {
       { setting: "url", to: "https://example.com" },
       { setting: "types", to: ["invoice.>"] },
       { setting: "sign", to: "standard" },
+      { setting: "secrets", to: [{ createdAt: 1 }] },
       { setting: "retry", to: "default" },
       { setting: "maxInFlight", to: 10 },
       { setting: "circuit.failures", to: 3 },
       { setting: "redirects", to: 3 },
-      { setting: "headers", to: ["x-key"] },
-      { setting: "secrets", to: [{ createdAt: 1 }] }
+      { setting: "headers", to: ["x-key"] }
     ])
     assert.notInclude(JSON.stringify(found), "hush")
   })

@@ -37,8 +37,8 @@ const outline = (facts: ReadonlyArray<Fact>) =>
     ...differences.map(({ setting }) => setting)
   ])
 
-const all = ["generation", "url", "types", "sign", "retry", "maxInFlight"]
-const set = [...all, "redirects", "headers", "secrets"]
+const all = ["generation", "url", "types", "sign", "secrets", "retry", "maxInFlight"]
+const set = [...all, "redirects", "headers"]
 
 describe("the story of an endpoint's configuration", () => {
   it("tells what each change changed, whatever order the facts came in", () => {
