@@ -21,13 +21,10 @@ export const readValue = Effect.fnUntraced(function* (bucket: string, key: strin
   return entry === null || entry.operation !== "PUT" ? undefined : entry
 })
 
-/**
- * Reads the note in the delete marker of an erased value from the leader; undefined if there is
- * none.
- */
-export const readNote = Effect.fnUntraced(function* (bucket: string, key: string) {
+/** True while the delete marker of an erased value is there. Asks the leader. */
+export const isErasedValue = Effect.fnUntraced(function* (bucket: string, key: string) {
   const entry = yield* (yield* Broker).entry(bucket, key)
-  return entry?.operation === "PURGE" ? entry.string() : undefined
+  return entry?.operation === "PURGE"
 })
 
 /** A value of a bucket, with its revision there. */
@@ -100,18 +97,16 @@ const eraseHeaders: HeaderList = [
  * Removes a value. The delete marker expires after a minute.
  *
  * @param expected the revision to remove. (Default: whichever is there)
- * @param note stored in the marker.
  */
 export const eraseValue = Effect.fnUntraced(function* (
   bucket: string,
   key: string,
-  expected?: number,
-  note = ""
+  expected?: number
 ) {
   const { publish } = yield* Broker
   const headers: HeaderList =
     expected === undefined
       ? eraseHeaders
       : [...eraseHeaders, ["Nats-Expected-Last-Subject-Sequence", String(expected)]]
-  return yield* publish(`$KV.${bucket}.${key}`, note, headers)
+  return yield* publish(`$KV.${bucket}.${key}`, "", headers)
 })

@@ -186,7 +186,7 @@ export class Partition {
     function* (handle: AckHandle, reason: DeadReason) {
       const { memory } = this
       const { delivery, place } = handle
-      if (memory.completed.has(place.seq, delivery) || isCompletedElsewhere(memory, delivery))
+      if (memory.completed.has(place.seq, place.at) || isCompletedElsewhere(memory, delivery))
         return
       if (!this.#queue.takeWaiting(place)) return handle.nak(maxQueueMs)
       yield* Effect.ensuring(

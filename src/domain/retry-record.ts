@@ -1,5 +1,4 @@
 import { Schema } from "effect"
-import type { DeliveryIdentity } from "./delivery.ts"
 import { Progress } from "./delivery.ts"
 import { Fact } from "./fact.ts"
 import { DeadReason } from "./outcome.ts"
@@ -18,19 +17,12 @@ export const Decision = Schema.Union([
 export type Decision = typeof Decision.Type
 
 /**
- * The value under `<stream>.<sequence>` in the retries bucket. It is stored before a decision is
- * applied: after a crash, the same decision is applied instead of a new one.
+ * The value under `<stream>.<sequence>.<ms>` in the retries bucket: the place of the message that
+ * was decided about. It is stored before a decision is applied: after a crash, the same decision is
+ * applied instead of a new one.
  */
 export const RetryRecord = Schema.Struct({
   v: Schema.Literal(1),
-  /**
-   * Identity of the delivery, checked on reading: a truncated stream reuses the message's sequence.
-   */
-  eventSeq: Schema.Int,
-  eventAt: Schema.Number,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  round: Schema.String,
   progress: Progress,
   decision: Decision,
   decidedAt: Schema.Number,
@@ -40,11 +32,3 @@ export const RetryRecord = Schema.Struct({
   outcome: Schema.optionalKey(Schema.Struct({ fact: Fact, id: Schema.String }))
 })
 export type RetryRecord = typeof RetryRecord.Type
-
-/** True for a record of this delivery and round. */
-export const isRecordOf = (record: DeliveryIdentity, delivery: DeliveryIdentity): boolean =>
-  record.eventSeq === delivery.eventSeq &&
-  record.eventAt === delivery.eventAt &&
-  record.round === delivery.round &&
-  record.tenant === delivery.tenant &&
-  record.endpoint === delivery.endpoint

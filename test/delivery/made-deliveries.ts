@@ -94,7 +94,13 @@ export const placeOf = (seq: number): Place => ({ stream: "QUEUE", seq, at: now 
 export const makeMemory = (): PartitionMemory => {
   const completed = new CompletedDeliveries(new HistoryPosition(0))
   const stream = (name: string, completed: CompletedDeliveries) => ({
-    ...{ index: 0, stream: name, waiting: new Map(), unreadRecords: new Set<number>(), completed },
+    ...{
+      index: 0,
+      stream: name,
+      waiting: new Map(),
+      unreadRecords: new Map<number, number>(),
+      completed
+    },
     ...{ recordedAttempts: new RecordedAttempts(), poisonGuard: new PoisonGuard() },
     directDeliveries
   })
@@ -117,12 +123,7 @@ export const recordOf = (
   decision: RetryRecord["decision"],
   changes: Partial<RetryRecord> = {}
 ): RetryRecord => {
-  const { endpoint, eventAt, eventSeq, round, tenant } = deliveryOf()
-  return {
-    ...{ v: 1, eventSeq, eventAt, tenant, endpoint, round, decidedAt: now, decision },
-    progress: { attempts: 1 },
-    ...changes
-  }
+  return { v: 1, decidedAt: now, decision, progress: { attempts: 1 }, ...changes }
 }
 
 /** Waits until all that is ready to run has run. */

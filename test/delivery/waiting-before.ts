@@ -50,6 +50,7 @@ export const put = Effect.fnUntraced(function* (
   count = from
 ) {
   const { names, publisher } = yield* natsClients
+  const { readMessage } = yield* Broker
   const { endpoint, eventSeq, tenant } = it
   const partition = partitionOf(tenant, endpoint, count)
   const target =
@@ -65,7 +66,8 @@ export const put = Effect.fnUntraced(function* (
         ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
         ["Nats-Schedule-Target", target]
       ])
-  return { seq, stream, at: now } satisfies Place
+  const message = yield* readMessage("look at what waits", stream, { seq })
+  return { seq, stream, at: message?.time.getTime() ?? 0 } satisfies Place
 })
 
 const factOf = (kind: FactKind, { endpoint, eventSeq }: Delivery, from: Place): Fact => ({
@@ -83,24 +85,19 @@ const factOf = (kind: FactKind, { endpoint, eventSeq }: Delivery, from: Place): 
 
 /** Writes down what was decided about a waiting delivery. */
 const decide = Effect.fnUntraced(function* (
-  { seq, stream }: Place,
+  place: Place,
   it: Delivery,
   decision: Decision,
   outcome?: RetryRecord["outcome"]
 ) {
   const record: RetryRecord = {
     v: 1,
-    eventSeq: it.eventSeq,
-    eventAt: it.eventAt,
-    tenant: "acme",
-    endpoint: it.endpoint,
-    round: "0",
     progress: tried(decision._tag === "Nak" ? decision.at : now - hour),
     decision,
     decidedAt: Date.now(),
     ...(outcome === undefined ? {} : { outcome })
   }
-  yield* writeRecord(stream, seq, record, it.deadline)
+  yield* writeRecord(place, record, it.deadline)
 })
 
 /** One of each way in which an endpoint's deliveries may wait. */
@@ -126,8 +123,7 @@ export const fill = Effect.fnUntraced(function* (endpoint: string) {
   const there = yield* put("backlog", endedThere)
   yield* facts.append(factOf("dead-lettered", endedThere, there), `ended-there.${endpoint}`)
   const forgotten = delivery(endpoint, 11)
-  const { seq, stream } = yield* put("deliveries", forgotten)
-  yield* eraseRecord(stream, seq, forgotten)
+  yield* eraseRecord(yield* put("deliveries", forgotten))
 })
 
 /** All that waits, as text: where, for whom, and what is known of it. */
@@ -137,7 +133,7 @@ export const inventory = Effect.fnUntraced(function* (partitions: number) {
   for (let partition = 0; partition < partitions; partition++)
     for (const stream of [names.deliveries(partition), names.backlog(partition)]) {
       const messages = yield* Stream.runCollect(scanQueue(stream, ">"))
-      for (const { data, header, seq, subject } of messages) {
+      for (const { data, header, seq, subject, time } of messages) {
         const target = header.get("Nats-Schedule-Target") || subject
         const [kind, index, tenant = "", endpoint = ""] = target.split(".").slice(-4)
         assert.strictEqual(Number(index), partition)
@@ -147,7 +143,7 @@ export const inventory = Effect.fnUntraced(function* (partitions: number) {
         const eventSeq = Number(header.get("petrel-event-seq"))
         assert.strictEqual(new TextDecoder().decode(data), `${eventSeq} for ${endpoint}`)
         const progress = JSON.parse(header.get("petrel-progress") || "{}")
-        const record = yield* readRecord(stream, seq)
+        const record = yield* readRecord({ stream, seq, at: time.getTime() })
         const decided = record?.decision
         const waits = at !== "" ? Date.parse(at) : decided?._tag === "Nak" ? decided.at : 0
         found.push(

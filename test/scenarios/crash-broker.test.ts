@@ -4,15 +4,14 @@ import { Broker } from "../../src/broker/broker.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { eraseRecord } from "../../src/delivery/retry/retry-records.ts"
-import { firstRound } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
 import {
   endpoint,
-  eventAt,
   eventually,
   history,
+  nth,
   publish,
   queued,
   quickRetry,
@@ -69,18 +68,15 @@ describe("when the broker dies too", () => {
           yield* endpoint({ url, retry: quickRetry() })
           yield* publish("invoice.paid")
           yield* crashAt(place, "moved", 1, { maxWaiting: 0 })
-          yield* eventually(
+          const queue = yield* eventually(
             queued(partition, names.subjects.deliveriesOf(partition)),
             (messages) => messages.length === 2
           )
           // As if it had acknowledged the message before that, and the broker had forgotten it.
           if (left !== "")
-            yield* eraseRecord(names.deliveries(partition), 1, {
-              tenant: "acme",
-              endpoint: "hook",
-              eventSeq: 1,
-              eventAt: yield* eventAt(1),
-              round: firstRound
+            yield* eraseRecord({
+              ...{ stream: names.deliveries(partition), seq: 1 },
+              at: nth(queue, 0).time.getTime()
             })
           yield* crashBroker(server)
           yield* takeOver(0)

@@ -114,7 +114,7 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
       const progress = JSON.parse(waiting.header.get("petrel-progress"))
       assert.deepInclude(progress, { attempts: 1, lastStatus: 503, nextAttemptAt })
       const queue = names.deliveries(partition)
-      const record = readRecord(queue, waiting.seq)
+      const record = readRecord({ stream: queue, seq: waiting.seq, at: waiting.time.getTime() })
       const decision = { _tag: "Nak", at: nextAttemptAt } as const
       assert.deepInclude(yield* eventually(record, (found) => found !== undefined), { decision })
 

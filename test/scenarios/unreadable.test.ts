@@ -49,8 +49,8 @@ const flagsOf = ({ eventRoot, prefix, url }: Installation) => [
 const stored = (stream: string, subject = ">") =>
   Stream.runCollect(scanQueue(stream, subject)).pipe(
     Effect.map((messages) =>
-      messages.map(({ header, seq, subject }) => ({
-        ...{ seq, subject, event: header.get("petrel-event") },
+      messages.map(({ header, seq, subject, time }) => ({
+        ...{ seq, at: time.getTime(), subject, event: header.get("petrel-event") },
         isUnreadable: header.get("petrel-progress") !== ""
       }))
     )
@@ -234,8 +234,11 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
         const { kept } = yield* waiting(20, (index) => index === 0 || index === 9)
         const { ask, jsm, names } = yield* natsClients
         const { retries } = names.buckets
-        const record = `${names.backlog(partitionOf("acme", "hook", 2))}.${nth(kept, 0).seq}`
-        yield* writeValue(retries, record, `"newer"`)
+        const recordOf = (
+          count: number,
+          { at, seq }: { readonly at: number; readonly seq: number }
+        ) => `${names.backlog(partitionOf("acme", "hook", count))}.${seq}.${at}`
+        yield* writeValue(retries, recordOf(2, nth(kept, 0)), `"newer"`)
         const before = yield* backlogOf()
         const change = repartition({ to: partitions, tell: () => Effect.void })
         // It dies once they are stored in both places, and goes on when the broker has forgotten their ids.
@@ -252,7 +255,7 @@ describe.concurrent("a message in a backlog that this version cannot read", () =
         const moved = yield* backlogOf(partitions)
         assert.deepStrictEqual(order(moved), order(before))
         // What a newer version wrote down of one goes with it, for as long as it may be delivered.
-        const key = `${names.backlog(partitionOf("acme", "hook", partitions))}.${nth(moved, 0).seq}`
+        const key = recordOf(partitions, nth(moved, 0))
         const copy = yield* ask("read the record", () =>
           jsm.streams.getMessage(`KV_${retries}`, { last_by_subj: `$KV.${retries}.${key}` })
         )

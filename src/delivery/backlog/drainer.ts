@@ -260,7 +260,7 @@ export class Drainer {
     if (!drain.window.add(seq)) return Effect.void
     const delivery = deliveryIn(message)
     if (delivery === undefined) return this.#keep(drain, seq)
-    if (memory.completed.has(seq, delivery)) {
+    if (memory.completed.has(seq, message.time.getTime())) {
       drain.finish(seq, Effect.void)
       return Effect.void
     }
@@ -304,10 +304,7 @@ export class Drainer {
       const { backlog, isDoubtful, memory } = this.#options
       if (finished.length === 0 || isDoubtful()) return
       // A truncated stream may hold another message at the sequence.
-      const hasEnded = (message: StoredMsg): boolean => {
-        const delivery = deliveryIn(message)
-        return delivery !== undefined && memory.completed.has(message.seq, delivery)
-      }
+      const hasEnded = ({ seq, time }: StoredMsg) => memory.completed.has(seq, time.getTime())
       yield* Effect.forEach(finished, (seq) => backlog.remove(seq, hasEnded), {
         concurrency: 16,
         discard: true

@@ -66,7 +66,8 @@ export const makeExpiry = (options: ExpiryOptions) => {
    */
   const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
     const { seq } = message
-    if (memory.completed.has(seq, delivery)) return true
+    const at = message.time.getTime()
+    if (memory.completed.has(seq, at)) return true
     const handle = drain.hold(message, delivery)
     let gone: Effect.Effect<void> | undefined
     yield* options.expire({
@@ -78,7 +79,7 @@ export const makeExpiry = (options: ExpiryOptions) => {
       nak: () => undefined
     })
     if (gone !== undefined) {
-      yield* backlog.remove(seq, ({ time }) => time.getTime() === message.time.getTime())
+      yield* backlog.remove(seq, ({ time }) => time.getTime() === at)
       drain.window.gone(seq)
       drain.count--
       yield* gone

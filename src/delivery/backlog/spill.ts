@@ -77,7 +77,7 @@ export class Spill {
   readonly #store: Relocate = (handle, progress) => {
     const { backlog, drainer, memory } = this.#options
     const name = placeName(handle.place)
-    const hasLeft = () => memory.completed.has(handle.place.seq, handle.delivery)
+    const hasLeft = () => memory.completed.has(handle.place.seq, handle.place.at)
     const store =
       this.#moves.get(name) ??
       drainer.storing(handle.delivery, (after) => backlog.store(handle, progress, after, hasLeft))

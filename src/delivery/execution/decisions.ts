@@ -2,9 +2,9 @@ import type { Context } from "effect"
 import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
+import type { Place } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { eraseRecord, isErased, readRecord, writeRecord } from "../retry/retry-records.ts"
 
@@ -37,39 +37,33 @@ export class Decisions {
     return this.#memory.waiting.has(seq) || this.#memory.unreadRecords.has(seq)
   }
 
-  /** Returns the decision about a delivery, as far as it is in memory. */
-  inMemory({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+  /** Returns the decision about a message, as far as it is in memory. */
+  inMemory({ place }: Pick<PlacedDelivery, "place">) {
     const waiting = this.#memory.waiting.get(place.seq)
-    return waiting !== undefined && isRecordOf(waiting.record, delivery) ? waiting : undefined
+    return waiting?.storedAt === place.at ? waiting : undefined
   }
 
   /**
-   * Returns the decision about a delivery: from memory, or from the leader where a former owner made
+   * Returns the decision about a message: from memory, or from the leader where a former owner made
    * it.
    */
-  recall({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
+  recall({ place }: Pick<PlacedDelivery, "place">) {
     const { unreadRecords, waiting } = this.#memory
-    const inMemory = this.inMemory({ delivery, place })
+    const inMemory = this.inMemory({ place })
     if (inMemory !== undefined) return Effect.succeed<Recalled>(inMemory)
     // A truncated stream reuses the sequence for another message.
     waiting.delete(place.seq)
-    return unreadRecords.has(place.seq)
-      ? this.#read({ delivery, place })
-      : Effect.succeed<Recalled>(undefined)
+    return unreadRecords.has(place.seq) ? this.#read(place) : Effect.succeed<Recalled>(undefined)
   }
 
   /** Stores a decision however long it takes, so that it outlives this worker. */
   store({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">, decided: Decided) {
-    const { deadline, endpoint, eventAt, eventSeq, round, tenant } = delivery
-    const record: RetryRecord = {
-      ...{ v: 1, eventSeq, eventAt, tenant, endpoint, round },
-      ...decided
-    }
-    const write = writeRecord(place.stream, place.seq, record, deadline)
+    const record: RetryRecord = { v: 1, ...decided }
+    const write = writeRecord(place, record, delivery.deadline)
     return Effect.map(
       this.#records.untilStored(Effect.provideContext(write, this.#services)),
       () => {
-        const waiting: WaitingDelivery = { record, isOutcomeRecorded: false }
+        const waiting = { record, storedAt: place.at, isOutcomeRecorded: false }
         this.#memory.waiting.set(place.seq, waiting)
         return waiting
       }
@@ -77,38 +71,35 @@ export class Decisions {
   }
 
   /** Drops the outcome's fact from memory: it is in the history, and may be large. */
-  outcomeRecorded(seq: number, { outcome: _, ...record }: RetryRecord): void {
-    if (this.#memory.waiting.has(seq))
-      this.#memory.waiting.set(seq, { record, isOutcomeRecorded: true })
+  outcomeRecorded({ at, seq }: Place, { outcome: _, ...record }: RetryRecord): void {
+    if (this.#memory.waiting.get(seq)?.storedAt === at)
+      this.#memory.waiting.set(seq, { record, storedAt: at, isOutcomeRecorded: true })
   }
 
   /**
    * Forgets the decision about a message that was released. Returns what erases its record, once the
    * message is gone.
    */
-  forget({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">): Effect.Effect<void> {
-    const { seq, stream } = place
+  forget({ place }: Pick<PlacedDelivery, "place">): Effect.Effect<void> {
+    const { seq } = place
     const hasRecord = this.#memory.waiting.delete(seq)
     const mayHaveRecord = this.#memory.unreadRecords.delete(seq)
     return hasRecord || mayHaveRecord
-      ? Effect.provideContext(eraseRecord(stream, seq, delivery), this.#services)
+      ? Effect.provideContext(eraseRecord(place), this.#services)
       : Effect.void
   }
 
-  readonly #read = Effect.fnUntraced(
-    { self: this },
-    function* ({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">) {
-      const { recordedAttempts, unreadRecords, waiting } = this.#memory
-      const { seq, stream } = place
-      const record = yield* readRecord(stream, seq)
-      const isReleased = record === undefined && (yield* isErased(stream, seq, delivery))
-      unreadRecords.delete(seq)
-      if (isReleased) return "released"
-      if (record === undefined || !isRecordOf(record, delivery)) return undefined
-      const isOutcomeRecorded = recordedAttempts.has(seq, record)
-      const found: WaitingDelivery = { record, isOutcomeRecorded }
-      waiting.set(seq, found)
-      return found
-    }
-  )
+  readonly #read = Effect.fnUntraced({ self: this }, function* (place: Place) {
+    const { recordedAttempts, unreadRecords, waiting } = this.#memory
+    const { at, seq } = place
+    const record = yield* readRecord(place)
+    const isReleased = record === undefined && (yield* isErased(place))
+    unreadRecords.delete(seq)
+    if (isReleased) return "released"
+    if (record === undefined) return undefined
+    const isOutcomeRecorded = recordedAttempts.has(place, record.progress.attempts)
+    const found: WaitingDelivery = { record, storedAt: at, isOutcomeRecorded }
+    waiting.set(seq, found)
+    return found
+  })
 }

@@ -117,8 +117,8 @@ export class Settlement {
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
     const { completed, poisonGuard } = this.#memory
-    const { seq } = handle.place
-    completed.add(seq, handle.delivery)
+    const { at, seq } = handle.place
+    completed.add(seq, at)
     poisonGuard.forget(seq)
     return handle.ack(this.decisions.forget(handle))
   }
@@ -273,7 +273,7 @@ export class Settlement {
         this.#reached("outcome-stored")
         yield* logFact(outcome.fact)
       }
-      this.decisions.outcomeRecorded(handle.place.seq, record)
+      this.decisions.outcomeRecorded(handle.place, record)
     }
   )
 

@@ -1,16 +1,5 @@
 import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
-import type { RoundIdentity } from "../../domain/delivery.ts"
-import { firstRound, roundKey } from "../../domain/delivery.ts"
-
-/** Events stored in the same ms are told apart by their sequence modulo this number. */
-const maxFactsPerMs = 1_024
-
-/** Nearly all are of the first round, and a number takes less memory than a string. */
-const nameOf = (of: RoundIdentity): number | string =>
-  of.round === firstRound
-    ? of.eventAt * maxFactsPerMs + (of.eventSeq % maxFactsPerMs)
-    : roundKey(of)
 
 /** A position in HISTORY: what is stored from now on lies after it. */
 export interface HistoryWatermark {
@@ -98,7 +87,8 @@ export class HistoryPosition {
  * a new owner reads.
  */
 export class CompletedDeliveries {
-  readonly #generations: Array<Map<number, number | string>> = [new Map()]
+  /** When the messages were stored, ms since the epoch, by sequence. */
+  readonly #generations: Array<Map<number, number>> = [new Map()]
   /**
    * For each generation, what the facts of its messages and of all newer ones lie after; undefined
    * where only the stored watermark tells.
@@ -127,32 +117,28 @@ export class CompletedDeliveries {
   }
 
   /**
-   * True where the message at a sequence has ended. A truncated stream reuses sequences, so the
-   * delivery and its round are compared as well.
+   * True where a message has ended. A truncated stream reuses sequences, even for the same
+   * delivery: together with the time a sequence identifies a message.
+   *
+   * @param at when it was stored, ms since the epoch.
    */
-  has(seq: number, of: RoundIdentity): boolean {
-    const name = nameOf(of)
-    return this.#generations.some((generation) => generation.get(seq) === name)
+  has(seq: number, at: number): boolean {
+    return this.#generations.some((generation) => generation.get(seq) === at)
   }
 
-  /** True where any message at a sequence has ended. */
-  mayHave(seq: number): boolean {
-    return this.#generations.some((generation) => generation.has(seq))
-  }
-
-  add(seq: number, of: RoundIdentity): void {
-    this.#generations[0]?.set(seq, nameOf(of))
+  /** @param at when the message was stored, ms since the epoch. */
+  add(seq: number, at: number): void {
+    this.#generations[0]?.set(seq, at)
   }
 
   /**
    * Remembers a message that has ended for as long again. Called when it was redelivered: an
    * acknowledgement was lost, and the next one may be lost, too.
    */
-  renew(seq: number, of: RoundIdentity): void {
-    const name = nameOf(of)
-    const age = this.#generations.findIndex((generation) => generation.get(seq) === name)
+  renew(seq: number, at: number): void {
+    const age = this.#generations.findIndex((generation) => generation.get(seq) === at)
     if (age <= 0) return
-    this.#generations[0]?.set(seq, name)
+    this.#generations[0]?.set(seq, at)
     this.keepBelow(age)
   }
 

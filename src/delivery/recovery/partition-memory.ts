@@ -13,6 +13,8 @@ import type { RecordedAttempts } from "./recorded-attempts.ts"
 /** A delivery that failed and waits, as its owner remembers it. */
 export interface WaitingDelivery {
   readonly record: RetryRecord
+  /** When its message was stored, ms since the epoch: a truncated stream reuses the sequence. */
+  readonly storedAt: number
   /** True where the history holds the fact of its last attempt. */
   isOutcomeRecorded: boolean
 }
@@ -24,9 +26,10 @@ export interface StreamMemory {
   readonly stream: string
   readonly waiting: Map<number, WaitingDelivery>
   /**
-   * Messages whose retry record was in the bucket when this owner began, and has not been read yet.
+   * Messages whose retry record was in the bucket when this owner began, and has not been read yet:
+   * when each was stored, ms since the epoch.
    */
-  readonly unreadRecords: Set<number>
+  readonly unreadRecords: Map<number, number>
   /** Attempts that the history holds. Only for messages that a former owner had in flight. */
   readonly recordedAttempts: RecordedAttempts
   readonly completed: CompletedDeliveries
@@ -48,7 +51,7 @@ export interface PartitionMemory extends StreamMemory {
 export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
   const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
-  if (place?.stream === memory.stream) memory.completed.add(place.seq, delivery)
+  if (place?.stream === memory.stream) memory.completed.add(place.seq, place.at)
   else if (place?.stream === events)
     memory.directDeliveries.add(endpointKey(tenant, endpoint), eventAtPlace(place))
 }

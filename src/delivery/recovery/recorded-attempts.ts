@@ -1,22 +1,19 @@
-import type { RoundIdentity } from "../../domain/delivery.ts"
-import { roundKey } from "../../domain/delivery.ts"
-import type { RetryRecord } from "../../domain/retry-record.ts"
+import type { Place } from "../../domain/fact.ts"
 
-/**
- * The last attempt in the history for each message of a stream. A truncated stream reuses
- * sequences, perhaps for a later round of the same event, so the delivery and its round are
- * compared as well.
- */
+/** A message of a stream: a truncated stream reuses the sequence, but not the time. */
+type MessageIdentity = Pick<Place, "seq" | "at">
+
+/** The last attempt in the history for each message of a stream. */
 export class RecordedAttempts {
-  readonly #last = new Map<number, { readonly of: string; readonly attempt: number }>()
+  readonly #last = new Map<number, { readonly at: number; readonly attempt: number }>()
 
-  add(seq: number, of: RoundIdentity, attempt: number): void {
-    this.#last.set(seq, { of: roundKey(of), attempt })
+  add({ at, seq }: MessageIdentity, attempt: number): void {
+    this.#last.set(seq, { at, attempt })
   }
 
-  /** True where the history holds the attempt that a retry record is about. */
-  has(seq: number, record: RoundIdentity & Pick<RetryRecord, "progress">): boolean {
+  /** True where the last attempt in the history for a message has this number. */
+  has({ at, seq }: MessageIdentity, attempt: number): boolean {
     const last = this.#last.get(seq)
-    return last?.of === roundKey(record) && last.attempt === record.progress.attempts
+    return last?.at === at && last.attempt === attempt
   }
 }

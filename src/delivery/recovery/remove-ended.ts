@@ -2,10 +2,9 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { removeIf } from "../../broker/removal.ts"
-import type { Addressee, Delivery } from "../../domain/delivery.ts"
-import { parseDelivery } from "../../domain/delivery.ts"
+import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
+import type { Place } from "../../domain/fact.ts"
 import { eraseRecord, readRecord } from "../retry/retry-records.ts"
 import type { StreamMemory } from "./partition-memory.ts"
 
@@ -17,9 +16,6 @@ import type { StreamMemory } from "./partition-memory.ts"
 
 /** Endpoints whose messages are removed at the same time. */
 const maxConcurrentEndpoints = 32
-
-const deliveryIn = ({ header, subject }: StoredMsg): Delivery | undefined =>
-  parseDelivery(subject, (name) => header.get(name) || undefined)
 
 /** Sequences of messages whose deliveries have ended, by endpoint. */
 export class EndedMessages {
@@ -52,21 +48,20 @@ export const removeRecorded = Effect.fnUntraced(function* ({
   stream,
   unreadRecords
 }: StreamMemory) {
-  const remove = Effect.fnUntraced(function* (seq: number) {
+  const remove = Effect.fnUntraced(function* (place: Place) {
     // The list also contains records that were erased recently.
-    const found = yield* Effect.option(readRecord(stream, seq))
+    const found = yield* Effect.option(readRecord(place))
     if (Option.isNone(found)) return
-    const record = found.value
-    if (record !== undefined && !completed.has(seq, record)) return
+    const { at, seq } = place
     unreadRecords.delete(seq)
-    if (record === undefined) return
-    yield* removeIf("remove a delivery that has ended", stream, seq, (message) => {
-      const delivery = deliveryIn(message)
-      return delivery !== undefined && isRecordOf(record, delivery)
-    })
-    yield* eraseRecord(stream, seq, record)
+    if (found.value === undefined) return
+    const isIt = ({ time }: StoredMsg) => time.getTime() === at
+    yield* removeIf("remove a delivery that has ended", stream, seq, isIt)
+    yield* eraseRecord(place)
   })
-  const ended = [...unreadRecords].filter((seq) => completed.mayHave(seq))
+  const ended = Array.from(unreadRecords, ([seq, at]) => ({ stream, seq, at })).filter(
+    ({ at, seq }) => completed.has(seq, at)
+  )
   yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })
 
@@ -83,10 +78,8 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
   const { deleteMessage, names, readMessage } = yield* Broker
   const operation = "remove a delivery that has ended"
   const remove = Effect.fnUntraced(function* (message: StoredMsg) {
-    const { seq } = message
-    const delivery = deliveryIn(message)
-    if (delivery !== undefined && completed.has(seq, delivery))
-      yield* deleteMessage(operation, stream, seq)
+    const { seq, time } = message
+    if (completed.has(seq, time.getTime())) yield* deleteMessage(operation, stream, seq)
   })
   const removeOf = Effect.fnUntraced(function* (to: Addressee, seqs: ReadonlyArray<number>) {
     const next_by_subj = names.subjects.backlog(index, to.tenant, to.endpoint)

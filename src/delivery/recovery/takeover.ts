@@ -1,11 +1,10 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { firstSince, readStream, storedAt } from "../../broker/scan.ts"
+import { firstSince, readStream } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
-import type { DeliveryIdentity } from "../../domain/delivery.ts"
-import { firstRound } from "../../domain/delivery.ts"
+import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
@@ -118,11 +117,9 @@ export const takeOver = Effect.fnUntraced(function* (
   }
   const inBacklogs = memories.map(({ backlog }) => ({ backlog, ends: new EndedMessages() }))
   const endsByStream = new Map(inBacklogs.map(({ backlog, ends }) => [backlog.stream, ends]))
-  const ended: Ended = ({ seq, stream }, of, at) => {
-    const memory = byStream.get(stream)
-    if (memory?.isOurs(seq, at) !== true) return
-    memory.completed.add(seq, of)
-    endsByStream.get(stream)?.add(of, seq)
+  const ended: Ended = ({ at, seq, stream }, to) => {
+    byStream.get(stream)?.completed.add(seq, at)
+    endsByStream.get(stream)?.add(to, seq)
   }
   const left = whatHasLeft(ended, straightsOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
@@ -144,20 +141,17 @@ export const takeOver = Effect.fnUntraced(function* (
       Effect.sync(() => {
         const fact = Option.getOrUndefined(decodeFact(message.string()))
         if (fact?.from === undefined) return
-        const at = storedAt(message)
-        const { endpoint, eventAt = 0, eventSeq = 0, round = firstRound, tenant } = fact
-        const of = { tenant, endpoint, eventSeq, eventAt, round }
-        left(fact.origin, of, at)
+        const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
+        const of = { tenant, endpoint, eventSeq, eventAt }
+        left(fact.origin, of)
         if (fact.from.stream === names.events) {
           const directDeliveries = straightsOf(tenant, endpoint)
           const failed = progressFrom(fact, names.events)
           if (failed !== undefined) directDeliveries?.failed(of, failed)
           else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
         }
-        if (fact.kind !== "attempt-failed") return ended(fact.from, of, at)
-        const memory = byStream.get(fact.from.stream)
-        if (memory?.isOurs(fact.from.seq, at) === true)
-          memory.recordedAttempts.add(fact.from.seq, of, fact.attempt ?? 0)
+        if (fact.kind !== "attempt-failed") ended(fact.from, of)
+        else byStream.get(fact.from.stream)?.recordedAttempts.add(fact.from, fact.attempt ?? 0)
       })
     )
   )
@@ -172,18 +166,15 @@ export const takeOver = Effect.fnUntraced(function* (
   return memories.map((memory): PartitionMemory => memory)
 })
 
-type Remembered = StreamMemory & { readonly isOurs: IsOurs }
-
 const streamMemory = Effect.fnUntraced(function* (
   index: number,
   stream: string,
   completed: CompletedDeliveries,
   directDeliveries: DirectDeliveryRegistry
-): Effect.fn.Return<Remembered, BrokerError, Broker> {
+): Effect.fn.Return<StreamMemory, BrokerError, Broker> {
   return {
     index,
     stream,
-    isOurs: yield* sequencesOf(stream),
     waiting: new Map(),
     unreadRecords: yield* listRecords(stream),
     recordedAttempts: new RecordedAttempts(),
@@ -193,13 +184,11 @@ const streamMemory = Effect.fnUntraced(function* (
   }
 })
 
-/** Notes that the message at a place had ended by a time (ms since the epoch). */
-type Ended = (place: Pick<Place, "seq" | "stream">, of: DeliveryIdentity, at: number) => void
+/** Notes that the message at a place has ended, or has left it. */
+type Ended = (place: Place, to: Addressee) => void
 
-/**
- * Notes that a delivery had left the place from which it was moved, by a time (ms since the epoch).
- */
-type Left = (origin: string | undefined, of: DeliveryIdentity, at: number) => void
+/** Notes that a delivery has left the place from which it was moved. */
+type Left = (origin: string | undefined, to: Addressee) => void
 
 /** A delivery that was moved has left its old place, though the broker may redeliver it there. */
 const whatHasLeft =
@@ -208,13 +197,13 @@ const whatHasLeft =
     straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
     events: string
   ): Left =>
-  (origin, of, at) => {
+  (origin, to) => {
     const place = origin === undefined ? undefined : readPlace(origin)
     if (place === undefined) return
-    const { endpoint, tenant } = of
+    const { endpoint, tenant } = to
     if (place.stream === events)
       straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
-    ended(place, of, at)
+    ended(place, to)
   }
 
 /** Reads what was recently moved to a backlog. */
@@ -222,30 +211,8 @@ const readMoves = (left: Left, stream: string, since: number) =>
   readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
-        const header = (name: string) => message.headers?.get(name)
-        const eventSeq = Number(header("petrel-event-seq"))
-        const eventAt = Number(header("petrel-event-at"))
-        const round = header("petrel-round") || firstRound
         const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
-        const of = { tenant, endpoint, eventSeq, eventAt, round }
-        left(header("petrel-origin"), of, storedAt(message))
+        left(message.headers?.get("petrel-origin"), { tenant, endpoint })
       })
     )
   )
-
-/**
- * True where a fact stored at a time (ms) refers to the current message of this stream at a
- * sequence.
- */
-type IsOurs = (seq: number, at: number) => boolean
-
-/**
- * A stream that was recreated counts from 1 again: facts about the old stream do not apply to it.
- */
-const sequencesOf = Effect.fnUntraced(function* (stream: string) {
-  const { streamInfo } = yield* Broker
-  const { created, state } = yield* streamInfo(`look at ${stream}`, stream)
-  const since = Math.floor(Date.parse(created))
-  const isOurs: IsOurs = (seq, at) => seq <= state.last_seq && at >= since
-  return isOurs
-})

@@ -1,7 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { eraseValue, readNote, readValue, writeValue } from "../../broker/values.ts"
-import type { DeliveryIdentity } from "../../domain/delivery.ts"
+import { eraseValue, isErasedValue, readValue, writeValue } from "../../broker/values.ts"
 import type { Place } from "../../domain/fact.ts"
 import { RetryRecord } from "../../domain/retry-record.ts"
 
@@ -12,29 +11,29 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
  */
 const afterlife = 24 * 60 * 60 * 1000
 
-const keyOf = (stream: string, seq: number) => `${stream}.${seq}`
+/** A sequence alone is no identity: a truncated stream gives it to another message. */
+const keyOf = ({ at, seq, stream }: Place) => `${stream}.${seq}.${at}`
 
 /** Stores a decision. The caller repeats this until the broker acknowledges. */
 export const writeRecord = Effect.fnUntraced(function* (
-  stream: string,
-  seq: number,
+  place: Place,
   record: RetryRecord,
   deadline: number
 ) {
   const { names } = yield* Broker
-  return yield* writeValue(names.buckets.retries, keyOf(stream, seq), JSON.stringify(record), {
+  return yield* writeValue(names.buckets.retries, keyOf(place), JSON.stringify(record), {
     ttl: Math.max(0, deadline - record.decidedAt) + afterlife
   })
 })
 
-const readEntry = Effect.fnUntraced(function* (stream: string, seq: number) {
+const readEntry = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  return yield* readValue(names.buckets.retries, keyOf(stream, seq))
+  return yield* readValue(names.buckets.retries, keyOf(place))
 })
 
 /** Reads the record of a message from the leader; undefined where there is none. */
-export const readRecord = Effect.fnUntraced(function* (stream: string, seq: number) {
-  const entry = yield* readEntry(stream, seq)
+export const readRecord = Effect.fnUntraced(function* (place: Place) {
+  const entry = yield* readEntry(place)
   return entry === undefined ? undefined : yield* decode(entry.string())
 })
 
@@ -43,59 +42,47 @@ export const readRecord = Effect.fnUntraced(function* (stream: string, seq: numb
  *
  * @param until when its delivery expires, ms since the epoch.
  */
-export const copyRecord = Effect.fnUntraced(function* (
-  from: Pick<Place, "seq" | "stream">,
-  to: Pick<Place, "seq" | "stream">,
-  until: number
-) {
-  const entry = yield* readEntry(from.stream, from.seq)
+export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, until: number) {
+  const entry = yield* readEntry(from)
   if (entry === undefined) return
   const now = yield* Clock.currentTimeMillis
   const { names } = yield* Broker
-  yield* writeValue(names.buckets.retries, keyOf(to.stream, to.seq), entry.string(), {
+  yield* writeValue(names.buckets.retries, keyOf(to), entry.string(), {
     ttl: Math.max(0, until - now) + afterlife
   })
 })
-
-const noteOf = ({ endpoint, eventAt, eventSeq, round, tenant }: DeliveryIdentity): string =>
-  JSON.stringify([eventSeq, eventAt, tenant, endpoint, round])
 
 /**
  * Erases the record of a message that has ended. If that fails, the record expires.
  *
  * A broker that is killed may have stored the erasure but not the acknowledgement before it, and
- * redeliver the message (seen in 1 of 25 kills). So the identity of the delivery is kept for one
- * more minute.
+ * redeliver the message (seen in 1 of 25 kills). The delete marker shows that for one more minute.
  */
-export const eraseRecord = Effect.fnUntraced(function* (
-  stream: string,
-  seq: number,
-  of: DeliveryIdentity
-) {
+export const eraseRecord = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  const { retries } = names.buckets
-  yield* Effect.ignore(eraseValue(retries, keyOf(stream, seq), undefined, noteOf(of)))
+  yield* Effect.ignore(eraseValue(names.buckets.retries, keyOf(place)))
 })
 
-/** True where the record of this delivery and round was erased because its message has ended. */
-export const isErased = Effect.fnUntraced(function* (
-  stream: string,
-  seq: number,
-  of: DeliveryIdentity
-) {
+/** True where the record of a message was erased because the message has ended. */
+export const isErased = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  const note = yield* readNote(names.buckets.retries, keyOf(stream, seq))
-  return note === noteOf(of)
+  return yield* isErasedValue(names.buckets.retries, keyOf(place))
 })
 
-/** Lists the sequences of a stream's messages that have a record, or had one a minute ago. */
+/**
+ * Lists a stream's messages that have a record, or had one a minute ago: when each was stored, ms
+ * since the epoch, by sequence. Of messages that had the same sequence, only the newest is listed.
+ */
 export const listRecords = Effect.fnUntraced(function* (stream: string) {
   const { names, streamInfo } = yield* Broker
   const prefix = `$KV.${names.buckets.retries}.${stream}.`
   const info = yield* streamInfo(`list the records of ${stream}`, `KV_${names.buckets.retries}`, {
-    subjects_filter: `${prefix}*`
+    subjects_filter: `${prefix}*.*`
   })
-  return new Set(
-    Object.keys(info.state.subjects ?? {}).map((subject) => Number(subject.slice(prefix.length)))
-  )
+  const found = new Map<number, number>()
+  for (const subject of Object.keys(info.state.subjects ?? {})) {
+    const [seq = 0, at = 0] = subject.slice(prefix.length).split(".").map(Number)
+    found.set(seq, Math.max(at, found.get(seq) ?? 0))
+  }
+  return found
 })

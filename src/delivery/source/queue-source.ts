@@ -159,14 +159,14 @@ export class QueueSource extends StoredSource<QueueMessage> {
     since: number
   ): Effect.Effect<"inFlight" | "left" | "moved", unknown, Broker | Facts> {
     const { memory, spill } = this.#options
-    const { delivery, place } = handle
+    const { place } = handle
     // Without a decision it does not wait: the consumer is about to deliver it.
     const { progress } = memory.waiting.get(place.seq)?.record ?? {}
     const waits = progress !== undefined || memory.unreadRecords.has(place.seq)
     const wasAttempted = (progress?.lastAttemptAt ?? 0) > since
     if (!waits || wasAttempted || !this.takeWaiting(place)) return Effect.succeed("inFlight")
     return (spill.hurry(key, handle) ?? Effect.void).pipe(
-      Effect.map(() => (memory.completed.has(place.seq, delivery) ? "moved" : "left")),
+      Effect.map(() => (memory.completed.has(place.seq, place.at) ? "moved" : "left")),
       Effect.ensuring(Effect.sync(() => this.releaseWaiting(place)))
     )
   }
@@ -219,10 +219,10 @@ export class QueueSource extends StoredSource<QueueMessage> {
    */
   #answerTo({ seq, storedAt }: StreamMessage, delivery: Delivery): "ack" | number | undefined {
     const { isDoubtful, memory, spill } = this.#options
-    if (memory.completed.has(seq, delivery)) {
+    if (memory.completed.has(seq, storedAt)) {
       if (isDoubtful()) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
-      memory.completed.renew(seq, delivery)
+      memory.completed.renew(seq, storedAt)
       return "ack"
     }
     // The event was redelivered and routed again while its direct delivery was in flight. A message

@@ -15,7 +15,6 @@ import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
 import type { Arrivals, Arrived } from "./arrivals.ts"
 import { deliveryOf, namedIn } from "./arrivals.ts"
 import { removeMessage } from "./release.ts"
@@ -96,9 +95,7 @@ export const storeRelocation = Effect.fnUntraced(function* (
 
 /** What is to be done with one message of a batch. */
 interface Considered {
-  readonly seq: number
-  /** Undefined if the message is unreadable. */
-  readonly delivery: Delivery | undefined
+  readonly place: Place
   /** The identity of the delivery, if its headers have it. */
   readonly name: ReturnType<typeof namedIn>
   /** The give-up deadline, ms since the epoch; 0 if it is unreadable. */
@@ -128,26 +125,26 @@ const considerMessage = Effect.fnUntraced(function* (
     const there = name === undefined ? undefined : arrived.get(roundKey(name))
     const deadline = Number(message.header.get("petrel-deadline")) || 0
     const takesRecord = unreadRecords.has(seq)
-    const common = { seq, delivery: undefined, name, deadline, takesRecord }
+    const common = { place, name, deadline, takesRecord }
     if (there !== undefined) return { ...common, there }
     return { ...common, relocation: relocatedRaw(message, place, [index, to], names) }
   }
   const record = unreadRecords.has(seq)
-    ? yield* readRecord(stream, seq).pipe(
+    ? yield* readRecord(place).pipe(
         Effect.catchTag("SchemaError", () => Effect.succeed("unreadable" as const))
       )
     : undefined
-  const own = record !== undefined && record !== "unreadable" && isRecordOf(record, found)
-  const takesRecord = record === "unreadable" || (own && record.decision._tag === "Trying")
-  const delivery = own ? { ...found, progress: record.progress } : found
+  const own = record === "unreadable" ? undefined : record
+  const takesRecord = record === "unreadable" || own?.decision._tag === "Trying"
+  const delivery = own === undefined ? found : { ...found, progress: own.progress }
   const there = arrived.get(roundKey(delivery))
-  const common = { seq, delivery, name: delivery, deadline: delivery.deadline }
+  const common = { place, name: delivery, deadline: delivery.deadline }
   if (there !== undefined) return { ...common, there, takesRecord }
   const isCompleted =
     directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
-  if (isCompleted || completed.has(seq, delivery) || moving.fired.has(firedKey(delivery)))
+  if (isCompleted || completed.has(seq, place.at) || moving.fired.has(firedKey(delivery)))
     return { ...common, takesRecord: false }
-  const at = yield* waitsUntil(delivery, own ? record : undefined)
+  const at = yield* waitsUntil(delivery, own)
   const relocation = relocated(
     message,
     delivery,
@@ -158,6 +155,17 @@ const considerMessage = Effect.fnUntraced(function* (
     names
   )
   return { ...common, relocation, takesRecord }
+})
+
+/** Copies the retry record of a message to where the message is stored now. */
+const takeRecord = Effect.fnUntraced(function* (
+  from: Place,
+  { seq, stream }: Pick<Place, "seq" | "stream">,
+  deadline: number
+) {
+  const { readMessage } = yield* Broker
+  const moved = yield* readMessage("look at what was moved", stream, { seq })
+  if (moved !== null) yield* copyRecord(from, { stream, seq, at: moved.time.getTime() }, deadline)
 })
 
 /** Removes what was moved from its old place: messages, then their retry records. */
@@ -172,17 +180,14 @@ const removeMoved = Effect.fnUntraced(function* (
   if (kind === "backlog")
     yield* purge("purge what was moved", stream, { filter: subject, seq: last + 1 })
   else
-    yield* Effect.forEach(all, ({ seq }) => removeMessage(stream, seq), {
+    yield* Effect.forEach(all, ({ place }) => removeMessage(stream, place.seq), {
       concurrency: maxConcurrentMoves,
       discard: true
     })
   reached("released")
   yield* Effect.forEach(
     all,
-    ({ delivery, seq }) =>
-      delivery !== undefined && unreadRecords.has(seq)
-        ? eraseRecord(stream, seq, delivery)
-        : Effect.void,
+    ({ place }) => (unreadRecords.has(place.seq) ? eraseRecord(place) : Effect.void),
     { concurrency: maxConcurrentMoves, discard: true }
   )
 })
@@ -200,7 +205,7 @@ const moveBatch = Effect.fnUntraced(function* (
   messages: ReadonlyArray<StoredMsg>
 ) {
   const { kind, memory, to } = from
-  const { index, stream } = memory
+  const { index } = memory
   const all = yield* Effect.forEach(
     messages,
     (message) => considerMessage(moving, from, arrived, message),
@@ -218,15 +223,13 @@ const moveBatch = Effect.fnUntraced(function* (
   )
   yield* Effect.forEach(
     all,
-    ({ deadline, seq, takesRecord }, position) => {
-      const place = places[position]
-      return takesRecord && place !== undefined
-        ? copyRecord({ stream, seq }, place, deadline)
-        : Effect.void
+    ({ deadline, place, takesRecord }, position) => {
+      const to = places[position]
+      return takesRecord && to !== undefined ? takeRecord(place, to, deadline) : Effect.void
     },
     { concurrency: maxConcurrentMoves, discard: true }
   )
-  const last = all.at(-1)?.seq ?? 0
+  const last = all.at(-1)?.place.seq ?? 0
   yield* removeMoved(from, all, last)
   const ended = all.filter(({ relocation }) => relocation === undefined).length
   yield* moving.moved({ partition: index, kind, messages: all.length, ended })

@@ -9,7 +9,7 @@ import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/part
 import { isTold } from "../../delivery/retry/applied-steps.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
-import { isRecordOf } from "../../domain/retry-record.ts"
+import type { Place } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
 import { removeMessage } from "./release.ts"
 
@@ -37,31 +37,30 @@ const removeMessageFor = Effect.map(
 )
 
 /** Carries out the decision about one message, if there is any that is not carried out. */
-const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: number) {
+const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Place) {
   const { asOwner, memory, settlement, undone } = settling
-  const { completed, stream } = memory
+  const { completed } = memory
+  const { at, seq, stream } = place
   const { readMessage } = yield* Broker
   const facts = yield* Facts
   const remove = yield* removeMessageFor
-  const record = yield* readRecord(stream, seq).pipe(
+  const record = yield* readRecord(place).pipe(
     // The owner of its next partition deals with an unreadable record.
     Effect.catchTag("SchemaError", () => Effect.undefined)
   )
   const message = yield* readMessage("read a waiting delivery", stream, { seq })
-  if (message === null)
-    return yield* record === undefined ? Effect.void : eraseRecord(stream, seq, record)
+  if (message === null || message.time.getTime() !== at)
+    return yield* record === undefined ? Effect.void : eraseRecord(place)
   const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
   if (delivery === undefined) return
-  const isGone =
-    completed.has(seq, delivery) ||
-    (record === undefined && (yield* isErased(stream, seq, delivery)))
+  const isGone = completed.has(seq, at) || (record === undefined && (yield* isErased(place)))
   if (isGone) {
     yield* remove(stream, seq)
-    return yield* eraseRecord(stream, seq, delivery)
+    return yield* eraseRecord(place)
   }
-  if (record === undefined || !isRecordOf(record, delivery)) return
+  if (record === undefined) return
   const handle: AckHandle = {
-    place: { stream, seq, at: message.time.getTime() },
+    place,
     delivery,
     body: message.data,
     deliveryCount: 1,
@@ -69,9 +68,9 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, seq: numb
     nak: undone
   }
   const { decision, outcome } = record
-  const isOutcomeRecorded = memory.recordedAttempts.has(seq, record)
+  const isOutcomeRecorded = memory.recordedAttempts.has(place, record.progress.attempts)
   if (decision._tag === "Schedule" || decision._tag === "Dead")
-    return yield* settlement.resume(handle, { record, isOutcomeRecorded })
+    return yield* settlement.resume(handle, { record, storedAt: at, isOutcomeRecorded })
   if (isOutcomeRecorded || outcome === undefined || (yield* isTold(handle, record))) return
   yield* asOwner
   yield* facts.append(outcome.fact, outcome.id)
@@ -114,9 +113,10 @@ export const settleDecisions = Effect.fnUntraced(function* (
       nextId: () => crypto.randomUUID()
     })
     const settling = { memory, settlement, asOwner, undone: () => void undone++ }
-    const sequences = [...memory.unreadRecords]
-    checked += sequences.length
-    yield* Effect.forEach(sequences, (seq) => settleMessage(settling, seq), {
+    const { stream } = memory
+    const places = Array.from(memory.unreadRecords, ([seq, at]) => ({ stream, seq, at }))
+    checked += places.length
+    yield* Effect.forEach(places, (place) => settleMessage(settling, place), {
       concurrency: maxConcurrentLookups,
       discard: true
     })

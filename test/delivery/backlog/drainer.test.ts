@@ -91,7 +91,7 @@ const partition = Effect.fnUntraced(function* (
       },
       ...{
         waiting: new Map(),
-        unreadRecords: new Set<number>(),
+        unreadRecords: new Map<number, number>(),
         poisonGuard: new PoisonGuard(),
         directDeliveries: new DirectDeliveryRegistry()
       }

@@ -45,7 +45,13 @@ const setUp = Effect.fnUntraced(function* (
   const completed = new CompletedDeliveries(new HistoryPosition(0))
   const stream = "BACKLOG"
   const memory = {
-    ...{ index: 0, stream, completed, waiting: new Map(), unreadRecords: new Set<number>() },
+    ...{
+      index: 0,
+      stream,
+      completed,
+      waiting: new Map(),
+      unreadRecords: new Map<number, number>()
+    },
     ...{
       recordedAttempts: new RecordedAttempts(),
       poisonGuard: new PoisonGuard(),

@@ -88,7 +88,7 @@ describe("a delivery that cannot wait in memory", () => {
       yield* Effect.exit(move)
       assert.isTrue(spill.hasBegun(place))
       Object.assign(world, { refuses: true, isFull: true })
-      memory.completed.add(place.seq, handle.delivery)
+      memory.completed.add(place.seq, place.at)
       yield* broker.run(spill.move(key, handle))
       assert.deepStrictEqual(steps, [
         ...["storing", "store after 5"],

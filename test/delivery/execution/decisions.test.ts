@@ -13,15 +13,17 @@ import {
   NotedHandle,
   now,
   outcomeOf,
-  placeOf,
   recordOf
 } from "../made-deliveries.ts"
 
 const nak = { _tag: "Nak", at: now + 5_000 } as const
 const handle = new NotedHandle()
-const { seq, stream } = handle.place
-/** A message that reuses the sequence after the stream was truncated. */
-const other = new NotedHandle(deliveryOf({ eventSeq: 8 }), placeOf(seq))
+const { place } = handle
+const { seq } = place
+/** The same delivery in a message that reuses the sequence after the stream was truncated. */
+const other = new NotedHandle(deliveryOf(), { ...place, at: place.at + 1 })
+
+const key = `${place.stream}.${seq}.${place.at}`
 
 /** The decisions of an owner that has begun just now. */
 const makeDecisions = Effect.fnUntraced(function* () {
@@ -35,8 +37,8 @@ const makeDecisions = Effect.fnUntraced(function* () {
 /** The same, where a former owner stored a decision about the message. */
 const afterOther = Effect.fnUntraced(function* (record = recordOf(nak)) {
   const made = yield* makeDecisions()
-  yield* made.broker.run(writeRecord(stream, seq, record, now))
-  made.memory.unreadRecords.add(seq)
+  yield* made.broker.run(writeRecord(place, record, now))
+  made.memory.unreadRecords.set(seq, place.at)
   return made
 })
 
@@ -51,9 +53,13 @@ describe("a decision", () => {
       assert.isTrue(decisions.has(seq))
       assert.strictEqual(decisions.count, 1)
       const recalled = yield* broker.run(decisions.recall(handle))
-      assert.deepStrictEqual(recalled, { record: recordOf(nak), isOutcomeRecorded: false })
+      assert.deepStrictEqual(recalled, {
+        record: recordOf(nak),
+        storedAt: now,
+        isOutcomeRecorded: false
+      })
       assert.strictEqual(broker.reads, 0)
-      const text = broker.values.get(`${stream}.${seq}`)?.string() ?? ""
+      const text = broker.values.get(key)?.string() ?? ""
       assert.deepStrictEqual(JSON.parse(text), recordOf(nak))
     })
   )
@@ -63,7 +69,7 @@ describe("a decision", () => {
       const { broker, decisions } = yield* afterOther()
       assert.isTrue(decisions.has(seq))
       assert.isUndefined(decisions.inMemory(handle))
-      const expected = { record: recordOf(nak), isOutcomeRecorded: false }
+      const expected = { record: recordOf(nak), storedAt: now, isOutcomeRecorded: false }
       assert.deepStrictEqual(yield* broker.run(decisions.recall(handle)), expected)
       yield* broker.run(decisions.recall(handle))
       assert.strictEqual(broker.reads, 1)
@@ -74,9 +80,13 @@ describe("a decision", () => {
   it.effect("of a former owner has its outcome in the history where that was read there", () =>
     Effect.gen(function* () {
       const { broker, decisions, memory } = yield* afterOther()
-      memory.recordedAttempts.add(seq, handle.delivery, 1)
+      memory.recordedAttempts.add(place, 1)
       const recalled = yield* broker.run(decisions.recall(handle))
-      assert.deepStrictEqual(recalled, { record: recordOf(nak), isOutcomeRecorded: true })
+      assert.deepStrictEqual(recalled, {
+        record: recordOf(nak),
+        storedAt: now,
+        isOutcomeRecorded: true
+      })
     })
   )
 
@@ -86,8 +96,8 @@ describe("a decision", () => {
       const fact = deliveredFact(handle, untried, outcomeOf("retry"), "w1")
       const { record } = yield* decisions.store(handle, { ...decided, outcome: { fact, id: "1" } })
       assert.strictEqual(record.outcome?.id, "1")
-      decisions.outcomeRecorded(seq, record)
-      const expected = { record: recordOf(nak), isOutcomeRecorded: true }
+      decisions.outcomeRecorded(place, record)
+      const expected = { record: recordOf(nak), storedAt: now, isOutcomeRecorded: true }
       assert.deepStrictEqual(decisions.inMemory(handle), expected)
     })
   )
@@ -115,7 +125,7 @@ describe("a message that was released", () => {
   it.effect("is known by what is left of its record", () =>
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
-      yield* broker.run(eraseRecord(stream, seq, handle.delivery))
+      yield* broker.run(eraseRecord(place))
       assert.strictEqual(yield* broker.run(decisions.recall(handle)), "released")
       assert.isFalse(decisions.has(seq))
     })
@@ -124,7 +134,7 @@ describe("a message that was released", () => {
   it.effect("is not what reuses its sequence", () =>
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
-      yield* broker.run(eraseRecord(stream, seq, handle.delivery))
+      yield* broker.run(eraseRecord(place))
       assert.isUndefined(yield* broker.run(decisions.recall(other)))
     })
   )
@@ -136,9 +146,9 @@ describe("a message that was released", () => {
         if (!decisions.has(seq)) yield* decisions.store(handle, decided)
         const erase = decisions.forget(handle)
         assert.isFalse(decisions.has(seq))
-        assert.strictEqual(broker.values.get(`${stream}.${seq}`)?.operation, "PUT")
+        assert.strictEqual(broker.values.get(key)?.operation, "PUT")
         yield* erase
-        assert.strictEqual(broker.values.get(`${stream}.${seq}`)?.operation, "PURGE")
+        assert.strictEqual(broker.values.get(key)?.operation, "PURGE")
       }
     })
   )

@@ -78,7 +78,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
         mark: (_handle, progress, times) =>
           Effect.as(noted(`mark ${times}`), {
             record: recordOf({ _tag: "Trying", times }, { progress }),
-            isOutcomeRecorded: true
+            ...{ storedAt: now, isOutcomeRecorded: true }
           }),
         moved: (_, store) => Effect.andThen(Effect.ignore(store), noted("moved")),
         ...world.settlement
@@ -91,7 +91,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
 
 const storedAs = (decision: Decision): Recalled => ({
   record: recordOf(decision),
-  isOutcomeRecorded: true
+  ...{ storedAt: now, isOutcomeRecorded: true }
 })
 
 const run = <A, E, R>(work: Effect.Effect<A, E, R>) => new MemoryBroker().run(work)
@@ -143,7 +143,7 @@ describe("a delivery whose turn it is", () => {
             Effect.sync(() => {
               world.holds = false
               const record = recordOf({ _tag: "Trying", times }, { progress })
-              return { record, isOutcomeRecorded: true }
+              return { record, storedAt: now, isOutcomeRecorded: true }
             })
         }
       })

@@ -6,47 +6,37 @@ import {
   HistoryPosition
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 
-const eventAt = Date.UTC(2026, 2, 1)
+/** When messages were stored. */
+const at = Date.UTC(2026, 2, 1)
 
 describe("what an owner remembers of messages that have ended", () => {
   it("lasts for two whole waits after the one in which they ended, and not for ever", () => {
     const completed = new CompletedDeliveries(new HistoryPosition(0))
-    const ended = { eventSeq: 70, eventAt, round: "0" }
-    completed.add(7, ended)
+    completed.add(7, at)
     completed.rotate()
     completed.rotate()
-    assert.isTrue(completed.has(7, ended))
-    assert.isFalse(completed.has(7, { ...ended, eventSeq: 71 }))
-    assert.isFalse(completed.has(7, { ...ended, eventAt: eventAt + 1 }))
+    assert.isTrue(completed.has(7, at))
+    assert.isFalse(completed.has(8, at))
+    // A truncated stream has given the sequence to another message.
+    assert.isFalse(completed.has(7, at + 1))
     completed.rotate()
-    assert.isFalse(completed.has(7, ended))
+    assert.isFalse(completed.has(7, at))
   })
 
   it("begins anew where one is redelivered, and ends with the redeliveries", () => {
     const completed = new CompletedDeliveries(new HistoryPosition(0))
-    const ended = { eventSeq: 70, eventAt, round: "0" }
-    completed.add(7, ended)
+    completed.add(7, at)
     for (let n = 0; n < 5; n++) {
       completed.rotate()
       completed.rotate()
-      completed.renew(7, ended)
+      completed.renew(7, at)
     }
-    assert.isTrue(completed.has(7, ended))
-    completed.renew(8, ended)
-    assert.isFalse(completed.has(8, ended))
+    assert.isTrue(completed.has(7, at))
+    completed.renew(8, at)
+    assert.isFalse(completed.has(8, at))
     for (let n = 0; n < 3; n++) completed.rotate()
-    completed.renew(7, ended)
-    assert.isFalse(completed.has(7, ended))
-  })
-
-  it("does not take a later round of the same event for one that has ended", () => {
-    const completed = new CompletedDeliveries(new HistoryPosition(0))
-    completed.add(7, { eventSeq: 70, eventAt, round: "0" })
-    completed.add(8, { eventSeq: 71, eventAt, round: "d3" })
-    assert.isFalse(completed.has(7, { eventSeq: 70, eventAt, round: "d2" }))
-    assert.isTrue(completed.has(8, { eventSeq: 71, eventAt, round: "d3" }))
-    assert.isFalse(completed.has(8, { eventSeq: 71, eventAt, round: "0" }))
-    assert.isFalse(completed.has(8, { eventSeq: 71, eventAt, round: "d4" }))
+    completed.renew(7, at)
+    assert.isFalse(completed.has(7, at))
   })
 })
 
@@ -96,16 +86,15 @@ describe("the floor of the history", () => {
 
   it("stays below what was redelivered, and rises when that ends", () => {
     const completed = new CompletedDeliveries(new HistoryPosition(0))
-    const ended = { eventSeq: 70, eventAt, round: "0" }
     for (const seq of [10, 20, 30]) {
       completed.stored(seq)
       completed.rotate()
     }
     completed.stored(40)
-    completed.add(7, ended)
+    completed.add(7, at)
     for (let n = 0; n < 4; n++) {
       completed.rotate()
-      completed.renew(7, ended)
+      completed.renew(7, at)
     }
     assert.deepStrictEqual(
       Array.from({ length: 4 }, () => completed.rotate()),
@@ -115,18 +104,16 @@ describe("the floor of the history", () => {
 
   it("stays where it is while what a former owner ended is redelivered", () => {
     const completed = new CompletedDeliveries(new HistoryPosition(50))
-    const ended = { eventSeq: 70, eventAt, round: "0" }
-    completed.add(7, ended)
+    completed.add(7, at)
     for (let n = 0; n < 5; n++) {
       assert.isUndefined(completed.rotate())
-      completed.renew(7, ended)
+      completed.renew(7, at)
     }
   })
 
   // Each step is a fact that is begun, stored, or let go of, a message that is redelivered after
   // that, or a wait that has passed.
   const Step = Schema.Literals(["begin", "store", "let go", "redeliver", "wait"])
-  const messageOf = (seq: number) => ({ eventSeq: seq, eventAt, round: "0" })
 
   it.prop(
     "never reaches a fact whose message was let go of, or redelivered, less than two waits ago",
@@ -148,13 +135,13 @@ describe("the floor of the history", () => {
         } else if (step === "let go") {
           const fact = stored.pop()
           if (fact === undefined) continue
-          completed.add(fact.seq, messageOf(fact.seq))
+          completed.add(fact.seq, at)
           completed.close(fact.mark)
           released.push({ seq: fact.seq, wait })
         } else if (step === "redeliver") {
           const remembered = released.find((fact) => fact.wait > wait - 3)
           if (remembered === undefined) continue
-          completed.renew(remembered.seq, messageOf(remembered.seq))
+          completed.renew(remembered.seq, at)
           remembered.wait = wait
         } else {
           wait++
@@ -164,7 +151,7 @@ describe("the floor of the history", () => {
             const { seq } = fact
             if (fact.wait <= wait - 3) continue
             assert.isBelow(floor, seq)
-            assert.isTrue(completed.has(seq, messageOf(seq)))
+            assert.isTrue(completed.has(seq, at))
           }
         }
       }

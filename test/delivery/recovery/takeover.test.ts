@@ -3,11 +3,12 @@ import { Effect } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
 import { natsClients } from "../../../src/broker/clients.ts"
 import { HistoryPosition } from "../../../src/delivery/recovery/completed-deliveries.ts"
+import type { StreamMemory } from "../../../src/delivery/recovery/partition-memory.ts"
 import { readKnownFact, takeOver, writeWatermark } from "../../../src/delivery/recovery/takeover.ts"
 import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
-import type { Fact, FactKind } from "../../../src/domain/fact.ts"
+import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
 import { storedFloor } from "../../kit/books.ts"
@@ -21,18 +22,26 @@ const eventAt = Date.UTC(2026, 2, 1)
 
 type Kept = "backlog" | "deliveries"
 
-/** Tells of a message of the first partition. */
-const tell = (kind: FactKind, seq: number, attempt = 1, kept: Kept = "deliveries") =>
+/** The place of a message of the first partition. */
+const placeOf = (seq: number, kept: Kept) =>
   Effect.gen(function* () {
-    const { names } = yield* Broker
+    const { names, readMessage } = yield* Broker
+    const stream = names[kept](0)
+    const message = yield* readMessage("look at a message", stream, { seq })
+    return { stream, seq, at: message?.time.getTime() ?? 0 }
+  })
+
+/** Tells of a message of the first partition. */
+const tell = (kind: FactKind, from: Place, attempt = 1) =>
+  Effect.gen(function* () {
     const facts = yield* Facts
-    const from = { stream: names[kept](0), seq, at: 0 }
+    const { seq } = from
     const about = { tenant: "acme", endpoint: "hook", eventSeq: 1, eventAt }
     const fact: Fact = { v: 1, kind, at: 0, ...about, attempt, from }
     return yield* facts.append(fact, `${kind}.${seq}.${attempt}`)
   })
 
-/** Stores messages in the first partition and gives their sequences. */
+/** Stores messages in the first partition. Returns their places. */
 const store = (count: number, kept: Kept = "deliveries") =>
   Effect.gen(function* () {
     const { names, publisher } = yield* natsClients
@@ -46,75 +55,65 @@ const store = (count: number, kept: Kept = "deliveries") =>
     const acks = yield* Effect.forEach(Array.from({ length: count }), () =>
       publisher.publish(subject, "{}", deliveryHeaders(delivery, crypto.randomUUID()))
     )
-    return acks.map(({ seq }) => seq)
+    return yield* Effect.forEach(acks, ({ seq }) => placeOf(seq, kept))
   })
 
-const record = (seq: number, kept: Kept = "deliveries") =>
+const record = (place: Place) =>
   Effect.gen(function* () {
-    const { names } = yield* Broker
     const value: RetryRecord = {
       v: 1,
-      eventSeq: 1,
-      eventAt,
-      tenant: "acme",
-      endpoint: "hook",
-      round: "0",
       progress: { attempts: 1 },
       decision: { _tag: "Dead", reason: "permanent" },
       decidedAt: Date.now()
     }
-    yield* writeRecord(names[kept](0), seq, value, Date.now() + 60_000)
+    yield* writeRecord(place, value, Date.now() + 60_000)
   })
 
 const firstMemory = Effect.map(takeOver([0, 1], new HistoryPosition(0), 2), (memories) =>
   nth(memories, 0)
 )
 
+/** Returns which of these messages have ended, as far as an owner knows. */
+const endedOf = ({ completed }: StreamMemory, places: ReadonlyArray<Place>) =>
+  places.map(({ at, seq }) => completed.has(seq, at))
+
 describe.concurrent("a new owner", () => {
   scenario("knows from the history which messages have ended, and how often others failed", () =>
     Effect.gen(function* () {
-      yield* store(5)
-      yield* tell("delivered", 1)
-      yield* tell("delivered-late", 5)
-      yield* tell("dead-lettered", 2)
-      yield* tell("attempt-failed", 3, 1)
-      yield* tell("attempt-failed", 3, 2)
-      const { completed, recordedAttempts } = yield* firstMemory
-      assert.deepStrictEqual(
-        [1, 2, 3, 4, 5].map((seq) => completed.mayHave(seq)),
-        [true, true, false, false, true]
-      )
-      const about = { eventSeq: 1, eventAt, round: "0", progress: { attempts: 2 } }
-      assert.isTrue(recordedAttempts.has(3, about))
-      assert.isFalse(recordedAttempts.has(4, about))
-      assert.isFalse(recordedAttempts.has(3, { ...about, progress: { attempts: 1 } }))
+      const places = yield* store(5)
+      const [first, second, third, fourth, fifth] = places as [Place, Place, Place, Place, Place]
+      yield* tell("delivered", first)
+      yield* tell("delivered-late", fifth)
+      yield* tell("dead-lettered", second)
+      yield* tell("attempt-failed", third, 1)
+      yield* tell("attempt-failed", third, 2)
+      const memory = yield* firstMemory
+      assert.deepStrictEqual(endedOf(memory, places), [true, true, false, false, true])
+      const { recordedAttempts } = memory
+      assert.isTrue(recordedAttempts.has(third, 2))
+      assert.isFalse(recordedAttempts.has(fourth, 2))
+      assert.isFalse(recordedAttempts.has(third, 1))
       // In a stream that lost its tail another message may have the sequence.
-      assert.isFalse(recordedAttempts.has(3, { ...about, round: "d1" }))
-      assert.isFalse(recordedAttempts.has(3, { ...about, eventSeq: 2 }))
-      assert.isFalse(recordedAttempts.has(3, { ...about, eventAt: eventAt + 1 }))
+      assert.isFalse(recordedAttempts.has({ ...third, at: third.at + 1 }, 2))
     })
   )
 
   scenario("reads the history from the lowest of its partitions' floors", () =>
     Effect.gen(function* () {
-      yield* store(3)
-      yield* tell("delivered", 1)
-      const { seq } = yield* tell("delivered", 2)
-      yield* tell("delivered", 3)
+      const places = yield* store(3)
+      yield* tell("delivered", nth(places, 0))
+      const { seq } = yield* tell("delivered", nth(places, 1))
+      yield* tell("delivered", nth(places, 2))
       yield* writeWatermark(0, yield* readKnownFact(seq + 1))
       yield* writeWatermark(1, yield* readKnownFact(seq))
-      const { completed } = yield* firstMemory
-      assert.deepStrictEqual(
-        [1, 2, 3].map((one) => completed.mayHave(one)),
-        [false, false, true]
-      )
+      assert.deepStrictEqual(endedOf(yield* firstMemory, places), [false, false, true])
     })
   )
 
   scenario("reads all since its floor where that lies beyond the end of the history", () =>
     Effect.gen(function* () {
-      yield* store(3)
-      const { seq } = yield* tell("delivered", 1)
+      const places = yield* store(1)
+      const { seq } = yield* tell("delivered", nth(places, 0))
       const { at } = yield* readKnownFact(seq)
       // As it was before the history lost its end: beyond it, and at a sequence that was given again.
       for (const lost of [
@@ -123,10 +122,10 @@ describe.concurrent("a new owner", () => {
       ]) {
         yield* writeWatermark(0, lost)
         yield* writeWatermark(1, lost)
-        assert.isTrue((yield* firstMemory).completed.mayHave(1))
+        assert.deepStrictEqual(endedOf(yield* firstMemory, places), [true])
       }
       yield* Effect.forEach([0, 1], (partition) => writeWatermark(partition, { seq, at }))
-      assert.isFalse((yield* firstMemory).completed.mayHave(1))
+      assert.deepStrictEqual(endedOf(yield* firstMemory, places), [false])
     })
   )
 
@@ -134,18 +133,14 @@ describe.concurrent("a new owner", () => {
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
-      yield* store(3)
-      yield* Effect.forEach([1, 2], (seq) => record(seq))
-      yield* tell("dead-lettered", 1)
-      yield* tell("attempt-failed", 2)
+      const [first, second] = (yield* store(3)) as [Place, Place, Place]
+      yield* Effect.forEach([first, second], record)
+      yield* tell("dead-lettered", first)
+      yield* tell("attempt-failed", second)
       const { unreadRecords } = yield* firstMemory
-      assert.deepStrictEqual([...unreadRecords], [2])
-      assert.deepStrictEqual(
-        yield* Effect.forEach([1, 2], (seq) =>
-          Effect.map(readRecord(stream, seq), (record) => record !== undefined)
-        ),
-        [false, true]
-      )
+      assert.deepStrictEqual([...unreadRecords], [[second.seq, second.at]])
+      assert.isUndefined(yield* readRecord(first))
+      assert.isDefined(yield* readRecord(second))
       const { state } = yield* ask("look", () => jsm.streams.info(stream))
       assert.deepStrictEqual([state.first_seq, state.messages], [2, 2])
     })
@@ -155,11 +150,14 @@ describe.concurrent("a new owner", () => {
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.backlog(0)
-      yield* store(7, "backlog")
+      const places = yield* store(7, "backlog")
+      const at = (seq: number) => nth(places, seq - 1)
       yield* ask("remove", () => jsm.streams.deleteMessage(stream, 2))
-      for (const seq of [2, 3, 5, 6]) yield* tell("delivered", seq, 1, "backlog")
-      yield* tell("attempt-failed", 4, 1, "backlog")
-      yield* record(5, "backlog")
+      for (const seq of [2, 3, 5, 6]) yield* tell("delivered", at(seq))
+      yield* tell("attempt-failed", at(4))
+      // It had the sequence before the stream lost its end.
+      yield* tell("dead-lettered", { ...at(7), at: at(7).at - 1 })
+      yield* record(at(5))
       const { backlog } = yield* firstMemory
       const { state } = yield* ask("look", () =>
         jsm.streams.info(stream, { deleted_details: true })
@@ -168,7 +166,7 @@ describe.concurrent("a new owner", () => {
       assert.deepStrictEqual(state.deleted, [2, 3, 5, 6])
       assert.deepStrictEqual([...backlog.unreadRecords], [])
       // A replica that is behind may still return one.
-      assert.isTrue(backlog.completed.mayHave(3))
+      assert.deepStrictEqual(endedOf(backlog, [at(3)]), [true])
     })
   )
 
@@ -176,14 +174,14 @@ describe.concurrent("a new owner", () => {
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
-      yield* store(2)
-      yield* Effect.forEach([1, 2], (seq) => record(seq))
-      for (const seq of [1, 2]) {
-        yield* tell("delivered", seq)
-        yield* ask("remove", () => jsm.streams.deleteMessage(stream, seq))
+      const places = yield* store(2)
+      yield* Effect.forEach(places, record)
+      for (const place of places) {
+        yield* tell("delivered", place)
+        yield* ask("remove", () => jsm.streams.deleteMessage(stream, place.seq))
       }
       assert.deepStrictEqual([...(yield* firstMemory).unreadRecords], [])
-      assert.isUndefined(yield* readRecord(stream, 2))
+      assert.isUndefined(yield* readRecord(nth(places, 1)))
     })
   )
 
@@ -191,16 +189,15 @@ describe.concurrent("a new owner", () => {
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
       const stream = names.deliveries(0)
-      yield* store(2)
-      yield* tell("delivered", 1)
-      yield* tell("delivered", 2)
+      const old = yield* store(2)
+      yield* tell("delivered", nth(old, 0))
+      yield* tell("delivered", nth(old, 1))
       const { config } = yield* ask("look", () => jsm.streams.info(stream))
       yield* ask("remove", () => jsm.streams.delete(stream))
       yield* ask("make anew", () => jsm.streams.add(config))
-      yield* store(1)
-      const { completed } = yield* firstMemory
-      assert.isFalse(completed.mayHave(1))
-      assert.isFalse(completed.mayHave(2))
+      const made = yield* store(1)
+      assert.strictEqual(nth(made, 0).seq, nth(old, 0).seq)
+      assert.deepStrictEqual(endedOf(yield* firstMemory, made), [false])
     })
   )
 })
