@@ -23,6 +23,8 @@ export interface ReadingOptions {
   readonly to: number
   /** Read without bodies. (Default: false) */
   readonly headersOnly?: boolean
+  /** The message that was read before `from`, where the reading goes on from an earlier one. */
+  readonly after?: Pick<Seen, "nanoseconds" | "seq"> | undefined
 }
 
 /** Messages per request. Two requests are open, so that the broker is never idle. */
@@ -36,6 +38,10 @@ const maxSilenceMs = 60_000
  * Reads a range of a stream, in order and each message once, up to the end that the stream's leader
  * has: waits for a replica that lags. Costs a third of the client's own iterator. Fails if the stream
  * is deleted, or if nothing arrives for a minute although there is more.
+ *
+ * Fails also where it goes on after another message than the one that was read last: a broker that
+ * loses the end of a stream gives its sequences to other messages. A message that was removed says
+ * nothing.
  */
 export const readThrough = Effect.fnUntraced(function* (
   options: ReadingOptions,
@@ -45,10 +51,24 @@ export const readThrough = Effect.fnUntraced(function* (
   const operation = `read ${stream}`
   // A stream that never had a message begins at 0, where no consumer can.
   let next = Math.max(1, from)
+  let last = options.after?.nanoseconds === "" ? undefined : options.after
+  let isOther = false
+  const seeNext = (seen: Seen) => {
+    if (last?.seq === seen.seq) isOther = last.nanoseconds !== seen.nanoseconds
+    else if (!isOther) {
+      last = seen
+      see(seen)
+    }
+  }
   let silentSince = timers.monotonicMs()
   while (next <= to) {
     const before = next
-    next = yield* readOn({ ...options, from: next }, see)
+    next = Math.max(next, yield* readOn({ ...options, from: last?.seq ?? next }, seeNext))
+    if (isOther)
+      return yield* new BrokerError({
+        operation,
+        cause: new Error("the broker has lost the end of what was read")
+      })
     if (next > to) return
     if (yield* isAtEnd(options, next)) return
     if (next > before) silentSince = timers.monotonicMs()

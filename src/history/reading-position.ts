@@ -16,6 +16,17 @@ const nanosecondsOf = (timestamp: string): string => {
 }
 
 /**
+ * Returns true if the end of the history shows that it may not be the one that was read up to the
+ * position: it ends before, or there and with another fact.
+ */
+export const hasOtherEnd = (
+  { nanoseconds, seq }: ReadingPosition,
+  state: { readonly last_seq: number; readonly last_ts: string }
+): boolean =>
+  seq > state.last_seq ||
+  (seq === state.last_seq && nanoseconds !== "" && nanosecondsOf(state.last_ts) !== nanoseconds)
+
+/**
  * Returns true if the history is not the one that was read up to the position: it ends before, or
  * has another fact there. A fact that the history no longer holds says nothing.
  */

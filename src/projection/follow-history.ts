@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { readThrough } from "../broker/bulk-read.ts"
 import { millisOf } from "../broker/stream-message.ts"
-import { isOtherHistory } from "../history/reading-position.ts"
+import { hasOtherEnd, isOtherHistory } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { BrokenFiles, isUseless, OtherHistory, problemOf } from "./file-problems.ts"
@@ -149,7 +149,7 @@ const follow = Effect.fnUntraced(function* (
       )
       store.rewind(first)
     }
-    if (last < store.position.seq) yield* resume(store, follower)
+    if (hasOtherEnd(store.position, state)) yield* resume(store, follower)
     announceGap(store, first, follower)
     const from = Math.max(first, store.position.seq + 1)
     if (from <= last) {
@@ -180,6 +180,7 @@ const takeRange = Effect.fnUntraced(function* (
   let failure: { readonly error: unknown } | undefined
   let facts = 0
   let began = timers.monotonicMs()
+  const after = store.position.seq === from - 1 ? store.position : undefined
   const commit = () => {
     store.commit()
     committed()
@@ -187,7 +188,7 @@ const takeRange = Effect.fnUntraced(function* (
     began = timers.monotonicMs()
   }
   yield* readThrough(
-    { stream: names.history, subjects: [names.subjects.allFacts], from, to },
+    { stream: names.history, subjects: [names.subjects.allFacts], from, to, after },
     ({ message, nanoseconds, seq }) => {
       if (failure !== undefined) return
       try {

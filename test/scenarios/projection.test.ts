@@ -1,6 +1,4 @@
-import { spawn } from "node:child_process"
-import { mkdtempSync, readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
@@ -8,19 +6,16 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import { factResult } from "../../src/domain/fact.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { discardDeadLetters } from "../../src/history/discard.ts"
 import { readFacts } from "../../src/history/read.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import type { EventQuery } from "../../src/operations/history/event-facts.ts"
 import { readEventFacts } from "../../src/operations/history/event-facts.ts"
-import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
-import type { Projection, ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
-import type { Installation } from "../kit/engine.ts"
+import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
@@ -34,75 +29,6 @@ vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 })
 const { scenario } = onServer()
 
 const seed = Number(process.env.PETREL_TEST_SEED ?? Date.now() % 1_000_000)
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-projection-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
-
-const optionsOf = (place: Installation, data: string): ProjectionOptions => ({
-  broker: { url: place.url, prefix: place.prefix, eventRoot: place.eventRoot },
-  data,
-  keepMs: 1e12,
-  maxBytes: 1e9
-})
-
-const store = Effect.fnUntraced(function* (facts: ReadonlyArray<Fact>) {
-  const { names, publish } = yield* Broker
-  for (const [index, fact] of facts.entries()) {
-    const { endpoint, kind, tenant } = fact
-    const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
-    yield* publish(subject, JSON.stringify(fact), [["Nats-Msg-Id", `f${index}.${Math.random()}`]])
-  }
-})
-
-/** Waits until a projection has seen all that is in the history. */
-const caughtUp = (status: Projection["log"]["status"]) =>
-  Effect.gen(function* () {
-    const { names, streamInfo } = yield* Broker
-    const { state } = yield* streamInfo("look", names.history)
-    yield* eventually(Effect.option(status), (known) =>
-      known._tag === "Some" ? known.value.position >= state.last_seq : false
-    )
-  })
-
-const walk = <R>(
-  find: (
-    query: DeliveryQuery
-  ) => Effect.Effect<{ deliveries: ReadonlyArray<DeliveryRow>; cursor: string | null }, unknown, R>,
-  query: DeliveryQuery = {}
-) =>
-  Effect.gen(function* () {
-    const rows: Array<DeliveryRow> = []
-    let cursor: string | null = null
-    do {
-      const page: { deliveries: ReadonlyArray<DeliveryRow>; cursor: string | null } = yield* find({
-        ...query,
-        limit: 200,
-        ...(cursor === null ? {} : { cursor })
-      })
-      rows.push(...page.deliveries)
-      cursor = page.cursor
-    } while (cursor !== null)
-    return rows
-  })
-
-/** A projection in a process of its own, which is killed at the end at the latest. */
-const projecting = (options: ProjectionOptions) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const program = join(import.meta.dirname, "../kit/projecting.ts")
-      const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: "ignore" })
-      const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()))
-      return {
-        kill9: Effect.promise(() => {
-          child.kill("SIGKILL")
-          return ended
-        })
-      }
-    }),
-    ({ kill9 }) => kill9
-  )
 
 describe.concurrent("the projection", () => {
   scenario("shows what workers do, also what has not ended, and answers over NATS", (place) =>

@@ -7,7 +7,7 @@ import { keepLease, takeLease } from "../../cluster/lease.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import type { ReadingPosition } from "../../history/reading-position.ts"
-import { isOtherHistory } from "../../history/reading-position.ts"
+import { hasOtherEnd, isOtherHistory } from "../../history/reading-position.ts"
 import type { Span, TracedFact } from "../../metrics/fact-spans.ts"
 import { spansOf, tracedFact } from "../../metrics/fact-spans.ts"
 import { otlpSpans } from "../../metrics/otlp-json.ts"
@@ -49,13 +49,13 @@ interface Reading {
 
 const isTraced = (fact: TracedFact | Fact): fact is TracedFact => "fact" in fact
 
-/** Reads a range of the history. */
-const readRange = Effect.fnUntraced(function* (from: number, to: number) {
+/** Reads what follows a position in the history, up to a sequence. */
+const readRange = Effect.fnUntraced(function* (after: ReadingPosition, to: number) {
   const { names } = yield* Broker
   const facts: Array<TracedFact | Fact> = []
   let end: Reading["end"] = { seq: to, nanoseconds: "" }
   yield* readThrough(
-    { stream: names.history, subjects: [names.subjects.allFacts], from, to },
+    { stream: names.history, subjects: [names.subjects.allFacts], from: after.seq + 1, to, after },
     ({ message, nanoseconds, seq }) => {
       if (seq === to) end = { seq, nanoseconds }
       const isChange = message.subject.endsWith(".endpoint-changed")
@@ -115,7 +115,7 @@ const follow = Effect.fnUntraced(function* (push: Push) {
   while (true) {
     const { state } = yield* streamInfo("look at the history", names.history)
     const { first_seq: first, last_seq: last } = state
-    if (last < position.seq) position = yield* findPosition
+    if (hasOtherEnd(position, state)) position = yield* findPosition
     const next = position.seq + 1
     if (first > next) {
       yield* Effect.logWarning(
@@ -125,7 +125,10 @@ const follow = Effect.fnUntraced(function* (push: Push) {
     } else if (next > last) {
       yield* Effect.sleep(lookEvery)
     } else {
-      const { end, facts } = yield* readRange(next, Math.min(last, position.seq + factsPerReading))
+      const { end, facts } = yield* readRange(
+        position,
+        Math.min(last, position.seq + factsPerReading)
+      )
       yield* push(yield* makeSpans(facts, origins))
       position = yield* storeTracePosition(end, position.revision)
     }
