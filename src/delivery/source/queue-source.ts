@@ -33,7 +33,7 @@ const notOwnerPauseMs = 250
 export interface QueueSourceOptions extends StoredSourceOptions {
   readonly memory: PartitionMemory
   readonly context: TaskContext
-  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready">
+  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready" | "release">
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move">
   /** Maximum bytes of bodies that it holds. */
@@ -169,6 +169,30 @@ export class QueueSource extends StoredSource<QueueMessage> {
       Effect.map(() => (memory.completed.has(place.seq, place.at) ? "moved" : "left")),
       Effect.ensuring(Effect.sync(() => this.releaseWaiting(place)))
     )
+  }
+
+  /**
+   * Takes care of a message that the consumer has passed and does not redeliver, unless it is in
+   * flight: releases it, or moves its delivery to its endpoint's backlog.
+   *
+   * @param isSettled true where the delivery has ended or was moved.
+   */
+  adopt(handle: AckHandle, isSettled: boolean): Effect.Effect<unknown, unknown, Broker | Facts> {
+    const { settlement, spill } = this.#options
+    const { delivery, place } = handle
+    if (!this.takeWaiting(place)) return Effect.void
+    const work: Effect.Effect<unknown, unknown, Broker | Facts> = isSettled
+      ? settlement.release(handle)
+      : spill.move(endpointKey(delivery.tenant, delivery.endpoint), handle)
+    return Effect.ensuring(
+      work,
+      Effect.sync(() => this.releaseWaiting(place))
+    )
+  }
+
+  /** True where a message at the sequence of a place is in flight. */
+  isInFlight({ seq }: Place): boolean {
+    return this.#inFlight.has(seq)
   }
 
   /** Takes the message out of the prefetch window. It stays in flight. */

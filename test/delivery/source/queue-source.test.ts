@@ -63,6 +63,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     settlement: {
       ...{ isOpen: true, ready: Effect.void },
       conclude: () => Effect.void,
+      release: () => Effect.void,
       failed: () => Effect.void
     },
     interpreter: {
