@@ -150,11 +150,11 @@ export class Broker extends Context.Service<
       stream: string,
       seq: number
     ) => Effect.Effect<boolean, BrokerError>
-    /** Deletes the messages of a subject below a sequence. */
+    /** Deletes the messages below a sequence: of one subject, or all. */
     readonly purge: (
       operation: string,
       stream: string,
-      options: { readonly filter: string; readonly seq: number }
+      options: { readonly filter?: string; readonly seq: number }
     ) => Effect.Effect<unknown, BrokerError>
 
     /** Sends a message that is not stored. Does nothing once the connection is closed. */

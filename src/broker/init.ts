@@ -235,11 +235,12 @@ const isLeftOut = (value: unknown): boolean =>
 /** Returns the fields whose value in `have` differs from `want`. */
 const differing = (want: object, have: object): ReadonlyArray<string> => {
   const actual = new Map(Object.entries(have))
-  return Object.entries(want)
-    .filter(([field, value]) => {
-      const there = actual.get(field)
-      if (there === undefined) return !isLeftOut(value)
-      return JSON.stringify(there) !== JSON.stringify(value)
-    })
-    .map(([field]) => field)
+  return Object.entries(want).flatMap(([field, value]) => {
+    const there = actual.get(field)
+    // The server adds keys of its own to the metadata.
+    if (field === "metadata") return differing(value, there ?? {})
+    const differs =
+      there === undefined ? !isLeftOut(value) : JSON.stringify(there) !== JSON.stringify(value)
+    return differs ? [field] : []
+  })
 }

@@ -4,6 +4,7 @@ import type { Names } from "../domain/names.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { isNoSuchMessage } from "./broker-error.ts"
+import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
@@ -238,7 +239,7 @@ export const readInstalled = Effect.gen(function* () {
       : {
           replicas: events.config.num_replicas,
           eventDedupe: millis((own ?? events).config.duplicate_window),
-          eventAge: millis(events.config.max_age),
+          eventAge: ageLimitMs(events.config),
           eventBytes: events.config.max_bytes
         }),
     ...(own === undefined

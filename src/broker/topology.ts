@@ -9,6 +9,7 @@ import {
 import { nanos } from "@nats-io/transport-node"
 import { factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
+import { routedAge } from "./kept-since.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -104,12 +105,11 @@ export interface StreamSpec {
 }
 
 /** Settings common to all streams that hold events. */
-const eventLimits = ({ eventAge, replicas }: TopologyOptions) => ({
+const eventLimits = ({ replicas }: TopologyOptions) => ({
   storage: StorageType.File,
   num_replicas: replicas,
   max_consumers: -1,
   retention: RetentionPolicy.Limits,
-  max_age: nanos(eventAge),
   // A full stream rejects publishes: what it holds may not be routed yet.
   discard: DiscardPolicy.New,
   allow_direct: true
@@ -125,6 +125,7 @@ const publishedTo = (
   ...eventLimits(options),
   name,
   subjects: [...subjects],
+  max_age: nanos(options.eventAge),
   // An event that fits here must fit into EVENTS: otherwise its source would retry it for ever.
   max_msg_size: maxPayload - headerRoom(maxPayload) - sourceHeaderRoom,
   max_bytes: options.tenantBytes,
@@ -275,6 +276,9 @@ export const wanted = (
       stream: {
         ...eventLimits(options),
         name: names.events,
+        // Workers remove what is older and was routed (routing/event-expiry.ts).
+        max_age: 0,
+        metadata: routedAge(options.eventAge),
         ...takenFrom(names, options),
         max_bytes: options.eventBytes,
         max_msg_size: maxPayload - headerRoom(maxPayload)

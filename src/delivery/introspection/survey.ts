@@ -3,6 +3,7 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
+import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
@@ -208,7 +209,7 @@ const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
     bytes: state?.bytes,
     limit: bound(config?.max_bytes),
     oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
-    maxAge: config === undefined || config.max_age <= 0 ? undefined : config.max_age / 1e6
+    maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined
   }
 }
 

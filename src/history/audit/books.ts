@@ -16,6 +16,7 @@ import { readConfiguration } from "./configuration-reading.ts"
 import { EventHeaders } from "./event-headers.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
+import { RoutedEvents } from "./lost-events.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
@@ -65,6 +66,8 @@ export class Books {
   readonly objections: Array<AuditProblem> = []
   readonly strays: StrayFacts
   readonly planCheck: PlanCheck
+  /** The events before the first one that is stored. */
+  readonly routed: RoutedEvents
   /** True once it was checked that the history has all that it should at its beginning. */
   isBeginningKnown = false
   readonly #names: Names
@@ -82,6 +85,7 @@ export class Books {
     this.history = new StreamReading(reach.firstFact, marks.history)
     this.strays = new StrayFacts(reach.begins.events)
     this.planCheck = new PlanCheck(reach.clocksApart)
+    this.routed = new RoutedEvents(reach.begins.events.first)
   }
 
   /**
@@ -185,6 +189,8 @@ export class Books {
       this.#onReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
+    if (record !== undefined && !isAside(record) && record.kind !== "missing")
+      this.routed.add(numberIn(record.eventSeq) ?? 0, numberIn(record.eventAt) ?? 0)
     if (record !== undefined && objection === undefined) {
       this.strays.see(record, seq, this.ledger.scope)
       if (record.plan !== undefined) this.#seePlan(record, millisOf(nanoseconds))

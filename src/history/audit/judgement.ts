@@ -70,6 +70,7 @@ export const judge = Effect.fnUntraced(function* (
   const found: Array<AuditProblem> = [
     ...books.objections,
     ...findings.misconfigured,
+    ...books.routed.lost(reach),
     ...(yield* wronglyLeftOut(books))
   ]
   const tally = emptyTally()

@@ -19,6 +19,7 @@ export const problemKinds = [
   "configuration-gap",
   "configuration-differs",
   "event-gap",
+  "event-lost",
   "event-replaced",
   "fact-before-event",
   "unreadable-fact",
@@ -36,6 +37,8 @@ export const AuditProblem = Schema.Struct({
   /** The event's id, if the event is still stored. */
   event: Schema.optionalKey(Schema.String),
   eventSeq: Schema.optionalKey(Schema.Int),
+  /** Of several events, the last. */
+  toEventSeq: Schema.optionalKey(Schema.Int),
   round: Schema.optionalKey(Schema.String),
   /** Sequences in HISTORY: of the fact, or of the first and the last one. */
   seq: Schema.optionalKey(Schema.Int),
