@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
+import type { WantedConsumer } from "./consumers.ts"
+import { startAfter } from "./consumers.ts"
 import {
   consumerNotFound,
   findPartitions,
@@ -15,8 +17,9 @@ import {
   TopologyError
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
+import { readPosition } from "./router-position.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
-import type { StreamSpec, TopologyOptions, WantedConsumer, WantedStream } from "./topology.ts"
+import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
@@ -212,12 +215,13 @@ const ensureStream = Effect.fnUntraced(function* (
 })
 
 const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {
-  const { ask, consumerInfo, jsm } = yield* natsClients
-  const name = consumer.durable_name ?? ""
+  const { ask, consumerInfo, jsm, names } = yield* natsClients
+  const name = consumer.durable_name
   const what = `consumer ${name} of ${stream}`
   const info = yield* ifFound(consumerInfo(`look at ${what}`, stream, name), consumerNotFound)
   if (info === undefined) {
-    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
+    const start = name === names.routerConsumer ? startAfter(yield* readPosition) : {}
+    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, { ...consumer, ...start }))
     return { what, change: "created", fields: [] } satisfies Change
   }
   const fields = differing(consumer, info.config)

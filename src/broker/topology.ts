@@ -1,14 +1,10 @@
-import type { ConsumerConfig, StreamConfig } from "@nats-io/jetstream"
-import {
-  AckPolicy,
-  DiscardPolicy,
-  RetentionPolicy,
-  StorageType,
-  StoreCompression
-} from "@nats-io/jetstream"
+import type { StreamConfig } from "@nats-io/jetstream"
+import { DiscardPolicy, RetentionPolicy, StorageType, StoreCompression } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
+import type { WantedConsumer } from "./consumers.ts"
+import { deliverConsumer, routerConsumer } from "./consumers.ts"
 import { routedAge } from "./kept-since.ts"
 
 const minute = 60_000
@@ -89,14 +85,7 @@ const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floo
  */
 const sourceHeaderRoom = 1024
 
-/**
- * Limit of unacknowledged messages, delayed NAKs included: far above the number that a worker
- * leaves waiting.
- */
-const maxAckPending = 65_536
-
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
-export type WantedConsumer = Partial<ConsumerConfig> & Pick<ConsumerConfig, "durable_name">
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
 export interface StreamSpec {
@@ -248,15 +237,7 @@ export const wanted = (
       allow_msg_ttl: true,
       duplicate_window: nanos(options.moveDedupe)
     },
-    consumer: {
-      durable_name: names.deliverConsumer,
-      // Schedules have subjects of their own, which no consumer may receive.
-      filter_subject: names.subjects.deliveriesOf(index),
-      ack_policy: AckPolicy.Explicit,
-      ack_wait: nanos(options.ackWait),
-      max_ack_pending: maxAckPending,
-      max_deliver: -1
-    }
+    consumer: deliverConsumer(names, index, options.ackWait)
   })
   const backlog = (index: number): StreamSpec => ({
     stream: {
@@ -283,14 +264,7 @@ export const wanted = (
         max_bytes: options.eventBytes,
         max_msg_size: maxPayload - headerRoom(maxPayload)
       },
-      consumer: {
-        durable_name: names.routerConsumer,
-        ack_policy: AckPolicy.Explicit,
-        ack_wait: nanos(options.ackWait),
-        // Covers events whose deliveries are in flight, on all workers.
-        max_ack_pending: maxAckPending,
-        max_deliver: -1
-      }
+      consumer: routerConsumer(names, options.ackWait)
     },
     {
       stream: {

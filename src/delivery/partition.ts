@@ -129,7 +129,7 @@ export class Partition {
     yield* Effect.forkScoped(this.#findForever)
     yield* Effect.forkScoped(this.#recoverForever)
     const failed = yield* Effect.raceFirst(
-      Effect.as(this.#queue.pull(ackWait), undefined),
+      Effect.as(this.#queue.pull(this.#options.memory.index, ackWait), undefined),
       Effect.flip(Effect.raceFirst(tail.lost, history.lost))
     ).pipe(
       Effect.tap((failed) =>

@@ -4,6 +4,7 @@ import type { InFlight, InFlightWork } from "../broker/in-flight.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publisher.ts"
+import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { subjectWithId } from "../domain/event.ts"
@@ -121,6 +122,11 @@ export class Router {
       stopping: this.#options.stopping,
       take: (message, header) => this.#take(message, header),
       tooLarge: (wanted) => prefetch.tooLarge(wanted),
+      remake: Effect.provideService(
+        Effect.suspend(() => remakeRouter(this.#options.layout.ackWait)),
+        Broker,
+        this.#services.broker
+      ),
       room: Effect.provideService(this.#capacity, Broker, this.#services.broker)
     })
     yield* inFlight.none
@@ -156,6 +162,7 @@ export class Router {
   #take(message: StreamMessage, header: GetHeader): void {
     const { inFlight, partial, prefetch, recovery, waitingRoom } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
+    partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
     // both.
     if (this.#inFlight.get(seq) === storedAt) return

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { deliverConsumer, remakeConsumer } from "../../broker/consumers.ts"
 import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
@@ -95,12 +96,18 @@ export class QueueSource extends StoredSource<QueueMessage> {
   /**
    * Pulls messages until the worker stops.
    *
+   * @param index of the partition.
    * @param ackWaitMs ack_wait of the consumer.
    */
-  readonly pull = Effect.fnUntraced({ self: this }, function* (ackWaitMs: number) {
-    const { names, pull } = yield* Broker
+  readonly pull = Effect.fnUntraced({ self: this }, function* (index: number, ackWaitMs: number) {
+    const broker = yield* Broker
+    const { names, pull } = broker
     yield* this.#prefetch.keepAlive(ackWaitMs)
+    // What waits is all that the stream holds: the new consumer begins with the first message.
+    const consumer = deliverConsumer(names, index, ackWaitMs)
+    const remake = remakeConsumer(this.#stream, consumer, Effect.succeed(0))
     return yield* pull({
+      remake: Effect.provideService(remake, Broker, broker),
       name: this.#stream,
       stream: this.#stream,
       consumer: names.deliverConsumer,
