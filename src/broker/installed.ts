@@ -197,15 +197,15 @@ export const readLayout = Effect.gen(function* () {
     })
   const stream = names.deliveries(0)
   const info = yield* streamInfo(`look at stream ${stream}`, stream)
-  const consumer = yield* consumerInfo(
-    `look at the consumer of ${stream}`,
-    stream,
-    names.deliverConsumer
-  )
+  const look = (stream: string, consumer: string) =>
+    ifFound(consumerInfo(`look at the consumer of ${stream}`, stream, consumer), consumerNotFound)
+  // Somebody may have removed one: a worker makes it again.
+  const consumer =
+    (yield* look(stream, names.deliverConsumer)) ?? (yield* look(names.events, names.routerConsumer))
   const events = yield* streamInfo(`look at stream ${names.events}`, names.events)
   return {
     partitions,
-    ackWait: (consumer.config.ack_wait ?? nanos(30_000)) / 1e6,
+    ackWait: (consumer?.config.ack_wait ?? nanos(30_000)) / 1e6,
     moveDedupe: info.config.duplicate_window / 1e6,
     isSourced: (events.config.sources?.length ?? 0) > 0
   } satisfies Layout

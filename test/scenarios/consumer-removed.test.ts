@@ -7,6 +7,7 @@ import { clockOf } from "../../src/broker/kept-since.ts"
 import { readValue } from "../../src/broker/values.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import {
   closedCircuit,
@@ -65,11 +66,18 @@ describe("a consumer that somebody removed", () => {
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
       const facts = yield* history
-      yield* worker()
-      yield* publishMany(20, "invoice.before")
-      yield* facts.count("delivered", 20)
-      yield* noted(20)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker()
+          yield* publishMany(20, "invoice.before")
+          yield* facts.count("delivered", 20)
+          yield* noted(20)
+        })
+      )
       yield* removeConsumer(names.events, names.routerConsumer)
+      const { problems } = yield* readStatus
+      assert.include(problems.map(({ code }) => code).join(), "router-consumer-missing")
+      yield* worker()
       yield* publishMany(5, "invoice.after")
       yield* facts.count("delivered", 25)
       const { config } = yield* consumerInfo("look", names.events, names.routerConsumer)
@@ -143,6 +151,28 @@ describe("a consumer that somebody removed", () => {
       const index = partitionOf("acme", "hook", testTopology.partitions)
       yield* removeConsumer(names.deliveries(index), names.deliverConsumer)
       isDown = false
+      yield* facts.count("delivered", 10)
+      yield* isClean
+    })
+  )
+
+  scenario("of each partition, while no worker ran, is made again by the next one", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({ url: hook.url, retry: quickRetry({ maxAttempts: 1_000 }) })
+      const facts = yield* history
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker()
+          yield* publishMany(10)
+          yield* facts.count("attempt-failed", 10)
+        })
+      )
+      for (let index = 0; index < testTopology.partitions; index++)
+        yield* removeConsumer(names.deliveries(index), names.deliverConsumer)
+      hook.answer({ status: 200 })
+      yield* worker()
       yield* facts.count("delivered", 10)
       yield* isClean
     })

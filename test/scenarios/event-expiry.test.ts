@@ -1,9 +1,11 @@
 import { assert, describe } from "@effect/vitest"
+import { nanos } from "@nats-io/transport-node"
 import { Effect, Schedule } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { clockOf } from "../../src/broker/kept-since.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { endpoint, history, publish, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -78,13 +80,22 @@ describe("an audit of events that left the stream before they were routed", () =
       const { ask, jsm, names } = yield* natsClients
       yield* delivered(3)
       yield* publishMany(3, "invoice.lost")
-      yield* ask("purge", () => jsm.streams.purge(names.events, { seq: 7 }))
+      // An age that somebody gives the stream with another tool.
+      const { config } = yield* look
+      const limit = (max_age: number, duplicate_window: number) =>
+        ask("limit", () => jsm.streams.update(names.events, { max_age, duplicate_window }))
+      yield* limit(nanos(100), nanos(100))
+      yield* look.pipe(Effect.repeat({ until: ({ state }) => state.messages === 0 }))
+      yield* limit(0, config.duplicate_window)
       const early = yield* found
       assert.strictEqual(early.verdict, "problems")
       assert.match(
         early.problems.join("\n"),
         /^event-lost: events 4 to 6 were stored after [^\n]*$/m
       )
+      const status = yield* readStatus
+      assert.strictEqual(status.events.lost, 3)
+      assert.include(status.problems.map(({ code }) => code).join(), "events-lost")
       const facts = yield* history
       yield* worker()
       yield* publish("invoice.after")

@@ -6,6 +6,8 @@ import { findPartitions, readChanges, TopologyError } from "../../broker/install
 import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
+import type { EventsSurvey } from "../../broker/survey-events.ts"
+import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
 import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
@@ -79,12 +81,7 @@ export interface Survey {
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
   readonly room: RoomSurvey
-  readonly events: {
-    readonly stored: number | undefined
-    /** Not yet delivered to the router. */
-    readonly pending: number | undefined
-    readonly inRouter: number | undefined
-  }
+  readonly events: EventsSurvey
   readonly dead: {
     readonly stored: number | undefined
     /** Neither sent again nor delivered late; also undefined where that takes too long to count. */
@@ -288,7 +285,7 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, changes, endpoints, letters, oldest, partitions, roster, router } =
+  const { account, alerts, changes, endpoints, events, letters, oldest, partitions, roster } =
     yield* Effect.all(
       {
         account: orUnknown(readAccountStorage),
@@ -296,7 +293,7 @@ export const readSurvey = Effect.gen(function* () {
         endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
         roster: ifLed(names.buckets.workers, readLeases),
         changes: ifLed(names.buckets.workers, readChanges),
-        router: lookAtConsumer(names.events, names.routerConsumer),
+        events: surveyEvents(event),
         letters: surveyDead(dead, at),
         oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
         partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
@@ -317,11 +314,7 @@ export const readSurvey = Effect.gen(function* () {
       queues: bytesOf(range(count).map(names.deliveries), byName),
       backlogs: bytesOf(range(count).map(names.backlog), byName)
     },
-    events: {
-      stored: event?.state.messages,
-      pending: router?.pending,
-      inRouter: router?.ackPending
-    },
+    events,
     dead: letters,
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({

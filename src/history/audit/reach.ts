@@ -1,6 +1,7 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { consumerNotFound, ifFound } from "../../broker/installed.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
@@ -56,7 +57,10 @@ const plansSince = (firstAt: number, { dueSince }: StreamBeginning): number =>
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const { consumerInfo, names, streamInfo } = yield* Broker
   // Read the ack floor first: all events below it were routed before anything else is read.
-  const router = yield* consumerInfo("look at the router", names.events, names.routerConsumer)
+  const router = yield* ifFound(
+    consumerInfo("look at the router", names.events, names.routerConsumer),
+    consumerNotFound
+  )
   const look = (stream: string) => streamInfo(`look at ${stream}`, stream)
   const [events, history] = yield* Effect.all([look(names.events), look(names.history)])
   const { since, tenant, until } = range
@@ -89,7 +93,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     asked: since,
     // A history that has lost all its facts proves nothing.
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
-    routerFloor: router.ack_floor.stream_seq,
+    routerFloor: router?.ack_floor.stream_seq ?? 0,
     lastEvent,
     clocksApart: events.cluster === undefined ? 0 : maxClockSkewMs
   }
