@@ -201,7 +201,8 @@ export const readLayout = Effect.gen(function* () {
     ifFound(consumerInfo(`look at the consumer of ${stream}`, stream, consumer), consumerNotFound)
   // Somebody may have removed one: a worker makes it again.
   const consumer =
-    (yield* look(stream, names.deliverConsumer)) ?? (yield* look(names.events, names.routerConsumer))
+    (yield* look(stream, names.deliverConsumer)) ??
+    (yield* look(names.events, names.routerConsumer))
   const events = yield* streamInfo(`look at stream ${names.events}`, names.events)
   return {
     partitions,
