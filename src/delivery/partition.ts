@@ -265,7 +265,7 @@ export class Partition {
     return recoverLeftBehind({
       memory: this.memory,
       recall: (placed) => queueSettlement.decisions.recall(placed),
-      isInFlight: ({ place }) => this.#queue.isInFlight(place),
+      isInFlight: (placed) => this.#queue.isInFlight(placed),
       adopt: (handle, isSettled) => this.#queue.adopt(handle, isSettled),
       mayDecide: () => mayAttempt() && !stopping() && queueSettlement.isOpen && !this.#isDoubtful()
     })

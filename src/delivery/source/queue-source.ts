@@ -9,6 +9,7 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
@@ -187,7 +188,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
   adopt(handle: AckHandle, isSettled: boolean): Effect.Effect<unknown, unknown, Broker | Facts> {
     const { settlement, spill } = this.#options
     const { delivery, place } = handle
-    if (!this.takeWaiting(place)) return Effect.void
+    if (this.isInFlight(handle) || !this.takeWaiting(place)) return Effect.void
     const work: Effect.Effect<unknown, unknown, Broker | Facts> = isSettled
       ? settlement.release(handle)
       : spill.move(endpointKey(delivery.tenant, delivery.endpoint), handle)
@@ -197,9 +198,9 @@ export class QueueSource extends StoredSource<QueueMessage> {
     )
   }
 
-  /** True where a message at the sequence of a place is in flight. */
-  isInFlight({ seq }: Place): boolean {
-    return this.#inFlight.has(seq)
+  /** True where a message is in flight, or its delivery is taken directly from its event now. */
+  isInFlight({ delivery, place }: PlacedDelivery): boolean {
+    return this.#inFlight.has(place.seq) || this.#isTakenDirectly(delivery)
   }
 
   /** Takes the message out of the prefetch window. It stays in flight. */
@@ -264,8 +265,12 @@ export class QueueSource extends StoredSource<QueueMessage> {
       renewCompletedElsewhere(memory, delivery)
       return "ack"
     }
-    const isInFlight = delivery.round === firstRound && memory.directDeliveries.isInFlight(delivery)
-    return isInFlight ? inFlightPauseMs : undefined
+    return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
+  }
+
+  #isTakenDirectly(delivery: Delivery): boolean {
+    const { directDeliveries } = this.#options.memory
+    return delivery.round === firstRound && directDeliveries.isInFlight(delivery)
   }
 
   /** Adds the progress of a direct attempt that failed after this message was stored. */

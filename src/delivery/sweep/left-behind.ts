@@ -45,7 +45,7 @@ const maxConcurrent = 16
 export interface LeftBehindOptions {
   readonly memory: PartitionMemory
   readonly recall: Decisions["recall"]
-  /** True for a message in flight. */
+  /** True for a message in flight, or whose delivery is taken directly from its event now. */
   readonly isInFlight: (placed: PlacedDelivery) => boolean
   /** Releases a message that has left its place, else moves it to its endpoint's backlog. */
   readonly adopt: (
@@ -157,7 +157,11 @@ const candidateIn = Effect.fnUntraced(function* (
   left: () => void
 ) {
   const handle = yield* handleOf(memory, message, left)
-  if (handle === undefined || isInFlight(handle)) return undefined
+  if (handle === undefined) return undefined
+  if (isInFlight(handle)) {
+    left()
+    return undefined
+  }
   const { delivery, place } = handle
   const hasEnded = memory.completed.has(place.seq, place.at)
   const stored = hasEnded ? ("released" as const) : yield* recall(handle)
