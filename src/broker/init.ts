@@ -18,6 +18,8 @@ import {
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
 import { readPosition } from "./router-position.ts"
+import { repairSources } from "./sources/repair.ts"
+import { keepingRestarts } from "./sources/restart.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
 import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
@@ -130,7 +132,11 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     })
   yield* checkSubjects
   const items = wanted(names, options, maxPayload)
-  if (options.tenants.length === 0) return yield* Effect.tap(ensureAll(items), () => noteFormat)
+  if (options.tenants.length === 0) {
+    const changes = yield* ensureAll(items)
+    yield* noteFormat
+    return [...changes, ...(yield* restartDiverged)]
+  }
   yield* checkSourceServer
   // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
@@ -145,8 +151,18 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   )
   const own = yield* ensureAll(items)
   yield* noteFormat
-  return [...theirs, ...own]
+  return [...theirs, ...own, ...(yield* restartDiverged)]
 })
+
+const restartDiverged = Effect.map(repairSources, (divergences) =>
+  divergences.map(
+    ({ from, source, start, target, to }): Change => ({
+      what: `source ${source} of ${target}`,
+      change: "updated",
+      fields: [`starts again at ${start}, having lost ${from === to ? from : `${from} to ${to}`}`]
+    })
+  )
+)
 
 /**
  * Creates missing streams and consumers of the given partitions, and updates the existing ones.
@@ -202,12 +218,13 @@ const ensureStream = Effect.fnUntraced(function* (
     )
     return { what, change: "created", fields: [] } satisfies Change
   }
-  const fields = differing(stream, info.config)
+  const wanted = { ...stream, ...keepingRestarts(stream, info.config) }
+  const fields = differing(wanted, info.config)
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
     jsm.streams.update(stream.name, {
       ...info.config,
-      ...stream,
+      ...wanted,
       ...notingRaise(stream, info)
     })
   ).pipe(withRoomNeeded(stream))

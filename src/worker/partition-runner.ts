@@ -3,6 +3,7 @@ import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
 import { makeGate } from "../broker/gate.ts"
+import { watchSources } from "../broker/sources/watch.ts"
 import type { OwnedPartition } from "../cluster/assignment.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
@@ -156,6 +157,7 @@ class PartitionRunner {
     const { alerts } = this.#shared
     yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
     yield* Effect.forkScoped(runEventExpiry(holds))
+    yield* Effect.forkScoped(watchSources(holds))
   })
 
   readonly #makePartition = Effect.fnUntraced(

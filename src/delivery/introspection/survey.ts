@@ -5,6 +5,8 @@ import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
 import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
+import type { Divergence } from "../../broker/sources/divergence.ts"
+import { surveySources } from "../../broker/sources/survey.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
 import type { EventsSurvey } from "../../broker/survey-events.ts"
 import { surveyEvents } from "../../broker/survey-events.ts"
@@ -92,6 +94,8 @@ export interface Survey {
     /** Number of dead letters per tenant; undefined while the stream is at most half full. */
     readonly byTenant?: ReadonlyMap<string, number> | undefined
   }
+  /** Sources that lost what was copied from them. */
+  readonly sources: ReadonlyArray<Divergence>
   /** Set while the number of partitions is being changed: no worker runs then. */
   readonly change: { readonly from: number; readonly to: number } | undefined
   readonly partitions: ReadonlyArray<PartitionSurvey>
@@ -285,23 +289,34 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, changes, endpoints, events, letters, oldest, partitions, roster } =
-    yield* Effect.all(
-      {
-        account: orUnknown(readAccountStorage),
-        alerts: ifLed(names.buckets.alerts, listAlerts()),
-        endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-        roster: ifLed(names.buckets.workers, readLeases),
-        changes: ifLed(names.buckets.workers, readChanges),
-        events: surveyEvents(event),
-        letters: surveyDead(dead, at),
-        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-          concurrency: maxConcurrentLookups
-        })
-      },
-      { concurrency: "unbounded" }
-    )
+  const {
+    account,
+    alerts,
+    changes,
+    endpoints,
+    events,
+    letters,
+    oldest,
+    partitions,
+    roster,
+    sources
+  } = yield* Effect.all(
+    {
+      account: orUnknown(readAccountStorage),
+      alerts: ifLed(names.buckets.alerts, listAlerts()),
+      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+      roster: ifLed(names.buckets.workers, readLeases),
+      changes: ifLed(names.buckets.workers, readChanges),
+      events: surveyEvents(event),
+      letters: surveyDead(dead, at),
+      sources: ifLed(names.buckets.workers, surveySources),
+      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+        concurrency: maxConcurrentLookups
+      })
+    },
+    { concurrency: "unbounded" }
+  )
   const survey: Survey = {
     at,
     version: server().version ?? "",
@@ -316,6 +331,7 @@ export const readSurvey = Effect.gen(function* () {
     },
     events,
     dead: letters,
+    sources: sources ?? [],
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({
       ...partition,

@@ -71,6 +71,7 @@ export const judge = Effect.fnUntraced(function* (
     ...books.objections,
     ...findings.misconfigured,
     ...books.routed.lost(reach),
+    ...findings.diverged,
     ...(yield* wronglyLeftOut(books))
   ]
   const tally = emptyTally()

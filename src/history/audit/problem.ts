@@ -18,9 +18,11 @@ export const problemKinds = [
   "history-gap",
   "configuration-gap",
   "configuration-differs",
+  "configuration-conflict",
   "event-gap",
   "event-lost",
   "event-replaced",
+  "source-diverged",
   "fact-before-event",
   "unreadable-fact",
   "unreadable-message",
@@ -45,7 +47,7 @@ export const AuditProblem = Schema.Struct({
   to: Schema.optionalKey(Schema.Int),
   /** Sequence in DEAD. */
   dead: Schema.optionalKey(Schema.Int),
-  /** The waiting message: its stream, and its sequence there. */
+  /** A message: its stream, and its sequence there. */
   stream: Schema.optionalKey(Schema.String),
   streamSeq: Schema.optionalKey(Schema.Int),
   says: Schema.String

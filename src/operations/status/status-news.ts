@@ -1,3 +1,4 @@
+import { divergenceText } from "../../broker/sources/divergence.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../history/alert-text.ts"
 import { plainText } from "../../history/line.ts"
@@ -44,6 +45,16 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
         ])
   ]
 }
+
+const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<News> =>
+  first === undefined
+    ? []
+    : [
+        {
+          code: "source-diverged",
+          text: `${divergenceText(first)}${others.length === 0 ? "" : `, and so with ${plural(others.length, "other source")}`}: run \`petrel init\`, which starts ${others.length === 0 ? "it" : "them"} again`
+        }
+      ]
 
 const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
   const { unreadable = 0 } = waitingSums(survey)
@@ -133,6 +144,7 @@ export const newsOf = (survey: Survey): AllNews => {
   return {
     problems: [
       ...aboutStreams(survey),
+      ...aboutSources(survey),
       ...workers.problems,
       ...routing.problems,
       ...aboutUnreadable(survey),

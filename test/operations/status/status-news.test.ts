@@ -80,6 +80,18 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(changing), [["repartitioning"], []])
   })
 
+  it("is a source that lost what was copied from it", () => {
+    const lost = (source: string) => ({
+      ...{ target: "PETREL_EVENTS", source, restarts: 0 },
+      ...{ start: 4, from: 4, to: 6, copied: 9 }
+    })
+    const survey = { ...busy, sources: [lost("PETREL_EVENTS_acme"), lost("PETREL_EVENTS_globex")] }
+    assert.deepStrictEqual(codes(survey), [["source-diverged"], []])
+    assert.deepStrictEqual(texts(survey), [
+      "the broker lost messages 4 to 6 of PETREL_EVENTS_acme after PETREL_EVENTS had copied them, and whatever takes their sequences is not copied, and so with 1 other source: run `petrel init`, which starts them again"
+    ])
+  })
+
   it("is an endpoint that was suspended: what waits there expires", () => {
     const survey = { ...busy, endpoints: { ...endpoints, suspended: 2 } }
     assert.deepStrictEqual(codes(survey), [[], ["endpoint-suspended"]])
