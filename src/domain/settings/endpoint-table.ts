@@ -118,7 +118,7 @@ export const endpointSettings = {
   headerNames: {
     ...emptied(HeaderNames, { text: "Other names for the headers id, type and timestamp." }),
     patch: Schema.optional(HeaderNamesPatch),
-    removal: "null by name",
+    removal: "null by part",
     compared: "by part",
     after: headerNamesAfter
   },

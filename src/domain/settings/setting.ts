@@ -4,7 +4,7 @@ import type { Problem } from "../problem.ts"
 import { everyKey } from "../record.ts"
 
 /** How a change takes a setting back. */
-export type Removal = "never" | "null" | "empty" | "null by name"
+export type Removal = "never" | "null" | "empty" | "null by name" | "null by part"
 
 /** What is said of a setting in words, wherever people read of it. */
 interface Words {
