@@ -1,4 +1,4 @@
-import { Duration, Result, type Schema } from "effect"
+import { Result } from "effect"
 import { Endpoint } from "../../../domain/endpoint.ts"
 import type { HeaderNames, Identity } from "../../../domain/header-names.ts"
 import { headerNameProblem, IdentityHeaderName, identities } from "../../../domain/header-names.ts"
@@ -7,13 +7,10 @@ import type { RateLimit } from "../../../domain/settings/endpoint-table.ts"
 import { typeFilterProblem } from "../../../domain/type-filter.ts"
 import { NewEndpoint, RetryChoice } from "../../../operations/endpoints/endpoint-settings.ts"
 import { readInput } from "../../../operations/input.ts"
-import { durationExpected, readDuration } from "../../flags/duration.ts"
-import { readField, settingName } from "../../flags/flag-problems.ts"
+import { readField } from "../../flags/flag-problems.ts"
 import { readJson, shown } from "../../flags/json-text.ts"
+import type { Read } from "../../flags/setting-flags.ts"
 import { rateExpected, readRate } from "../../format/rate.ts"
-
-/** What a flag's text says, or what is wrong with it: sentences about the flag. */
-export type Read<A> = Result.Result<A, ReadonlyArray<string>>
 
 const { fields } = NewEndpoint
 
@@ -26,34 +23,6 @@ export const readTypes = (text: string): Read<NewEndpoint["types"]> => {
     ? Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
     : readField("types", fields.types, filters)
 }
-
-/** Reads `on` or `off`. */
-export const readSwitch = (text: string, name: string): Read<boolean> =>
-  text === "on" || text === "off"
-    ? Result.succeed(text === "on")
-    : Result.fail([`--${settingName(name)} ${shown(text)} must be on or off`])
-
-/** Reads a whole number that a schema allows. */
-export const readNumber =
-  <A>(schema: Schema.ConstraintDecoder<A>) =>
-  (text: string, name: string): Read<A> =>
-    /^-?\d+$/.test(text.trim())
-      ? readField(name, schema, Number(text))
-      : Result.fail([`--${settingName(name)} ${shown(text)} must be a whole number`])
-
-/** Reads a length of time. */
-export const readTime = (text: string, name: string): Read<Duration.Duration> => {
-  const duration = readDuration(text)
-  return duration === undefined || Duration.toMillis(duration) < 1
-    ? Result.fail([`--${settingName(name)} ${shown(text)} ${durationExpected}`])
-    : Result.succeed(duration)
-}
-
-/** Reads a text that a schema allows. */
-export const readText =
-  <A>(schema: Schema.ConstraintDecoder<A>) =>
-  (text: string, name: string): Read<A> =>
-    readField(name, schema, text)
 
 /** Reads a rate such as `20/s burst 40`. */
 export const readRateLimit = (text: string): Read<RateLimit> => {

@@ -1,5 +1,5 @@
 import { Result } from "effect"
-import type { Command, Flag } from "effect/cli"
+import type { Flag } from "effect/cli"
 import { AlertSettings } from "../../../domain/alert.ts"
 import { usualHeaderNames } from "../../../domain/header-names.ts"
 import type {
@@ -11,52 +11,31 @@ import type { NamesBy } from "../../../domain/settings/setting.ts"
 import type { EndpointPatch } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointInputs, NewEndpoint } from "../../../operations/endpoints/endpoint-settings.ts"
 import { readAlertChoice } from "../../flags/alert-settings.ts"
-import { settingName } from "../../flags/flag-problems.ts"
-import { noForwardHeader, readForwarded } from "../../flags/forward-flags.ts"
-import { isSet, repeated, textFlag } from "../../flags/shared.ts"
+import { forwardFlag, noForwardHeader } from "../../flags/forward-flags.ts"
+import type { Given, OrElse, Read, SettingFlag } from "../../flags/setting-flags.ts"
 import {
-  type Read,
-  readCircuit,
-  readHeaderNames,
-  readHeaders,
+  flagsOf,
+  one,
+  readGiven,
   readNumber,
-  readRateLimit,
-  readRetry,
-  readRetryFor,
   readSwitch,
   readText,
   readTime,
+  removalFlags
+} from "../../flags/setting-flags.ts"
+import { isSet, repeated, textFlag } from "../../flags/shared.ts"
+import {
+  readCircuit,
+  readHeaderNames,
+  readHeaders,
+  readRateLimit,
+  readRetry,
+  readRetryFor,
   readTypes
 } from "./flag-readers.ts"
 
 /** The parsed settings. Each is valid by itself. */
 export type EndpointFields = Omit<NewEndpoint, "url"> & Pick<EndpointPatch, "url">
-
-/** Returns the end of a description that says what holds without the flag. */
-type OrElse = (usual: string) => string
-
-/** A setting on the command line. */
-interface SettingFlag<Value> {
-  /** Returns its flag, or several. */
-  readonly flag: (orElse: OrElse, name: InputName) => Flag.Flag<unknown> | Command.Command.Config
-  /** Returns what the flags say, with a sentence for each that is wrong. */
-  readonly read: (given: never, name: string) => Read<Value>
-}
-
-/** A setting with one flag of its name, whose default is said as the table of settings says it. */
-const one = <Value>(
-  metavar: string,
-  description: string,
-  read: (text: string, name: string) => Read<Value>,
-  usual?: string
-) => ({
-  flag: (orElse: OrElse, name: InputName) => {
-    const fallback = usual ?? endpointInputs[name].usual
-    const end = fallback === undefined ? "" : orElse(fallback)
-    return textFlag(settingName(name), metavar, `${description}${end}`)
-  },
-  read
-})
 
 const { fields } = NewEndpoint
 
@@ -65,12 +44,8 @@ const settingFlags = {
   url: one("URL", "Where its events are sent", readText(fields.url)),
   types: one("FILTERS", "The event types it wants: 'invoice.>,*.created'", readTypes),
   secret: {
-    flag: (orElse: OrElse) => ({
-      secretFile: textFlag(
-        "secret-file",
-        "FILE",
-        `The secret to sign with${orElse(endpointInputs.secret.usual)}`
-      ),
+    flag: (_: string, orElse: OrElse, usual: string | undefined) => ({
+      secretFile: textFlag("secret-file", "FILE", `The secret to sign with${orElse(usual)}`),
       secret: textFlag(
         "secret",
         "-",
@@ -82,7 +57,7 @@ const settingFlags = {
   sign: one("SCHEME", "standard, standard-ed25519, stripe, github or none", readText(fields.sign)),
   signatureHeader: one("NAME", "For --sign stripe", readText(fields.signatureHeader)),
   headerNames: {
-    flag: (orElse: OrElse) => ({
+    flag: (_: string, orElse: OrElse) => ({
       id: textFlag(
         "id-header",
         "NAME",
@@ -161,40 +136,18 @@ const settingFlags = {
     }),
     read: readHeaders
   },
-  forwardHeaders: {
-    flag: () => ({
-      forwardHeader: repeated(
-        "forward-header",
-        "NAME",
-        "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
-      )
-    }),
-    read: ({ forwardHeader, noForwardHeader = [] }: ForwardFlags) =>
-      readForwarded(forwardHeader, noForwardHeader)
-  }
+  forwardHeaders: forwardFlag(
+    "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
+  )
 } satisfies { readonly [Name in InputName]: SettingFlag<EndpointFields[Name]> }
 
-interface ForwardFlags {
-  readonly forwardHeader: ReadonlyArray<string>
-  readonly noForwardHeader?: ReadonlyArray<string>
-}
-
-type SettingFlags = typeof settingFlags
-type Config = { readonly [Name in InputName]: ReturnType<SettingFlags[Name]["flag"]> }
-
-const flagsWith = (orElse: OrElse): Config =>
-  Object.fromEntries(
-    Object.entries<SettingFlag<unknown>>(settingFlags).map(([name, { flag }]) => [
-      name,
-      flag(orElse, name as InputName)
-    ])
-  ) as Config
-
 /** All settings of an endpoint, as text. They are validated together. */
-export const endpointFlags = flagsWith((usual) => ` (default: ${usual})`)
+export const endpointFlags = flagsOf(settingFlags, endpointInputs, (usual) =>
+  usual === undefined ? "" : ` (default: ${usual})`
+)
 
 /** The same settings for an existing endpoint. Settings that are not given stay unchanged. */
-export const changeFlags = flagsWith(() => "")
+export const changeFlags = flagsOf(settingFlags, endpointInputs, () => "")
 
 /** What the flags say that remove a setting. */
 const removals = {
@@ -204,9 +157,6 @@ const removals = {
   timeout: "Back to the retry policy's time-out",
   connectTimeout: "Back to the retry policy's"
 } satisfies Record<RemovableName, string>
-
-/** The names of the settings with a flag that removes them, in the order of the help. */
-export const removableNames = Object.keys(removals) as ReadonlyArray<RemovableName>
 
 /** Flags that remove one entry of a setting; may be repeated. */
 const entryRemovals = {
@@ -220,31 +170,11 @@ const entryRemovals = {
 } satisfies Record<NamesBy<EndpointSettings, "null by name">, Flag.Flag<ReadonlyArray<string>>>
 
 /** Flags that remove a setting, or an entry of one. */
-export const removalFlags = {
-  ...entryRemovals,
-  ...(Object.fromEntries(
-    Object.entries(removals).map(([name, text]) => [name, isSet(`no-${settingName(name)}`, text)])
-  ) as Record<RemovableName, Flag.Flag<boolean>>)
-}
+export const withoutFlags = { ...entryRemovals, ...removalFlags(removals) }
 
 /** What is given of an endpoint on the command line: as texts, with files and secrets read. */
-export type GivenSettings = {
-  readonly [Name in InputName]?: Parameters<SettingFlags[Name]["read"]>[0] | undefined
-}
+export type GivenSettings = Given<typeof settingFlags>
 
 /** Parses all flags of an endpoint. Fails with the problems of all invalid flags. */
-export const readSettings = (given: GivenSettings): Read<EndpointFields> => {
-  const problems: Array<string> = []
-  const found = new Map<string, unknown>()
-  for (const [name, { read }] of Object.entries<SettingFlag<unknown>>(settingFlags)) {
-    const value = given[name as InputName]
-    if (value === undefined) continue
-    Result.match(read(value as never, name), {
-      onSuccess: (setting) => found.set(name, setting),
-      onFailure: (sentences) => problems.push(...sentences)
-    })
-  }
-  return problems.length === 0
-    ? Result.succeed(Object.fromEntries(found) as EndpointFields)
-    : Result.fail(problems)
-}
+export const readSettings = (given: GivenSettings): Read<EndpointFields> =>
+  readGiven(settingFlags, given)

@@ -4,11 +4,12 @@ import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.t
 import { ChangedEndpointView, setEndpoint } from "../../../operations/endpoints/set-endpoint.ts"
 import { flagProblems, settingName } from "../../flags/flag-problems.ts"
 import { shown } from "../../flags/json-text.ts"
+import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import type { EndpointFields } from "./flags.ts"
-import { changeFlags, readSettings, removableNames, removalFlags } from "./flags.ts"
+import { changeFlags, readSettings, withoutFlags } from "./flags.ts"
 import { givenSecrets } from "./secrets.ts"
 import { secretLines } from "./view.ts"
 
@@ -23,18 +24,9 @@ const givenAndRemoved = (
     .filter((filter) => Object.hasOwn(given, filter))
     .map((filter) => `--retry-for and --no-retry-for of ${shown(filter)} exclude each other`)
 
-/** Returns true if something of it was given on the command line. */
-const isGiven = (value: unknown): boolean =>
-  typeof value === "object" && value !== null
-    ? Object.values(value).some(isGiven)
-    : value !== undefined && value !== false
-
-const allNull = (names: ReadonlyArray<string>): Readonly<Record<string, null>> =>
-  Object.fromEntries(names.map((name) => [name, null]))
-
 export const set = Command.make(
   "set",
-  { name: endpointArgument, ...changeFlags, removed: removalFlags, by: byFlag },
+  { name: endpointArgument, ...changeFlags, removed: withoutFlags, by: byFlag },
   Effect.fnUntraced(function* ({ by, name, removed, ...flags }) {
     if (!isGiven(flags) && !isGiven(removed))
       return yield* new Refused({
@@ -45,13 +37,10 @@ export const set = Command.make(
       ...(yield* givenSecrets(flags)),
       forwardHeaders: { ...flags.forwardHeaders, noForwardHeader: removed.forwardHeaders }
     })
-    const removedNames = removableNames.filter((name) => removed[name])
+    const removedNames = namesRemoved(removed)
     const problems = [
       ...(Result.isFailure(read) ? read.failure : []),
-      ...removedNames
-        .filter((name) => flags[name] !== undefined)
-        .map(settingName)
-        .map((name) => `--${name} and --no-${name} exclude each other`),
+      ...contradictions(removedNames, flags),
       ...givenAndRemoved(removed.retryFor, Result.getOrUndefined(read)?.retryFor)
     ]
     if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
