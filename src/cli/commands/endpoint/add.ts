@@ -7,7 +7,8 @@ import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { endpointFlags, readSettings } from "./flags.ts"
 import { givenSecrets } from "./secrets.ts"
-import { secretLines, typesText } from "./view.ts"
+import { typesText } from "./setting-texts.ts"
+import { secretLines } from "./view.ts"
 
 /** Cautions go to the log. */
 const encode = Schema.encodeSync(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
