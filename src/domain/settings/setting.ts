@@ -159,6 +159,14 @@ export const tells = <Stored, Told extends Schema.Constraint>(
   tell: (stored: Stored) => Told["Encoded"]
 ) => ({ history, told, tell })
 
+/** Makes a setting one that holds credentials: neither the history nor people get its value. */
+export const hides = <Stored, Told extends Schema.Constraint>(
+  history: string,
+  told: Told,
+  tell: (stored: Stored) => Told["Encoded"],
+  masked: (value: Stored) => Stored
+) => ({ ...tells(history, told, tell), masked, isSecret: true })
+
 /** A table of settings by their names. */
 export type Table = Readonly<Record<string, Setting>>
 
