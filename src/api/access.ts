@@ -1,35 +1,17 @@
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter } from "effect/http"
-import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
+import { Caller } from "../operations/operation.ts"
 import type { TokenRecord, TokenScope } from "../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate } from "../operations/tokens/token.ts"
 import { timers } from "../time/timers.ts"
 import { withHeader } from "./answer.ts"
+import { listedOperations } from "./groups.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
-
-/** The scope that a route needs, as an annotation of its endpoint. */
-export class Needs extends Context.Service<Needs, TokenScope>()("petrel/api/Needs") {}
-
-/** Whose request it is. */
-export class Caller extends Context.Service<
-  Caller,
-  {
-    /** The id of its token. */
-    readonly id: string
-    /** The tenant of its token, `*` for all. */
-    readonly tenant: string
-    readonly scopes: ReadonlyArray<TokenScope>
-    /** Who asks, as the history records it. */
-    readonly by: string
-    /** False once the token was revoked or has expired. */
-    readonly isValid: () => boolean
-  }
->()("petrel/api/Caller") {}
 
 /** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
 export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller }>()(
@@ -77,8 +59,12 @@ const refusalOf = (
 export const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
   expiresAt !== undefined && expiresAt <= timers.wallMs()
 
-const needsOf = (endpoint: HttpApiEndpoint.Top): TokenScope =>
-  Context.getOrElse(endpoint.annotations as Context.Context<Needs>, Needs, () => "operator")
+/** The scope that each operation needs, by its id. */
+const scopeOf: ReadonlyMap<string, TokenScope> = new Map(
+  listedOperations.flatMap(({ id, operation: { scope } }) =>
+    scope === undefined ? [] : [[id, scope]]
+  )
+)
 
 /** `Access` by the tokens in the bucket, or by what has authorised an insider. */
 export const accessLayer = Layer.effect(
@@ -87,10 +73,10 @@ export const accessLayer = Layer.effect(
     const tokens = yield* LiveTokens
     const rates = new RequestRates()
     return Access.of({
-      token: Effect.fnUntraced(function* (next, { credential, endpoint }) {
+      token: Effect.fnUntraced(function* (next, { credential, endpoint, group }) {
         const insider = yield* Insider
         const { tenant } = yield* HttpRouter.params
-        const needs = needsOf(endpoint)
+        const needs = scopeOf.get(`${group.identifier}.${endpoint.identifier}`) ?? "operator"
         if (insider !== undefined) {
           const refusal = refusalOf(insider, needs, tenant, "subject")
           if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })

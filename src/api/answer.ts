@@ -1,5 +1,8 @@
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
+import { HttpApiSchema } from "effect/http-api"
+import { Bytes, Following, Replied } from "../operations/operation.ts"
+import { follow } from "./following.ts"
 import { RequestNotes } from "./request-notes.ts"
 
 /** Gives the answer of this request a header. */
@@ -21,3 +24,26 @@ const noteStatus = (status: number) =>
   Effect.map(RequestNotes, (notes) => {
     notes.status = status
   })
+
+/** The header of an answer that names a revision. */
+export const etag = {
+  etag: Schema.String.annotateKey({ description: "Its revision, in quotes." })
+}
+
+/** Answers with what an operation returned. */
+export const answerWith = Effect.fnUntraced(function* (result: unknown) {
+  if (result instanceof Following) return yield* follow(result.failures)
+  if (result instanceof Bytes)
+    return HttpServerResponse.uint8Array(result.body, {
+      contentType: result.contentType,
+      // A receiver's HTML must not run as a page of this server.
+      headers: { "content-disposition": "attachment" }
+    })
+  if (!(result instanceof Replied)) return result
+  const { location, revision, status } = result.about
+  if (status !== undefined) yield* withStatus(status)
+  if (location !== undefined) yield* withHeader("location", location)
+  return revision === undefined
+    ? result.output
+    : HttpApiSchema.withHeaders({ body: result.output, headers: { etag: `"${revision}"` } })
+})

@@ -1,7 +1,6 @@
 import { OpenApi } from "effect/http-api"
-import { Api } from "./definition/api.ts"
-import { defaultLimit, maxLimit } from "./definition/common.ts"
-import type { KnownRoute } from "./surround.ts"
+import { defaultLimit, maxLimit } from "../operations/parameters.ts"
+import { Api } from "./api.ts"
 
 type Json =
   | null
@@ -119,9 +118,3 @@ export const apiDocument = (): object => {
   ) as object
   return made
 }
-
-/** Returns the routes of the API. */
-export const apiRoutes = (): ReadonlyArray<KnownRoute> =>
-  Object.entries(OpenApi.fromApi(Api).paths).flatMap(([path, methods]) =>
-    Object.keys(methods).map((method) => ({ method, path }))
-  )

@@ -9,21 +9,14 @@ import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { accessLayer } from "./access.ts"
-import { Api } from "./definition/api.ts"
-import { apiDocument, apiRoutes } from "./document.ts"
-import { attemptsHandlers } from "./handlers/attempts.ts"
-import { deadLettersHandlers } from "./handlers/dead-letters.ts"
-import { deliveriesHandlers } from "./handlers/deliveries.ts"
-import { deliveryLogHandlers } from "./handlers/delivery-log.ts"
-import { endpointsHandlers } from "./handlers/endpoints.ts"
-import { eventsHandlers } from "./handlers/events.ts"
-import { jobsHandlers } from "./handlers/jobs.ts"
-import { healthHandlers, systemHandlers } from "./handlers/system.ts"
-import { tokensHandlers } from "./handlers/tokens.ts"
+import { Api } from "./api.ts"
+import { apiDocument } from "./document.ts"
+import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { problemBody, problemType } from "./problems.ts"
 import { RequestDurations } from "./request-durations.ts"
+import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
@@ -100,18 +93,7 @@ const makeServer = ({ headersWithin = headersWithinMs, tls }: ApiOptions) => {
   return server
 }
 
-const handlers = Layer.mergeAll(
-  eventsHandlers,
-  deliveriesHandlers,
-  deliveryLogHandlers,
-  attemptsHandlers,
-  deadLettersHandlers,
-  jobsHandlers,
-  endpointsHandlers,
-  tokensHandlers,
-  systemHandlers,
-  healthHandlers
-).pipe(
+const answering = handlers.pipe(
   Layer.provide(
     Layer.mergeAll(
       accessLayer.pipe(Layer.provide(LiveTokens.layer)),
@@ -134,16 +116,21 @@ const docs = Layer.mergeAll(
   HttpApiSwagger.layer(Api, { path: "/docs" })
 )
 
+const apiRoutes = listedOperations.map(({ operation, path }) => ({
+  method: operation.method.toLowerCase(),
+  path
+}))
+
 const extraRoutes = ["/openapi.json", "/docs", metricsPath].map((path) => ({ method: "get", path }))
 
 const routes = (options: ApiOptions) => {
   const durations = new RequestDurations()
   return Layer.mergeAll(
-    HttpApiBuilder.layer(Api).pipe(Layer.provide(handlers)),
+    HttpApiBuilder.layer(Api).pipe(Layer.provide(answering)),
     docs,
     metricsRoute(options.host, options.publicUrl, durations),
     surround(
-      [...apiRoutes(), ...extraRoutes],
+      [...apiRoutes, ...extraRoutes],
       allowedHosts(options.host, options.publicUrl),
       { "/docs": { "content-security-policy": contentPolicy } },
       durations

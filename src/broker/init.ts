@@ -3,8 +3,6 @@ import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
-import type { WantedConsumer } from "./consumers.ts"
-import { startAfter } from "./consumers.ts"
 import {
   consumerNotFound,
   findPartitions,
@@ -17,11 +15,8 @@ import {
   TopologyError
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
-import { readPosition } from "./router-position.ts"
-import { repairSources } from "./sources/repair.ts"
-import { keepingRestarts } from "./sources/restart.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
-import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
+import type { StreamSpec, TopologyOptions, WantedConsumer, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
@@ -132,11 +127,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     })
   yield* checkSubjects
   const items = wanted(names, options, maxPayload)
-  if (options.tenants.length === 0) {
-    const changes = yield* ensureAll(items)
-    yield* noteFormat
-    return [...changes, ...(yield* restartDiverged)]
-  }
+  if (options.tenants.length === 0) return yield* Effect.tap(ensureAll(items), () => noteFormat)
   yield* checkSourceServer
   // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
@@ -151,18 +142,8 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   )
   const own = yield* ensureAll(items)
   yield* noteFormat
-  return [...theirs, ...own, ...(yield* restartDiverged)]
+  return [...theirs, ...own]
 })
-
-const restartDiverged = Effect.map(repairSources, (divergences) =>
-  divergences.map(
-    ({ from, source, start, target, to }): Change => ({
-      what: `source ${source} of ${target}`,
-      change: "updated",
-      fields: [`starts again at ${start}, having lost ${from === to ? from : `${from} to ${to}`}`]
-    })
-  )
-)
 
 /**
  * Creates missing streams and consumers of the given partitions, and updates the existing ones.
@@ -218,13 +199,12 @@ const ensureStream = Effect.fnUntraced(function* (
     )
     return { what, change: "created", fields: [] } satisfies Change
   }
-  const wanted = { ...stream, ...keepingRestarts(stream, info.config) }
-  const fields = differing(wanted, info.config)
+  const fields = differing(stream, info.config)
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
     jsm.streams.update(stream.name, {
       ...info.config,
-      ...wanted,
+      ...stream,
       ...notingRaise(stream, info)
     })
   ).pipe(withRoomNeeded(stream))
@@ -232,13 +212,12 @@ const ensureStream = Effect.fnUntraced(function* (
 })
 
 const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {
-  const { ask, consumerInfo, jsm, names } = yield* natsClients
-  const name = consumer.durable_name
+  const { ask, consumerInfo, jsm } = yield* natsClients
+  const name = consumer.durable_name ?? ""
   const what = `consumer ${name} of ${stream}`
   const info = yield* ifFound(consumerInfo(`look at ${what}`, stream, name), consumerNotFound)
   if (info === undefined) {
-    const start = name === names.routerConsumer ? startAfter(yield* readPosition) : {}
-    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, { ...consumer, ...start }))
+    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
     return { what, change: "created", fields: [] } satisfies Change
   }
   const fields = differing(consumer, info.config)
@@ -256,12 +235,11 @@ const isLeftOut = (value: unknown): boolean =>
 /** Returns the fields whose value in `have` differs from `want`. */
 const differing = (want: object, have: object): ReadonlyArray<string> => {
   const actual = new Map(Object.entries(have))
-  return Object.entries(want).flatMap(([field, value]) => {
-    const there = actual.get(field)
-    // The server adds keys of its own to the metadata.
-    if (field === "metadata") return differing(value, there ?? {})
-    const differs =
-      there === undefined ? !isLeftOut(value) : JSON.stringify(there) !== JSON.stringify(value)
-    return differs ? [field] : []
-  })
+  return Object.entries(want)
+    .filter(([field, value]) => {
+      const there = actual.get(field)
+      if (there === undefined) return !isLeftOut(value)
+      return JSON.stringify(there) !== JSON.stringify(value)
+    })
+    .map(([field]) => field)
 }

@@ -18,12 +18,9 @@ export type Take = (message: StreamMessage, header: GetHeader) => void
 
 /**
  * How a request ended: normally, because the next message is larger than its limit, or with an
- * error. `isMissing`: perhaps there is no such consumer.
+ * error.
  */
-export type PullEnd =
-  | "done"
-  | "too-large"
-  | { readonly message: string; readonly isMissing: boolean }
+export type PullEnd = "done" | "too-large" | { readonly message: string }
 
 /**
  * Pulls messages from a consumer, one request at a time, all on one inbox. The client's own `fetch`
@@ -149,9 +146,7 @@ const meaning = (code: number, description: string): PullEnd => {
   const words = description.toLowerCase()
   if (words.startsWith("message size exceeds")) return "too-large"
   if (usual.has(words) || words === "server shutdown") return "done"
-  const isMissing = code === 503
-  const message = isMissing
-    ? "the broker has no such consumer, or it has no leader now"
-    : description
-  return { message, isMissing }
+  const message =
+    code === 503 ? "the broker has no such consumer, or it has no leader now" : description
+  return { message }
 }

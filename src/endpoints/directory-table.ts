@@ -42,10 +42,6 @@ const maxReadyEndpoints = 10_000
  * build one again.
  */
 const maxIndexedTenants = 10_000
-/**
- * Maximum number of remembered removals: of endpoints that were removed before, the leader is asked.
- */
-const maxRememberedRemovals = 10_000
 
 /**
  * The endpoints in memory. A row holds a few fields of an endpoint and its configuration as text.
@@ -59,11 +55,7 @@ export class DirectoryTable {
    * long.
    */
   readonly #givenUp = new Set<string>()
-  /**
-   * Revisions of removals. A tenant may add and remove endpoints for ever, so only the latest are
-   * kept.
-   */
-  readonly #removed = new Recent<number>(maxRememberedRemovals)
+  readonly #removed = new Map<string, number>()
   /** Ids of endpoints without any readable configuration so far, by tenant. */
   readonly #unreadable = new Map<string, Set<string>>()
   #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
@@ -103,11 +95,6 @@ export class DirectoryTable {
   shown(key: string): ShownValue {
     if (isSettingsKey(key)) return this.#settings.shown(key)
     return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
-  }
-
-  /** True where the endpoint is there, readable or not. */
-  isPresent(key: string): boolean {
-    return this.#rows.has(key) || this.isUnreadable(key)
   }
 
   isUnreadable(key: string): boolean {
@@ -200,7 +187,7 @@ export class DirectoryTable {
       return
     }
     this.#drop(key)
-    this.#removed.add(key, revision)
+    this.#removed.set(key, revision)
   }
 
   /** Returns the known keys that a complete reading did not show. */
@@ -215,9 +202,7 @@ export class DirectoryTable {
   #drop(key: string): void {
     this.#version++
     const [tenant = "", id = ""] = key.split(".")
-    const unreadable = this.#unreadable.get(tenant)
-    unreadable?.delete(id)
-    if (unreadable?.size === 0) this.#unreadable.delete(tenant)
+    this.#unreadable.get(tenant)?.delete(id)
     const row = this.#rows.get(key)
     if (row === undefined) return
     this.#rows.delete(key)

@@ -128,7 +128,7 @@ export const startNatsService = Effect.fnUntraced(function* (app: ApiApp) {
     name: names.subjects.root,
     version: packageJson.version,
     description: packageJson.description,
-    endpoints: serviceOperations().map((operation) => {
+    endpoints: serviceOperations.map((operation) => {
       const anyTenant = names.subjects.api("*", operation.id)
       // What is of no tenant is asked for as all of them.
       const subject = operation.path.includes("{tenant}")

@@ -88,8 +88,7 @@ describe("a request for messages", () => {
       )
       puller.close()
       assert.deepStrictEqual(how, {
-        message: "the broker has no such consumer, or it has no leader now",
-        isMissing: true
+        message: "the broker has no such consumer, or it has no leader now"
       })
     })
   )

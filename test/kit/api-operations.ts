@@ -1,4 +1,6 @@
+import { Schema } from "effect"
 import { apiDocument } from "../../src/api/document.ts"
+import { listedOperations } from "../../src/api/groups.ts"
 
 /** A JSON Schema, as far as the tests read it. */
 export interface JsonSchema {
@@ -8,48 +10,63 @@ export interface JsonSchema {
   readonly anyOf?: ReadonlyArray<JsonSchema>
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: ReadonlyArray<string>
-  readonly additionalProperties?: boolean | JsonSchema
   readonly items?: JsonSchema
   readonly examples?: ReadonlyArray<unknown>
   readonly minimum?: number
   readonly maximum?: number
 }
 
-interface Parameter {
-  readonly name: string
-  readonly in: "path" | "query" | "header"
-  readonly required: boolean
-  readonly schema: JsonSchema
-}
+const Inner = Schema.suspend((): Schema.Codec<JsonSchema> => JsonSchema)
+const JsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
+  $ref: Schema.optionalKey(Schema.String),
+  type: Schema.optionalKey(Schema.String),
+  enum: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  anyOf: Schema.optionalKey(Schema.Array(Inner)),
+  properties: Schema.optionalKey(Schema.Record(Schema.String, Inner)),
+  required: Schema.optionalKey(Schema.Array(Schema.String)),
+  items: Schema.optionalKey(Inner),
+  examples: Schema.optionalKey(Schema.Array(Schema.Unknown)),
+  minimum: Schema.optionalKey(Schema.Finite),
+  maximum: Schema.optionalKey(Schema.Finite)
+})
 
-/** An operation of the API, as its document describes it. */
+const Parameter = Schema.Struct({
+  name: Schema.String,
+  in: Schema.Literals(["path", "query", "header"]),
+  description: Schema.optionalKey(Schema.String),
+  schema: JsonSchema
+})
+
+const Document = Schema.Struct({
+  paths: Schema.Record(
+    Schema.String,
+    Schema.Record(
+      Schema.String,
+      Schema.Struct({
+        parameters: Schema.optionalKey(Schema.Array(Parameter)),
+        requestBody: Schema.optionalKey(
+          Schema.Struct({
+            content: Schema.Record(Schema.String, Schema.Struct({ schema: JsonSchema }))
+          })
+        )
+      })
+    )
+  ),
+  components: Schema.Struct({ schemas: Schema.Record(Schema.String, JsonSchema) })
+})
+
+/** An operation of the API, with what its document says of its input. */
 export interface Operation {
   readonly id: string
   readonly method: string
   readonly path: string
-  readonly parameters: ReadonlyArray<Parameter>
+  readonly parameters: ReadonlyArray<typeof Parameter.Type>
   /** Of a JSON body; undefined without one. */
   readonly body: JsonSchema | undefined
   readonly needsToken: boolean
 }
 
-interface Document {
-  readonly paths: Record<
-    string,
-    Record<
-      string,
-      {
-        readonly operationId: string
-        readonly parameters?: ReadonlyArray<Parameter>
-        readonly security?: ReadonlyArray<unknown>
-        readonly requestBody?: { readonly content: Record<string, { readonly schema: JsonSchema }> }
-      }
-    >
-  >
-  readonly components: { readonly schemas: Record<string, JsonSchema> }
-}
-
-const document = apiDocument() as Document
+const document = Schema.decodeUnknownSync(Document)(apiDocument())
 
 /** Returns a schema without a reference at its top. */
 export const resolved = (schema: JsonSchema): JsonSchema => {
@@ -57,17 +74,15 @@ export const resolved = (schema: JsonSchema): JsonSchema => {
   return name === undefined ? schema : resolved(document.components.schemas[name] ?? {})
 }
 
-/** All operations of the API's document. */
-export const operations: ReadonlyArray<Operation> = Object.entries(document.paths).flatMap(
-  ([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({
-      id: operation.operationId,
-      method: method.toUpperCase(),
-      path,
-      parameters: operation.parameters ?? [],
-      body: operation.requestBody?.content["application/json"]?.schema,
-      needsToken: (operation.security ?? []).length > 0
-    }))
+/** All operations of the API. */
+export const operations: ReadonlyArray<Operation> = listedOperations.map(
+  ({ id, operation: { method, scope }, path }) => {
+    const { parameters = [], requestBody } = document.paths[path]?.[method.toLowerCase()] ?? {}
+    return {
+      ...{ id, method, path, parameters, needsToken: scope !== undefined },
+      body: requestBody?.content["application/json"]?.schema
+    }
+  }
 )
 
 /** Returns an operation's path with values for its parameters. */

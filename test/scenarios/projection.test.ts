@@ -164,8 +164,7 @@ describe.concurrent("the projection", () => {
       yield* store(facts.slice(100))
       const stopped = yield* eventually(log.status, ({ state }) => state === "stopped")
       assert.include(stopped.problem ?? "", "the history cannot be read now")
-      const unavailable = yield* Effect.flip(log.find({}))
-      assert.include(unavailable.message, "the history cannot be read now")
+      assert.isAbove((yield* log.find({})).deliveries.length, 0)
       yield* proxy.join
       yield* caughtUp(log.status)
       assert.strictEqual(count("the history cannot be read now"), 1)

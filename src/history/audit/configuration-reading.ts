@@ -1,11 +1,9 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
-import { readStream, storedAt } from "../../broker/scan.ts"
-import { maxNodeSkewMs } from "../../domain/clock-bounds.ts"
+import { readStream } from "../../broker/scan.ts"
 import { factResult } from "../../domain/fact.ts"
 import { readRecord } from "../fact-record.ts"
-import type { Version } from "./configuration-versions.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 
@@ -38,13 +36,7 @@ export const readConfiguration = Effect.fnUntraced(function* (
     },
     ({ message, seq }) => {
       const record = readRecord(message.string())
-      const taken = record === undefined ? "unreadable" : check.change(record)
-      if (taken === "read") return
-      if (typeof taken === "object") {
-        const says = `message ${seq} of ${stream} is false: ${taken.says}`
-        problems.push({ ...taken, stream, streamSeq: seq, says })
-        return
-      }
+      if (record !== undefined && check.change(record)) return
       problems.push({
         kind: "unreadable-fact",
         ...{ stream, streamSeq: seq },
@@ -54,15 +46,6 @@ export const readConfiguration = Effect.fnUntraced(function* (
   )
   return problems
 })
-
-/** True if the bucket's entry of an endpoint is this version, or one that was stored after it. */
-const isHeld = (
-  { at, revision }: { readonly at: number; readonly revision: number },
-  version: Pick<Version, "revision" | "storedAt">
-): boolean =>
-  revision === version.revision
-    ? version.storedAt === 0 || version.storedAt === at
-    : revision > version.revision && version.storedAt <= at + maxNodeSkewMs
 
 /**
  * Finds changes that the history has and the bucket has not. The opposite is no problem: no worker
@@ -75,26 +58,22 @@ export const compareConfiguration = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const bucket = names.buckets.endpoints
   const prefix = `$KV.${bucket}.`
-  const entries = new Map<string, { readonly revision: number; readonly at: number }>()
+  const revisions = new Map<string, number>()
   yield* Stream.runForEach(
     readStream({
       stream: `KV_${bucket}`,
       subjects: [`${prefix}${tenant ?? "*"}.*`],
       headersOnly: true
     }),
-    (message) =>
-      Effect.sync(() => {
-        const key = message.subject.slice(prefix.length)
-        entries.set(key, { revision: message.seq, at: storedAt(message) })
-      })
+    ({ seq, subject }) => Effect.sync(() => revisions.set(subject.slice(prefix.length), seq))
   )
   const problems: Array<AuditProblem> = []
   for (const { key, version } of check.latest()) {
     const { revision, state } = version
     const [owner = "", endpoint = ""] = key.split(".")
     if ((tenant ?? owner) !== owner) continue
-    const there = entries.get(key)
-    if (there === undefined ? state === "removed" || state === "unknown" : isHeld(there, version))
+    const there = revisions.get(key)
+    if (there === undefined ? state === "removed" || state === "unknown" : there >= revision)
       continue
     problems.push({
       kind: "configuration-differs",
@@ -102,7 +81,7 @@ export const compareConfiguration = Effect.fnUntraced(function* (
       says:
         there === undefined
           ? `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has nothing of it`
-          : `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there.revision}${there.revision === revision ? ", stored at another time" : ""}`
+          : `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there}`
     })
   }
   return problems

@@ -70,8 +70,6 @@ export const judge = Effect.fnUntraced(function* (
   const found: Array<AuditProblem> = [
     ...books.objections,
     ...findings.misconfigured,
-    ...books.routed.lost(reach),
-    ...findings.diverged,
     ...(yield* wronglyLeftOut(books))
   ]
   const tally = emptyTally()

@@ -37,9 +37,7 @@ export interface WatchListener<E, R> {
   }) => Effect.Effect<void, never, Broker>
 }
 
-const raisable: ReadonlySet<string> = new Set([
-  ...["missing", "overdue", "unrouted", "plan-incomplete", "event-lost"]
-])
+const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
 
 const aboutOf = ({ endpoint, eventSeq, round, tenant }: AuditProblem): RoundAt => ({
   tenant: tenant ?? nobody,

@@ -39,15 +39,13 @@ export const rotate = Command.make(
   "rotate",
   {
     name: endpointArgument,
-    ...endpointFlags.secret,
+    secretFile: endpointFlags.secretFile,
+    secret: endpointFlags.secret,
     keepOld: keepOldFlag,
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
-    const { secret } = yield* givenSecrets({
-      secret: flags,
-      headers: { header: [], headerFile: undefined }
-    })
+    const { secret } = yield* givenSecrets({ ...flags, header: [], headerFile: undefined })
     const rotated = yield* rotateSecret(name, { secret, keepOld }, by).pipe(
       Effect.provide(connected)
     )

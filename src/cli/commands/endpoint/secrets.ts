@@ -6,16 +6,12 @@ import { readStdin } from "../../terminal/stdin.ts"
 
 /** Flags whose values may be secret. */
 export interface SecretFlags {
-  readonly secret: {
-    /** The secret itself, or `-` for standard input. */
-    readonly secret: string | undefined
-    readonly secretFile: string | undefined
-  }
-  readonly headers: {
-    /** `name: value` each. */
-    readonly header: ReadonlyArray<string>
-    readonly headerFile: string | undefined
-  }
+  /** The secret itself, or `-` for standard input. */
+  readonly secret: string | undefined
+  readonly secretFile: string | undefined
+  /** `name: value` each. */
+  readonly header: ReadonlyArray<string>
+  readonly headerFile: string | undefined
 }
 
 /** Larger than any secret. */
@@ -28,7 +24,10 @@ const readLines = (flag: string, path: string) =>
       new Refused({ message: `${flag} ${path} cannot be read: ${unreadable(error)}` })
   })
 
-const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFlags["secret"]) {
+const readSecret = Effect.fnUntraced(function* ({
+  secret,
+  secretFile
+}: Pick<SecretFlags, "secret" | "secretFile">) {
   if (secret !== undefined && secretFile !== undefined)
     return yield* new Refused({ message: "--secret and --secret-file exclude each other" })
   if (secretFile === undefined && secret !== "-") return secret
@@ -45,7 +44,7 @@ const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFl
 })
 
 /** Returns what to use instead of secrets in arguments, as one warning. */
-const caution = ({ headers: { header }, secret: { secret } }: SecretFlags) => {
+const caution = ({ header, secret }: Pick<SecretFlags, "header" | "secret">) => {
   const given = [
     ...(secret === undefined || secret === "-"
       ? []
@@ -65,15 +64,13 @@ const caution = ({ headers: { header }, secret: { secret } }: SecretFlags) => {
  * or standard input. In a file of headers, empty lines and lines that begin with # are ignored.
  */
 export const givenSecrets = Effect.fnUntraced(function* (flags: SecretFlags) {
-  const secret = yield* readSecret(flags.secret)
-  const { header, headerFile } = flags.headers
-  const text = headerFile === undefined ? "" : yield* readLines("--header-file", headerFile)
+  const secret = yield* readSecret(flags)
+  const text =
+    flags.headerFile === undefined ? "" : yield* readLines("--header-file", flags.headerFile)
   yield* caution(flags)
   return {
     secret,
-    headers: {
-      header,
-      headerLines: text.split("\n").filter((line) => !/^\s*(#|$)/.test(line))
-    }
+    header: flags.header,
+    headerLines: text.split("\n").filter((line) => !/^\s*(#|$)/.test(line))
   }
 })

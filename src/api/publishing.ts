@@ -1,0 +1,287 @@
+import { Effect, Result, Schema } from "effect"
+import { HttpServerRequest } from "effect/http"
+import { HttpApiSchema } from "effect/http-api"
+import { Invalid, invalid, type Problem } from "../domain/problem.ts"
+import type { NewEvent } from "../operations/events/new-event.ts"
+import { EventNotStored, type PublishedEvent } from "../operations/events/publish-event.ts"
+import type { EventToPublish, Publication } from "../operations/events/publish-events.ts"
+import { EventConflict, publishEvents } from "../operations/events/publish-events.ts"
+import { readInput } from "../operations/input.ts"
+import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
+import { Tenant, tenantPath } from "../operations/parameters.ts"
+import { textOf } from "../operations/text/utf8.ts"
+import {
+  type BatchAnswer,
+  BatchResult,
+  EventInput,
+  maxBatch,
+  maxEventsBytes,
+  Published
+} from "./event-input.ts"
+import { parseExact } from "./exact-json.ts"
+import { unavailable, withoutCommands } from "./failures.ts"
+import { withLargeBody } from "./request-body.ts"
+
+const bodyOf = ({ base64, data, text }: EventInput): Uint8Array => {
+  if (text !== undefined) return Buffer.from(text, "utf8")
+  return base64 === undefined
+    ? Buffer.from(JSON.stringify(data), "utf8")
+    : Buffer.from(base64, "base64")
+}
+
+const usualType = ({ base64, text }: EventInput): string => {
+  if (text !== undefined) return "text/plain; charset=utf-8"
+  return base64 === undefined ? "application/json" : "application/octet-stream"
+}
+
+type Read = Result.Result<EventToPublish, ReadonlyArray<Problem>>
+
+const ndjson = /^application\/(?:x-ndjson|ndjson|jsonl|x-jsonlines)$/
+
+const readEvent = (tenant: string, value: unknown): Read =>
+  Result.map(readInput(EventInput, value), (input) => {
+    const { contentType = usualType(input), headers, id, type } = input
+    const event: NewEvent = { tenant, type, id, contentType, headers }
+    return { event, body: bodyOf(input) }
+  })
+
+const notJson = (field: string): Problem => ({ field, message: "is no valid JSON" })
+
+const parsed = (text: string): Result.Result<unknown, ReadonlyArray<Problem>> => {
+  try {
+    return Result.succeed(parseExact(text))
+  } catch {
+    return Result.fail([notJson("")])
+  }
+}
+
+/** The events of a request, and whether it is answered as a batch. */
+interface Publishing {
+  readonly events: ReadonlyArray<Read>
+  readonly isBatch: boolean
+}
+
+const readLines = (tenant: string, text: string): Publishing => ({
+  events: text
+    .split("\n")
+    .filter((line) => line.trim() !== "")
+    .map((line) => Result.flatMap(parsed(line), (value) => readEvent(tenant, value))),
+  isBatch: true
+})
+
+const batchProblem = ({ events }: Publishing): Problem | undefined => {
+  if (events.length === 0) return { field: "", message: "must have an event at least" }
+  return events.length > maxBatch
+    ? {
+        field: "",
+        message: `must have at most ${maxBatch} events, not ${events.length}: send several`
+      }
+    : undefined
+}
+
+/** Reads the events in the body of a request. */
+const readEvents = (
+  tenant: string,
+  contentType: string,
+  body: Uint8Array
+): Result.Result<Publishing, ReadonlyArray<Problem>> => {
+  const text = textOf(body)
+  if (text === undefined)
+    return Result.fail([{ field: "", message: "must be UTF-8: send other bytes as `base64`" }])
+  const [media = ""] = contentType.toLowerCase().split(";")
+  if (ndjson.test(media.trim())) return Result.succeed(readLines(tenant, text))
+  return Result.map(parsed(text), (value) =>
+    Array.isArray(value)
+      ? { events: value.map((one) => readEvent(tenant, one)), isBatch: true }
+      : { events: [readEvent(tenant, value)], isBatch: false }
+  )
+}
+
+const refused = (problems: ReadonlyArray<Problem>): Publication => ({ _tag: "Refused", problems })
+
+/** Publishes those that are valid. Returns what became of each. */
+const publishValid = Effect.fnUntraced(function* (events: ReadonlyArray<Read>) {
+  const valid = events.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
+  const published = yield* publishEvents(valid)
+  let next = 0
+  return events.map(
+    (one): Publication =>
+      Result.isFailure(one) ? refused(one.failure) : (published[next++] ?? refused([]))
+  )
+})
+
+const answerOf = (publication: Publication): BatchAnswer => {
+  if (publication instanceof EventConflict)
+    return { status: 409, id: publication.id, detail: publication.message }
+  if (publication instanceof EventNotStored)
+    return {
+      status: publication.reason === "too-large" ? 413 : 503,
+      detail: withoutCommands(publication.message)
+    }
+  if ("_tag" in publication) return { status: 400, errors: publication.problems }
+  const { duplicate, id, seq } = publication
+  return { status: duplicate ? 200 : 201, id, ...(seq === undefined ? {} : { seq }) }
+}
+
+/** Answers for one event. */
+const answerOne = (
+  publication: Publication
+): Effect.Effect<
+  PublishedEvent | Replied<PublishedEvent>,
+  EventConflict | EventNotStored | Invalid
+> => {
+  if (publication instanceof EventConflict || publication instanceof EventNotStored)
+    return Effect.fail(publication)
+  if ("_tag" in publication) return Effect.fail(new Invalid({ problems: publication.problems }))
+  const { duplicate, id, tenant } = publication
+  return Effect.succeed(
+    duplicate
+      ? publication
+      : new Replied(publication, {
+          status: 201,
+          location: `/v1/tenants/${tenant}/events/${encodeURIComponent(id)}`
+        })
+  )
+}
+
+/** Answers for a batch: for each of its events, unless nothing at all was stored. */
+const answerBatch = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
+  const events = publications.map(answerOf)
+  const count = (status: number) => events.filter((one) => one.status === status).length
+  const [stored, duplicates] = [count(201), count(200)]
+  const first = events.find(({ status }) => status === 503)
+  if (stored + duplicates === 0 && first !== undefined)
+    return yield* unavailable(`nothing was stored: ${first.detail}`)
+  return { stored, duplicates, failed: events.length - stored - duplicates, events }
+})
+
+const withKey = (one: Read, key: string | undefined): Read =>
+  key === undefined
+    ? one
+    : Result.flatMap(one, (item) =>
+        item.event.id === undefined || item.event.id === key
+          ? Result.succeed({ ...item, event: { ...item.event, id: key } })
+          : Result.fail([{ field: "id", message: "and the header Idempotency-Key differ" }])
+      )
+
+const publishBody = Effect.fnUntraced(function* (
+  tenant: string,
+  contentType: string,
+  key: string | undefined,
+  body: Uint8Array
+) {
+  const read = readEvents(tenant, contentType, body)
+  if (Result.isFailure(read)) return yield* new Invalid({ problems: read.failure })
+  const { events, isBatch } = read.success
+  const problem = isBatch ? batchProblem(read.success) : undefined
+  if (problem !== undefined) return yield* new Invalid({ problems: [problem] })
+  if (isBatch && key !== undefined)
+    return yield* invalid("idempotency-key", "is for one event: give each event of a batch an `id`")
+  const publications = yield* publishValid(events.map((one) => withKey(one, key)))
+  const [first] = publications
+  return isBatch || first === undefined ? yield* answerBatch(publications) : yield* answerOne(first)
+})
+
+/** Headers of a raw request that are stored with its event. */
+const carried = ["traceparent", "tracestate"] as const
+
+const rawEvent = (
+  { headers }: HttpServerRequest.HttpServerRequest,
+  { event: type, tenant }: { readonly tenant: string; readonly event: string },
+  id: string | undefined
+): NewEvent => ({
+  tenant,
+  type,
+  id,
+  contentType: headers["content-type"] ?? "application/json",
+  headers: Object.fromEntries(
+    carried.flatMap((name) => {
+      const value = headers[name]
+      return value === undefined ? [] : [[name, value]]
+    })
+  )
+})
+
+const idempotency = {
+  "idempotency-key": Schema.optionalKey(
+    Schema.String.annotateKey({
+      description: "The id of the event, if the event itself has none. Not for a batch.",
+      examples: ["invoice-42-paid"]
+    })
+  )
+}
+
+const publish = operation({
+  name: "publish",
+  method: "POST",
+  path: `${tenantPath}/events`,
+  scope: "events:publish",
+  isRaw: true,
+  refusals: ["conflict"],
+  summary: "Publish an event, or up to 1,000 at once",
+  description:
+    "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored.",
+  params: { tenant: Tenant },
+  headers: idempotency,
+  payload: [
+    EventInput,
+    Schema.Array(EventInput),
+    Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/x-ndjson" }))
+  ],
+  output: [Schema.Union([Published, BatchResult]), withStatus(Published, 201)],
+  run: ({ headers, params: { tenant } }) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      withLargeBody(maxEventsBytes, (body) =>
+        publishBody(
+          tenant,
+          request.headers["content-type"] ?? "application/json",
+          headers["idempotency-key"],
+          body
+        )
+      )
+    )
+})
+
+const publishRaw = operation({
+  name: "publishRaw",
+  insteadOverNats: "publish the body to events.<tenant>.<type>",
+  method: "POST",
+  path: `${tenantPath}/events/:event`,
+  scope: "events:publish",
+  isRaw: true,
+  refusals: ["conflict"],
+  summary: "Publish the body as it is",
+  description:
+    "Receivers get the body byte for byte, with its Content-Type (application/json where there is none), traceparent and tracestate.",
+  params: {
+    tenant: Tenant,
+    // OpenAPI knows one name for it, and with GET it is an event's id.
+    event: Schema.String.annotateKey({
+      description: "The event's type.",
+      examples: ["invoice.paid"]
+    })
+  },
+  headers: idempotency,
+  payload: Schema.Uint8Array.pipe(HttpApiSchema.asUint8Array({ contentType: "*/*" })),
+  output: [Published, withStatus(Published, 201)],
+  run: ({ headers, params }) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      withLargeBody(maxEventsBytes, (body) =>
+        Effect.flatMap(
+          publishEvents([{ event: rawEvent(request, params, headers["idempotency-key"]), body }]),
+          ([one = refused([])]) => answerOne(one)
+        )
+      )
+    )
+})
+
+/**
+ * Publishing. It is a part of this room, since a body need not be JSON: NDJSON, or any bytes with
+ * headers of their own.
+ */
+export const publishing = operationGroup(
+  "events",
+  "What happens at a tenant, and goes to its endpoints.",
+  publish,
+  publishRaw
+)

@@ -1,0 +1,156 @@
+import { Effect, Schema } from "effect"
+import { DeadReason } from "../../domain/outcome.ts"
+import { makeCursor } from "../cursor.ts"
+import { documented } from "../documented.ts"
+import { Caller, operation, operationGroup } from "../operation.ts"
+import {
+  defaultLimit,
+  EndpointId,
+  endpointOf,
+  next,
+  pageQuery,
+  rangeOf,
+  Tenant,
+  TenantOrAll,
+  Time,
+  tenantOf,
+  tenantPath
+} from "../parameters.ts"
+import { Contradiction } from "../refusals.ts"
+import { pageDeadLetters } from "./dead-letter-page.ts"
+import { DeadLetterDetail, showDeadLetter } from "./dead-letter-queries.ts"
+import { DeadLettersNotFound, statusProblem } from "./dead-letter-selection.ts"
+import { DeadLetterView } from "./dead-letter-view.ts"
+import { planDiscard } from "./discard-dead-letters.ts"
+
+const texts = {
+  id: "Its number.",
+  event: "The event's id.",
+  reason: "Why it ended without success.",
+  deadAt: "When it ended, ms since the epoch.",
+  deadline: "When it would have been given up, ms since the epoch.",
+  redelivered: "What came of sending it again.",
+  deliveredLate: "The receiver has it after all: a former owner recorded the success."
+}
+
+const Listed = documented(DeadLetterView, {
+  identifier: "DeadLetter",
+  description: "A delivery that ended without success.",
+  fields: texts
+})
+
+const Detail = documented(DeadLetterDetail, {
+  identifier: "DeadLetterDetail",
+  description: "A dead letter: what was sent, and how each attempt went.",
+  fields: {
+    ...texts,
+    body: "The body, if it is text, for tokens with the scope payloads:read.",
+    bodyBase64: "The body, if it is not text, for tokens with the scope payloads:read."
+  }
+})
+
+const number = Schema.NumberFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+).annotateKey({ description: "The dead letter's number.", examples: [42] })
+
+const pages = makeCursor("dead-letters", Schema.Int)
+
+const withoutBody = ({ body: _, bodyBase64: __, ...rest }: DeadLetterDetail): DeadLetterDetail =>
+  rest
+
+const one = `${tenantPath}/dead-letters/:number` as const
+
+const list = operation({
+  name: "list",
+  method: "GET",
+  path: `${tenantPath}/dead-letters`,
+  scope: "dead:read",
+  summary: "List deliveries that ended without success, oldest first",
+  params: { tenant: TenantOrAll },
+  query: {
+    ...pageQuery,
+    endpoint: Schema.optionalKey(EndpointId),
+    reason: Schema.optionalKey(DeadReason).annotateKey({
+      description: "Only those that ended for this reason."
+    }),
+    status: Schema.optionalKey(
+      Schema.String.check(Schema.makeFilter(statusProblem)).annotateKey({
+        description: "The last answer's status, or its class.",
+        examples: ["503", "5xx"]
+      })
+    ),
+    since: Schema.optionalKey(Time),
+    until: Schema.optionalKey(Time)
+  },
+  output: Schema.Struct({ deadLetters: Schema.Array(Listed), next }).annotate({
+    identifier: "DeadLetterList"
+  }),
+  run: ({ params, query }) =>
+    Effect.gen(function* () {
+      const { cursor, endpoint, limit = defaultLimit, reason, since, status, until } = query
+      const tenant = tenantOf(params.tenant)
+      const filter = {
+        tenant,
+        ...(yield* endpointOf(tenant, endpoint)),
+        reason,
+        status,
+        ...rangeOf({ since, until })
+      }
+      const after = yield* pages.read(cursor)
+      const { deadLetters, next } = yield* pageDeadLetters(filter, after, limit)
+      return { deadLetters, ...pages.next(next) }
+    })
+})
+
+const get = operation({
+  name: "get",
+  method: "GET",
+  path: one,
+  scope: "dead:read",
+  summary: "Show a dead letter, and how each attempt went",
+  params: { tenant: Tenant, number },
+  output: Detail,
+  refusals: ["not-found"],
+  run: ({ params: { number, tenant } }) =>
+    Effect.gen(function* () {
+      const { scopes } = yield* Caller
+      const letter = yield* showDeadLetter(number)
+      if (letter.tenant !== tenant) return yield* new DeadLettersNotFound({ ids: [number] })
+      return scopes.includes("payloads:read") ? letter : withoutBody(letter)
+    })
+})
+
+const discard = operation({
+  name: "discard",
+  method: "DELETE",
+  path: one,
+  scope: "dead:write",
+  summary: "Remove a dead letter for good",
+  params: { tenant: Tenant, number },
+  output: Schema.Struct({ id: Schema.Int, discarded: Schema.Literal(true) }).annotate({
+    identifier: "DiscardedDeadLetter"
+  }),
+  refusals: ["not-found", "conflict"],
+  run: ({ params: { number, tenant } }) =>
+    Effect.gen(function* () {
+      const { by } = yield* Caller
+      const { plan, run } = yield* planDiscard({ id: [number], tenant })
+      if (plan.selected === 0) return yield* new DeadLettersNotFound({ ids: [number] })
+      if (plan.waiting > 0)
+        return yield* new Contradiction({
+          message: `dead letter ${number} is being sent again: discard it when that has ended`
+        })
+      yield* run(by)
+      return { id: number, discarded: true as const }
+    })
+})
+
+/** Operations on dead letters. */
+export const deadLetterOperations = operationGroup(
+  "deadLetters",
+  "Deliveries that ended without success.",
+  list,
+  get,
+  discard
+)

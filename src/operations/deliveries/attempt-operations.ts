@@ -1,0 +1,130 @@
+import { Schema } from "effect"
+import { documented } from "../documented.ts"
+import { diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
+import { Diagnosis } from "../endpoints/diagnosis/diagnosis.ts"
+import { RetriedEndpoint, RetryNowRequest, retryEndpointNow } from "../endpoints/retry-now.ts"
+import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
+import { asCaller, operation, operationGroup, withStatus } from "../operation.ts"
+import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
+import { RetriedDelivery, retryDelivery } from "./retry-delivery.ts"
+
+const endpoint = `${tenantPath}/endpoints/:id` as const
+const name = { tenant: Tenant, id: EndpointId }
+const delivery = `${tenantPath}/deliveries/:delivery` as const
+const ofDelivery = {
+  tenant: Tenant,
+  delivery: Schema.String.annotateKey({
+    description: "The delivery's id, <event id>.<endpoint id>.",
+    examples: ["acme.invoice-42-paid.billing"]
+  })
+}
+
+const RetryBody = documented(RetryNowRequest, {
+  identifier: "RetryNow",
+  fields: {
+    ignoreRetryAfter: "Do not wait for the end of the receiver's Retry-After. (Default: false)"
+  }
+})
+
+const TestBody = documented(TestEvent, {
+  identifier: "TestEvent",
+  fields: {
+    type: "Its type. (Default: petrel.test)",
+    body: "Its body. (Default: a JSON object that says what it is)",
+    contentType: "(Default: application/json)"
+  }
+})
+
+const test = operation({
+  name: "test",
+  method: "POST",
+  path: `${endpoint}/test`,
+  scope: "endpoints:write",
+  summary: "Send an endpoint one test event, and show its answer",
+  params: name,
+  payload: [TestBody, Schema.Null],
+  output: documented(TestReport, {
+    identifier: "TestReport",
+    description: "What was sent to an endpoint as a test, and what it answered."
+  }),
+  refusals: ["not-found"],
+  run: ({ params, payload }) => asCaller((by) => testEndpoint(params, payload ?? {}, by))
+})
+
+const retryNow = operation({
+  name: "retryNow",
+  method: "POST",
+  path: `${endpoint}/retry-now`,
+  scope: "endpoints:write",
+  summary: "Try now what waits for its next attempt",
+  params: name,
+  payload: [RetryBody, Schema.Null],
+  output: documented(RetriedEndpoint, {
+    identifier: "RetriedEndpoint",
+    fields: { pace: "What sets the pace of its deliveries from here on." }
+  }),
+  refusals: ["not-found"],
+  run: ({ params, payload }) => asCaller((by) => retryEndpointNow(params, payload ?? {}, by))
+})
+
+const diagnose = operation({
+  name: "diagnose",
+  method: "GET",
+  path: `${endpoint}/diagnosis`,
+  scope: "endpoints:read",
+  summary: "Find out why an endpoint gets nothing or fails",
+  params: name,
+  output: documented(Diagnosis, {
+    identifier: "Diagnosis",
+    description: "Why an endpoint gets nothing or fails, and what to do."
+  }),
+  refusals: ["not-found"],
+  run: ({ params }) => diagnoseEndpoint(params)
+})
+
+const retryOne = operation({
+  name: "retryDelivery",
+  method: "POST",
+  path: `${delivery}/retry`,
+  scope: "endpoints:write",
+  summary: "Try a delivery now that waits for its next attempt",
+  params: ofDelivery,
+  payload: [RetryBody, Schema.Null],
+  output: documented(RetriedDelivery, {
+    identifier: "RetriedDelivery",
+    fields: { pace: "What sets its pace from here on." }
+  }),
+  refusals: ["not-found"],
+  run: ({ params: { delivery, tenant }, payload }) =>
+    asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by))
+})
+
+const resend = operation({
+  name: "resend",
+  method: "POST",
+  path: `${delivery}/resend`,
+  scope: "replay:write",
+  summary: "Send a delivery once more, also one that succeeded",
+  params: ofDelivery,
+  output: withStatus(
+    documented(ResentDelivery, {
+      identifier: "ResentDelivery",
+      description: "A delivery that is sent once more, in a round of its own."
+    }),
+    202
+  ),
+  refusals: ["not-found"],
+  run: ({ params: { delivery, tenant } }) => asCaller((by) => resendDelivery(delivery, tenant, by))
+})
+
+/** Operations that try or send something now. */
+export const attemptOperations = operationGroup(
+  "attempts",
+  "What is sent because somebody wants it now.",
+  test,
+  retryNow,
+  diagnose,
+  retryOne,
+  resend
+)

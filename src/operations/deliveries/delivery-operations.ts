@@ -1,0 +1,210 @@
+import { Clock, Duration, Effect, Schema } from "effect"
+import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
+import { documented } from "../documented.ts"
+import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
+import { liveFailures } from "../history/live-failures.ts"
+import {
+  Grouping,
+  GroupTotals,
+  Period,
+  PeriodTotals,
+  sumUpGroups,
+  sumUpHistory
+} from "../history/period-totals.ts"
+import { Bytes, Following, operation, operationGroup } from "../operation.ts"
+import {
+  defaultLimit,
+  EndpointId,
+  pageQuery,
+  rangeOf,
+  Tenant,
+  TenantOrAll,
+  Time,
+  tenantOf,
+  tenantPath
+} from "../parameters.ts"
+import { ExplainedDelivery, explainDelivery } from "./explain-delivery.ts"
+
+const EventId = Schema.String.annotateKey({
+  description: "The event's id, as receivers get it.",
+  examples: ["acme.invoice-42-paid"]
+})
+
+const event = operation({
+  name: "event",
+  method: "GET",
+  path: `${tenantPath}/events/:event`,
+  scope: "deliveries:read",
+  summary: "Show what became of an event at each endpoint",
+  params: { tenant: Tenant, event: EventId },
+  output: documented(EventView, {
+    identifier: "Event",
+    description: "An event, and what became of it at each endpoint.",
+    fields: {
+      seq: "Its sequence in the stream of events.",
+      at: "When the broker stored it, ms since the epoch.",
+      bytes: "Size of its body; absent if the event is not kept any more.",
+      deliveries: "What became of it at each endpoint: the last round."
+    }
+  }),
+  refusals: ["not-found"],
+  run: ({ params: { event, tenant } }) => showEvent(tenant, event)
+})
+
+const body = operation({
+  name: "eventBody",
+  method: "GET",
+  path: `${tenantPath}/events/:event/body`,
+  scope: "payloads:read",
+  summary: "Get an event's body, as receivers get it",
+  params: { tenant: Tenant, event: EventId },
+  output: Schema.Uint8Array,
+  media: "application/octet-stream",
+  refusals: ["not-found"],
+  run: ({ params: { event, tenant } }) =>
+    Effect.map(
+      readEventBody(tenant, event),
+      ({ body, contentType }) => new Bytes(body, contentType)
+    )
+})
+
+const delivery = operation({
+  name: "delivery",
+  method: "GET",
+  path: `${tenantPath}/deliveries/:delivery`,
+  scope: "deliveries:read",
+  summary: "Show a delivery: its rounds and attempts, and why it waits",
+  params: {
+    tenant: Tenant,
+    delivery: Schema.String.annotateKey({
+      description: "The delivery's id, <event id>.<endpoint id>.",
+      examples: ["acme.invoice-42-paid.billing"]
+    })
+  },
+  output: documented(ExplainedDelivery, {
+    identifier: "Delivery",
+    description: "One event for one endpoint: its rounds and attempts, and why it waits."
+  }),
+  refusals: ["not-found"],
+  run: ({ params: { delivery, tenant } }) => explainDelivery(delivery, tenant)
+})
+
+const day = Duration.toMillis("1 day")
+
+/** What is summed up, and how. */
+interface TotalsAsked {
+  readonly by?: "hour" | "day" | "endpoint" | "type"
+  readonly since?: string
+  readonly until?: string
+  readonly limit?: number
+}
+
+const sumUp = Effect.fnUntraced(function* (
+  tenant: string | undefined,
+  { by = "hour", limit = defaultLimit, ...asked }: TotalsAsked
+) {
+  const now = yield* Clock.currentTimeMillis
+  const range = {
+    ...(tenant === undefined ? {} : { tenant }),
+    since: now - day,
+    ...rangeOf(asked)
+  }
+  if (by === "endpoint" || by === "type") {
+    const { rows } = yield* sumUpGroups({ ...range, by, limit })
+    return { totals: rows }
+  }
+  const totals: Array<PeriodTotals> = []
+  yield* sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
+  return { totals }
+})
+
+const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateKey({
+  description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
+})
+
+const totals = operation({
+  name: "totals",
+  method: "GET",
+  path: `${tenantPath}/totals`,
+  scope: "deliveries:read",
+  summary: "Sum up what happened, by hour, day, endpoint or event type",
+  params: { tenant: TenantOrAll },
+  query: {
+    by: Schema.optionalKey(By),
+    since: Schema.optionalKey(
+      Time.annotateKey({ description: "From then on. (Default: a day ago)" })
+    ),
+    until: Schema.optionalKey(Time.annotateKey({ description: "Up to then. (Default: now)" })),
+    limit: pageQuery.limit
+  },
+  output: [
+    Schema.Struct({
+      totals: Schema.Array(
+        documented(PeriodTotals, {
+          identifier: "Totals",
+          description: "What happened to a tenant's events within an hour or a day (UTC).",
+          fields: { begins: "When the period begins, ms since the epoch." }
+        })
+      )
+    }).annotate({ identifier: "TotalsList" }),
+    Schema.Struct({
+      totals: Schema.Array(
+        documented(GroupTotals, {
+          identifier: "GroupTotals",
+          description:
+            "What happened at an endpoint or with an event type; those with most dead letters first.",
+          fields: { name: "`TENANT/ENDPOINT`, or the type; null for all that are not listed." }
+        })
+      )
+    }).annotate({ identifier: "GroupTotalsList" })
+  ],
+  run: ({ params, query }) => sumUp(tenantOf(params.tenant), query)
+})
+
+const alerts = operation({
+  name: "alerts",
+  method: "GET",
+  path: `${tenantPath}/alerts`,
+  scope: "deliveries:read",
+  summary: "List the alerts that are raised",
+  params: { tenant: TenantOrAll },
+  output: Schema.Struct({
+    alerts: Schema.Array(
+      documented(RaisedAlertView, {
+        identifier: "Alert",
+        description: "An alert that is raised."
+      })
+    )
+  }).annotate({ identifier: "AlertList" }),
+  run: ({ params }) =>
+    Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))
+})
+
+const live = operation({
+  name: "live",
+  insteadOverNats: "subscribe to petrel.failures.<tenant>.>",
+  method: "GET",
+  path: `${tenantPath}/live`,
+  scope: "deliveries:read",
+  summary: "Follow failures as they happen (server-sent events)",
+  description:
+    "Each `failure` is a fact of the history as JSON, with its sequence as id. `dropped` says how many were left out for a client that reads too slowly. What happens while nobody listens is in the log.",
+  params: { tenant: TenantOrAll },
+  query: { endpoint: Schema.optionalKey(EndpointId) },
+  output: Schema.String,
+  media: "text/event-stream",
+  run: ({ params, query }) =>
+    Effect.succeed(new Following(liveFailures(tenantOf(params.tenant), query.endpoint)))
+})
+
+/** Operations on what became of events. */
+export const deliveryOperations = operationGroup(
+  "deliveries",
+  "What became of events.",
+  event,
+  body,
+  delivery,
+  totals,
+  alerts,
+  live
+)

@@ -1,0 +1,273 @@
+import { Duration, Effect, Schema } from "effect"
+import { invalid } from "../../domain/problem.ts"
+import { makeCursor } from "../cursor.ts"
+import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from "../operation.ts"
+import {
+  defaultLimit,
+  EndpointId,
+  next,
+  pageQuery,
+  Tenant,
+  TenantOrAll,
+  tenantOf,
+  tenantPath
+} from "../parameters.ts"
+import { Contradiction } from "../refusals.ts"
+import { pageEndpoints } from "./endpoint-page.ts"
+import { showEndpoint } from "./endpoint-queries.ts"
+import {
+  Changed,
+  Detail,
+  Listed,
+  NewEndpointBody,
+  PatchBody,
+  ReasonBody,
+  Rotated,
+  RotationBody,
+  Secrets,
+  State
+} from "./endpoint-schemas.ts"
+import { endpointLabel } from "./endpoint-settings.ts"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  pauseEndpoint,
+  RemovedEndpoint,
+  removeEndpoint,
+  resumeEndpoint
+} from "./endpoint-state.ts"
+import { putEndpoint } from "./put-endpoint.ts"
+import { rotateSecret } from "./rotate-secret.ts"
+import { setEndpoint } from "./set-endpoint.ts"
+
+const ifMatch = {
+  "if-match": Schema.optionalKey(
+    Schema.String.annotateKey({
+      description:
+        'The ETag of the endpoint as you know it, such as `"42"`: the change is refused (412) if it is another by now.',
+      examples: ['"42"']
+    })
+  )
+}
+
+const ifNoneMatch = {
+  "if-none-match": Schema.optionalKey(
+    Schema.Literal("*").annotateKey({ description: "`*`: only if there is no such endpoint yet." })
+  )
+}
+
+/** Reads the revision in If-Match; undefined without one, or for `*`. */
+const expectedIn = (ifMatch: string | undefined) => {
+  if (ifMatch === undefined || ifMatch.trim() === "*") return Effect.succeed(undefined)
+  const [, revision] = /^\s*"(\d{1,15})"\s*$/.exec(ifMatch) ?? []
+  return revision === undefined
+    ? invalid("if-match", 'must be the ETag of the endpoint, such as "42" with quotes')
+    : Effect.succeed(Number(revision))
+}
+
+const tagged = <A extends { readonly revision: number }>(endpoint: A, isNew = false) =>
+  new Replied(endpoint, { revision: endpoint.revision, ...(isNew ? { status: 201 } : {}) })
+
+const defaultKeepOld = Duration.hours(24)
+
+const pages = makeCursor("endpoints", Schema.String)
+
+const name = { tenant: Tenant, id: EndpointId }
+const one = `${tenantPath}/endpoints/:id` as const
+const changes = ["not-found", "conflict", "revision-mismatch"] as const
+
+const list = operation({
+  name: "list",
+  method: "GET",
+  path: `${tenantPath}/endpoints`,
+  scope: "endpoints:read",
+  summary: "List endpoints, in the order of their names",
+  params: { tenant: TenantOrAll },
+  query: pageQuery,
+  output: Schema.Struct({ endpoints: Schema.Array(Listed), next }).annotate({
+    identifier: "EndpointList"
+  }),
+  run: ({ params, query: { cursor, limit = defaultLimit } }) =>
+    Effect.gen(function* () {
+      const after = yield* pages.read(cursor)
+      const { endpoints, next } = yield* pageEndpoints({
+        tenant: tenantOf(params.tenant),
+        after,
+        limit
+      })
+      return { endpoints, ...pages.next(next) }
+    })
+})
+
+const get = operation({
+  name: "get",
+  method: "GET",
+  path: one,
+  scope: "endpoints:read",
+  summary: "Show an endpoint, how it fares and what waits for it",
+  hasRevision: true,
+  params: name,
+  output: Detail,
+  refusals: ["not-found"],
+  run: ({ params }) => Effect.map(showEndpoint(params), tagged)
+})
+
+const put = operation({
+  name: "put",
+  method: "PUT",
+  path: one,
+  scope: "endpoints:write",
+  summary: "Add an endpoint, or replace its settings",
+  description:
+    "Settings that are left out go back to their defaults; secrets and the state remain. With If-Match, only the revision that you know is replaced.",
+  hasRevision: true,
+  params: name,
+  headers: { ...ifMatch, ...ifNoneMatch },
+  payload: NewEndpointBody,
+  output: [Changed, withStatus(Changed, 201)],
+  refusals: changes,
+  run: ({ headers, params, payload }) =>
+    Effect.gen(function* () {
+      const { by } = yield* Caller
+      const expected = headers["if-none-match"] === "*" ? 0 : yield* expectedIn(headers["if-match"])
+      const { endpoint, isNew } = yield* putEndpoint(params, payload, by, expected)
+      return tagged(endpoint, isNew)
+    })
+})
+
+const patch = operation({
+  name: "patch",
+  method: "PATCH",
+  path: one,
+  scope: "endpoints:write",
+  summary: "Change some settings of an endpoint, and leave the rest",
+  hasRevision: true,
+  params: name,
+  headers: ifMatch,
+  payload: PatchBody,
+  output: Changed,
+  refusals: changes,
+  run: ({ headers, params, payload }) =>
+    Effect.gen(function* () {
+      const { by } = yield* Caller
+      const expected = yield* expectedIn(headers["if-match"])
+      return tagged(yield* setEndpoint(params, payload, by, expected))
+    })
+})
+
+const remove = operation({
+  name: "remove",
+  method: "DELETE",
+  path: one,
+  scope: "endpoints:write",
+  summary: "Remove an endpoint; what waits for it becomes dead letters",
+  params: name,
+  headers: ifMatch,
+  output: RemovedEndpoint.annotate({ identifier: "RemovedEndpoint" }),
+  refusals: changes,
+  run: ({ headers, params }) =>
+    Effect.gen(function* () {
+      const { by } = yield* Caller
+      return yield* removeEndpoint(params, by, yield* expectedIn(headers["if-match"]))
+    })
+})
+
+const state = { params: name, output: State, refusals: changes }
+
+const enable = operation({
+  name: "enable",
+  method: "POST",
+  path: `${one}/enable`,
+  scope: "endpoints:write",
+  summary: "Put a disabled endpoint back to work",
+  ...state,
+  run: ({ params }) =>
+    Effect.gen(function* () {
+      const { by } = yield* Caller
+      const after = yield* enableEndpoint(params, by)
+      if (after.suspended !== undefined)
+        return yield* new Contradiction({
+          message: `${endpointLabel(params)} is suspended, not disabled: resume it`
+        })
+      return after
+    })
+})
+
+const disable = operation({
+  name: "disable",
+  method: "POST",
+  path: `${one}/disable`,
+  scope: "endpoints:write",
+  summary: "Take an endpoint out of service; what waits becomes dead letters",
+  ...state,
+  payload: [ReasonBody, Schema.Null],
+  run: ({ params, payload }) => asCaller((by) => disableEndpoint(params, payload ?? {}, by))
+})
+
+const pause = operation({
+  name: "pause",
+  method: "POST",
+  path: `${one}/pause`,
+  scope: "endpoints:write",
+  summary: "Hold an endpoint's deliveries back until it is resumed",
+  ...state,
+  payload: [ReasonBody, Schema.Null],
+  run: ({ params, payload }) => asCaller((by) => pauseEndpoint(params, payload ?? {}, by))
+})
+
+const resume = operation({
+  name: "resume",
+  method: "POST",
+  path: `${one}/resume`,
+  scope: "endpoints:write",
+  summary: "Let the deliveries of a paused or suspended endpoint go on",
+  ...state,
+  run: ({ params }) => asCaller((by) => resumeEndpoint(params, by))
+})
+
+const rotate = operation({
+  name: "rotate",
+  method: "POST",
+  path: `${one}/rotate`,
+  scope: "endpoints:write",
+  summary: "Give an endpoint a new secret; the old ones hold for a while",
+  params: name,
+  payload: [RotationBody, Schema.Null],
+  output: Rotated,
+  refusals: changes,
+  run: ({ params, payload }) =>
+    asCaller((by) => rotateSecret(params, { keepOld: defaultKeepOld, ...payload }, by))
+})
+
+const secret = operation({
+  name: "secret",
+  method: "GET",
+  path: `${one}/secret`,
+  scope: "secrets:read",
+  summary: "Show an endpoint's secrets and the values of its headers",
+  params: name,
+  output: Secrets,
+  refusals: ["not-found"],
+  run: ({ params }) =>
+    Effect.map(showEndpoint(params, { reveal: true }), ({ headers, secrets }) => ({
+      headers,
+      secrets
+    }))
+})
+
+/** Operations on endpoints. */
+export const endpointOperations = operationGroup(
+  "endpoints",
+  "Where events of a tenant go.",
+  list,
+  get,
+  put,
+  patch,
+  remove,
+  enable,
+  disable,
+  pause,
+  resume,
+  rotate,
+  secret
+)

@@ -1,0 +1,307 @@
+import { Clock, Effect, Schema } from "effect"
+import { Invalid, invalid } from "../../domain/problem.ts"
+import { TypeFilter } from "../../domain/type-filter.ts"
+import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
+import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
+import { documented } from "../documented.ts"
+import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from "../operation.ts"
+import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
+import { previewReplay, ReplayPlan } from "../replays/replay-events.ts"
+import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
+import { allTenants } from "../tokens/token.ts"
+import type { JobKind, JobTask } from "./job.ts"
+import { AuditRequest, JobView } from "./job.ts"
+import { addJob, cancelJob, listJobs, showJob } from "./manage-jobs.ts"
+
+const Job = documented(JobView, {
+  identifier: "Job",
+  description: "Long work. It goes on with another console where its own has stopped.",
+  fields: {
+    tenant: "Whose it is; `*`: of all tenants.",
+    by: "Who asked for it.",
+    createdAt: "ms since the epoch.",
+    endedAt: "ms since the epoch; absent while it has not ended.",
+    progress: "How far it has come.",
+    result: "What it came to, once it is done.",
+    problem: "Why it failed."
+  }
+})
+
+const Jobs = Schema.Struct({ jobs: Schema.Array(Job) }).annotate({ identifier: "JobList" })
+
+const Accepted = withStatus(Job, 202)
+
+const jobParam = Schema.String.annotateKey({ description: "The job's id." })
+
+const dryRun = Schema.optionalKey(Schema.Boolean).annotateKey({
+  description: "Say what would be done, and do nothing. (Default: false)"
+})
+
+const { endpoint: _, tenant: __, ...selection } = DeadLetterSelection.fields
+
+const Redelivery = documented(
+  Schema.Struct({ ...selection, endpoint: Schema.optional(EndpointId), dryRun }),
+  {
+    identifier: "Redelivery",
+    description: "Which dead letters are sent again; all conditions hold at once.",
+    fields: {
+      endpoint: "Only those of this endpoint.",
+      reason: "Only those that ended for this reason.",
+      status: "Only those with this last status, or its class: 503, 5xx.",
+      since: "Stored then or later, ms since the epoch.",
+      until: "Stored then or earlier, ms since the epoch. (Default: now)",
+      id: "Only those of these numbers.",
+      all: "All of them; without any other condition."
+    },
+    examples: [{ endpoint: "billing", status: "5xx" }]
+  }
+)
+
+const { asked: ___, to: ____, types: _____, ...replay } = ReplayRequest.fields
+
+const Replay = documented(
+  Schema.Struct({
+    endpoint: EndpointId,
+    ...replay,
+    types: Schema.optional(Schema.NonEmptyArray(TypeFilter)),
+    dryRun
+  }),
+  {
+    identifier: "Replay",
+    description: "Which events of the past are sent to an endpoint once more.",
+    fields: {
+      endpoint: "The endpoint that gets them.",
+      event: "Only the event of this id.",
+      types: "NATS wildcards, of which one must match. (Default: what the endpoint wants)",
+      since: "Events stored then or later, ms since the epoch.",
+      until: "Events stored then or earlier, ms since the epoch. (Default: now)",
+      skipped: "Only what it was not sent because it was disabled then.",
+      onlyMissing: "Not what it has taken, nor what is on its way there.",
+      id: "A name: the same again goes on with it. (Default: made from the other fields)"
+    },
+    examples: [{ endpoint: "billing", onlyMissing: true }]
+  }
+)
+
+const Audit = documented(AuditRequest, {
+  identifier: "Audit",
+  description: "Which events are audited.",
+  fields: {
+    tenant: "Only those of this tenant.",
+    since: "Stored then or later, ms since the epoch.",
+    until: "Stored then or earlier, ms since the epoch."
+  }
+})
+
+/** Stores a job, and answers 202 with where it can be looked at. */
+const accept = (task: JobTask, tenant: string, path: string) =>
+  asCaller((by) =>
+    Effect.map(
+      addJob(task, tenant, by),
+      (job) => new Replied(job, { status: 202, location: `${path}/${job.id}` })
+    )
+  )
+
+const inScope = (kind: JobKind, tenant: string = allTenants) => ({ kind, tenant: tenantOf(tenant) })
+
+const listIn = (...scope: Parameters<typeof inScope>) =>
+  Effect.map(listJobs(inScope(...scope)), (jobs) => ({ jobs }))
+
+const redeliveries = `${tenantPath}/redeliveries` as const
+const replays = `${tenantPath}/replays` as const
+const audits = "/v1/audits" as const
+const ofAll = { tenant: TenantOrAll }
+const ofOne = { tenant: Tenant }
+
+const redeliver = operation({
+  name: "redeliver",
+  method: "POST",
+  path: redeliveries,
+  scope: "dead:write",
+  summary: "Send dead letters again, each once",
+  params: ofAll,
+  payload: Redelivery,
+  output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],
+  run: ({ params, payload: { dryRun, endpoint, ...rest } }) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const tenant = tenantOf(params.tenant)
+      const named = yield* endpointOf(tenant, endpoint)
+      const problem = selectionProblem({ ...rest, ...named }, "send again")
+      if (problem !== undefined) return yield* problem
+      const { all: _, ...filter } = rest
+      const selection = {
+        ...filter,
+        // What becomes a dead letter from now on may be one that this sends.
+        until: Math.min(filter.until ?? now, now),
+        ...(tenant === undefined ? {} : { tenant }),
+        ...named
+      }
+      const { by } = yield* Caller
+      if (dryRun === true) return (yield* planRedelivery(selection, { by })).plan
+      return yield* accept(
+        { kind: "redelivery", selection },
+        params.tenant,
+        `/v1/tenants/${params.tenant}/redeliveries`
+      )
+    }).pipe(
+      Effect.catchTag("DeadLettersNotFound", ({ message }) => Effect.fail(invalid("id", message)))
+    )
+})
+
+const listRedeliveries = operation({
+  name: "listRedeliveries",
+  method: "GET",
+  path: redeliveries,
+  scope: "dead:write",
+  summary: "List redeliveries, newest first",
+  params: ofAll,
+  output: Jobs,
+  run: ({ params: { tenant } }) => listIn("redelivery", tenant)
+})
+
+const ofJob = { output: Job, refusals: ["not-found"] } as const
+
+const getRedelivery = operation({
+  name: "getRedelivery",
+  method: "GET",
+  path: `${redeliveries}/:job`,
+  scope: "dead:write",
+  summary: "Show how far a redelivery has come",
+  params: { ...ofAll, job: jobParam },
+  ...ofJob,
+  run: ({ params: { job, tenant } }) => showJob(job, inScope("redelivery", tenant))
+})
+
+const cancelRedelivery = operation({
+  name: "cancelRedelivery",
+  method: "DELETE",
+  path: `${redeliveries}/:job`,
+  scope: "dead:write",
+  summary: "End a redelivery where it is",
+  params: { ...ofAll, job: jobParam },
+  ...ofJob,
+  run: ({ params: { job, tenant } }) => cancelJob(job, inScope("redelivery", tenant))
+})
+
+const startReplay = operation({
+  name: "replay",
+  method: "POST",
+  path: replays,
+  scope: "replay:write",
+  summary: "Send events of the past to an endpoint once more",
+  params: ofOne,
+  payload: Replay,
+  output: [ReplayPlan.annotate({ identifier: "ReplayPlan" }), Accepted],
+  refusals: ["not-found"],
+  run: ({ params: { tenant }, payload: { dryRun, endpoint, ...rest } }) =>
+    Effect.gen(function* () {
+      const now = yield* Clock.currentTimeMillis
+      const problems = replayProblems(rest, now)
+      if (problems.length > 0) return yield* new Invalid({ problems })
+      const { by } = yield* Caller
+      const replay = {
+        ...rest,
+        to: { tenant, id: endpoint },
+        until: Math.min(rest.until ?? now, now)
+      }
+      // The same problems are found now, while somebody waits for the answer.
+      const plan = yield* previewReplay(replay, by)
+      if (dryRun === true) return plan
+      return yield* accept({ kind: "replay", replay }, tenant, `/v1/tenants/${tenant}/replays`)
+    })
+})
+
+const listReplays = operation({
+  name: "listReplays",
+  method: "GET",
+  path: replays,
+  scope: "replay:write",
+  summary: "List replays, newest first",
+  params: ofAll,
+  output: Jobs,
+  run: ({ params: { tenant } }) => listIn("replay", tenant)
+})
+
+const getReplay = operation({
+  name: "getReplay",
+  method: "GET",
+  path: `${replays}/:job`,
+  scope: "replay:write",
+  summary: "Show how far a replay has come",
+  params: { ...ofAll, job: jobParam },
+  ...ofJob,
+  run: ({ params: { job, tenant } }) => showJob(job, inScope("replay", tenant))
+})
+
+const cancelReplay = operation({
+  name: "cancelReplay",
+  method: "DELETE",
+  path: `${replays}/:job`,
+  scope: "replay:write",
+  summary: "End a replay where it is",
+  params: { ...ofAll, job: jobParam },
+  ...ofJob,
+  run: ({ params: { job, tenant } }) => cancelJob(job, inScope("replay", tenant))
+})
+
+const audit = operation({
+  name: "audit",
+  method: "POST",
+  path: audits,
+  scope: "operator",
+  summary: "Check that every event reached every endpoint it was for",
+  payload: [Audit, Schema.Null],
+  output: Accepted,
+  run: ({ payload }) => accept({ kind: "audit", audit: payload ?? {} }, allTenants, "/v1/audits")
+})
+
+const listAudits = operation({
+  name: "listAudits",
+  method: "GET",
+  path: audits,
+  scope: "operator",
+  summary: "List audits, newest first",
+  output: Jobs,
+  run: () => listIn("audit")
+})
+
+const getAudit = operation({
+  name: "getAudit",
+  method: "GET",
+  path: `${audits}/:job`,
+  scope: "operator",
+  summary: "Show how far an audit has come, or what it found",
+  params: { job: jobParam },
+  ...ofJob,
+  run: ({ params: { job } }) => showJob(job, inScope("audit"))
+})
+
+const cancelAudit = operation({
+  name: "cancelAudit",
+  method: "DELETE",
+  path: `${audits}/:job`,
+  scope: "operator",
+  summary: "End an audit",
+  params: { job: jobParam },
+  ...ofJob,
+  run: ({ params: { job } }) => cancelJob(job, inScope("audit"))
+})
+
+/** Operations that start and show long work. */
+export const jobOperations = operationGroup(
+  "jobs",
+  "Long work: it is answered with 202 and a job, which is to be looked at until it has ended.",
+  redeliver,
+  listRedeliveries,
+  getRedelivery,
+  cancelRedelivery,
+  startReplay,
+  listReplays,
+  getReplay,
+  cancelReplay,
+  audit,
+  listAudits,
+  getAudit,
+  cancelAudit
+)

@@ -1,0 +1,182 @@
+import { Context, Effect, type Schema, type Stream } from "effect"
+import type { BrokerError } from "../broker/broker-error.ts"
+import type { LiveFailure } from "./history/live-failures.ts"
+import type { FailureOf, Refusal } from "./refusals.ts"
+import type { TokenScope } from "./tokens/token.ts"
+
+/** Who asks for an operation, and what they may. */
+export class Caller extends Context.Service<
+  Caller,
+  {
+    /** The id of its token. */
+    readonly id: string
+    /** The tenant of its token, `*` for all. */
+    readonly tenant: string
+    readonly scopes: ReadonlyArray<TokenScope>
+    /** Who asks, as the history records it. */
+    readonly by: string
+    /** False once the token was revoked or has expired. */
+    readonly isValid: () => boolean
+  }
+>()("petrel/operations/Caller") {}
+
+/** Carries out what the history records a name for. */
+export const asCaller = <A, E, R>(run: (by: string) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Caller, ({ by }) => run(by))
+
+/** An output, and what its answer says beside it. */
+export class Replied<out A> {
+  readonly output: A
+  readonly about: {
+    readonly status?: number
+    /** Path of what was made. */
+    readonly location?: string
+    /** Of what is told, for the ETag. */
+    readonly revision?: number
+  }
+
+  constructor(output: A, about: Replied<A>["about"]) {
+    this.output = output
+    this.about = about
+  }
+}
+
+/** An output of bytes, of a type of their own. */
+export class Bytes {
+  readonly body: Uint8Array
+  readonly contentType: string
+
+  constructor(body: Uint8Array, contentType: string) {
+    this.body = body
+    this.contentType = contentType
+  }
+}
+
+/** An output that goes on until the caller leaves. */
+export class Following<out R> {
+  readonly failures: Stream.Stream<LiveFailure, BrokerError, R>
+
+  constructor(failures: Stream.Stream<LiveFailure, BrokerError, R>) {
+    this.failures = failures
+  }
+}
+
+type Fields = Schema.Struct.Fields
+/** A schema, or several of which one holds. */
+type Schemas = Schema.Top | ReadonlyArray<Schema.Top>
+type TypeOf<S extends Schemas> =
+  S extends ReadonlyArray<Schema.Top> ? S[number]["Type"] : S extends Schema.Top ? S["Type"] : never
+
+/** What is the same for an operation, whatever its schemas are. */
+interface Described {
+  /** Within its group. */
+  readonly name: string
+  /** The scope that a token needs; undefined: no token is needed. */
+  readonly scope: TokenScope | undefined
+  /** As of an HTTP request. */
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+  /** With `:name` for what varies. */
+  readonly path: `/${string}`
+  /** True if its answers name a revision. */
+  readonly hasRevision?: boolean
+  /** What its output is written as. (Default: JSON) */
+  readonly media?: "application/octet-stream" | "text/event-stream"
+  /** True if it reads the body of the request itself: it need not be JSON. */
+  readonly isRaw?: boolean
+  /** What to do over NATS, where it is not offered there. */
+  readonly insteadOverNats?: string
+  /** One line. */
+  readonly summary: string
+  readonly description?: string
+}
+
+/** What an operation is given: what was decoded by its schemas. */
+interface Input<Params extends Fields, Query extends Fields, Headers extends Fields, Payload> {
+  readonly params: Schema.Struct.Type<Params>
+  readonly query: Schema.Struct.Type<Query>
+  readonly headers: Schema.Struct.Type<Headers>
+  readonly payload: Payload
+}
+
+/** An operation: what it is, and how it is carried out with the services `R`. */
+export interface Operation<out R> extends Described {
+  readonly refusals: ReadonlyArray<Refusal>
+  readonly params: Fields | undefined
+  readonly query: Fields | undefined
+  readonly headers: Fields | undefined
+  readonly payload: Schemas | undefined
+  readonly output: Schemas
+  readonly run: (input: never) => Effect.Effect<unknown, unknown, R>
+}
+
+/** A failure that is the answer already (src/api/problems.ts). */
+interface Problem {
+  readonly type: `urn:petrel:problem:${string}`
+}
+
+/**
+ * Makes an operation. The schemas say what `run` is given and what it has to return; the refusals
+ * that it names, which failures it may have.
+ */
+export const operation = <
+  Output extends Schemas,
+  R,
+  Named extends Refusal = never,
+  Params extends Fields = Record<never, never>,
+  Query extends Fields = Record<never, never>,
+  Headers extends Fields = Record<never, never>,
+  Payload extends Schemas = never
+>(
+  described: Described & {
+    /** Its refusals, beside failures that any operation may have. */
+    readonly refusals?: ReadonlyArray<Named>
+    readonly params?: Params
+    readonly query?: Query
+    readonly headers?: Headers
+    readonly payload?: Payload
+    readonly output: Output
+    readonly run: (
+      input: Input<Params, Query, Headers, TypeOf<Payload>>
+    ) => Effect.Effect<
+      TypeOf<Output> | Replied<TypeOf<Output>> | Bytes | Following<R>,
+      FailureOf<Named> | Problem,
+      R
+    >
+  }
+): Operation<R> => ({
+  ...described,
+  refusals: described.refusals ?? [],
+  params: described.params,
+  query: described.query,
+  headers: described.headers,
+  payload: described.payload
+})
+
+/** Operations about one kind of thing: `endpoints.get` is `get` of the group `endpoints`. */
+export interface OperationGroup<out Each extends Operation<unknown>> {
+  readonly name: string
+  readonly description: string | undefined
+  readonly operations: readonly [Each, ...ReadonlyArray<Each>]
+}
+
+/** The services that operations need. */
+export type ServicesOf<Each> = Each extends Operation<infer R> ? R : never
+
+/** Makes a group. */
+export const operationGroup = <
+  First extends Operation<unknown>,
+  const Others extends ReadonlyArray<Operation<unknown>>
+>(
+  name: string,
+  description: string | undefined,
+  first: First,
+  ...others: Others
+): OperationGroup<First | Others[number]> => ({
+  name,
+  description,
+  operations: [first, ...others]
+})
+
+/** Returns a schema whose output is answered with a status other than 200. */
+export const withStatus = <S extends Schema.Top>(schema: S, status: number): S["Rebuild"] =>
+  schema.annotateKey({ httpApiStatus: status })

@@ -1,0 +1,21 @@
+import { deadLetterOperations } from "./dead-letters/dead-letter-operations.ts"
+import { attemptOperations } from "./deliveries/attempt-operations.ts"
+import { deliveryOperations } from "./deliveries/delivery-operations.ts"
+import { logOperations } from "./deliveries/log-operations.ts"
+import { endpointOperations } from "./endpoints/endpoint-operations.ts"
+import { jobOperations } from "./jobs/job-operations.ts"
+import { healthOperations, systemOperations } from "./status/system-operations.ts"
+import { tokenOperations } from "./tokens/token-operations.ts"
+
+/** What can be asked of Petrel over HTTP and NATS, beside publishing (src/api/publishing.ts). */
+export const operationGroups = [
+  deliveryOperations,
+  logOperations,
+  attemptOperations,
+  deadLetterOperations,
+  jobOperations,
+  endpointOperations,
+  tokenOperations,
+  systemOperations,
+  healthOperations
+] as const

@@ -1,0 +1,91 @@
+import { Effect, Schema } from "effect"
+import { type Invalid, invalid } from "../domain/problem.ts"
+import { Token } from "../domain/token.ts"
+import type { EndpointName } from "./endpoints/endpoint-settings.ts"
+import { allTenants } from "./tokens/token.ts"
+
+const tenantText = "Whose it is: the owner of events and endpoints."
+
+/** The path of what belongs to a tenant. */
+export const tenantPath = "/v1/tenants/:tenant"
+
+export const Tenant = Token.annotateKey({ description: tenantText, examples: ["acme"] })
+
+/** A tenant, or `*` for all of them. */
+export const TenantOrAll = Schema.Union([Schema.Literal(allTenants), Token]).annotateKey({
+  description: `${tenantText} \`*\` for all tenants, with a token of all of them.`,
+  examples: ["acme"]
+})
+
+export const EndpointId = Token.annotateKey({
+  description: "The endpoint's id within its tenant.",
+  examples: ["billing"]
+})
+
+/** The upper bound of a page. */
+export const maxLimit = 200
+/** The length of a page that is not asked for. */
+export const defaultLimit = 50
+
+const Limit = Schema.NumberFromString.check(
+  Schema.isInt(),
+  Schema.isBetween({ minimum: 1, maximum: maxLimit })
+).annotateKey({
+  description: `How many at most, 1 to ${maxLimit}. (Default: ${defaultLimit})`,
+  examples: [defaultLimit]
+})
+
+/** How a page is asked for. */
+export const pageQuery = {
+  limit: Schema.optionalKey(Limit),
+  cursor: Schema.optionalKey(
+    Schema.String.annotateKey({ description: "Where the page begins: `next` of the page before." })
+  )
+}
+
+/** Where the next page begins. */
+export const next = Schema.optionalKey(Schema.String).annotateKey({
+  description: "The `cursor` of the next page; absent at the end."
+})
+
+const isTime = (text: string): string | undefined =>
+  /^\d{1,16}$/.test(text) || !Number.isNaN(Date.parse(text))
+    ? undefined
+    : "must be a time such as 2026-03-04T10:30:00Z, or ms since the epoch"
+
+/** A time in a query. */
+export const Time = Schema.String.check(Schema.makeFilter(isTime)).annotateKey({
+  description: "A time such as 2026-03-04T10:30:00Z, or ms since the epoch.",
+  examples: ["2026-03-04T10:30:00Z"]
+})
+
+/** Returns a time of a query in ms since the epoch. */
+export const timeOf = (text: string): number =>
+  /^\d+$/.test(text) ? Number(text) : Date.parse(text)
+
+/** A range of times in a query, in ms since the epoch. */
+export const rangeOf = ({
+  since,
+  until
+}: {
+  readonly since?: string | undefined
+  readonly until?: string | undefined
+}): { readonly since?: number; readonly until?: number } => ({
+  ...(since === undefined ? {} : { since: timeOf(since) }),
+  ...(until === undefined ? {} : { until: timeOf(until) })
+})
+
+/** Returns the tenant of a path; undefined for all of them. */
+export const tenantOf = (name: string): string | undefined =>
+  name === allTenants ? undefined : name
+
+/** Returns the endpoint that a tenant has under an id. Fails where that may be one of any tenant. */
+export const endpointOf = (
+  tenant: string | undefined,
+  id: string | undefined
+): Effect.Effect<{ readonly endpoint?: EndpointName }, Invalid> => {
+  if (id === undefined) return Effect.succeed({})
+  return tenant === undefined
+    ? Effect.fail(invalid("endpoint", "needs a tenant in the path, and not *"))
+    : Effect.succeed({ endpoint: { tenant, id } })
+}

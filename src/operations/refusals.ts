@@ -1,0 +1,68 @@
+import { Schema } from "effect"
+import { BrokerError } from "../broker/broker-error.ts"
+import { TopologyError } from "../broker/installed.ts"
+import { PublishError } from "../broker/publisher.ts"
+import { CommandFailed } from "../cluster/command-owner.ts"
+import type { Invalid } from "../domain/problem.ts"
+import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
+import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
+import { LogUnavailable } from "../projection/delivery-log.ts"
+import type { RoundsStopped } from "../rounds/rounds.ts"
+import { DeadLettersNotFound } from "./dead-letters/dead-letter-selection.ts"
+import { DeliveryNotFound } from "./deliveries/explain-delivery.ts"
+import type { EventNotStored } from "./events/publish-event.ts"
+import { EventConflict } from "./events/publish-events.ts"
+import { JobNotFound } from "./jobs/manage-jobs.ts"
+import { EventNotKept } from "./replays/replay-events.ts"
+import { NoLeader } from "./status/status-report.ts"
+import { TokenNotFound } from "./tokens/manage-tokens.ts"
+
+/** The caller may use the operation, and not for this. */
+export class NotAllowed extends Schema.TaggedError<NotAllowed>()("NotAllowed", {
+  message: Schema.String
+}) {}
+
+/** What is asked for contradicts what is there. */
+export class Contradiction extends Schema.TaggedError<Contradiction>()("Contradiction", {
+  message: Schema.String
+}) {}
+
+/** This console has no log of deliveries, and knows of none. */
+export class NoProjection extends Schema.TaggedError<NoProjection>()("NoProjection", {}) {
+  override get message() {
+    return "no projection runs, which the log of deliveries is read from: start the console with the role projection"
+  }
+}
+
+/** The failures that are a refusal, by what is wrong. An operation names those that it may have. */
+export const refusals = {
+  "not-found": [
+    EndpointNotFound,
+    DeadLettersNotFound,
+    DeliveryNotFound,
+    EventNotKept,
+    JobNotFound,
+    TokenNotFound
+  ],
+  conflict: [Contradiction, EndpointExists, EndpointUnreadable, EventConflict],
+  "revision-mismatch": [EndpointChanged]
+} as const
+export type Refusal = keyof typeof refusals
+
+/** Failures that any operation may have, because something is away. */
+export const absences = [CommandFailed, LogUnavailable, NoLeader, NoProjection] as const
+/** Failures of the broker. */
+export const brokerFailures = [BrokerError, PublishError, TopologyError] as const
+
+/** Failures that are defects to whoever asks: of Petrel, or of what is stored. */
+type Defect = EndpointUnreadable | RoundsStopped | Schema.SchemaError
+
+/** The failures that an operation may have which names some refusals. */
+export type FailureOf<Named extends Refusal> =
+  | Defect
+  | Invalid
+  | NotAllowed
+  | EventNotStored
+  | InstanceType<(typeof absences)[number]>
+  | InstanceType<(typeof brokerFailures)[number]>
+  | InstanceType<(typeof refusals)[Named][number]>

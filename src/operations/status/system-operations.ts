@@ -1,0 +1,90 @@
+import { Effect, Schema } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { makeCursor } from "../cursor.ts"
+import { operation, operationGroup } from "../operation.ts"
+import { defaultLimit, next, pageQuery } from "../parameters.ts"
+import { pageTenants } from "../tenants/tenant-page.ts"
+import { readStatus, Status } from "./status-report.ts"
+import { listWorkers, Workers } from "./workers.ts"
+
+const status = operation({
+  name: "status",
+  method: "GET",
+  path: "/v1/status",
+  scope: "operator",
+  summary: "Show how the installation fares, and what to do about problems",
+  output: Status.annotate({
+    identifier: "Status",
+    description: "How the installation fares, as `petrel status` shows it."
+  }),
+  run: () => readStatus
+})
+
+const workers = operation({
+  name: "workers",
+  method: "GET",
+  path: "/v1/workers",
+  scope: "operator",
+  summary: "List the workers, and which partitions each has",
+  output: Workers.annotate({
+    identifier: "Workers",
+    description: "The workers that are running, and the partitions that none of them has."
+  }),
+  run: () => listWorkers
+})
+
+const pages = makeCursor("tenants", Schema.String)
+
+const tenants = operation({
+  name: "tenants",
+  method: "GET",
+  path: "/v1/tenants",
+  scope: "operator",
+  summary: "List the tenants that have endpoints",
+  query: pageQuery,
+  output: Schema.Struct({
+    tenants: Schema.Array(
+      Schema.Struct({
+        tenant: Schema.String,
+        endpoints: Schema.Int.annotateKey({ description: "How many endpoints it has." })
+      })
+    ),
+    next
+  }).annotate({ identifier: "TenantList" }),
+  run: ({ query: { cursor, limit = defaultLimit } }) =>
+    Effect.gen(function* () {
+      const after = yield* pages.read(cursor)
+      const { next, tenants } = yield* pageTenants(after, limit)
+      return { tenants, ...pages.next(next) }
+    })
+})
+
+/** Operations on the installation as a whole. */
+export const systemOperations = operationGroup(
+  "system",
+  "The installation as a whole, for its operators.",
+  status,
+  workers,
+  tenants
+)
+
+const health = operation({
+  name: "health",
+  insteadOverNats: "ask with `nats micro ping petrel`",
+  method: "GET",
+  path: "/healthz",
+  scope: undefined,
+  summary: "Tell that the process answers, and whether it has a broker",
+  output: Schema.Struct({
+    status: Schema.Literal("ok"),
+    broker: Schema.Literals(["connected", "away"])
+  }).annotate({ identifier: "Health" }),
+  run: () =>
+    Effect.map(Broker, ({ life }) => ({
+      status: "ok" as const,
+      broker: life() === undefined ? ("away" as const) : ("connected" as const)
+    }))
+})
+
+/** Operations that need no token. */
+export const healthOperations = operationGroup("health", undefined, health)
