@@ -80,6 +80,11 @@ export class AlertBook {
     return this.#pages.get(key)
   }
 
+  /** Forgets an endpoint that was removed. */
+  forget(key: string): void {
+    this.#pages.delete(key)
+  }
+
   tenant(name: string): AlertWindow | undefined {
     return this.#tenants.get(name)
   }

@@ -128,6 +128,7 @@ export class EndpointJudge {
       if (raised.length > 0) yield* this.#clearAll(subject, at)
     if (endpoint === undefined) {
       this.#openAt.delete(key)
+      this.#options.book.forget(key)
       return
     }
     const thresholds = this.#options.thresholds.endpoint(tenant, endpoint.config.alerts)

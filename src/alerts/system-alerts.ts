@@ -1,6 +1,8 @@
 import { Array as Arr, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { lookAtConsumer, lookAtStream } from "../broker/survey-streams.ts"
+import type { EventsSurvey } from "../broker/survey-events.ts"
+import { surveyEvents } from "../broker/survey-events.ts"
+import { lookAtStream } from "../broker/survey-streams.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection-query.ts"
 import { nobody } from "../domain/token.ts"
@@ -91,7 +93,8 @@ class SystemJudge {
     function* (circuitsOpen: number, deadLetters: number, answers: ReadonlyArray<OwnerCounts>) {
       const isWhole = answers.length === this.#options.partitions
       const own = this.#options.thresholds.system()
-      const waiting = yield* countWaiting(this.#partitions)
+      const events = yield* surveyEvents(undefined)
+      const waiting = yield* countWaiting(this.#partitions, events.pending)
       if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const at = this.#options.clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
@@ -100,6 +103,7 @@ class SystemJudge {
       if (waiting !== undefined) this.#growth.note(at, waiting)
       const state: SystemState = {
         circuitsOpen,
+        unroutedMs: unroutedMs(events, at),
         deadLetters,
         growth: this.#growth.within(own.window, at),
         isMissing: at - this.#missingAt < missingFor
@@ -179,24 +183,31 @@ const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
   return sums
 }
 
-/** Counts what waits for the router, in queues and in backlogs; undefined if unknown. */
-const countWaiting = Effect.fnUntraced(function* (partitions: ReadonlyArray<number>) {
+/** How long the oldest event has waited to be routed, ms; undefined if unknown. */
+const unroutedMs = (
+  { inRouter, oldestUnroutedAt, pending }: EventsSurvey,
+  at: number
+): number | undefined => {
+  if (pending === undefined || inRouter === undefined) return undefined
+  return oldestUnroutedAt === undefined ? 0 : at - oldestUnroutedAt
+}
+
+/**
+ * Counts what waits for the router, in queues and in backlogs; undefined if unknown.
+ *
+ * @param unrouted what waits for the router.
+ */
+const countWaiting = Effect.fnUntraced(function* (
+  partitions: ReadonlyArray<number>,
+  unrouted: number | undefined
+) {
   const { names } = yield* Broker
   const streams = partitions.flatMap((index) => [names.deliveries(index), names.backlog(index)])
-  const [router, ...found] = yield* Effect.all(
-    [
-      lookAtConsumer(names.events, names.routerConsumer),
-      ...streams.map((name) =>
-        Effect.map(lookAtStream(name), ({ info }) =>
-          info === undefined ? undefined : { pending: info.state.messages }
-        )
-      )
-    ],
-    { concurrency: maxConcurrentLookups }
-  )
-  let waiting = router?.pending
-  for (const one of found)
-    waiting = waiting === undefined || one === undefined ? undefined : waiting + one.pending
+  const found = yield* Effect.forEach(streams, lookAtStream, { concurrency: maxConcurrentLookups })
+  let waiting = unrouted
+  for (const { info } of found)
+    waiting =
+      waiting === undefined || info === undefined ? undefined : waiting + info.state.messages
   return waiting
 })
 

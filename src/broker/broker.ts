@@ -1,4 +1,4 @@
-import type { ConsumerInfo, JsMsg, StoredMsg, StreamInfo } from "@nats-io/jetstream"
+import type { ConsumerConfig, ConsumerInfo, JsMsg, StoredMsg, StreamInfo } from "@nats-io/jetstream"
 import type { KvEntry, KvWatchEntry } from "@nats-io/kv"
 import type { Msg, ServerInfo } from "@nats-io/transport-node"
 import type { Scope, Semaphore, Stream } from "effect"
@@ -144,17 +144,23 @@ export class Broker extends Context.Service<
       stream: string,
       consumer: string
     ) => Effect.Effect<ConsumerInfo, BrokerError>
+    /** Makes a consumer; does nothing where there is one of the same configuration. */
+    readonly makeConsumer: (
+      operation: string,
+      stream: string,
+      config: Partial<ConsumerConfig>
+    ) => Effect.Effect<unknown, BrokerError>
     /** Deletes one message. Returns false where it is gone already. */
     readonly deleteMessage: (
       operation: string,
       stream: string,
       seq: number
     ) => Effect.Effect<boolean, BrokerError>
-    /** Deletes the messages of a subject below a sequence. */
+    /** Deletes the messages below a sequence: of one subject, or all. */
     readonly purge: (
       operation: string,
       stream: string,
-      options: { readonly filter: string; readonly seq: number }
+      options: { readonly filter?: string; readonly seq: number }
     ) => Effect.Effect<unknown, BrokerError>
 
     /** Sends a message that is not stored. Does nothing once the connection is closed. */

@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
+import type { WantedConsumer } from "./consumers.ts"
+import { startAfter } from "./consumers.ts"
 import {
   consumerNotFound,
   findPartitions,
@@ -15,8 +17,11 @@ import {
   TopologyError
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
+import { readPosition } from "./router-position.ts"
+import { repairSources } from "./sources/repair.ts"
+import { keepingRestarts } from "./sources/restart.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
-import type { StreamSpec, TopologyOptions, WantedConsumer, WantedStream } from "./topology.ts"
+import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
 import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
@@ -127,7 +132,11 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
     })
   yield* checkSubjects
   const items = wanted(names, options, maxPayload)
-  if (options.tenants.length === 0) return yield* Effect.tap(ensureAll(items), () => noteFormat)
+  if (options.tenants.length === 0) {
+    const changes = yield* ensureAll(items)
+    yield* noteFormat
+    return [...changes, ...(yield* restartDiverged)]
+  }
   yield* checkSourceServer
   // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
@@ -142,8 +151,18 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   )
   const own = yield* ensureAll(items)
   yield* noteFormat
-  return [...theirs, ...own]
+  return [...theirs, ...own, ...(yield* restartDiverged)]
 })
+
+const restartDiverged = Effect.map(repairSources, (divergences) =>
+  divergences.map(
+    ({ from, source, start, target, to }): Change => ({
+      what: `source ${source} of ${target}`,
+      change: "updated",
+      fields: [`starts again at ${start}, having lost ${from === to ? from : `${from} to ${to}`}`]
+    })
+  )
+)
 
 /**
  * Creates missing streams and consumers of the given partitions, and updates the existing ones.
@@ -199,12 +218,13 @@ const ensureStream = Effect.fnUntraced(function* (
     )
     return { what, change: "created", fields: [] } satisfies Change
   }
-  const fields = differing(stream, info.config)
+  const wanted = { ...stream, ...keepingRestarts(stream, info.config) }
+  const fields = differing(wanted, info.config)
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
   yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
     jsm.streams.update(stream.name, {
       ...info.config,
-      ...stream,
+      ...wanted,
       ...notingRaise(stream, info)
     })
   ).pipe(withRoomNeeded(stream))
@@ -212,12 +232,13 @@ const ensureStream = Effect.fnUntraced(function* (
 })
 
 const ensureConsumer = Effect.fnUntraced(function* (stream: string, consumer: WantedConsumer) {
-  const { ask, consumerInfo, jsm } = yield* natsClients
-  const name = consumer.durable_name ?? ""
+  const { ask, consumerInfo, jsm, names } = yield* natsClients
+  const name = consumer.durable_name
   const what = `consumer ${name} of ${stream}`
   const info = yield* ifFound(consumerInfo(`look at ${what}`, stream, name), consumerNotFound)
   if (info === undefined) {
-    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, consumer))
+    const start = name === names.routerConsumer ? startAfter(yield* readPosition) : {}
+    yield* ask(`make ${what}`, () => jsm.consumers.add(stream, { ...consumer, ...start }))
     return { what, change: "created", fields: [] } satisfies Change
   }
   const fields = differing(consumer, info.config)
@@ -235,11 +256,12 @@ const isLeftOut = (value: unknown): boolean =>
 /** Returns the fields whose value in `have` differs from `want`. */
 const differing = (want: object, have: object): ReadonlyArray<string> => {
   const actual = new Map(Object.entries(have))
-  return Object.entries(want)
-    .filter(([field, value]) => {
-      const there = actual.get(field)
-      if (there === undefined) return !isLeftOut(value)
-      return JSON.stringify(there) !== JSON.stringify(value)
-    })
-    .map(([field]) => field)
+  return Object.entries(want).flatMap(([field, value]) => {
+    const there = actual.get(field)
+    // The server adds keys of its own to the metadata.
+    if (field === "metadata") return differing(value, there ?? {})
+    const differs =
+      there === undefined ? !isLeftOut(value) : JSON.stringify(there) !== JSON.stringify(value)
+    return differs ? [field] : []
+  })
 }

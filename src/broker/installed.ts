@@ -4,6 +4,7 @@ import type { Names } from "../domain/names.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { isNoSuchMessage } from "./broker-error.ts"
+import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
@@ -196,15 +197,16 @@ export const readLayout = Effect.gen(function* () {
     })
   const stream = names.deliveries(0)
   const info = yield* streamInfo(`look at stream ${stream}`, stream)
-  const consumer = yield* consumerInfo(
-    `look at the consumer of ${stream}`,
-    stream,
-    names.deliverConsumer
-  )
+  const look = (stream: string, consumer: string) =>
+    ifFound(consumerInfo(`look at the consumer of ${stream}`, stream, consumer), consumerNotFound)
+  // Somebody may have removed one: a worker makes it again.
+  const consumer =
+    (yield* look(stream, names.deliverConsumer)) ??
+    (yield* look(names.events, names.routerConsumer))
   const events = yield* streamInfo(`look at stream ${names.events}`, names.events)
   return {
     partitions,
-    ackWait: (consumer.config.ack_wait ?? nanos(30_000)) / 1e6,
+    ackWait: (consumer?.config.ack_wait ?? nanos(30_000)) / 1e6,
     moveDedupe: info.config.duplicate_window / 1e6,
     isSourced: (events.config.sources?.length ?? 0) > 0
   } satisfies Layout
@@ -238,7 +240,7 @@ export const readInstalled = Effect.gen(function* () {
       : {
           replicas: events.config.num_replicas,
           eventDedupe: millis((own ?? events).config.duplicate_window),
-          eventAge: millis(events.config.max_age),
+          eventAge: ageLimitMs(events.config),
           eventBytes: events.config.max_bytes
         }),
     ...(own === undefined

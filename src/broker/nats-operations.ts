@@ -51,6 +51,8 @@ export const operationsOf = (
       }),
     consumerInfo: (operation, stream, consumer) =>
       ask(operation, () => jsm.consumers.info(stream, consumer)),
+    makeConsumer: (operation, stream, config) =>
+      ask(operation, () => jsm.consumers.add(stream, config)),
     deleteMessage: (operation, stream, seq) =>
       Effect.catchIf(
         ask(operation, () => jsm.streams.deleteMessage(stream, seq, false)),

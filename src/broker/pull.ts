@@ -31,6 +31,8 @@ export interface Pull {
   readonly asked?: () => void
   /** Called when the next message is larger than the request allows. */
   readonly tooLarge: (wanted: PullDemand) => void
+  /** Called while the consumer may be missing, to make it again. */
+  readonly remake: Effect.Effect<void>
   /** Once true, no more requests are made, and the loop ends within a second. */
   readonly stopping: () => boolean
 }
@@ -77,6 +79,7 @@ export const pullWith = Effect.fnUntraced(function* (
       if (!failing)
         yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
       failing = true
+      if (ended.isMissing) yield* options.remake
       yield* Effect.sleep(retryPauseMs)
       continue
     }

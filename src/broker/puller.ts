@@ -18,9 +18,12 @@ export type Take = (message: StreamMessage, header: GetHeader) => void
 
 /**
  * How a request ended: normally, because the next message is larger than its limit, or with an
- * error.
+ * error. `isMissing`: perhaps there is no such consumer.
  */
-export type PullEnd = "done" | "too-large" | { readonly message: string }
+export type PullEnd =
+  | "done"
+  | "too-large"
+  | { readonly message: string; readonly isMissing: boolean }
 
 /**
  * Pulls messages from a consumer, one request at a time, all on one inbox. The client's own `fetch`
@@ -146,7 +149,9 @@ const meaning = (code: number, description: string): PullEnd => {
   const words = description.toLowerCase()
   if (words.startsWith("message size exceeds")) return "too-large"
   if (usual.has(words) || words === "server shutdown") return "done"
-  const message =
-    code === 503 ? "the broker has no such consumer, or it has no leader now" : description
-  return { message }
+  const isMissing = code === 503
+  const message = isMissing
+    ? "the broker has no such consumer, or it has no leader now"
+    : description
+  return { message, isMissing }
 }

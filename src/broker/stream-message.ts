@@ -20,6 +20,8 @@ export class StreamMessage {
    * a crash.
    */
   readonly deliveryCount: number
+  /** Number of messages that the consumer has delivered, this one included. */
+  readonly consumerSeq: number
   /** When the broker stored it, ms since the epoch. */
   readonly storedAt: number
   readonly data: Uint8Array
@@ -40,6 +42,7 @@ export class StreamMessage {
     const at = tokens.length === 9 ? 4 : 6
     this.deliveryCount = Number(tokens[at])
     this.seq = Number(tokens[at + 1])
+    this.consumerSeq = Number(tokens[at + 2])
     this.storedAt = millisOf(tokens[at + 3] ?? "")
   }
 

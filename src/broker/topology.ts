@@ -1,14 +1,11 @@
-import type { ConsumerConfig, StreamConfig } from "@nats-io/jetstream"
-import {
-  AckPolicy,
-  DiscardPolicy,
-  RetentionPolicy,
-  StorageType,
-  StoreCompression
-} from "@nats-io/jetstream"
+import type { StreamConfig } from "@nats-io/jetstream"
+import { DiscardPolicy, RetentionPolicy, StorageType, StoreCompression } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
+import type { WantedConsumer } from "./consumers.ts"
+import { deliverConsumer, routerConsumer } from "./consumers.ts"
+import { routedAge } from "./kept-since.ts"
 
 const minute = 60_000
 const day = 24 * 60 * minute
@@ -88,14 +85,7 @@ const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floo
  */
 const sourceHeaderRoom = 1024
 
-/**
- * Limit of unacknowledged messages, delayed NAKs included: far above the number that a worker
- * leaves waiting.
- */
-const maxAckPending = 65_536
-
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
-export type WantedConsumer = Partial<ConsumerConfig> & Pick<ConsumerConfig, "durable_name">
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
 export interface StreamSpec {
@@ -104,12 +94,11 @@ export interface StreamSpec {
 }
 
 /** Settings common to all streams that hold events. */
-const eventLimits = ({ eventAge, replicas }: TopologyOptions) => ({
+const eventLimits = ({ replicas }: TopologyOptions) => ({
   storage: StorageType.File,
   num_replicas: replicas,
   max_consumers: -1,
   retention: RetentionPolicy.Limits,
-  max_age: nanos(eventAge),
   // A full stream rejects publishes: what it holds may not be routed yet.
   discard: DiscardPolicy.New,
   allow_direct: true
@@ -125,6 +114,7 @@ const publishedTo = (
   ...eventLimits(options),
   name,
   subjects: [...subjects],
+  max_age: nanos(options.eventAge),
   // An event that fits here must fit into EVENTS: otherwise its source would retry it for ever.
   max_msg_size: maxPayload - headerRoom(maxPayload) - sourceHeaderRoom,
   max_bytes: options.tenantBytes,
@@ -247,15 +237,7 @@ export const wanted = (
       allow_msg_ttl: true,
       duplicate_window: nanos(options.moveDedupe)
     },
-    consumer: {
-      durable_name: names.deliverConsumer,
-      // Schedules have subjects of their own, which no consumer may receive.
-      filter_subject: names.subjects.deliveriesOf(index),
-      ack_policy: AckPolicy.Explicit,
-      ack_wait: nanos(options.ackWait),
-      max_ack_pending: maxAckPending,
-      max_deliver: -1
-    }
+    consumer: deliverConsumer(names, index, options.ackWait)
   })
   const backlog = (index: number): StreamSpec => ({
     stream: {
@@ -275,18 +257,14 @@ export const wanted = (
       stream: {
         ...eventLimits(options),
         name: names.events,
+        // Workers remove what is older and was routed (routing/event-expiry.ts).
+        max_age: 0,
+        metadata: routedAge(options.eventAge),
         ...takenFrom(names, options),
         max_bytes: options.eventBytes,
         max_msg_size: maxPayload - headerRoom(maxPayload)
       },
-      consumer: {
-        durable_name: names.routerConsumer,
-        ack_policy: AckPolicy.Explicit,
-        ack_wait: nanos(options.ackWait),
-        // Covers events whose deliveries are in flight, on all workers.
-        max_ack_pending: maxAckPending,
-        max_deliver: -1
-      }
+      consumer: routerConsumer(names, options.ackWait)
     },
     {
       stream: {

@@ -32,6 +32,7 @@ import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
 import { EventSource } from "./source/event-source.ts"
 import { QueueSource } from "./source/queue-source.ts"
+import { recoverLeftBehind } from "./sweep/left-behind.ts"
 
 /** How long a delivery from the queue may wait in its lane before it goes to the backlog, ms. */
 const maxQueueMs = 1_000
@@ -126,8 +127,9 @@ export class Partition {
     const { ackWait, history } = this.#options
     this.#isReady = true
     yield* Effect.forkScoped(this.#findForever)
+    yield* Effect.forkScoped(this.#recoverForever)
     const failed = yield* Effect.raceFirst(
-      Effect.as(this.#queue.pull(ackWait), undefined),
+      Effect.as(this.#queue.pull(this.#options.memory.index, ackWait), undefined),
       Effect.flip(Effect.raceFirst(tail.lost, history.lost))
     ).pipe(
       Effect.tap((failed) =>
@@ -258,6 +260,22 @@ export class Partition {
     )
   }
 
+  get #recoverForever() {
+    const { mayAttempt, queueSettlement, stopping } = this.#its
+    return recoverLeftBehind({
+      memory: this.memory,
+      recall: (placed) => queueSettlement.decisions.recall(placed),
+      isInFlight: (placed) => this.#queue.isInFlight(placed),
+      adopt: (handle, isSettled) => this.#queue.adopt(handle, isSettled),
+      mayDecide: () => mayAttempt() && !stopping() && queueSettlement.isOpen && !this.#isDoubtful()
+    })
+  }
+
+  /** True while it is unknown whether a stream was truncated. */
+  #isDoubtful(): boolean {
+    return this.#its.tail.isDoubtful() || this.#options.history.isDoubtful()
+  }
+
   #takesFromEvents(): boolean {
     return this.#isReady && !this.#its.stopping() && this.#its.mayAttempt()
   }
@@ -358,8 +376,8 @@ export class Partition {
   }
 
   #makeQueueSource(): QueueSource {
-    const { backlog, health, mayAttempt, queueSettlement: settlement, stopping, tail } = this.#its
-    const { history, maxPrefetchBytes, memory, nextId, worker } = this.#options
+    const { backlog, health, mayAttempt, queueSettlement: settlement, stopping } = this.#its
+    const { maxPrefetchBytes, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({
       ...{ memory, settlement, interpreter, worker, nextId, stopping },
@@ -374,7 +392,7 @@ export class Partition {
         settlement
       }),
       maxBytes: maxPrefetchBytes,
-      isDoubtful: () => tail.isDoubtful() || history.isDoubtful(),
+      isDoubtful: () => this.#isDoubtful(),
       mayAttempt
     })
   }

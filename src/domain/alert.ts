@@ -27,6 +27,8 @@ export const endpointAlerts = [
 export const tenantAlerts = ["success-low", "success-critical", "tenant-dead-letters"] as const
 /** Alerts about the system as a whole. */
 export const systemAlerts = [
+  /** An event waits to be routed for too long. */
+  "events-unrouted",
   "waiting-growing",
   "circuits-open",
   "deliveries-missing",
@@ -154,6 +156,8 @@ const thresholds = {
 }
 
 const systemThresholds = {
+  /** Time that the oldest event has waited to be routed. */
+  unroutedTime: orOff(PositiveDuration),
   /** Growth of the number of waiting deliveries since the start of the window. */
   waitingGrowth: orOff(count),
   /** Circuits open at the same time. */

@@ -1,5 +1,34 @@
 /** Names of streams, buckets and subjects. Only this file builds and parses them. */
 
+/**
+ * A source that was started again because its stream had lost its end. Sequences are those of the
+ * source stream.
+ */
+export interface Restart {
+  /** Number of restarts of the source, this one included. */
+  readonly number: number
+  /** Where the source started. */
+  readonly start: number
+  /** Up to here the source brings messages that have taken the sequences of lost ones. */
+  readonly lostThrough: number
+  /** After `lostThrough` and up to here it brings again what it had copied before. */
+  readonly copiedThrough: number
+}
+
+const restartPattern = /\.restarted\.(\d+)\.(\d+)\.(\d+)\.(\d+)(?!\S)/
+
+/** Returns the restart that a source's filter or the header of its copies names, or undefined. */
+export const readRestart = (text: string): Restart | undefined => {
+  const [found, number, start, lostThrough, copiedThrough] = restartPattern.exec(text) ?? []
+  if (found === undefined) return undefined
+  return {
+    number: Number(number),
+    start: Number(start),
+    lostThrough: Number(lostThrough),
+    copiedThrough: Number(copiedThrough)
+  }
+}
+
 export interface Names {
   /** First token(s) of the subjects that platforms publish to. */
   readonly eventRoot: string
@@ -39,6 +68,8 @@ export interface Names {
     /** The subject on which a tenant's stream delivers its events. */
     readonly tenantDeliver: (tenant: string) => string
     readonly origin: string
+    /** The filter that marks a restarted source. Nothing is published to it. */
+    readonly restart: (restart: Restart) => string
     readonly event: (tenant: string, type: string) => string
     readonly allAlertEvents: string
     readonly alertEvent: (tenant: string, type: string) => string
@@ -119,6 +150,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       tenantApi: (tenant) => `${root}.tenants.${tenant}.api`,
       tenantDeliver: (tenant) => `${root}.tenants.${tenant}.events`,
       origin: `${root}.origin`,
+      restart: ({ copiedThrough, lostThrough, number, start }) =>
+        `${root}.restarted.${number}.${start}.${lostThrough}.${copiedThrough}`,
       event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,
       allAlertEvents: `${alertRoot}.>`,
       alertEvent: (tenant, type) => `${alertRoot}.${tenant}.${type}`,

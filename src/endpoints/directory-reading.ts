@@ -174,8 +174,11 @@ class DirectoryReading {
     const { table, unavailable } = this.#options
     this.#highest = Math.max(this.#highest, revision)
     if (text === undefined) {
+      // A reading shows all removals of any age. What waited for these endpoints has ended, or ends
+      // when its partition is taken over.
+      const isNews = this.#seen === undefined || table.isPresent(key)
       table.remove(key, revision)
-      if (!isSettingsKey(key)) unavailable(key)
+      if (isNews && !isSettingsKey(key)) unavailable(key)
       return
     }
     if (isSettingsKey(key)) {

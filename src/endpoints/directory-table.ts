@@ -42,6 +42,10 @@ const maxReadyEndpoints = 10_000
  * build one again.
  */
 const maxIndexedTenants = 10_000
+/**
+ * Maximum number of remembered removals: of endpoints that were removed before, the leader is asked.
+ */
+const maxRememberedRemovals = 10_000
 
 /**
  * The endpoints in memory. A row holds a few fields of an endpoint and its configuration as text.
@@ -55,7 +59,11 @@ export class DirectoryTable {
    * long.
    */
   readonly #givenUp = new Set<string>()
-  readonly #removed = new Map<string, number>()
+  /**
+   * Revisions of removals. A tenant may add and remove endpoints for ever, so only the latest are
+   * kept.
+   */
+  readonly #removed = new Recent<number>(maxRememberedRemovals)
   /** Ids of endpoints without any readable configuration so far, by tenant. */
   readonly #unreadable = new Map<string, Set<string>>()
   #ready = new Recent<LiveEndpoint>(maxReadyEndpoints)
@@ -95,6 +103,11 @@ export class DirectoryTable {
   shown(key: string): ShownValue {
     if (isSettingsKey(key)) return this.#settings.shown(key)
     return { revision: this.revisionOf(key), text: this.#rows.get(key)?.text }
+  }
+
+  /** True where the endpoint is there, readable or not. */
+  isPresent(key: string): boolean {
+    return this.#rows.has(key) || this.isUnreadable(key)
   }
 
   isUnreadable(key: string): boolean {
@@ -187,7 +200,7 @@ export class DirectoryTable {
       return
     }
     this.#drop(key)
-    this.#removed.set(key, revision)
+    this.#removed.add(key, revision)
   }
 
   /** Returns the known keys that a complete reading did not show. */
@@ -202,7 +215,9 @@ export class DirectoryTable {
   #drop(key: string): void {
     this.#version++
     const [tenant = "", id = ""] = key.split(".")
-    this.#unreadable.get(tenant)?.delete(id)
+    const unreadable = this.#unreadable.get(tenant)
+    unreadable?.delete(id)
+    if (unreadable?.size === 0) this.#unreadable.delete(tenant)
     const row = this.#rows.get(key)
     if (row === undefined) return
     this.#rows.delete(key)

@@ -1,7 +1,7 @@
 import { type Clock, Effect, Random } from "effect"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
-import { circuitOf, isHeldBack } from "../domain/endpoint.ts"
+import { circuitOf, endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { cooledDown, heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
 import type { LiveEndpoint } from "./directory.ts"
@@ -34,7 +34,14 @@ export interface EndpointHealthOptions extends EndpointEventsOptions {
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
   const directory = yield* Directory
   const events = yield* makeEndpointEvents(options)
-  return new EndpointHealth(options, directory, events, yield* Random.Random)
+  const health = new EndpointHealth(options, directory, events, yield* Random.Random)
+  yield* Effect.acquireRelease(
+    Effect.sync(() =>
+      directory.onUnavailable((tenant, id) => health.unavailable(endpointKey(tenant, id)))
+    ),
+    (stop) => Effect.sync(stop)
+  )
+  return health
 })
 
 /**
@@ -150,10 +157,11 @@ export class EndpointHealth {
     progress: Pick<Progress, "lastAttemptAt">
   ): AttemptOutcome["probe"] {
     const ok = sent.verdict === "delivered"
+    const { adapt, generation } = endpoint.config
+    const isFormer = () => this.#directory.find(endpoint.key)?.config.generation !== generation
     // A late failure of a former endpoint of this name says nothing about the current one.
-    if (!ok && this.#directory.find(endpoint.key)?.config.generation !== endpoint.config.generation)
-      return undefined
-    this.#throttles.note(endpoint, sent)
+    if (!ok && isFormer()) return undefined
+    if (adapt === true && !isFormer()) this.#throttles.note(endpoint, sent)
     let state = this.#states.get(endpoint.key)
     if (state === undefined || !state.isOf(endpoint)) {
       if (ok) return undefined
@@ -185,6 +193,11 @@ export class EndpointHealth {
     if (ignoresRetryAfter && state.health.notBefore !== undefined)
       state.change({ ...state.health, notBefore: now })
     this.#revise(key, state, now)
+  }
+
+  /** Called for an endpoint that was disabled, suspended, removed or replaced. */
+  unavailable(key: string): void {
+    if (this.#directory.find(key) === undefined) this.#throttles.forget(key)
   }
 
   /** Goes over the endpoints that are not healthy: some may be tried again, some forgotten. */
@@ -270,6 +283,11 @@ export class EndpointHealth {
   /** Number of endpoints with a health record in memory. */
   remembered(): number {
     return this.#records.size
+  }
+
+  /** Number of endpoints with a rate or an adaptive limit in memory. */
+  throttled(): number {
+    return this.#throttles.size
   }
 
   #stateOf(endpoint: LiveEndpoint, found?: { health: Health; revision: number }): HealthState {

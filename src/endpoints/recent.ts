@@ -25,7 +25,7 @@ export class Recent<A> {
   }
 
   add(key: string, value: A): void {
-    if (this.#kept.size >= this.#most) this.#dropOne()
+    if (this.#kept.size >= this.#most && !this.#kept.has(key)) this.#dropOne()
     this.#kept.set(key, { value, isUsed: false })
   }
 

@@ -81,15 +81,19 @@ export class Throttles {
     return bucket
   }
 
-  /** Adjusts an adaptive limit after an answer that has just come. */
+  /** Adjusts the adaptive limit of an endpoint that has one, after an answer that has just come. */
   note({ config, key }: LiveEndpoint, { overloaded, result, verdict }: AttemptOutcome): void {
-    if (config.adapt !== true) return
     // Other failures say nothing about the endpoint's load.
     if (!overloaded && verdict !== "delivered") return
     const limit = this.#limits.get(key) ?? new AdaptiveLimit(config.maxInFlight)
     this.#limits.set(key, limit)
     const at = timers.monotonicMs()
     limit.note({ sentAt: at - result.durationMs, at, overloaded }, config.maxInFlight)
+  }
+
+  /** Number of endpoints with a rate or an adaptive limit in memory. */
+  get size(): number {
+    return new Set([...this.#buckets.keys(), ...this.#limits.keys()]).size
   }
 
   /** Drops the state of an endpoint. */

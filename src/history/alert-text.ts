@@ -36,6 +36,8 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return `it answered ${status ?? "the same"} ${number(value)} ${value === 1 ? "time" : "times"} in a row`
     case "failures-in-row":
       return `${number(value)} attempts failed in a row, and its circuit is closed`
+    case "events-unrouted":
+      return `an event has waited ${spanText(value)} to be routed, longer than ${spanText(threshold)}: see \`petrel status\``
     case "waiting-growing":
       return `${number(value)} more deliveries wait than ${spanText(windowMs)} ago`
     case "circuits-open":

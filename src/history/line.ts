@@ -1,5 +1,7 @@
 import { styleText } from "node:util"
 import type { Fact } from "../domain/fact.ts"
+import type { TenantSettingName } from "../domain/settings/tenant-table.ts"
+import type { SettingsChange } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
 import { alertDetails, alertText } from "./alert-text.ts"
 import { spanText } from "./span.ts"
@@ -94,13 +96,20 @@ const changeText = (fact: Fact): string => {
   return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
 }
 
+/** What a line says of each setting of a tenant that is set. */
+const settingTexts: {
+  readonly [Name in TenantSettingName]: (value: NonNullable<SettingsChange["now"][Name]>) => string
+} = {
+  hostCap: (cap) => `host cap ${cap}`,
+  forwardHeaders: (names) => `forwards ${names.join(", ")}`
+}
+
 const settingsText = (fact: Fact): string => {
-  const { forwardHeaders = [], hostCap } = fact.settings?.now ?? {}
-  const set = [
-    ...(hostCap === undefined ? [] : [`host cap ${hostCap}`]),
-    ...(forwardHeaders.length === 0 ? [] : [`forwards ${forwardHeaders.join(", ")}`])
-  ]
-  return `${askedBy("settings changed", fact)}: ${set.length === 0 ? "none is set" : set.join("; ")}`
+  const set = new Map<string, unknown>(Object.entries(fact.settings?.now ?? {}))
+  const texts = Object.entries(settingTexts).flatMap(([name, text]) =>
+    set.has(name) ? [text(set.get(name) as never)] : []
+  )
+  return `${askedBy("settings changed", fact)}: ${texts.length === 0 ? "none is set" : texts.join("; ")}`
 }
 
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */

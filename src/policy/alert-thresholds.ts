@@ -23,6 +23,7 @@ export interface AlertThresholds {
   readonly endpointDisabled: number | undefined
   readonly endpointSuspended: number | undefined
   readonly statusInARow: number | undefined
+  readonly unroutedTime: number | undefined
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
   readonly systemDeadLetters: number | undefined
@@ -46,6 +47,7 @@ export const defaultThresholds: AlertThresholds = {
   endpointDisabled: 1,
   endpointSuspended: 1,
   statusInARow: 1,
+  unroutedTime: 5 * minute,
   waitingGrowth: 1_000,
   circuitsOpen: 10,
   systemDeadLetters: 1_000,
@@ -70,6 +72,7 @@ const allOff: AlertThresholds = {
   endpointDisabled: undefined,
   endpointSuspended: undefined,
   statusInARow: undefined,
+  unroutedTime: undefined,
   waitingGrowth: undefined,
   circuitsOpen: undefined,
   systemDeadLetters: undefined,

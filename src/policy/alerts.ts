@@ -243,6 +243,8 @@ export interface SystemState {
    */
   readonly growth: WaitingGrowth | undefined
   readonly circuitsOpen: number
+  /** How long the oldest event has waited to be routed, ms; undefined if unknown. */
+  readonly unroutedMs: number | undefined
   /** Dead letters of all tenants, each within its own window. */
   readonly deadLetters: number
   /** Whether an audit found missing deliveries within the last day. */
@@ -251,9 +253,20 @@ export interface SystemState {
 
 /** Returns all readings of the system. */
 export const systemReadings = (
-  { circuitsOpen, deadLetters, growth, isMissing }: SystemState,
+  { circuitsOpen, deadLetters, growth, isMissing, unroutedMs }: SystemState,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [
+  judged({
+    name: "events-unrouted",
+    level: "critical",
+    unit: "ms",
+    threshold: thresholds.unroutedTime,
+    value: unroutedMs,
+    samples: unroutedMs === undefined ? 0 : 1,
+    least: 1,
+    isBad: reaching.isBad,
+    isGood: (value, threshold) => value <= threshold / 2
+  }),
   judged({
     name: "waiting-growing",
     level: "warn",

@@ -1,4 +1,5 @@
 import { Result, Schema } from "effect"
+import type { StatusRule } from "../domain/retry-policy.ts"
 import { RetryPolicy, type RetryPolicyJson, type Verdict } from "../domain/retry-policy.ts"
 import { nearestName } from "./nearest-name.ts"
 
@@ -24,16 +25,22 @@ const guide1: Record<string, Verdict> = { "404": "fail", "425": "fail" }
 /** Guide 2 (in a column) and guide 4 (in its text): no 4xx is retried, not even 429. */
 const no4xx: Record<string, Verdict> = { "4xx": "fail" }
 
+/**
+ * Few attempts within hours, and an alert: a wrong path and a wrong secret are often repaired, and
+ * each try costs the receiver a request.
+ */
+const withCare: typeof StatusRule.Encoded = { retry: { attempts: 5, window: "6 hours" }, alert: 3 }
+
 /** Guide 1 counts retries, so its numbers are one lower than `maxAttempts`. */
 const table: Record<string, RetryPolicyJson & { readonly source: string }> = {
   default: {
     source:
-      "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter, 404 retried with care; ours: how often 404 is retried",
+      "guide 5: 16 attempts, 72 h, 1 min doubling, cap 1 h, equal jitter, 404 retried with care; ours: how often, and that 401 and 403 are, too",
     backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
     jitter: "equal",
     maxAttempts: 16,
     window: "72 hours",
-    statuses: { "404": { retry: { attempts: 5, window: "6 hours" }, alert: 3 } }
+    statuses: { "401": withCare, "403": withCare, "404": withCare }
   },
   stripe: {
     source: "guide 1: ~15 retries, 72 h, 30 s; guide 2: cap 12 h; ours: base, jitter",

@@ -96,7 +96,10 @@ export type DeliveryRow = typeof DeliveryRow.Type
 export const Lag = Schema.Struct({
   /** Facts that are stored and not yet seen. */
   facts: Schema.Int,
-  /** How long ago the newest fact that was seen was stored, if there are newer ones; else 0. */
+  /**
+   * How long ago the newest fact that was seen was stored, if there are newer ones. If none is known
+   * it is 0, or how long ago that was looked at, where that is more than 5 s.
+   */
   ms: Schema.Number
 })
 export type Lag = typeof Lag.Type

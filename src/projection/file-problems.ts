@@ -14,12 +14,19 @@ export class OlderFiles extends Error {
   }
 }
 
-/** Another process writes the same files. */
+/** Another projection writes the same files. */
 export class OtherWriter extends Error {
   constructor(directory: string) {
     super(
-      `another process writes to ${directory} too: stop one of them, or give each a directory of its own with --data`
+      `another console keeps its delivery log in ${directory}: give each a directory of its own with --data, or stop the other one, and this one goes on`
     )
+  }
+}
+
+/** The files are not there any more. */
+export class RemovedFiles extends Error {
+  constructor(directory: string) {
+    super(`files in ${directory} were removed while the delivery log had them open`)
   }
 }
 
@@ -33,15 +40,22 @@ export class OtherHistory extends Error {
 /** SQLite's codes for a file that is broken or no database. */
 const brokenCodes: ReadonlySet<number> = new Set([11, 26])
 const fullCode = 13
+const busyCode = 5
 
 const codeOf = (error: unknown): number | undefined => {
   const { errcode }: { errcode?: unknown } = Object(error)
   return typeof errcode === "number" ? errcode & 0xff : undefined
 }
 
+/** True if somebody else has locked a file. */
+export const isBusy = (error: unknown): boolean => codeOf(error) === busyCode
+
 /** True if the files have to be removed and made again. */
 export const isUseless = (error: unknown): boolean =>
-  isBroken(error) || error instanceof OtherHistory || error instanceof OlderFiles
+  isBroken(error) ||
+  error instanceof OtherHistory ||
+  error instanceof OlderFiles ||
+  error instanceof RemovedFiles
 
 /** True if a file is damaged. */
 export const isBroken = (error: unknown): boolean =>
@@ -58,6 +72,7 @@ export class BrokenFiles extends Error {
 export const problemOf = (error: unknown, directory: string): string => {
   if (error instanceof NewerFiles || error instanceof OtherWriter) return error.message
   if (error instanceof OtherHistory || error instanceof OlderFiles) return error.message
+  if (error instanceof RemovedFiles) return error.message
   if (codeOf(error) === fullCode)
     return `no room is left for ${directory}: free some, or keep less with --max-bytes`
   if (isBroken(error)) return `a file in ${directory} is damaged`

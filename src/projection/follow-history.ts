@@ -6,7 +6,8 @@ import { millisOf } from "../broker/stream-message.ts"
 import { hasOtherEnd, isOtherHistory } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
-import { BrokenFiles, isUseless, OtherHistory, problemOf } from "./file-problems.ts"
+import { DirectoryLock } from "./directory-lock.ts"
+import { BrokenFiles, isUseless, OtherHistory, problemOf, RemovedFiles } from "./file-problems.ts"
 import { ProjectionStore, type StoreOptions } from "./projection-store.ts"
 import { removeFiles } from "./segment.ts"
 
@@ -28,7 +29,9 @@ export interface WriterReport extends Omit<ProjectionStatus, "data" | "lag" | "p
   readonly problem: string | null
   /** The last fact of the history, when it was last looked at. */
   readonly last: number
-  /** When the fact at `position` was stored; 0 if there was none. */
+  /** When that was. */
+  readonly lookedAt: number
+  /** When the newest fact that was seen was stored; if none was, when the writer began. */
   readonly storedAt: number
 }
 
@@ -51,6 +54,7 @@ const noReport: WriterReport = {
   bytes: 0,
   oldest: null,
   last: 0,
+  lookedAt: 0,
   storedAt: 0
 }
 
@@ -58,8 +62,12 @@ const noReport: WriterReport = {
  * Keeps the files in step with the history, without end. After a problem with a file it says so and
  * tries again; what cannot be read is made again from the history.
  */
-export const followHistory = (options: StoreOptions, follower: Follower) => {
-  let report = noReport
+export const followHistory = Effect.fnUntraced(function* (
+  options: StoreOptions,
+  follower: Follower
+) {
+  const { directory } = options
+  let report: WriterReport = { ...noReport, storedAt: yield* Clock.currentTimeMillis }
   const tell = (change: Partial<WriterReport>) => {
     if (report.problem !== null && change.problem === null)
       follower.warn("the delivery log goes on")
@@ -70,31 +78,55 @@ export const followHistory = (options: StoreOptions, follower: Follower) => {
     if (report.problem !== sentence) follower.warn(sentence)
     tell({ state: "stopped", problem: sentence })
   }
-  const once = Effect.gen(function* () {
-    const store = yield* Effect.acquireRelease(
-      Effect.try({ try: () => new ProjectionStore(options), catch: (error) => error }),
-      (opened) => Effect.sync(() => opened.close())
-    )
+  const opened = Effect.gen(function* () {
+    const store = yield* open(() => new ProjectionStore(options))
     yield* resume(store, follower)
     return yield* follow(store, follower, tell)
   }).pipe(Effect.scoped)
-  return Effect.forever(
-    Effect.catch(once, (error) =>
-      Effect.suspend(() => {
-        stopped(
-          error instanceof BrokerError
-            ? `the history cannot be read now (${error.message}): the delivery log goes on when it can`
-            : problemOf(error, options.directory)
-        )
-        if (!isUseless(error)) return Effect.sleep(problemPauseMs)
-        follower.warn(
-          `the delivery log in ${options.directory} is made again from the history; what is older than the history is lost`
-        )
-        return Effect.sync(() => removeFiles(options.directory))
-      })
-    )
+  const madeAgain = Effect.catch(opened, (error) =>
+    Effect.suspend(() => {
+      if (!isUseless(error)) return Effect.fail(error)
+      stopped(problemOf(error, directory))
+      follower.warn(
+        `the delivery log in ${directory} is made again from the history; what is older than the history is lost`
+      )
+      return attempt(() => removeFiles(directory))
+    })
   )
-}
+  const locked = Effect.andThen(
+    open(() => new DirectoryLock(directory)),
+    madeAgain
+  ).pipe(Effect.scoped)
+  return yield* Effect.forever(
+    Effect.catch(locked, (error) => {
+      if (error instanceof BrokerError) {
+        stopped(
+          `the history cannot be read now (${error.message}): the delivery log goes on when it can`
+        )
+        return Effect.sleep(problemPauseMs)
+      }
+      stopped(problemOf(error, directory))
+      const looked = Effect.map(lookAtEnd, ({ last, lookedAt }) => tell({ last, lookedAt }))
+      return Effect.andThen(Effect.ignore(looked), Effect.sleep(problemPauseMs))
+    })
+  )
+})
+
+/** Opens what has to be closed with the scope. */
+const open = <A extends { readonly close: () => void }>(make: () => A) =>
+  Effect.acquireRelease(attempt(make), (opened) => Effect.sync(() => opened.close()))
+
+const attempt = <A>(run: () => A): Effect.Effect<A, unknown> =>
+  Effect.try({ try: run, catch: (error) => error })
+
+/** Asks for the ends of the history. */
+const lookAtEnd = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
+  const { first_seq: first, last_seq: last } = state
+  return { state, first, last, lookedAt: yield* Clock.currentTimeMillis }
+})
+type End = Effect.Success<typeof lookAtEnd>
 
 /** Looks whether the files are of this history, and where to go on; else reads it anew. */
 const resume = Effect.fnUntraced(function* (store: ProjectionStore, { warn }: Follower) {
@@ -118,56 +150,48 @@ const follow = Effect.fnUntraced(function* (
   follower: Follower,
   tell: (change: Partial<WriterReport>) => void
 ) {
-  const { names, streamInfo } = yield* Broker
-  const { history } = names
   let retained = Number.NEGATIVE_INFINITY
-  const describe = (last: number, state: WriterReport["state"]) => {
-    const { ended, waiting } = store.rows
-    const { nanoseconds, seq } = store.position
+  const describe = ({ last, lookedAt }: End, state: WriterReport["state"]) => {
+    if (!store.isInPlace) throw new RemovedFiles(store.directory)
+    const { bytes, oldest, position, repeatedAttempts, rows } = store
+    const { nanoseconds, seq } = position
     tell({
-      state,
-      problem: null,
-      position: seq,
-      last,
-      storedAt: nanoseconds === "" ? 0 : millisOf(nanoseconds),
-      rows: ended,
-      waiting,
-      repeatedAttempts: store.repeatedAttempts,
-      bytes: store.bytes,
-      oldest: store.oldest
+      ...{ state, problem: null, position: seq, last, lookedAt },
+      ...{ bytes, oldest, repeatedAttempts },
+      ...{ rows: rows.ended, waiting: rows.waiting },
+      ...(nanoseconds === "" ? {} : { storedAt: millisOf(nanoseconds) })
     })
   }
   while (true) {
-    const { state } = yield* streamInfo("look at the history", history)
-    const { first_seq: first, last_seq: last } = state
+    const end = yield* lookAtEnd
+    const { first, last } = end
     const wanted = follower.wanted()
     if (wanted === "remake") return yield* Effect.fail(new BrokenFiles(store.directory))
-    if (wanted === "rebuild") {
-      const kept = store.rowsBefore(first)
-      follower.warn(
-        `the delivery log is made again from fact ${first} on; ${kept} rows of older facts are kept`
-      )
-      store.rewind(first)
-    }
-    if (hasOtherEnd(store.position, state)) yield* resume(store, follower)
-    announceGap(store, first, follower)
+    if (wanted === "rebuild") yield* attempt(() => rebuildFrom(store, first, follower))
+    if (hasOtherEnd(store.position, end.state)) yield* resume(store, follower)
+    yield* attempt(() => announceGap(store, first, follower))
     const from = Math.max(first, store.position.seq + 1)
     if (from <= last) {
       const to = Math.min(last, from + factsPerReading - 1)
       const isFar = last - from > factsPerBatch
-      yield* takeRange(store, from, to, () => describe(last, isFar ? "rebuilding" : "following"))
+      yield* takeRange(store, from, to, () => describe(end, isFar ? "rebuilding" : "following"))
     } else yield* Effect.sleep(pauseMs)
     const now = yield* Clock.currentTimeMillis
-    if (timers.monotonicMs() - retained > retainEveryMs) {
-      yield* attempt(() => store.retain(now))
-      retained = timers.monotonicMs()
-    }
-    describe(last, last - store.position.seq > factsPerBatch ? "rebuilding" : "following")
+    yield* attempt(() => {
+      if (timers.monotonicMs() - retained > retainEveryMs) {
+        store.retain(now)
+        retained = timers.monotonicMs()
+      }
+      describe(end, last - store.position.seq > factsPerBatch ? "rebuilding" : "following")
+    })
   }
 })
 
-const attempt = <A>(run: () => A): Effect.Effect<A, unknown> =>
-  Effect.try({ try: run, catch: (error) => error })
+const rebuildFrom = (store: ProjectionStore, first: number, { warn }: Follower) => {
+  const kept = store.rowsBefore(first)
+  warn(`the delivery log is made again from fact ${first} on; ${kept} rows of older facts are kept`)
+  store.rewind(first)
+}
 
 /** Stores a range of facts, in batches. */
 const takeRange = Effect.fnUntraced(function* (

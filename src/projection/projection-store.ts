@@ -5,10 +5,10 @@ import { millisOf } from "../broker/stream-message.ts"
 import { type Fact, isSuccess } from "../domain/fact.ts"
 import type { ReadingPosition } from "../history/reading-position.ts"
 import { insertInto, tableOf, valuesOf } from "./columns.ts"
-import { NewerFiles, OlderFiles, OtherWriter } from "./file-problems.ts"
+import { NewerFiles, OlderFiles } from "./file-problems.ts"
 import { plainNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
-import { countOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
+import { countOf, inodeOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
 import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import {
@@ -49,7 +49,7 @@ const schema = `
   PRAGMA user_version = ${fileVersion};`
 
 /**
- * The files of the projection, for their one writer. main.db has the position in the history, the
+ * The files of the projection, for their one writer, who has the lock of the directory. main.db has the position in the history, the
  * rounds that have not ended, and the list of segments; a segment has ended rounds, in the order in
  * which they ended.
  *
@@ -63,6 +63,7 @@ const schema = `
 export class ProjectionStore {
   readonly #options: StoreOptions
   readonly #main: DatabaseSync
+  readonly #inode: number | undefined
   readonly #waiting: RoundFinder
   readonly #insertWaiting: StatementSync
   readonly #removeWaiting: StatementSync
@@ -80,6 +81,7 @@ export class ProjectionStore {
     this.#options = options
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
     this.#main = openToWrite(mainFile(options.directory), mainCacheKiB)
+    this.#inode = inodeOf(mainFile(options.directory))
     const version = Number(this.#main.prepare("PRAGMA user_version").get()?.user_version)
     if (version > fileVersion) throw new NewerFiles(options.directory)
     if (version > 0 && version < fileVersion) throw new OlderFiles(options.directory)
@@ -127,6 +129,11 @@ export class ProjectionStore {
     return this.#segments.oldest
   }
 
+  /** False if a file was removed, or another one is in its place: what is written is lost. */
+  get isInPlace(): boolean {
+    return inodeOf(mainFile(this.directory)) === this.#inode && this.#segments.areInPlace
+  }
+
   /** Bytes on disk. */
   get bytes(): number {
     let bytes = 0
@@ -168,12 +175,10 @@ export class ProjectionStore {
     this.#waitingRows = 0
   }
 
-  /** Stores the batch under way. @throws an error of SQLite, or OtherWriter: open the files anew. */
+  /** Stores the batch under way. @throws an error of SQLite: open the files anew. */
   commit(): void {
     if (this.#next.seq === this.#position.seq) return
     this.#main.exec("BEGIN IMMEDIATE")
-    const { seq } = this.#main.prepare("SELECT seq FROM state").get() ?? {}
-    if (Number(seq) !== this.#position.seq) throw new OtherWriter(this.#options.directory)
     const ended = this.#storeWorking()
     if (ended.length > 0) this.#segments.append(ended, this.#next.seq)
     this.#storePosition()

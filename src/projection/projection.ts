@@ -1,10 +1,10 @@
-import { Worker } from "node:worker_threads"
 import { Clock, type Context, Deferred, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
 import { Invalid } from "../domain/problem.ts"
 import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
+import { lastingThread } from "./lasting-thread.ts"
 import type {
   FromQuery,
   FromWriter,
@@ -34,68 +34,52 @@ const answerWithinMs = 10_000
 export interface Projection {
   readonly log: Context.Service.Shape<typeof DeliveryLog>
   /** Reads the history again. Rows of facts that it has no longer are kept. */
-  readonly rebuild: Effect.Effect<void>
+  readonly rebuild: Effect.Effect<void, LogUnavailable>
 }
 
-const lagOf = ({ last, position, storedAt }: WriterReport, now: number): Lag => ({
-  facts: Math.max(0, last - position),
-  ms: last > position && storedAt > 0 ? Math.max(0, now - storedAt) : 0
-})
+/** An end of the history that was looked at longer ago, ms, does not tell whether it is level. */
+const freshMs = 5_000
 
-/** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */
-const thread = (
-  name: string,
-  data: unknown,
-  stop?: { readonly message: ToWriter; readonly withinMs: number }
-) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      // Bundled, it is a script beside this one.
-      const file = `./${name}${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`
-      return new Worker(new URL(file, import.meta.url), {
-        workerData: data,
-        resourceLimits: { maxYoungGenerationSizeMb: 16 }
-      })
-    }),
-    (worker) =>
-      Effect.gen(function* () {
-        if (stop !== undefined) {
-          const ended = Effect.callback<void>((resume) => {
-            worker.once("exit", () => resume(Effect.void))
-            worker.on("message", ({ tells }: FromWriter) => {
-              if (tells === "stopped") resume(Effect.void)
-            })
-            worker.postMessage(stop.message)
-          })
-          yield* Effect.timeoutOption(ended, stop.withinMs)
-        }
-        yield* Effect.promise(() => worker.terminate())
-      })
-  )
+const lagOf = ({ last, lookedAt, position, storedAt }: WriterReport, now: number): Lag => {
+  const unseenMs = now - (last > position ? storedAt : lookedAt)
+  const isLevel = last <= position && unseenMs <= freshMs
+  return { facts: Math.max(0, last - position), ms: isLevel ? 0 : Math.max(0, unseenMs) }
+}
+
+/** How long until a thread is started anew, for people. */
+const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
 
 /** The thread that answers queries, and what waits for its answers. */
 const startQueries = Effect.fnUntraced(function* (data: QueryData, broken: () => void) {
-  const worker = yield* thread("query-thread", data)
+  const run = Effect.runForkWith(yield* Effect.context<never>())
   const asked = new Map<number, Deferred.Deferred<FromQuery["result"]>>()
   let ids = 0
-  let ended: string | undefined
-  worker.on("message", ({ id, result }: FromQuery) => {
-    if ("isBroken" in result && result.isBroken) broken()
+  const answer = (id: number, result: FromQuery["result"]) => {
     const waiting = asked.get(id)
     asked.delete(id)
     if (waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.succeed(result))
-  })
-  worker.on("error", (error) => {
-    ended = `its thread has ended (${String(error)})`
+  }
+  const tell = yield* lastingThread<FromQuery>({
+    name: "query-thread",
+    data,
+    told: ({ id, result }) => {
+      if ("isBroken" in result && result.isBroken) broken()
+      answer(id, result)
+    },
+    ended: (why, pauseMs) => {
+      const sentence = `the thread that searches it has ended (${why}); ${pauseText(pauseMs)}`
+      run(Effect.logError(`the delivery log is not searched: ${sentence}`))
+      for (const id of asked.keys()) answer(id, { unavailable: sentence, isBroken: false })
+    }
   })
   return (question: OmitId<ToQuery>) =>
     Effect.gen(function* () {
-      if (ended !== undefined) return yield* new LogUnavailable({ reason: ended })
       const id = ids++
-      const answer = yield* Deferred.make<FromQuery["result"]>()
-      asked.set(id, answer)
-      worker.postMessage({ ...question, id } as ToQuery)
-      const result = yield* Deferred.await(answer).pipe(
+      const answered = yield* Deferred.make<FromQuery["result"]>()
+      asked.set(id, answered)
+      if (!tell({ ...question, id } satisfies ToQuery))
+        answer(id, { unavailable: "the thread that searches it is started again", isBroken: false })
+      const result = yield* Deferred.await(answered).pipe(
         Effect.timeoutOrElse({
           duration: answerWithinMs,
           orElse: () => new LogUnavailable({ reason: "it does not answer; it may be overloaded" })
@@ -109,43 +93,48 @@ const startQueries = Effect.fnUntraced(function* (data: QueryData, broken: () =>
 })
 type OmitId<A> = A extends unknown ? Omit<A, "id"> : never
 
-/**
- * Starts a projection: a thread that keeps its files in step with the history, and one that answers
- * queries. Both end with the scope.
- */
-export const startProjection = Effect.fnUntraced(function* (options: ProjectionOptions) {
+const notBegun = new LogUnavailable({ reason: "it has not begun to read the history" })
+
+/** The thread that keeps the files in step with the history. */
+const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   const { broker, data, keepMs, maxBytes, stopWithinMs = defaultStopWithinMs } = options
   const run = Effect.runForkWith(yield* Effect.context<never>())
-  const writerData: WriterData = { broker, store: { directory: data, keepMs, maxBytes } }
-  const writer = yield* thread("writer-thread", writerData, {
-    message: { do: "stop" },
-    withinMs: stopWithinMs
-  })
-  const queries = yield* startQueries({ directory: data }, () => tell({ do: "remake" }))
   let report: WriterReport | undefined
-  let ended: string | undefined
-  const tell = (message: ToWriter) => writer.postMessage(message)
-  writer.on("message", (message: FromWriter) => {
-    if (message.tells === "report") report = message.report
-    else if (message.tells === "warning") run(Effect.logWarning(message.sentence))
+  const tell = yield* lastingThread<FromWriter>({
+    name: "writer-thread",
+    data: { broker, store: { directory: data, keepMs, maxBytes } } satisfies WriterData,
+    stop: { message: { do: "stop" } satisfies ToWriter, withinMs: stopWithinMs },
+    told: (message) => {
+      if (message.tells === "report") report = message.report
+      else if (message.tells === "warning") run(Effect.logWarning(message.sentence))
+    },
+    ended: (why, pauseMs) => {
+      const problem = `its writer has ended (${why}); ${pauseText(pauseMs)}`
+      run(Effect.logError(`the delivery log does not go on: ${problem}`))
+      if (report !== undefined) report = { ...report, state: "stopped", problem }
+    }
   })
-  writer.on("error", (error) => {
-    ended = `its writer has ended (${error instanceof Error ? error.message : String(error)})`
-    run(Effect.logError(`the delivery log does not go on: ${ended}`))
+  return {
+    tell: (message: ToWriter) => tell(message),
+    report: Effect.suspend(() => (report === undefined ? notBegun : Effect.succeed(report)))
+  }
+})
+
+/**
+ * Starts a projection: a thread that keeps its files in step with the history, and one that answers
+ * queries. Both end with the scope. While the writer is stopped nothing is found: what the files have
+ * is not what became of deliveries since.
+ */
+export const startProjection = Effect.fnUntraced(function* (options: ProjectionOptions) {
+  const { data } = options
+  const writer = yield* startWriter(options)
+  const queries = yield* startQueries({ directory: data }, () => writer.tell({ do: "remake" }))
+  const lag = Effect.gen(function* () {
+    const report = yield* writer.report
+    if (report.state === "stopped")
+      return yield* new LogUnavailable({ reason: report.problem ?? "it has stopped" })
+    return lagOf(report, yield* Clock.currentTimeMillis)
   })
-  writer.on("exit", () => {
-    ended ??= "its writer has ended; the log says why"
-  })
-  const current = Effect.suspend(() =>
-    ended !== undefined
-      ? new LogUnavailable({ reason: ended })
-      : report === undefined
-        ? new LogUnavailable({ reason: "it has not begun to read the history" })
-        : Effect.succeed(report)
-  )
-  const lag = Effect.map(Effect.all([current, Clock.currentTimeMillis]), ([known, now]) =>
-    lagOf(known, now)
-  )
   const log: Projection["log"] = {
     find: (query) =>
       Effect.gen(function* () {
@@ -163,9 +152,16 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
         return { ...result.rounds, lag: known } satisfies LoggedDeliveries
       }),
     status: Effect.gen(function* () {
-      const { last: _, storedAt: __, ...known } = yield* current
-      return { ...known, lag: yield* lag, data } satisfies ProjectionStatus
+      const report = yield* writer.report
+      const { last: _, lookedAt: __, storedAt: ___, ...known } = report
+      const behind = lagOf(report, yield* Clock.currentTimeMillis)
+      return { ...known, lag: behind, data } satisfies ProjectionStatus
     })
   }
-  return { log, rebuild: Effect.sync(() => tell({ do: "rebuild" })) } satisfies Projection
+  const rebuild = Effect.suspend(() =>
+    writer.tell({ do: "rebuild" })
+      ? Effect.void
+      : new LogUnavailable({ reason: "its writer has ended, and is started again" })
+  )
+  return { log, rebuild } satisfies Projection
 })

@@ -44,6 +44,8 @@ const Piece = Schema.Struct({
 const pieceLength = 16_384
 /** How long a projection may take for the first piece, ms. */
 const answerWithinMs = 2_000
+/** How long another one may take, after one that cannot answer, ms. */
+const betterWithinMs = 300
 
 const decodeQuestion = Schema.decodeUnknownResult(Schema.fromJsonString(LogQuestion), {
   onExcessProperty: "error"
@@ -103,25 +105,41 @@ export const answerLog = Effect.fnUntraced(function* (projection: Projection) {
   )
 })
 
-/** Asks whichever projection answers first. Returns undefined if none does. */
+/** True if another projection may know better. */
+const isPoor = (answer: LogAnswer | undefined): boolean =>
+  answer === undefined ||
+  "unavailable" in answer ||
+  ("status" in answer && answer.status.state === "stopped")
+
+/**
+ * Asks whichever projection answers first, and waits a little for another one where that has stopped.
+ * Returns undefined if none does.
+ */
 const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
   const { inbox: newInbox, listen, names, say } = yield* Broker
   return yield* Effect.callback<LogAnswer | undefined>((resume) => {
     const inbox = newInbox()
     const texts = new Map<string, string>()
+    let poor: LogAnswer | undefined
     const end = (answer: LogAnswer | undefined) => {
       timers.cancel(timer)
       unlisten()
       resume(Effect.succeed(answer))
     }
-    const timer = timers.after(answerWithinMs, () => end(undefined))
+    let timer = timers.after(answerWithinMs, () => end(undefined))
     const unlisten = listen(inbox, (message) => {
       const piece = Option.getOrUndefined(decodePiece(message.string()))
       // The broker answers with an empty message if nobody listens.
       if (piece === undefined) return end(undefined)
       const text = `${texts.get(piece.from) ?? ""}${piece.text}`
       texts.set(piece.from, text)
-      if (piece.isLast) end(Option.getOrUndefined(decodeAnswer(text)))
+      if (!piece.isLast) return
+      const answer = Option.getOrUndefined(decodeAnswer(text))
+      if (!isPoor(answer)) return end(answer)
+      if (poor !== undefined) return
+      poor = answer
+      timers.cancel(timer)
+      timer = timers.after(betterWithinMs, () => end(poor))
     })
     say(names.subjects.projection, JSON.stringify(question), inbox)
     return Effect.sync(() => {

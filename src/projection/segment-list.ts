@@ -86,6 +86,11 @@ export class SegmentList {
     return rows
   }
 
+  /** False if a file was removed, or another one is in its place. */
+  get areInPlace(): boolean {
+    return this.#segments.every(({ isInPlace }) => isInPlace)
+  }
+
   /** When the oldest round ended, ms since the epoch. */
   get oldest(): number | null {
     return this.#segments.find(({ record }) => record.rows > 0)?.record.oldest ?? null

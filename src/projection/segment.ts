@@ -1,4 +1,4 @@
-import { readdirSync, rmSync } from "node:fs"
+import { existsSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
 import {
@@ -41,6 +41,10 @@ export const segmentFile = (directory: string, n: number): string =>
   join(directory, `segment-${n}.db`)
 export const segmentFilePattern = /^segment-(\d+)\.db/
 
+/** Identifies the file at a path; undefined if there is none. */
+export const inodeOf = (path: string): number | undefined =>
+  statSync(path, { throwIfNoEntry: false })?.ino
+
 /** Removes a database with its log. */
 export const removeDatabase = (path: string): void => {
   for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true })
@@ -48,6 +52,7 @@ export const removeDatabase = (path: string): void => {
 
 /** Removes all files of a projection, and nothing else that is there. */
 export const removeFiles = (directory: string): void => {
+  if (!existsSync(directory)) return
   removeDatabase(mainFile(directory))
   for (const name of readdirSync(directory)) {
     const n = segmentFilePattern.exec(name)?.[1]
@@ -105,6 +110,8 @@ export class Segment {
   readonly record: SegmentRecord
   readonly db: DatabaseSync
   readonly finder: RoundFinder
+  readonly #path: string
+  readonly #inode: number | undefined
   readonly #names: GrowingNames
   readonly #insert: StatementSync
   readonly #remove: StatementSync
@@ -113,7 +120,9 @@ export class Segment {
   constructor(directory: string, record: SegmentRecord, isActive: boolean) {
     const { cacheKiB, names } = isActive ? memoryOf.active : memoryOf.old
     this.record = record
-    this.db = openToWrite(segmentFile(directory, record.n), cacheKiB)
+    this.#path = segmentFile(directory, record.n)
+    this.db = openToWrite(this.#path, cacheKiB)
+    this.#inode = inodeOf(this.#path)
     this.db.exec(
       `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL);
       ${namesTable};
@@ -126,6 +135,11 @@ export class Segment {
     this.#insert = this.db.prepare(insertInto("delivery"))
     this.#remove = this.db.prepare("DELETE FROM delivery WHERE position = ?")
     this.#through = this.db.prepare("UPDATE through SET seq = ?")
+  }
+
+  /** False if the file was removed, or another one is in its place. */
+  get isInPlace(): boolean {
+    return inodeOf(this.#path) === this.#inode
   }
 
   /** Up to which fact the file itself says that it was written. */

@@ -5,14 +5,15 @@ import { makeGate } from "../broker/gate.ts"
 import { PublishError } from "../broker/publisher.ts"
 import type { Event, EventIdentity, GetHeader } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
-import { originName, readOrigin } from "../domain/origin.ts"
+import type { Origin, Repeated } from "../domain/origin.ts"
+import { isBroughtAgain, originName, readOrigin } from "../domain/origin.ts"
 
 /**
  * Prevents duplicates of events that a stream source delivers twice. Before it plans an event, the
  * router claims the event's origin: it publishes to ORIGINS under a message id, which ORIGINS
  * deduplicates for as long as publishers' message ids are remembered. Both copies are in EVENTS;
  * the copy claimed first is delivered, whichever worker routes them and however often routing
- * restarts.
+ * restarts. What a restarted source brings again is known by its origin alone, for ever.
  */
 export interface Origins {
   /**
@@ -25,7 +26,7 @@ export interface Origins {
     event: Event,
     header: GetHeader,
     body: Uint8Array
-  ) => Effect.Effect<EventIdentity | undefined, PublishError | BrokerError>
+  ) => Effect.Effect<Repeated | undefined, PublishError | BrokerError>
 }
 
 const notSourced: Origins = {
@@ -49,12 +50,9 @@ export const makeOrigins = Effect.fnUntraced(function* (
     "the broker takes no origins of events: events wait until it does",
     "the broker takes origins of events again"
   )
-  const claimOf = (event: Event, header: GetHeader) => {
-    const origin = readOrigin(header("nats-stream-source"))
-    return origin === undefined
-      ? undefined
-      : ([["Nats-Msg-Id", originName(event.tenant, origin)]] as const)
-  }
+  const originOf = (header: GetHeader) => readOrigin(header("nats-stream-source"))
+  const claimOf = ({ tenant }: Event, origin: Origin) =>
+    [["Nats-Msg-Id", originName(tenant, origin)]] as const
   const read = (stream: string, seq: number) =>
     readMessage(`look at message ${seq} of ${stream}`, stream, { seq })
 
@@ -80,17 +78,18 @@ export const makeOrigins = Effect.fnUntraced(function* (
 
   const origins: Origins = {
     tryClaim: (event, header, settle) => {
-      const claim = claimOf(event, header)
-      if (claim === undefined) return settle(true)
-      if (!gate.isHealthy()) return settle(false)
-      send(names.subjects.origin, nameOf(event), claim, (result) =>
+      const origin = originOf(header)
+      if (origin === undefined) return settle(true)
+      if (!gate.isHealthy() || isBroughtAgain(origin)) return settle(false)
+      send(names.subjects.origin, nameOf(event), claimOf(event, origin), (result) =>
         settle(!(result instanceof PublishError) && !result.duplicate)
       )
     },
     repeated: Effect.fnUntraced(function* (event, header, body) {
-      const claim = claimOf(event, header)
-      if (claim === undefined) return undefined
-      const claimed = publish(names.subjects.origin, nameOf(event), claim)
+      const origin = originOf(header)
+      if (origin === undefined) return undefined
+      if (isBroughtAgain(origin)) return "restart"
+      const claimed = publish(names.subjects.origin, nameOf(event), claimOf(event, origin))
       const stored = yield* gate.within(safeRepublishMs, claimed)
       if (!stored.duplicate) return undefined
       const there = yield* read(names.origins, stored.seq)

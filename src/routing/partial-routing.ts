@@ -1,5 +1,6 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
+import type { StreamMessage } from "../broker/stream-message.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Addressee } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
@@ -149,16 +150,17 @@ const readLastDelivered = Effect.gen(function* () {
   )
   const { state } = yield* streamInfo("look at the events", names.events)
   const last = state.last_seq
-  if (delivered.stream_seq >= last) return { last, lastDelivered: last }
+  const consumed = delivered.consumer_seq
+  if (delivered.stream_seq >= last) return { consumed, last, lastDelivered: last }
   const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
   const first = yield* readMessage("read the first undelivered event", names.events, query)
-  if (first === null) return { last, lastDelivered: last }
+  if (first === null) return { consumed, last, lastDelivered: last }
   const prefetch = config.max_ack_pending ?? -1
   const planned = yield* newestPlanned(
     first.time.getTime(),
     prefetch > 0 ? prefetch : Number.POSITIVE_INFINITY
   )
-  return { last, lastDelivered: Math.max(delivered.stream_seq, planned) }
+  return { consumed, last, lastDelivered: Math.max(delivered.stream_seq, planned) }
 })
 
 /**
@@ -184,17 +186,25 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   /** Highest sequence of a new event that this worker has received. */
   let seen = 0
   let epoch = 0
-  const stop = onReconnect(() => {
+  /** The consumer's count of deliveries at the last one to this worker. */
+  let consumerSeq = 0
+  const forget = () => {
     epoch++
     upTo = undefined
+  }
+  const stop = onReconnect(() => {
+    forget()
+    consumerSeq = 0
   })
   yield* Effect.addFinalizer(() => Effect.sync(stop))
 
   const read = Effect.gen(function* () {
     const begunIn = epoch
-    const { last, lastDelivered } = yield* readLastDelivered
+    const { consumed, last, lastDelivered } = yield* readLastDelivered
+    if (epoch !== begunIn) return
     // The stream may have been truncated, and then reuses sequences.
-    if (epoch === begunIn) upTo = Math.min(last, Math.max(lastDelivered, seen))
+    upTo = Math.min(last, Math.max(lastDelivered, seen))
+    if (consumerSeq === 0) consumerSeq = consumed
   }).pipe(Effect.provideContext(context))
   const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
   const ready = Effect.suspend(() => (upTo === undefined ? one.withPermit(known) : Effect.void))
@@ -208,6 +218,14 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   }
 
   return {
+    /**
+     * Notes a delivery by the consumer. One that was made again counts from the beginning, and
+     * delivers what others have routed.
+     */
+    delivered: (message: Pick<StreamMessage, "consumerSeq">) => {
+      if (message.consumerSeq <= consumerSeq) forget()
+      consumerSeq = message.consumerSeq
+    },
     /** Returns true where it is known, without I/O, that routing of the event has not begun. */
     isNew,
     /** Makes sure that the position of delivered events is known. */

@@ -2,8 +2,10 @@ import { Cause, Effect, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { InFlight, InFlightWork } from "../broker/in-flight.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
+import { consumerNotFound } from "../broker/installed.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publisher.ts"
+import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { subjectWithId } from "../domain/event.ts"
@@ -121,20 +123,25 @@ export class Router {
       stopping: this.#options.stopping,
       take: (message, header) => this.#take(message, header),
       tooLarge: (wanted) => prefetch.tooLarge(wanted),
+      remake: Effect.provideService(this.#remake, Broker, this.#services.broker),
       room: Effect.provideService(this.#capacity, Broker, this.#services.broker)
     })
     yield* inFlight.none
   })
+
+  readonly #remake = Effect.suspend(() => remakeRouter(this.#options.layout.ackWait))
 
   /** How much may be pulled now; undefined for nothing. */
   readonly #capacity = Effect.gen({ self: this }, function* () {
     const { partial, prefetch, waitingRoom } = this.#parts
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
-      Effect.tapError((error) =>
-        Effect.logWarning("cannot read which event was last delivered to a router", {
-          why: error.message
-        })
+      Effect.tapError(({ code, message }) =>
+        code === consumerNotFound
+          ? this.#remake
+          : Effect.logWarning("cannot read which event was last delivered to a router", {
+              why: message
+            })
       ),
       Effect.option
     )
@@ -156,6 +163,7 @@ export class Router {
   #take(message: StreamMessage, header: GetHeader): void {
     const { inFlight, partial, prefetch, recovery, waitingRoom } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
+    partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
     // both.
     if (this.#inFlight.get(seq) === storedAt) return

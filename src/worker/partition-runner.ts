@@ -3,6 +3,7 @@ import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
 import { makeGate } from "../broker/gate.ts"
+import { watchSources } from "../broker/sources/watch.ts"
 import type { OwnedPartition } from "../cluster/assignment.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
@@ -22,6 +23,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { runEventExpiry } from "../routing/event-expiry.ts"
 import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
 
@@ -124,7 +126,7 @@ class PartitionRunner {
     { self: this },
     function* (owned: OwnedPartition, begun: () => void) {
       const { layout, owned: partitions } = this.#node
-      const { alerts, deadLetters, sweeps, takeovers } = this.#shared
+      const { deadLetters, sweeps, takeovers } = this.#shared
       const { holds, partition: index } = owned.ownership
       const taken = yield* Effect.raceFirst(
         takeovers.takeOver(index),
@@ -143,14 +145,20 @@ class PartitionRunner {
         advanceWatermark(partition, taken.memory, historyPosition, holds, layout.ackWait)
       )
       yield* partition.prepare
-      // System alerts need a single evaluator: the owner of partition 0.
-      const every = systemAlertsFactor * alerts.every
-      if (index === 0) yield* runSystemAlerts({ ...alerts, every, holds })
+      if (index === 0) yield* this.#beSole(holds)
       begun()
       yield* partition.deliverAll
     },
     Effect.scoped
   )
+
+  /** Does what one worker of all does: the owner of partition 0. */
+  readonly #beSole = Effect.fnUntraced({ self: this }, function* (holds: () => boolean) {
+    const { alerts } = this.#shared
+    yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
+    yield* Effect.forkScoped(runEventExpiry(holds))
+    yield* Effect.forkScoped(watchSources(holds))
+  })
 
   readonly #makePartition = Effect.fnUntraced(
     { self: this },

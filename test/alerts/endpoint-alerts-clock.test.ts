@@ -48,7 +48,7 @@ const judging = (time: MovedTime & { runs(ms: number): void }) => {
     ...{ endpoint: () => defaultThresholds, tenant: () => defaultThresholds }
   } as unknown as Thresholds)
   const endpoint = makeLive(key, { ...live.config, alerts: {} }, 1)
-  const state = { isOpen: false }
+  const state = { isOpen: false, isRemoved: false }
   const judge = new EndpointJudge(
     {
       ...{ clock, book, holds: () => true, index: 0, partitions: 1, every: minute, dedupe: minute },
@@ -61,7 +61,7 @@ const judging = (time: MovedTime & { runs(ms: number): void }) => {
         circuit: { state: state.isOpen ? "open" : "closed", since: 0 }
       })
     } as ConstructorParameters<typeof EndpointJudge>[0],
-    directoryOf({ find: () => endpoint }),
+    directoryOf({ find: () => (state.isRemoved ? undefined : endpoint) }),
     register,
     () => true
   )
@@ -79,7 +79,7 @@ const judging = (time: MovedTime & { runs(ms: number): void }) => {
     }
     return [...changes]
   }
-  return { passes, state }
+  return { isKnown: () => book.page(key) !== undefined, passes, state }
 }
 
 for (const [what, happens] of clockEvents)
@@ -122,3 +122,16 @@ for (const [what, happens] of clockEvents)
       assert.deepStrictEqual(passes(20, "delivered"), [])
     })
   })
+
+describe("what is counted of an endpoint that only failed", () => {
+  it("is kept while it is there, and forgotten with it", () =>
+    withVirtualTime((time) => {
+      const { isKnown, passes, state } = judging(time)
+      passes(1, "retry")
+      passes(100, undefined)
+      assert.isTrue(isKnown())
+      state.isRemoved = true
+      passes(1, "retry")
+      assert.isFalse(isKnown())
+    }))
+})

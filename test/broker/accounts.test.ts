@@ -129,8 +129,10 @@ describe("nats.conf with its accounts taken into use", () => {
     const waiting = names.subjects.backlog(0, "default", "ep")
     await js.publish(waiting, "{}")
     assert.strictEqual((await jsm.streams.purge(names.backlog(0), { filter: waiting })).purged, 1)
-    for (const stream of [names.events, names.history, names.dead])
-      await refused(jsm.streams.purge(stream))
+    for (const stream of [names.history, names.dead]) await refused(jsm.streams.purge(stream))
+    // Events that were routed and are older than they are kept.
+    assert.strictEqual((await jsm.streams.purge(names.events, { seq: 1 })).purged, 0)
+    await refused(jsm.streams.deleteMessage(names.events, 1))
 
     await jsm.streams.getMessage(names.dead, { seq: 1 })
     await jsm.direct.getMessage(names.history, { seq: 1 })

@@ -88,7 +88,8 @@ describe("a request for messages", () => {
       )
       puller.close()
       assert.deepStrictEqual(how, {
-        message: "the broker has no such consumer, or it has no leader now"
+        message: "the broker has no such consumer, or it has no leader now",
+        isMissing: true
       })
     })
   )

@@ -81,7 +81,7 @@ describe.concurrent("init", () => {
         assert.sameDeepMembers(
           updated.map(({ change, fields, what }) => [what, change, ...fields]),
           [
-            [`stream ${names.events}`, "updated", "max_age"],
+            [`stream ${names.events}`, "updated", "petrel-max-age-ms"],
             [`consumer router of ${names.events}`, "updated", "ack_wait"],
             [`stream ${names.dead}`, "updated", "max_bytes"],
             [`consumer deliver of ${names.deliveries(0)}`, "updated", "ack_wait"],

@@ -3,6 +3,7 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { run } from "./in-process.ts"
+import { settingsReference } from "./settings-reference.ts"
 
 const folder = join(import.meta.dirname, "../../docs/reference")
 const writes = process.env.PETREL_WRITE_REFERENCE !== undefined
@@ -68,6 +69,10 @@ describe("The reference in docs/", () => {
       yield* Effect.promise(() => compare("commands.md", [...head, ...sections.flat()].join("\n")))
     })
   )
+
+  it("has the settings of endpoints and tenants", async () => {
+    await compare("settings.md", settingsReference())
+  })
 
   it.effect("has the OpenAPI document", () =>
     Effect.gen(function* () {

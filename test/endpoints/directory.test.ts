@@ -363,6 +363,32 @@ describe.concurrent("the directory", () => {
     })
   )
 
+  scenario("tells of no removal twice, however many there were", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* natsClients
+      yield* endpoint({ id: "hook" })
+      const remove = (id: number) =>
+        publisher.publish(`$KV.${names.buckets.endpoints}.acme.gone-${id}`, "", [
+          ["KV-Operation", "DEL"]
+        ])
+      const ids = Array.from({ length: 10_500 }, (_, id) => id)
+      yield* Effect.forEach(ids, remove, { concurrency: 256, discard: true })
+      const { reconnect, service } = yield* altered((watch) => watch)
+      const directory = yield* Effect.provideService(openDirectory, Broker, service)
+      const told: Array<string> = []
+      directory.onUnavailable((_, id) => told.push(id))
+      reconnect()
+      yield* directory.current
+      assert.deepStrictEqual(told, [])
+      yield* removeEndpoint("acme", "hook")
+      yield* eventually(
+        Effect.sync(() => told),
+        (all) => all.length > 0
+      )
+      assert.deepStrictEqual(told, ["hook"])
+    })
+  )
+
   scenario("goes back to an older configuration only where the leader has it", () =>
     Effect.gen(function* () {
       const { revision } = yield* endpoint({ id: "hook" })

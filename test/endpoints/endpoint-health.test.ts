@@ -8,6 +8,7 @@ import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
+import type { LiveEndpoint } from "../../src/endpoints/live-endpoint.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { endpoint, eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -30,43 +31,51 @@ const delivery: Delivery = {
   progress: untried
 }
 
+/** The health of a partition's endpoints, as its owner keeps it. */
+const makeHealth = Effect.gen(function* () {
+  const directory = Context.get(yield* Layer.build(Directory.layer), Directory)
+  const clock = yield* Clock.Clock
+  const run = yield* FiberSet.makeRuntime<Broker | Facts>()
+  const health = yield* makeEndpointHealth({
+    worker: "w1",
+    clock,
+    nextId: () => crypto.randomUUID(),
+    holds: () => true,
+    isClockTrusted: () => true,
+    isOver: () => false,
+    freed: () => {},
+    hosts: new HostLimits(directory.hosts),
+    run
+  }).pipe(Effect.provideService(Directory, directory))
+  const liveOf = (id: string): LiveEndpoint => {
+    const found = directory.find(`acme.${id}`)
+    if (found === undefined) throw new Error(`${id} is not there`)
+    return found
+  }
+  const answered = (to: LiveEndpoint, status: number) =>
+    health.answered(
+      to,
+      { ...delivery, endpoint: to.config.id },
+      {
+        result: { status, durationMs: 1 },
+        verdict: status === 200 ? "delivered" : "retry",
+        gone: false,
+        overloaded: false,
+        at: clock.currentTimeMillisUnsafe()
+      },
+      {}
+    )
+  return { answered, directory, health, liveOf }
+})
+
 describe.concurrent("what the owner of a partition remembers of its endpoints", () => {
   scenario(
     "ends when they are well again or gone, and what fails then is stored all the same",
     () =>
       Effect.gen(function* () {
         for (const id of ["hook", "gone"]) yield* endpoint({ id })
-        const directory = Context.get(yield* Layer.build(Directory.layer), Directory)
-        const clock = yield* Clock.Clock
-        const run = yield* FiberSet.makeRuntime<Broker | Facts>()
-        const health = yield* makeEndpointHealth({
-          worker: "w1",
-          clock,
-          nextId: () => crypto.randomUUID(),
-          holds: () => true,
-          isClockTrusted: () => true,
-          isOver: () => false,
-          freed: () => {},
-          hosts: new HostLimits(directory.hosts),
-          run
-        }).pipe(Effect.provideService(Directory, directory))
-
-        const answer = (id: string, status: number) => {
-          const found = directory.find(`acme.${id}`)
-          if (found === undefined) throw new Error(`${id} is not there`)
-          health.answered(
-            found,
-            { ...delivery, endpoint: id },
-            {
-              result: { status, durationMs: 1 },
-              verdict: status === 200 ? "delivered" : "retry",
-              gone: false,
-              overloaded: false,
-              at: clock.currentTimeMillisUnsafe()
-            },
-            {}
-          )
-        }
+        const { answered, health, liveOf } = yield* makeHealth
+        const answer = (id: string, status: number) => answered(liveOf(id), status)
         const failuresOf = (id: string) =>
           Effect.map(readHealth("acme", id), (stored) => stored.health?.failuresInRow)
         const ticked = Effect.sync(() => {
@@ -89,5 +98,27 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
         yield* eventually(ticked, (remembered) => remembered === 0)
         assert.isUndefined(yield* failuresOf("gone"))
       })
+  )
+
+  scenario("has no limits of those that were removed, though a late answer comes from them", () =>
+    Effect.gen(function* () {
+      const ids = Array.from({ length: 20 }, (_, index) => `hook-${index}`)
+      const rate = { perSecond: 1, burst: 1 }
+      yield* Effect.forEach(ids, (id) => endpoint({ id, rate, adapt: true }))
+      const { answered, directory, health, liveOf } = yield* makeHealth
+      const removed = ids.map((id) => liveOf(id))
+      for (const one of removed) {
+        health.soon(one.key)
+        answered(one, 200)
+      }
+      assert.strictEqual(health.throttled(), ids.length)
+      yield* Effect.forEach(ids, (id) => removeEndpoint("acme", id))
+      yield* eventually(
+        Effect.sync(() => ids.filter((id) => directory.find(`acme.${id}`) !== undefined)),
+        (left) => left.length === 0
+      )
+      for (const one of removed) answered(one, 200)
+      assert.strictEqual(health.throttled(), 0)
+    })
   )
 })

@@ -8,6 +8,8 @@ export interface PowerCutOptions {
   readonly keepsConsumers?: boolean
   /** How long the power is off, ms. (Default: 0) */
   readonly downFor?: number
+  /** The account that the streams are in. (Default: that of a server without accounts) */
+  readonly account?: string
 }
 
 /**
@@ -17,10 +19,10 @@ export interface PowerCutOptions {
 export const powerCut = (
   server: TestServer,
   streams: ReadonlyArray<string>,
-  { downFor = 0, keepsConsumers = false }: PowerCutOptions = {}
+  { account = "$G", downFor = 0, keepsConsumers = false }: PowerCutOptions = {}
 ) => {
   const places = streams.map((stream) => ({
-    directory: join(server.storeDir, "jetstream", "$G", "streams", stream),
+    directory: join(server.storeDir, "jetstream", account, "streams", stream),
     copy: join(server.storeDir, "..", `remembered-${stream}`)
   }))
   const parts = keepsConsumers ? ["msgs"] : ["msgs", "obs"]

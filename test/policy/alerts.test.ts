@@ -162,7 +162,9 @@ describe("what alerts are raised about", () => {
   })
 
   it("is many open circuits, something missing, and waiting that has grown and goes on growing", () => {
-    const state = { circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false }
+    const state = {
+      ...{ circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false, unroutedMs: 0 }
+    }
     const names = (changes: Partial<Parameters<typeof systemReadings>[0]>) =>
       systemReadings({ ...state, ...changes }, defaultThresholds)
         .filter((reading) => reading.state === "bad")
@@ -173,6 +175,9 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(names({ deadLetters: 999 }), [])
     assert.deepStrictEqual(names({ deadLetters: 1_000 }), ["system-dead-letters"])
     assert.deepStrictEqual(names({ isMissing: true }), ["deliveries-missing"])
+    assert.deepStrictEqual(names({ unroutedMs: 299_000 }), [])
+    assert.deepStrictEqual(names({ unroutedMs: 301_000 }), ["events-unrouted"])
+    assert.deepStrictEqual(names({ unroutedMs: undefined }), [])
     assert.deepStrictEqual(names({ growth: { by: 1_000, goesOn: true } }), ["waiting-growing"])
     assert.deepStrictEqual(names({ growth: { by: 999, goesOn: true } }), [])
     assert.deepStrictEqual(names({ growth: { by: 5_000, goesOn: false } }), [])

@@ -206,7 +206,7 @@ describe("the delays that guides spell out", () => {
 describe("classification by preset", () => {
   const cases: ReadonlyArray<readonly [string, Record<number, Verdict>]> = [
     ["default", { 200: "delivered", 404: "retry", 408: "retry", 425: "retry", 429: "retry" }],
-    ["default", { 401: "fail", 422: "fail", 500: "retry" }],
+    ["default", { 401: "retry", 403: "retry", 400: "fail", 422: "fail", 500: "retry" }],
     ["stripe", { 404: "fail", 425: "fail", 422: "fail", 408: "retry", 429: "retry", 503: "retry" }],
     ["recuro-list", { 404: "fail", 408: "retry", 429: "retry", 500: "retry" }],
     ["square", { 404: "fail", 408: "fail", 429: "fail", 500: "retry" }],

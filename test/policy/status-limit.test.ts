@@ -50,11 +50,10 @@ describe("the limits of a status", () => {
     assert.deepStrictEqual(ladderOf(1, "10 minutes"), [])
   })
 
-  it("of the default are 5 attempts within 6 hours for 404, and an alert at the third", () => {
+  it("of the default are 5 attempts within 6 hours for 401, 403 and 404, and an alert at the third", () => {
     const policy = findPreset("default")?.policy
-    assert.deepStrictEqual(policy?.statuses, {
-      "404": { retry: { attempts: 5, window: Duration.hours(6) }, alert: 3 }
-    })
+    const withCare = { retry: { attempts: 5, window: Duration.hours(6) }, alert: 3 }
+    assert.deepStrictEqual(policy?.statuses, { "401": withCare, "403": withCare, "404": withCare })
   })
 
   it("are a number of attempts and a window", () => {

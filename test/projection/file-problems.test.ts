@@ -7,7 +7,8 @@ import {
   OlderFiles,
   OtherHistory,
   OtherWriter,
-  problemOf
+  problemOf,
+  RemovedFiles
 } from "../../src/projection/file-problems.ts"
 
 /** An error as node:sqlite throws it. */
@@ -24,7 +25,8 @@ describe("a problem with the files of the projection", () => {
     [new OtherHistory("/data"), true, /the history is not the one/],
     [new OlderFiles("/data"), true, /by an older version/],
     [new NewerFiles("/data"), false, /newer version of Petrel: use that one/],
-    [new OtherWriter("/data"), false, /another process writes to \/data too: stop one/]
+    [new OtherWriter("/data"), false, /another console keeps its delivery log in \/data: give/],
+    [new RemovedFiles("/data"), true, /files in \/data were removed/]
   ])("is one sentence: %s", (error, makesAnew, says) => {
     assert.match(problemOf(error, "/data"), says)
     assert.strictEqual(isUseless(error), makesAnew)

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
@@ -308,15 +308,21 @@ describe("the files of the projection", () => {
     assert.throws(() => new ProjectionStore(damaged), /not a database/)
   })
 
-  it("refuse to write beside another writer", () => {
+  it("know whether they are where they were opened", () => {
     const options = optionsOf()
-    const [fact] = randomFacts(8, 1)
-    const [one, two] = [new ProjectionStore(options), new ProjectionStore(options)]
-    for (const store of [one, two]) store.take(JSON.stringify(fact), 1, "1")
-    one.commit()
-    assert.throws(() => two.commit(), /another process writes/)
-    one.close()
-    two.close()
+    made(randomFacts(8, 100), options)
+    const segment = readdirSync(options.directory).find((name) => /^segment-\d+\.db$/.test(name))
+    for (const name of ["main.db", segment ?? ""]) {
+      const store = new ProjectionStore(options)
+      assert.isTrue(store.isInPlace)
+      renameSync(join(options.directory, name), join(options.directory, "kept"))
+      assert.isFalse(store.isInPlace)
+      writeFileSync(join(options.directory, name), "")
+      assert.isFalse(store.isInPlace)
+      renameSync(join(options.directory, "kept"), join(options.directory, name))
+      assert.isTrue(store.isInPlace)
+      store.close()
+    }
   })
 })
 

@@ -360,4 +360,21 @@ describe.concurrent("an event that somebody has begun to route", () => {
       assert.deepStrictEqual([3, 4, 5].map(isNew), [false, true, true])
     })
   )
+
+  scenario("is looked for where the consumer was made again, though another router had it", () =>
+    Effect.gen(function* () {
+      const begun = yield* makePartialRoutings(2)
+      yield* begun.ready
+      begun.delivered({ consumerSeq: 7 })
+      // Another router took it from the consumer that was removed.
+      yield* publish("invoice.paid")
+      yield* storePlan
+      begun.delivered({ consumerSeq: 1 })
+      assert.isFalse(begun.isNew(event, false))
+      assert.lengthOf((yield* begun.of(event, false))?.parts ?? [], 1)
+      // What follows is as it always is.
+      begun.delivered({ consumerSeq: 2 })
+      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
+    })
+  )
 })

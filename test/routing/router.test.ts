@@ -87,7 +87,11 @@ const take = (changes: Partial<World> = {}, times = 1) => {
       run: (routed: Effect.Effect<void>) => Effect.runSync(routed),
       none: Effect.void
     },
-    partial: { isNew: () => world.isNew, of: () => Effect.succeed(known) },
+    partial: {
+      delivered: () => undefined,
+      isNew: () => world.isNew,
+      of: () => Effect.succeed(known)
+    },
     recovery: {
       route: (_: unknown, __: unknown, progress: RoutingProgress) =>
         Effect.sync(() => void log.push(`recovery: ${progressText(progress)}`))

@@ -16,6 +16,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { testAlert } from "../../src/operations/alerts/test-alert.ts"
+import { statusOf } from "../../src/operations/status/status-report.ts"
 import {
   endpoint,
   eventually,
@@ -122,6 +123,29 @@ describe.concurrent("an alert about the system", () => {
         assert.deepInclude(data, { about: "system", state: "raised" })
         assert.notProperty(data, "tenant")
       })
+  )
+
+  scenario("tells of events that no router takes, until they are routed", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ unroutedTime: Duration.seconds(1), window })
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker({ roles: ["deliver"], alertEvery })
+      yield* publish("a")
+      yield* facts.until((all) => story(all, "events-unrouted").length === 1)
+      const raised = facts.of("alert-raised")[0]?.alert
+      assert.deepInclude(raised, { about: "system", level: "critical", threshold: 1_000 })
+      const { problems } = statusOf(Object.assign(yield* readSurvey, { at: Date.now() + 31_000 }))
+      assert.includeMembers(
+        problems.map(({ code }) => code),
+        ["no-router", "routing-stopped"]
+      )
+      yield* worker({ id: "router", roles: ["router"] })
+      yield* facts.until((all) => story(all, "events-unrouted").length === 2)
+      const after = statusOf(Object.assign(yield* readSurvey, { at: Date.now() + 31_000 }))
+      assert.deepStrictEqual(after.problems, [])
+    })
   )
 
   scenario("tells of many open circuits, and of what an audit has found missing", () =>

@@ -1,12 +1,25 @@
 import { Effect, Option, Result } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { NamesBy } from "../../domain/settings/setting.ts"
+import { type TenantSettingName, tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { isToken } from "../../domain/token.ts"
 import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
-import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
-import { noForwardHeader, readForwarded } from "../flags/forward-flags.ts"
-import { shown } from "../flags/json-text.ts"
-import { byFlag, isSet, repeated, textFlag } from "../flags/shared.ts"
+import { flagProblems, settingName } from "../flags/flag-problems.ts"
+import { forwardFlag, noForwardHeader } from "../flags/forward-flags.ts"
+import type { FlagTable, Read } from "../flags/setting-flags.ts"
+import {
+  allNull,
+  contradictions,
+  flagsOf,
+  isGiven,
+  namesRemoved,
+  one,
+  readGiven,
+  readNumber,
+  removalFlags
+} from "../flags/setting-flags.ts"
+import { byFlag, isSet } from "../flags/shared.ts"
 import { Refused, refusal } from "../refused.ts"
 import { connected, report } from "../root-command.ts"
 
@@ -41,26 +54,45 @@ const chosen = ({
 
 const label = ({ tenant }: Pick<TenantSettingsView, "tenant">): string => tenant ?? "the system"
 
-const viewText = (view: TenantSettingsView): string => {
-  const { forwardHeaders, hostCap, system, tenant } = view
-  const whom = tenant === undefined ? "of all tenants" : `of ${tenant}`
-  const cap = (most: number | undefined, whose: string) =>
-    most === undefined
-      ? "no limit"
-      : `${most} at the same time to one host, over all endpoints ${whose}`
-  const headers = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
-  return [
-    label(view),
-    `  host cap          ${cap(hostCap, whom)}`,
-    ...(system?.hostCap === undefined
-      ? []
-      : [`                    and ${cap(system.hostCap, "of all tenants")}`]),
-    `  forwards headers  ${headers(forwardHeaders)}`,
-    ...(system === undefined || system.forwardHeaders.length === 0
-      ? []
-      : [`                    and those of the system: ${headers(system.forwardHeaders)}`])
-  ].join("\n")
+const headers = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
+
+const cap = (most: number | undefined, whose: string) =>
+  most === undefined
+    ? "no limit"
+    : `${most} at the same time to one host, over all endpoints ${whose}`
+
+/** How people see a setting: its name, and lines of what the tenant and the system have set. */
+const shownSettings: Readonly<
+  Record<
+    TenantSettingName,
+    readonly [name: string, lines: (view: TenantSettingsView) => ReadonlyArray<string>]
+  >
+> = {
+  hostCap: [
+    "host cap",
+    ({ hostCap, system, tenant }) => [
+      cap(hostCap, tenant === undefined ? "of all tenants" : `of ${tenant}`),
+      ...(system?.hostCap === undefined ? [] : [`and ${cap(system.hostCap, "of all tenants")}`])
+    ]
+  ],
+  forwardHeaders: [
+    "forwards headers",
+    ({ forwardHeaders, system }) => [
+      headers(forwardHeaders),
+      ...(system === undefined || system.forwardHeaders.length === 0
+        ? []
+        : [`and those of the system: ${headers(system.forwardHeaders)}`])
+    ]
+  ]
 }
+
+const viewText = (view: TenantSettingsView): string =>
+  [
+    label(view),
+    ...Object.values(shownSettings).flatMap(([name, lines]) =>
+      lines(view).map((line, index) => `  ${(index === 0 ? name : "").padEnd(18)}${line}`)
+    )
+  ].join("\n")
 
 const show = Command.make(
   "show",
@@ -72,55 +104,46 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("Show the settings of a tenant, or of the system"))
 
-const readHostCap = (
-  text: string
-): Result.Result<number | null | undefined, ReadonlyArray<string>> =>
-  /^-?\d+$/.test(text.trim())
-    ? readField("hostCap", TenantPatch.fields.hostCap, Number(text))
-    : Result.fail([`--host-cap ${shown(text)} must be a whole number`])
+const settingFlags = {
+  hostCap: one(
+    "N",
+    "Requests at the same time to one host, shared by all endpoints whose URL names it",
+    readNumber(TenantPatch.fields.hostCap)
+  ),
+  forwardHeaders: forwardFlag("All its endpoints get this header of events; may be repeated")
+} satisfies FlagTable<TenantPatch>
+
+const removals = {
+  hostCap: "As many requests to one host as its endpoints may have"
+} satisfies Record<NamesBy<typeof tenantSettings, "null">, string>
 
 const set = Command.make(
   "set",
   {
     ...whose,
-    hostCap: textFlag(
-      "host-cap",
-      "N",
-      "Requests at the same time to one host, shared by all endpoints whose URL names it"
-    ),
-    noHostCap: isSet("no-host-cap", "As many requests to one host as its endpoints may have"),
-    forwardHeader: repeated(
-      "forward-header",
-      "NAME",
-      "All its endpoints get this header of events; may be repeated"
-    ),
+    given: flagsOf(settingFlags, tenantSettings, () => ""),
+    removed: removalFlags(removals),
     noForwardHeader,
     by: byFlag
   },
-  Effect.fnUntraced(function* ({ by, ...flags }) {
+  Effect.fnUntraced(function* ({ by, given, noForwardHeader, removed, ...flags }) {
     const tenant = yield* chosen(flags)
-    const { forwardHeader, hostCap, noHostCap } = flags
-    const headers = [...forwardHeader, ...flags.noForwardHeader]
-    if (hostCap === undefined && !noHostCap && headers.length === 0)
+    if (!isGiven(given) && !isGiven(removed) && noForwardHeader.length === 0)
       return yield* new Refused({
         message:
           "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
       })
-    const cap = hostCap === undefined ? Result.succeed(undefined) : readHostCap(hostCap)
-    const forwarded = readForwarded(forwardHeader, flags.noForwardHeader)
+    const read: Read<TenantPatch> = readGiven(settingFlags, {
+      ...given,
+      forwardHeaders: { ...given.forwardHeaders, noForwardHeader }
+    })
+    const gone = namesRemoved(removed)
     const problems = [
-      ...(Result.isFailure(cap) ? cap.failure : []),
-      ...(Result.isFailure(forwarded) ? forwarded.failure : []),
-      ...(noHostCap && hostCap !== undefined
-        ? ["--host-cap and --no-host-cap exclude each other"]
-        : [])
+      ...(Result.isFailure(read) ? read.failure : []),
+      ...contradictions(gone, given)
     ]
-    if (Result.isFailure(cap) || Result.isFailure(forwarded) || problems.length > 0)
-      return yield* refusal(problems)
-    const patch: TenantPatch = {
-      hostCap: noHostCap ? null : cap.success,
-      forwardHeaders: forwarded.success
-    }
+    if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
+    const patch: TenantPatch = { ...read.success, ...allNull(gone) }
     const changed = yield* setTenant(tenant, patch, by).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
       Effect.provide(connected)

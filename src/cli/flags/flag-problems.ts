@@ -1,12 +1,30 @@
 import { Result, type Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
+import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
+import type { Setting } from "../../domain/settings/setting.ts"
+import { tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { readInput } from "../../operations/input.ts"
 
-/** Fields whose flags take JSON: what is wrong inside follows a colon. */
-const jsonFields: ReadonlySet<string> = new Set(["retry", "circuit", "alerts", "set"])
+const settings = Object.entries<Setting>({ ...endpointSettings, ...tenantSettings })
 
 /** Fields whose flags are repeated, with a name that is a part of the field's. */
-const namedFields: ReadonlySet<string> = new Set(["headers", "forwardHeaders", "retryFor"])
+const namedFields: ReadonlySet<string> = new Set(
+  settings.filter(([, { removal }]) => removal === "null by name").map(([name]) => name)
+)
+
+/**
+ * Fields whose flags take JSON, as those of settings with parts that are changed as a whole: what
+ * is wrong inside follows a colon.
+ */
+const jsonFields: ReadonlySet<string> = new Set([
+  "set",
+  ...settings
+    .filter(
+      ([name, { compared, removal }]) =>
+        compared === "by part" && removal !== "null by part" && !namedFields.has(name)
+    )
+    .map(([name]) => name)
+])
 
 /** Returns the command line's form of a field's name: `max-in-flight` for `maxInFlight`. */
 export const settingName = (field: string): string =>
@@ -16,14 +34,15 @@ export const settingName = (field: string): string =>
 const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
-  ["headers", "--header"],
-  ["forwardHeaders", "--forward-header"],
   ["headerNames.id", "--id-header"],
   ["headerNames.type", "--type-header"],
   ["headerNames.timestamp", "--timestamp-header"]
 ])
 
-const flagOf = (field: string): string => otherNames.get(field) ?? `--${settingName(field)}`
+/** A flag that is repeated names one of several. */
+const flagOf = (field: string): string =>
+  otherNames.get(field) ??
+  `--${settingName(namedFields.has(field) ? field.replace(/s$/, "") : field)}`
 
 /** Replaces fields in backticks by their flags. */
 export const withFlags = (message: string): string =>

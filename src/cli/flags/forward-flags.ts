@@ -13,9 +13,9 @@ export const noForwardHeader = repeated(
 /**
  * Parses the names of headers to forward, and to forward no more. Fails with the problems of all.
  */
-export const readForwarded = (
+const readForwarded = (
   given: ReadonlyArray<string>,
-  removed: ReadonlyArray<string> = []
+  removed: ReadonlyArray<string>
 ): Result.Result<ForwardHeadersPatch, ReadonlyArray<string>> => {
   const [names, gone] = [given, removed].map(
     (list) => new Set(list.map((name) => name.trim().toLowerCase()))
@@ -40,3 +40,15 @@ export const readForwarded = (
     ...Object.fromEntries([...(gone ?? [])].map((name) => [name, null] as const))
   })
 }
+
+/** Makes the flag that names headers of the publisher to forward. */
+export const forwardFlag = (description: string) => ({
+  flag: () => ({ forwardHeader: repeated("forward-header", "NAME", description) }),
+  read: ({
+    forwardHeader,
+    noForwardHeader = []
+  }: {
+    readonly forwardHeader: ReadonlyArray<string>
+    readonly noForwardHeader?: ReadonlyArray<string>
+  }) => readForwarded(forwardHeader, noForwardHeader)
+})

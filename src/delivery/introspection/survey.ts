@@ -3,8 +3,13 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
+import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
+import type { Divergence } from "../../broker/sources/divergence.ts"
+import { surveySources } from "../../broker/sources/survey.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
+import type { EventsSurvey } from "../../broker/survey-events.ts"
+import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
 import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
@@ -78,12 +83,7 @@ export interface Survey {
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
   readonly room: RoomSurvey
-  readonly events: {
-    readonly stored: number | undefined
-    /** Not yet delivered to the router. */
-    readonly pending: number | undefined
-    readonly inRouter: number | undefined
-  }
+  readonly events: EventsSurvey
   readonly dead: {
     readonly stored: number | undefined
     /** Neither sent again nor delivered late; also undefined where that takes too long to count. */
@@ -94,6 +94,8 @@ export interface Survey {
     /** Number of dead letters per tenant; undefined while the stream is at most half full. */
     readonly byTenant?: ReadonlyMap<string, number> | undefined
   }
+  /** Sources that lost what was copied from them. */
+  readonly sources: ReadonlyArray<Divergence>
   /** Set while the number of partitions is being changed: no worker runs then. */
   readonly change: { readonly from: number; readonly to: number } | undefined
   readonly partitions: ReadonlyArray<PartitionSurvey>
@@ -208,7 +210,7 @@ const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
     bytes: state?.bytes,
     limit: bound(config?.max_bytes),
     oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
-    maxAge: config === undefined || config.max_age <= 0 ? undefined : config.max_age / 1e6
+    maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined
   }
 }
 
@@ -287,23 +289,34 @@ export const readSurvey = Effect.gen(function* () {
   const isLed = (name: string) => byName.get(name)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
     isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const { account, alerts, changes, endpoints, letters, oldest, partitions, roster, router } =
-    yield* Effect.all(
-      {
-        account: orUnknown(readAccountStorage),
-        alerts: ifLed(names.buckets.alerts, listAlerts()),
-        endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-        roster: ifLed(names.buckets.workers, readLeases),
-        changes: ifLed(names.buckets.workers, readChanges),
-        router: lookAtConsumer(names.events, names.routerConsumer),
-        letters: surveyDead(dead, at),
-        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-          concurrency: maxConcurrentLookups
-        })
-      },
-      { concurrency: "unbounded" }
-    )
+  const {
+    account,
+    alerts,
+    changes,
+    endpoints,
+    events,
+    letters,
+    oldest,
+    partitions,
+    roster,
+    sources
+  } = yield* Effect.all(
+    {
+      account: orUnknown(readAccountStorage),
+      alerts: ifLed(names.buckets.alerts, listAlerts()),
+      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
+      roster: ifLed(names.buckets.workers, readLeases),
+      changes: ifLed(names.buckets.workers, readChanges),
+      events: surveyEvents(event),
+      letters: surveyDead(dead, at),
+      sources: ifLed(names.buckets.workers, surveySources),
+      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+        concurrency: maxConcurrentLookups
+      })
+    },
+    { concurrency: "unbounded" }
+  )
   const survey: Survey = {
     at,
     version: server().version ?? "",
@@ -316,12 +329,9 @@ export const readSurvey = Effect.gen(function* () {
       queues: bytesOf(range(count).map(names.deliveries), byName),
       backlogs: bytesOf(range(count).map(names.backlog), byName)
     },
-    events: {
-      stored: event?.state.messages,
-      pending: router?.pending,
-      inRouter: router?.ackPending
-    },
+    events,
     dead: letters,
+    sources: sources ?? [],
     change: changes?.changes.change,
     partitions: partitions.map((partition) => ({
       ...partition,

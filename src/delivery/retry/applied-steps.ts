@@ -189,7 +189,8 @@ const decodeAttempts = Schema.decodeUnknownOption(
   Schema.fromJsonString(Schema.Struct({ attempts: Schema.Int }))
 )
 
-const attemptsIn = (progress: string | undefined): number =>
+/** Returns the number of attempts in a message's `petrel-progress`; 0 where it has none. */
+export const attemptsIn = (progress: string | undefined): number =>
   Option.match(decodeAttempts(progress ?? ""), {
     onNone: () => 0,
     onSome: ({ attempts }) => attempts

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { deliverConsumer, remakeConsumer } from "../../broker/consumers.ts"
 import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
@@ -8,6 +9,7 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
@@ -33,7 +35,7 @@ const notOwnerPauseMs = 250
 export interface QueueSourceOptions extends StoredSourceOptions {
   readonly memory: PartitionMemory
   readonly context: TaskContext
-  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready">
+  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready" | "release">
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move">
   /** Maximum bytes of bodies that it holds. */
@@ -95,12 +97,18 @@ export class QueueSource extends StoredSource<QueueMessage> {
   /**
    * Pulls messages until the worker stops.
    *
+   * @param index of the partition.
    * @param ackWaitMs ack_wait of the consumer.
    */
-  readonly pull = Effect.fnUntraced({ self: this }, function* (ackWaitMs: number) {
-    const { names, pull } = yield* Broker
+  readonly pull = Effect.fnUntraced({ self: this }, function* (index: number, ackWaitMs: number) {
+    const broker = yield* Broker
+    const { names, pull } = broker
     yield* this.#prefetch.keepAlive(ackWaitMs)
+    // What waits is all that the stream holds: the new consumer begins with the first message.
+    const consumer = deliverConsumer(names, index, ackWaitMs)
+    const remake = remakeConsumer(this.#stream, consumer, Effect.succeed(0))
     return yield* pull({
+      remake: Effect.provideService(remake, Broker, broker),
       name: this.#stream,
       stream: this.#stream,
       consumer: names.deliverConsumer,
@@ -171,6 +179,30 @@ export class QueueSource extends StoredSource<QueueMessage> {
     )
   }
 
+  /**
+   * Takes care of a message that the consumer has passed and does not redeliver, unless it is in
+   * flight: releases it, or moves its delivery to its endpoint's backlog.
+   *
+   * @param isSettled true where the delivery has ended or was moved.
+   */
+  adopt(handle: AckHandle, isSettled: boolean): Effect.Effect<unknown, unknown, Broker | Facts> {
+    const { settlement, spill } = this.#options
+    const { delivery, place } = handle
+    if (this.isInFlight(handle) || !this.takeWaiting(place)) return Effect.void
+    const work: Effect.Effect<unknown, unknown, Broker | Facts> = isSettled
+      ? settlement.release(handle)
+      : spill.move(endpointKey(delivery.tenant, delivery.endpoint), handle)
+    return Effect.ensuring(
+      work,
+      Effect.sync(() => this.releaseWaiting(place))
+    )
+  }
+
+  /** True where a message is in flight, or its delivery is taken directly from its event now. */
+  isInFlight({ delivery, place }: PlacedDelivery): boolean {
+    return this.#inFlight.has(place.seq) || this.#isTakenDirectly(delivery)
+  }
+
   /** Takes the message out of the prefetch window. It stays in flight. */
   override becameSlow({ prefetched }: QueueMessage): void {
     this.#prefetch.exclude(prefetched)
@@ -233,8 +265,12 @@ export class QueueSource extends StoredSource<QueueMessage> {
       renewCompletedElsewhere(memory, delivery)
       return "ack"
     }
-    const isInFlight = delivery.round === firstRound && memory.directDeliveries.isInFlight(delivery)
-    return isInFlight ? inFlightPauseMs : undefined
+    return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
+  }
+
+  #isTakenDirectly(delivery: Delivery): boolean {
+    const { directDeliveries } = this.#options.memory
+    return delivery.round === firstRound && directDeliveries.isInFlight(delivery)
   }
 
   /** Adds the progress of a direct attempt that failed after this message was stored. */

@@ -15,7 +15,7 @@ import { everyKey } from "../record.ts"
 import { RetryPolicy } from "../retry-policy.ts"
 import { TypeFilter, typeFilterProblem } from "../type-filter.ts"
 import type { Input, NamesBy, Table } from "./setting.ts"
-import { always, byName, emptied, removable, tells } from "./setting.ts"
+import { always, byName, emptied, hides, removable, tells } from "./setting.ts"
 
 const urlProblem = (text: string): string | undefined => {
   if (!URL.canParse(text)) return "must be a URL such as https://example.com/hooks"
@@ -118,7 +118,7 @@ export const endpointSettings = {
   headerNames: {
     ...emptied(HeaderNames, { text: "Other names for the headers id, type and timestamp." }),
     patch: Schema.optional(HeaderNamesPatch),
-    removal: "null by name",
+    removal: "null by part",
     compared: "by part",
     after: headerNamesAfter
   },
@@ -188,14 +188,12 @@ export const endpointSettings = {
       fold: (name) => name.toLowerCase(),
       unknown: "names a header that is not set"
     }),
-    ...tells(
+    ...hides(
       "the names",
       Schema.Array(Schema.String),
-      (headers: Readonly<Record<string, string>>) => Object.keys(headers).sort()
-    ),
-    isSecret: true,
-    masked: (headers: Readonly<Record<string, string>>) =>
-      Object.fromEntries(Object.keys(headers).map((name) => [name, mask]))
+      (headers: Readonly<Record<string, string>>) => Object.keys(headers).sort(),
+      (headers) => Object.fromEntries(Object.keys(headers).map((name) => [name, mask]))
+    )
   },
   forwardHeaders: forwarded(
     "Headers of the publisher that it gets, by name: true adds one, null removes one."

@@ -4,7 +4,7 @@ import type { Problem } from "../problem.ts"
 import { everyKey } from "../record.ts"
 
 /** How a change takes a setting back. */
-export type Removal = "never" | "null" | "empty" | "null by name"
+export type Removal = "never" | "null" | "empty" | "null by name" | "null by part"
 
 /** What is said of a setting in words, wherever people read of it. */
 interface Words {
@@ -158,6 +158,14 @@ export const tells = <Stored, Told extends Schema.Constraint>(
   told: Told,
   tell: (stored: Stored) => Told["Encoded"]
 ) => ({ history, told, tell })
+
+/** Makes a setting one that holds credentials: neither the history nor people get its value. */
+export const hides = <Stored, Told extends Schema.Constraint>(
+  history: string,
+  told: Told,
+  tell: (stored: Stored) => Told["Encoded"],
+  masked: (value: Stored) => Stored
+) => ({ ...tells(history, told, tell), masked, isSecret: true })
 
 /** A table of settings by their names. */
 export type Table = Readonly<Record<string, Setting>>

@@ -17,6 +17,7 @@ import type { AuditRange, AuditReach } from "./reach.ts"
 import { readReach, withoutExpired } from "./reach.ts"
 import { withoutRemoved } from "./removed-beginning.ts"
 import { makeRoutingDue } from "./routing-due.ts"
+import { divergedSources } from "./source-check.ts"
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
@@ -114,6 +115,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
   const findings: Findings = {
     reach,
     misconfigured,
+    diverged: yield* divergedSources(books.copiesCompared, reach.scope),
     mayBeUnderWay: routed.mayBeUnderWay,
     lastDue: routed.lastDue,
     overdue: [...overdue.values()].filter(

@@ -3,8 +3,8 @@ import { Broker } from "../../broker/broker.ts"
 import type { Seen } from "../../broker/bulk-read.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
-import type { EventIdentity } from "../../domain/event.ts"
 import type { Names } from "../../domain/names.ts"
+import type { Repeated } from "../../domain/origin.ts"
 import { readRepeat } from "../../domain/origin.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "../fact-record.ts"
@@ -16,6 +16,7 @@ import { readConfiguration } from "./configuration-reading.ts"
 import { EventHeaders } from "./event-headers.ts"
 import { Ledger } from "./ledger.ts"
 import { goesOn } from "./lost-end.ts"
+import { RoutedEvents } from "./lost-events.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
@@ -57,7 +58,7 @@ export class Books {
   readonly ledger: Ledger
   readonly headers: EventHeaders
   /** The events that the router left out, and which event each of them repeats. */
-  readonly leftOut = new Map<number, EventIdentity>()
+  readonly leftOut = new Map<number, Repeated>()
   readonly events: StreamReading
   readonly history: StreamReading
   /** Circuits according to the facts, by `<tenant>.<endpoint>`. */
@@ -65,6 +66,10 @@ export class Books {
   readonly objections: Array<AuditProblem> = []
   readonly strays: StrayFacts
   readonly planCheck: PlanCheck
+  /** The events before the first one that is stored. */
+  readonly routed: RoutedEvents
+  /** By stream that copies from sources: the next sequence whose copy is to be compared. */
+  readonly copiesCompared = new Map<string, number>()
   /** True once it was checked that the history has all that it should at its beginning. */
   isBeginningKnown = false
   readonly #names: Names
@@ -82,6 +87,7 @@ export class Books {
     this.history = new StreamReading(reach.firstFact, marks.history)
     this.strays = new StrayFacts(reach.begins.events)
     this.planCheck = new PlanCheck(reach.clocksApart)
+    this.routed = new RoutedEvents(reach.begins.events.first)
   }
 
   /**
@@ -185,15 +191,23 @@ export class Books {
       this.#onReplaced(numberIn(record?.eventSeq) ?? 0, record, seq)
     else if (objection !== undefined)
       objections.push({ kind: objection, seq, says: wordsFor(objection, seq) })
+    if (record !== undefined && !isAside(record) && record.kind !== "missing")
+      this.routed.add(numberIn(record.eventSeq) ?? 0, numberIn(record.eventAt) ?? 0)
     if (record !== undefined && objection === undefined) {
       this.strays.see(record, seq, this.ledger.scope)
       if (record.plan !== undefined) this.#seePlan(record, millisOf(nanoseconds))
     }
-    if (aside?.kind === "endpoint-changed") this.planCheck.change(aside)
+    if (aside?.kind === "endpoint-changed") this.#seeChange(aside, seq)
     if (aside === undefined || !circuitKinds.has(aside.kind)) return
     const key = `${aside.tenant}.${aside.endpoint}`
     const before = this.endpoints.get(key) ?? newEndpoint
     this.endpoints.set(key, afterEndpointFact(before, aside))
+  }
+
+  #seeChange(record: Loose, seq: number): void {
+    const taken = this.planCheck.change(record)
+    if (typeof taken === "object")
+      this.objections.push({ ...taken, seq, says: `fact ${seq} is false: ${taken.says}` })
   }
 
   #seePlan(record: Loose, storedAt: number): void {

@@ -1,9 +1,11 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
-import { readStream } from "../../broker/scan.ts"
+import { readStream, storedAt } from "../../broker/scan.ts"
+import { maxNodeSkewMs } from "../../domain/clock-bounds.ts"
 import { factResult } from "../../domain/fact.ts"
 import { readRecord } from "../fact-record.ts"
+import type { Version } from "./configuration-versions.ts"
 import type { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 
@@ -36,7 +38,13 @@ export const readConfiguration = Effect.fnUntraced(function* (
     },
     ({ message, seq }) => {
       const record = readRecord(message.string())
-      if (record !== undefined && check.change(record)) return
+      const taken = record === undefined ? "unreadable" : check.change(record)
+      if (taken === "read") return
+      if (typeof taken === "object") {
+        const says = `message ${seq} of ${stream} is false: ${taken.says}`
+        problems.push({ ...taken, stream, streamSeq: seq, says })
+        return
+      }
       problems.push({
         kind: "unreadable-fact",
         ...{ stream, streamSeq: seq },
@@ -46,6 +54,15 @@ export const readConfiguration = Effect.fnUntraced(function* (
   )
   return problems
 })
+
+/** True if the bucket's entry of an endpoint is this version, or one that was stored after it. */
+const isHeld = (
+  { at, revision }: { readonly at: number; readonly revision: number },
+  version: Pick<Version, "revision" | "storedAt">
+): boolean =>
+  revision === version.revision
+    ? version.storedAt === 0 || version.storedAt === at
+    : revision > version.revision && version.storedAt <= at + maxNodeSkewMs
 
 /**
  * Finds changes that the history has and the bucket has not. The opposite is no problem: no worker
@@ -58,22 +75,26 @@ export const compareConfiguration = Effect.fnUntraced(function* (
   const { names } = yield* Broker
   const bucket = names.buckets.endpoints
   const prefix = `$KV.${bucket}.`
-  const revisions = new Map<string, number>()
+  const entries = new Map<string, { readonly revision: number; readonly at: number }>()
   yield* Stream.runForEach(
     readStream({
       stream: `KV_${bucket}`,
       subjects: [`${prefix}${tenant ?? "*"}.*`],
       headersOnly: true
     }),
-    ({ seq, subject }) => Effect.sync(() => revisions.set(subject.slice(prefix.length), seq))
+    (message) =>
+      Effect.sync(() => {
+        const key = message.subject.slice(prefix.length)
+        entries.set(key, { revision: message.seq, at: storedAt(message) })
+      })
   )
   const problems: Array<AuditProblem> = []
   for (const { key, version } of check.latest()) {
     const { revision, state } = version
     const [owner = "", endpoint = ""] = key.split(".")
     if ((tenant ?? owner) !== owner) continue
-    const there = revisions.get(key)
-    if (there === undefined ? state === "removed" || state === "unknown" : there >= revision)
+    const there = entries.get(key)
+    if (there === undefined ? state === "removed" || state === "unknown" : isHeld(there, version))
       continue
     problems.push({
       kind: "configuration-differs",
@@ -81,7 +102,7 @@ export const compareConfiguration = Effect.fnUntraced(function* (
       says:
         there === undefined
           ? `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has nothing of it`
-          : `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there}`
+          : `the facts tell of ${owner}/${endpoint} at revision ${revision}, and the endpoints' bucket has revision ${there.revision}${there.revision === revision ? ", stored at another time" : ""}`
     })
   }
   return problems

@@ -14,6 +14,8 @@ export interface Findings {
   readonly reach: AuditReach
   /** Changes of endpoints that the history has and the bucket has not. */
   readonly misconfigured: ReadonlyArray<AuditProblem>
+  /** Sources that lost what was copied from them. */
+  readonly diverged: ReadonlyArray<AuditProblem>
   readonly overdue: ReadonlyArray<Overdue>
   /** Waiting messages that this version cannot read. */
   readonly unreadable: ReadonlyArray<UnreadableMessage>

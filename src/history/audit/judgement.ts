@@ -70,6 +70,8 @@ export const judge = Effect.fnUntraced(function* (
   const found: Array<AuditProblem> = [
     ...books.objections,
     ...findings.misconfigured,
+    ...books.routed.lost(reach),
+    ...findings.diverged,
     ...(yield* wronglyLeftOut(books))
   ]
   const tally = emptyTally()

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
-import { readOrigin } from "../../domain/origin.ts"
+import type { Repeated } from "../../domain/origin.ts"
+import { isBroughtAgain, originName, readOrigin } from "../../domain/origin.ts"
 import type { Books } from "./books.ts"
 import type { AuditProblem } from "./problem.ts"
 
@@ -16,7 +16,12 @@ const maxConcurrentReads = 16
 export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: Books) {
   const { names, readMessage } = yield* Broker
   const read = (seq: number) => readMessage("look at an event", names.events, { seq })
-  const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: EventIdentity) {
+  const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: Repeated) {
+    if (first === "restart") {
+      const message = yield* read(eventSeq)
+      const origin = readOrigin(message?.header.get("Nats-Stream-Source"))
+      return message === null || (origin !== undefined && isBroughtAgain(origin))
+    }
     const [one, other] = yield* Effect.all([read(first.eventSeq), read(eventSeq)])
     // An event that has expired cannot be compared.
     if (other === null || first.eventSeq < ledger.scope.firstKept) return true
@@ -28,8 +33,8 @@ export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: 
       first.eventSeq < eventSeq &&
       one.subject === other.subject &&
       origin !== undefined &&
-      origin.seq === again?.seq &&
-      origin.stream === again.stream
+      again !== undefined &&
+      originName("", origin) === originName("", again)
     )
   })
   const wrong = yield* Effect.filter(
@@ -41,7 +46,10 @@ export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: 
     ([eventSeq, first]): AuditProblem => ({
       kind: "unrouted",
       eventSeq,
-      says: `the router left it out as a repeat of event ${eventName(first)}, and it is none`
+      says:
+        first === "restart"
+          ? "the router left it out as brought again by a restarted source, and it was not"
+          : `the router left it out as a repeat of event ${eventName(first)}, and it is none`
     })
   )
 })

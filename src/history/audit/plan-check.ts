@@ -4,6 +4,7 @@ import { textIn } from "../fact-record.ts"
 import type { Version } from "./configuration-versions.ts"
 import { countUpTo, roundWindow, Versions, versionOf, wants } from "./configuration-versions.ts"
 import type { AuditProblem } from "./problem.ts"
+import { RecordedChanges } from "./recorded-changes.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000
@@ -118,6 +119,9 @@ const dueOf = (version: Version | undefined, type: string): Due => {
   return version.state === "enabled" ? "planned" : "skipped"
 }
 
+/** What became of the fact of a change; a problem is returned the first time only. */
+export type ChangeTaken = "read" | "unreadable" | AuditProblem
+
 /**
  * Recomputes plans from the recorded changes of endpoints, each part at the revision of the bucket
  * that it names.
@@ -130,6 +134,7 @@ export class PlanCheck {
   /** When the last event with such a part was stored, ms since the epoch. */
   unknownUntil = 0
   readonly #tenants = new Map<string, Tenant>()
+  readonly #recorded = new RecordedChanges()
   /** The last endpoint of the previous part, for plans with more parts to come. */
   readonly #ends = new Map<string, string>()
   /** By how much the clocks of the brokers may differ, ms. */
@@ -139,14 +144,19 @@ export class PlanCheck {
     this.#clocksApart = clocksApart
   }
 
-  /** Adds a change of an endpoint; returns false if the fact has none. */
-  change(record: Loose): boolean {
+  /** Adds a change of an endpoint. One that contradicts an earlier one has no effect. */
+  change(record: Loose): ChangeTaken {
     const version = versionOf(record)
     const tenant = textIn(record.tenant)
     const endpoint = textIn(record.endpoint)
-    if (version === undefined || tenant === undefined || endpoint === undefined) return false
+    if (version === undefined || tenant === undefined || endpoint === undefined) return "unreadable"
+    const { conflict, isNew } = this.#recorded.add(record)
+    if (conflict !== undefined) {
+      const says = `it tells of a change of ${tenant}/${endpoint} as ${conflict}`
+      return isNew ? { kind: "configuration-conflict", tenant, endpoint, says } : "read"
+    }
     this.#tenant(tenant).take(endpoint, version)
-    return true
+    return "read"
   }
 
   /** The last recorded version of each endpoint. */

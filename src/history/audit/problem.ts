@@ -18,8 +18,11 @@ export const problemKinds = [
   "history-gap",
   "configuration-gap",
   "configuration-differs",
+  "configuration-conflict",
   "event-gap",
+  "event-lost",
   "event-replaced",
+  "source-diverged",
   "fact-before-event",
   "unreadable-fact",
   "unreadable-message",
@@ -36,13 +39,15 @@ export const AuditProblem = Schema.Struct({
   /** The event's id, if the event is still stored. */
   event: Schema.optionalKey(Schema.String),
   eventSeq: Schema.optionalKey(Schema.Int),
+  /** Of several events, the last. */
+  toEventSeq: Schema.optionalKey(Schema.Int),
   round: Schema.optionalKey(Schema.String),
   /** Sequences in HISTORY: of the fact, or of the first and the last one. */
   seq: Schema.optionalKey(Schema.Int),
   to: Schema.optionalKey(Schema.Int),
   /** Sequence in DEAD. */
   dead: Schema.optionalKey(Schema.Int),
-  /** The waiting message: its stream, and its sequence there. */
+  /** A message: its stream, and its sequence there. */
   stream: Schema.optionalKey(Schema.String),
   streamSeq: Schema.optionalKey(Schema.Int),
   says: Schema.String

@@ -1,6 +1,7 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { consumerNotFound, ifFound } from "../../broker/installed.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
@@ -26,6 +27,8 @@ export interface AuditReach {
    * streams.
    */
   readonly since: number
+  /** Since when the plans of all events are stored, or should be, ms since the epoch; 0 for always. */
+  readonly plansSince: number
   /** The requested beginning of the range, if any, ms since the epoch. */
   readonly asked: number | undefined
   /** True if the range begins no earlier than `since`. */
@@ -54,12 +57,16 @@ const plansSince = (firstAt: number, { dueSince }: StreamBeginning): number =>
 export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const { consumerInfo, names, streamInfo } = yield* Broker
   // Read the ack floor first: all events below it were routed before anything else is read.
-  const router = yield* consumerInfo("look at the router", names.events, names.routerConsumer)
+  const router = yield* ifFound(
+    consumerInfo("look at the router", names.events, names.routerConsumer),
+    consumerNotFound
+  )
   const look = (stream: string) => streamInfo(`look at ${stream}`, stream)
   const [events, history] = yield* Effect.all([look(names.events), look(names.history)])
   const { since, tenant, until } = range
   const begins = { events: beginningOf(events), history: beginningOf(history) }
-  const kept = Math.max(keptSince(events), plansSince(keptSince(history), begins.history))
+  const planned = plansSince(keptSince(history), begins.history)
+  const kept = Math.max(keptSince(events), planned)
   const begin = since ?? kept
   const firstKept = begins.events.first
   const lastEvent = events.state.last_seq
@@ -82,10 +89,11 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     ),
     begins,
     since: kept,
+    plansSince: planned,
     asked: since,
     // A history that has lost all its facts proves nothing.
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
-    routerFloor: router.ack_floor.stream_seq,
+    routerFloor: router?.ack_floor.stream_seq ?? 0,
     lastEvent,
     clocksApart: events.cluster === undefined ? 0 : maxClockSkewMs
   }
@@ -107,12 +115,14 @@ export const withoutExpired = Effect.fnUntraced(function* (
   const history = yield* streamInfo("look at the history", names.history)
   if (history.state.first_seq <= reach.firstFact) return reach
   const begins = { ...reach.begins, history: beginningOf(history) }
-  const since = Math.max(reach.since, plansSince(first?.at ?? keptSince(history), begins.history))
+  const planned = plansSince(first?.at ?? keptSince(history), begins.history)
+  const since = Math.max(reach.since, planned)
   const firstEvent = Math.max(reach.scope.firstEvent, yield* firstSince(names.events, since))
   return {
     ...reach,
     begins,
     since,
+    plansSince: planned,
     scope: { ...reach.scope, firstEvent, isWhole: false },
     isVouched: reach.isVouched && (reach.asked === undefined || reach.asked >= since)
   } satisfies AuditReach

@@ -37,7 +37,9 @@ export interface WatchListener<E, R> {
   }) => Effect.Effect<void, never, Broker>
 }
 
-const raisable: ReadonlySet<string> = new Set(["missing", "overdue", "unrouted", "plan-incomplete"])
+const raisable: ReadonlySet<string> = new Set([
+  ...["missing", "overdue", "unrouted", "plan-incomplete", "event-lost"]
+])
 
 const aboutOf = ({ endpoint, eventSeq, round, tenant }: AuditProblem): RoundAt => ({
   tenant: tenant ?? nobody,

@@ -26,7 +26,7 @@ export const ThresholdsView = Schema.Struct({
 })
 export type ThresholdsView = typeof ThresholdsView.Type
 
-const times: ReadonlySet<string> = new Set(["medianTime", "p99Time", "window"])
+const times: ReadonlySet<string> = new Set(["medianTime", "p99Time", "unroutedTime", "window"])
 const toggles: ReadonlySet<string> = new Set([
   "circuitOpened",
   "endpointDisabled",

@@ -1,3 +1,4 @@
+import { divergenceText } from "../../broker/sources/divergence.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../history/alert-text.ts"
 import { plainText } from "../../history/line.ts"
@@ -6,11 +7,10 @@ import { countText, plural } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
 import type { AllNews, News } from "./news.ts"
 import { roomNews } from "./room-news.ts"
+import { routingNews } from "./routing-news.ts"
 import { waitingSums } from "./status-sums.ts"
 import { workerNews } from "./worker-news.ts"
 
-/** Number of events that may be queued in a healthy router under load. */
-const queueWorthNoting = 1_000
 const hour = 3_600_000
 
 const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
@@ -45,6 +45,16 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
         ])
   ]
 }
+
+const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<News> =>
+  first === undefined
+    ? []
+    : [
+        {
+          code: "source-diverged",
+          text: `${divergenceText(first)}${others.length === 0 ? "" : `, and so with ${plural(others.length, "other source")}`}: run \`petrel init\`, which starts ${others.length === 0 ? "it" : "them"} again`
+        }
+      ]
 
 const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
   const { unreadable = 0 } = waitingSums(survey)
@@ -85,21 +95,12 @@ const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
     text: `${raisedSubject(raisedView(raised))}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
   }))
 
-const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray<News> => {
+const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<News> => {
   const { lastHour = 0 } = dead
-  const { pending = 0 } = events
   const { longestOpen = [], open = 0, suspended = 0, unreadable = 0 } = endpoints ?? {}
   const [worst] = longestOpen
   const name = `${worst?.tenant}/${worst?.endpoint}`
   return [
-    ...(pending < queueWorthNoting
-      ? []
-      : [
-          {
-            code: "router-behind",
-            text: `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
-          }
-        ]),
     ...(worst === undefined
       ? []
       : [
@@ -139,10 +140,13 @@ const aboutDeliveries = ({ at, dead, endpoints, events }: Survey): ReadonlyArray
 export const newsOf = (survey: Survey): AllNews => {
   const workers = workerNews(survey)
   const room = roomNews(survey)
+  const routing = routingNews(survey)
   return {
     problems: [
       ...aboutStreams(survey),
+      ...aboutSources(survey),
       ...workers.problems,
+      ...routing.problems,
       ...aboutUnreadable(survey),
       ...room.problems
     ],
@@ -151,6 +155,7 @@ export const newsOf = (survey: Survey): AllNews => {
       ...aboutAlerts(survey),
       ...aboutCopies(survey),
       ...room.notices,
+      ...routing.notices,
       ...aboutDeliveries(survey)
     ]
   }

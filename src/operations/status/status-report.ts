@@ -116,7 +116,15 @@ export const Status = Schema.Struct({
   at: Schema.Number,
   broker: BrokerState,
   room: RoomState,
-  events: Schema.Struct({ stored: Count, waitingForRouter: Count, inRouter: Count }),
+  events: Schema.Struct({
+    stored: Count,
+    waitingForRouter: Count,
+    inRouter: Count,
+    /** When the oldest event was stored that is not routed; null also if all are. */
+    oldestUnroutedAt: Count,
+    /** Events that left the stream before they were routed. */
+    lost: Schema.Int
+  }),
   deliveries: Schema.Struct({
     waiting: Schema.Int,
     ...Waiting,
@@ -261,7 +269,9 @@ export const statusOf = (survey: Survey): Status => {
     events: {
       stored: events.stored ?? null,
       waitingForRouter: events.pending ?? null,
-      inRouter: events.inRouter ?? null
+      inRouter: events.inRouter ?? null,
+      oldestUnroutedAt: events.oldestUnroutedAt ?? null,
+      lost: events.lost
     },
     deliveries: deliveriesIn(survey),
     oldestWaiting: oldest ?? null,

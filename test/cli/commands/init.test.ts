@@ -24,7 +24,7 @@ describe("petrel init", () => {
 
       const changed = yield* run("init", "--event-age", "30d", ...flags)
       assert.deepStrictEqual(changed.out, [
-        `updated    stream ${prefix}EVENTS: max_age`,
+        `updated    stream ${prefix}EVENTS: petrel-max-age-ms`,
         `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 17 as they were`
       ])
 

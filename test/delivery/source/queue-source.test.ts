@@ -56,6 +56,7 @@ const makeQueue = Effect.fnUntraced(function* () {
   const entered: Array<DeliveryTask> = []
   const moved: Array<string> = []
   const forgotten: Array<string> = []
+  const released: Array<string> = []
   const begun = new Set<string>()
   const state = { isDoubtful: false }
   const fence = { holds: () => true, stillOwner: Effect.succeed(true) }
@@ -63,6 +64,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     settlement: {
       ...{ isOpen: true, ready: Effect.void },
       conclude: () => Effect.void,
+      release: ({ place }) => Effect.sync(() => void released.push(placeName(place))),
       failed: () => Effect.void
     },
     interpreter: {
@@ -92,7 +94,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     ...{ mayAttempt: () => true, stopping: () => false }
   })
   return {
-    ...{ begun, entered, forgotten, inFlight, memory, moved, source, state },
+    ...{ begun, entered, forgotten, inFlight, memory, moved, released, source, state },
     /** Has the consumer deliver a message. Returns what it is answered. */
     take: (seq = 3, delivery = deliveryOf(), at = now) => {
       const { answers, message } = messageOf(seq, at)
@@ -280,6 +282,24 @@ describe("a waiting message that was found in the stream", () => {
       take(3)
       assert.lengthOf(entered, 1)
       assert.isFalse(source.takeWaiting(placeOf(3)))
+    })
+  )
+
+  it.live("is released or moved where its consumer left it behind, unless it is in flight", () =>
+    Effect.gen(function* () {
+      const { memory, moved, released, source, take } = yield* makeQueue()
+      const broker = new MemoryBroker()
+      const adopt = (seq: number, isSettled = false) =>
+        broker.run(source.adopt(new NotedHandle(deliveryOf(), placeOf(seq)), isSettled))
+      yield* adopt(3, true)
+      yield* adopt(4)
+      take(5)
+      yield* adopt(5)
+      const attempted = memory.directDeliveries.begin(deliveryOf())
+      yield* adopt(6)
+      memory.directDeliveries.leave(attempted)
+      assert.deepStrictEqual([released, moved], [[placeName(placeOf(3))], [placeName(placeOf(4))]])
+      assert.isTrue(source.takeWaiting(placeOf(4)))
     })
   )
 

@@ -40,9 +40,56 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])
   })
 
+  it("is that events wait and none is routed, whatever the cause", () => {
+    const events = (oldestMs: number, idleMs: number | undefined) => ({
+      ...busy,
+      events: {
+        ...busy.events,
+        oldestUnroutedAt: now - oldestMs,
+        lastRoutedAt: idleMs === undefined ? undefined : now - idleMs
+      }
+    })
+    assert.deepStrictEqual(codes(events(20_000, undefined)), [[], []])
+    assert.deepStrictEqual(codes(events(40_000, 20_000)), [[], []])
+    assert.deepStrictEqual(codes(events(40_000, 31_000)), [["routing-stopped"], []])
+    assert.deepStrictEqual(codes(events(40_000, undefined)), [["routing-stopped"], []])
+    assert.match(
+      texts(events(40_000, 31_000))[0] ?? "",
+      /^7 events wait to be routed, the oldest for 40 s, and none was routed for 31 s: if no other/
+    )
+    // One event is held up, and others are not.
+    assert.deepStrictEqual(codes(events(6 * minute, 100)), [[], ["event-held"]])
+  })
+
+  it("is that the routers' consumer is gone", () => {
+    const survey = { ...busy, events: { ...busy.events, isRouterMissing: true } }
+    assert.deepStrictEqual(codes(survey), [["router-consumer-missing"], []])
+  })
+
+  it("is that events left the stream unrouted", () => {
+    const survey = { ...busy, events: { ...busy.events, lost: 101 } }
+    assert.deepStrictEqual(codes(survey), [["events-lost"], []])
+    assert.match(
+      texts(survey)[0] ?? "",
+      /^101 events left the event stream before they were routed/
+    )
+  })
+
   it("is that the number of partitions is being changed, and not that no worker is there", () => {
     const changing = { ...busy, workers: [], change: { from: 8, to: 32 } }
     assert.deepStrictEqual(codes(changing), [["repartitioning"], []])
+  })
+
+  it("is a source that lost what was copied from it", () => {
+    const lost = (source: string) => ({
+      ...{ target: "PETREL_EVENTS", source, restarts: 0 },
+      ...{ start: 4, from: 4, to: 6, copied: 9 }
+    })
+    const survey = { ...busy, sources: [lost("PETREL_EVENTS_acme"), lost("PETREL_EVENTS_globex")] }
+    assert.deepStrictEqual(codes(survey), [["source-diverged"], []])
+    assert.deepStrictEqual(texts(survey), [
+      "the broker lost messages 4 to 6 of PETREL_EVENTS_acme after PETREL_EVENTS had copied them, and whatever takes their sequences is not copied, and so with 1 other source: run `petrel init`, which starts them again"
+    ])
   })
 
   it("is an endpoint that was suspended: what waits there expires", () => {

@@ -87,9 +87,13 @@ export const busy: Survey = {
     queues: 20 * 1024 ** 2,
     backlogs: 980 * 1024 ** 2
   },
-  events: { stored: 12_345_678, pending: 4, inRouter: 3 },
+  events: {
+    ...{ stored: 12_345_678, pending: 4, inRouter: 3, lost: 0, isRouterMissing: false },
+    ...{ oldestUnroutedAt: now - 200, lastRoutedAt: now - 1 }
+  },
   dead: { stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limit: 100 },
   alerts: [],
+  sources: [],
   change: undefined,
   partitions: Array.from({ length: 8 }, (_, index) => partition(index)),
   workers: [someone("worker-0"), someone("worker-1"), someone("worker-2")],

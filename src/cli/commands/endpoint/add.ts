@@ -5,10 +5,10 @@ import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.t
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import { readFields } from "./fields.ts"
-import { endpointFlags } from "./flags.ts"
+import { endpointFlags, readSettings } from "./flags.ts"
 import { givenSecrets } from "./secrets.ts"
-import { secretLines, typesText } from "./view.ts"
+import { typesText } from "./setting-texts.ts"
+import { secretLines } from "./view.ts"
 
 /** Cautions go to the log. */
 const encode = Schema.encodeSync(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
@@ -17,7 +17,7 @@ export const add = Command.make(
   "add",
   { name: endpointArgument, ...endpointFlags, by: byFlag },
   Effect.fnUntraced(function* ({ by, name, ...flags }) {
-    const read = readFields({ ...flags, ...(yield* givenSecrets(flags)) })
+    const read = readSettings({ ...flags, ...(yield* givenSecrets(flags)) })
     const problems = [
       ...(flags.url === undefined ? ["--url is missing"] : []),
       ...(Result.isFailure(read) ? read.failure : [])

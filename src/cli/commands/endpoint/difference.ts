@@ -2,27 +2,17 @@ import { Option, Schema } from "effect"
 import { Configuration } from "../../../domain/configuration.ts"
 import type { SettingDifference } from "../../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../../domain/endpoint.ts"
-import { RateLimit } from "../../../domain/settings/endpoint-table.ts"
 import { plainText } from "../../../history/line.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { settingName } from "../../flags/flag-problems.ts"
-import { rateText } from "../../format/rate.ts"
+import { type SettingText, settingTexts } from "./setting-texts.ts"
 import { sinceText } from "./view.ts"
 
-const decodeRate = Schema.decodeUnknownOption(RateLimit)
 const decodeStopped = Schema.decodeUnknownOption(Stopped)
 const decodePaused = Schema.decodeUnknownOption(Paused)
 const decodeSecrets = Schema.decodeUnknownOption(Configuration.fields.secrets)
 
-/** The value of a setting that is not set; `default` for all others. */
-const unset: Readonly<Record<string, string>> = {
-  adapt: "off",
-  rate: "no limit",
-  timeout: "the policy's",
-  connectTimeout: "the policy's",
-  contact: "nobody",
-  format: "the event's bytes"
-}
+const texts: ReadonlyMap<string, SettingText> = new Map(Object.entries(settingTexts))
 
 const retryForPart = "retryFor."
 
@@ -33,12 +23,11 @@ const nameText = (setting: string): string =>
     : settingName(setting)
 
 const valueText = (setting: string, value: unknown): string => {
-  if (value === undefined)
-    return setting.startsWith(retryForPart) ? "none" : (unset[setting] ?? "default")
-  if (setting === "rate")
-    return Option.match(decodeRate(value), { onNone: String, onSome: rateText })
+  const text = texts.get(setting.split(".")[0] ?? "")
+  if (value === undefined) return text?.unset ?? "default"
+  const shown = text?.value?.(value)
+  if (shown !== undefined) return shown
   if (typeof value === "boolean") return value ? "on" : "off"
-  if (setting === "types" && Array.isArray(value) && value.includes(">")) return "all events"
   if (Array.isArray(value)) return value.length === 0 ? "none" : value.join(", ")
   return typeof value === "string" ? value : JSON.stringify(value)
 }

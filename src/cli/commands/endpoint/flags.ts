@@ -1,121 +1,180 @@
-import { usualHeaderNames, usualStripeHeader } from "../../../domain/header-names.ts"
+import { Result } from "effect"
+import type { Flag } from "effect/cli"
+import { AlertSettings } from "../../../domain/alert.ts"
+import { usualHeaderNames } from "../../../domain/header-names.ts"
+import type {
+  EndpointSettings,
+  InputName,
+  RemovableName
+} from "../../../domain/settings/endpoint-table.ts"
+import type { NamesBy } from "../../../domain/settings/setting.ts"
+import type { EndpointPatch } from "../../../operations/endpoints/endpoint-settings.ts"
+import { endpointInputs, NewEndpoint } from "../../../operations/endpoints/endpoint-settings.ts"
+import { readAlertChoice } from "../../flags/alert-settings.ts"
+import { forwardFlag, noForwardHeader } from "../../flags/forward-flags.ts"
+import type { Given, OrElse, Read, SettingFlag } from "../../flags/setting-flags.ts"
+import {
+  flagsOf,
+  one,
+  readGiven,
+  readNumber,
+  readSwitch,
+  readText,
+  readTime,
+  removalFlags
+} from "../../flags/setting-flags.ts"
 import { isSet, repeated, textFlag } from "../../flags/shared.ts"
+import {
+  readCircuit,
+  readHeaderNames,
+  readHeaders,
+  readRateLimit,
+  readRetry,
+  readRetryFor,
+  readTypes
+} from "./flag-readers.ts"
 
-/** How its requests are signed, and how their headers are named. */
-const signingFlags = (orElse: (fallback: string) => string) => ({
-  secretFile: textFlag(
-    "secret-file",
-    "FILE",
-    `The secret to sign with${orElse("a new one, which is shown")}`
-  ),
-  secret: textFlag(
-    "secret",
-    "-",
-    "The same from standard input; the secret itself is seen by others"
-  ),
-  sign: textFlag(
-    "sign",
-    "SCHEME",
-    `standard, standard-ed25519, stripe, github or none${orElse("standard")}`
-  ),
-  signatureHeader: textFlag(
-    "signature-header",
-    "NAME",
-    `For --sign stripe${orElse(usualStripeHeader)}`
-  ),
-  idHeader: textFlag(
-    "id-header",
-    "NAME",
-    `The header with the event's id${orElse(usualHeaderNames.id)}`
-  ),
-  typeHeader: textFlag(
-    "type-header",
-    "NAME",
-    `The header with the event's type${orElse(usualHeaderNames.type)}`
-  ),
-  timestampHeader: textFlag(
-    "timestamp-header",
-    "NAME",
-    `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
-  )
-})
+/** The parsed settings. Each is valid by itself. */
+export type EndpointFields = Omit<NewEndpoint, "url"> & Pick<EndpointPatch, "url">
 
-const flagsWith = (orElse: (fallback: string) => string) => ({
-  url: textFlag("url", "URL", "Where its events are sent"),
-  types: textFlag(
-    "types",
-    "FILTERS",
-    `The event types it wants: 'invoice.>,*.created'${orElse("all")}`
-  ),
-  ...signingFlags(orElse),
-  retry: textFlag(
-    "retry",
-    "PRESET-OR-JSON",
-    `A name from \`petrel presets\`, or a policy${orElse("default")}`
-  ),
-  retryFor: repeated(
-    "retry-for",
-    "FILTER=PRESET-OR-JSON",
-    "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
-  ),
-  circuit: textFlag(
-    "circuit",
-    "JSON",
-    `When it is spared and given up, such as '{"failures":3}'${orElse("{}, all as usual")}`
-  ),
-  maxInFlight: textFlag("max-in-flight", "N", `Requests at the same time${orElse("10")}`),
-  adapt: textFlag(
-    "adapt",
+const { fields } = NewEndpoint
+
+/** The settings of an endpoint on the command line, in the order of the help. */
+const settingFlags = {
+  url: one("URL", "Where its events are sent", readText(fields.url)),
+  types: one("FILTERS", "The event types it wants: 'invoice.>,*.created'", readTypes),
+  secret: {
+    flag: (_: string, orElse: OrElse, usual: string | undefined) => ({
+      secretFile: textFlag("secret-file", "FILE", `The secret to sign with${orElse(usual)}`),
+      secret: textFlag(
+        "secret",
+        "-",
+        "The same from standard input; the secret itself is seen by others"
+      )
+    }),
+    read: (secret: string) => Result.succeed(secret)
+  },
+  sign: one("SCHEME", "standard, standard-ed25519, stripe, github or none", readText(fields.sign)),
+  signatureHeader: one("NAME", "For --sign stripe", readText(fields.signatureHeader)),
+  headerNames: {
+    flag: (_: string, orElse: OrElse) => ({
+      id: textFlag(
+        "id-header",
+        "NAME",
+        `The header with the event's id${orElse(usualHeaderNames.id)}`
+      ),
+      type: textFlag(
+        "type-header",
+        "NAME",
+        `The header with the event's type${orElse(usualHeaderNames.type)}`
+      ),
+      timestamp: textFlag(
+        "timestamp-header",
+        "NAME",
+        `The header with the time of the attempt; libraries that verify look for the usual name${orElse(usualHeaderNames.timestamp)}`
+      )
+    }),
+    read: readHeaderNames
+  },
+  retry: one("PRESET-OR-JSON", "A name from `petrel presets`, or a policy", readRetry),
+  retryFor: {
+    flag: () =>
+      repeated(
+        "retry-for",
+        "FILTER=PRESET-OR-JSON",
+        "The same for some event types, such as 'invoice.>=stripe'; may be repeated"
+      ),
+    read: readRetryFor
+  },
+  circuit: one("JSON", `When it is spared and given up, such as '{"failures":3}'`, readCircuit),
+  maxInFlight: one("N", "Requests at the same time", readNumber(fields.maxInFlight)),
+  adapt: one(
     "ON-OR-OFF",
-    `Fewer at the same time while it answers 429 or slows down${orElse("off")}`
+    "Fewer at the same time while it answers 429 or slows down",
+    readSwitch,
+    "off"
   ),
-  rate: textFlag(
-    "rate",
+  rate: one(
     "RATE",
-    `Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'${orElse("no limit")}`
+    "Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'",
+    readRateLimit
   ),
-  timeout: textFlag(
-    "timeout",
-    "DURATION",
-    `For a whole attempt${orElse("the policy's, else 30 seconds")}`
-  ),
-  connectTimeout: textFlag(
-    "connect-timeout",
-    "DURATION",
-    `For look-up, TCP and TLS of a connection${orElse("the policy's, else 10 seconds")}`
-  ),
-  redirects: textFlag("redirects", "N", `Redirects that are followed${orElse("3")}`),
-  contact: textFlag(
-    "contact",
+  timeout: one("DURATION", "For a whole attempt", readTime),
+  connectTimeout: one("DURATION", "For look-up, TCP and TLS of a connection", readTime),
+  redirects: one("N", "Redirects that are followed", readNumber(fields.redirects)),
+  contact: one(
     "TEXT",
-    `Whom to tell when it does not work, named in its alerts${orElse("nobody")}`
+    "Whom to tell when it does not work, named in its alerts",
+    readText(fields.contact)
   ),
-  alerts: textFlag(
-    "alerts",
+  alerts: one(
     "JSON|off",
-    `When alerts are raised about it, such as '{"successWarnPercent":98}'${orElse("{}, as its tenant has it")}`
+    `When alerts are raised about it, such as '{"successWarnPercent":98}'`,
+    (text) => readAlertChoice("alerts", text, AlertSettings)
   ),
-  format: textFlag(
-    "format",
+  format: one(
     "FORMAT",
-    `slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts${orElse("the event's bytes")}`
+    "slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts",
+    readText(fields.format)
   ),
-  operational: isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
-  headerFile: textFlag(
-    "header-file",
-    "FILE",
-    "Headers sent with each request, one 'NAME: VALUE' a line"
-  ),
-  header: repeated("header", "'NAME: VALUE'", "The same where others may see it; may be repeated"),
-  forwardHeader: repeated(
-    "forward-header",
-    "NAME",
+  operational: {
+    flag: () => isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
+    read: (given: boolean) => Result.succeed(given)
+  },
+  headers: {
+    flag: () => ({
+      headerFile: textFlag(
+        "header-file",
+        "FILE",
+        "Headers sent with each request, one 'NAME: VALUE' a line"
+      ),
+      header: repeated(
+        "header",
+        "'NAME: VALUE'",
+        "The same where others may see it; may be repeated"
+      )
+    }),
+    read: readHeaders
+  },
+  forwardHeaders: forwardFlag(
     "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
   )
-})
+} satisfies { readonly [Name in InputName]: SettingFlag<EndpointFields[Name]> }
 
 /** All settings of an endpoint, as text. They are validated together. */
-export const endpointFlags = flagsWith((fallback) => ` (default: ${fallback})`)
+export const endpointFlags = flagsOf(settingFlags, endpointInputs, (usual) =>
+  usual === undefined ? "" : ` (default: ${usual})`
+)
 
 /** The same settings for an existing endpoint. Settings that are not given stay unchanged. */
-export const changeFlags = flagsWith(() => "")
+export const changeFlags = flagsOf(settingFlags, endpointInputs, () => "")
+
+/** What the flags say that remove a setting. */
+const removals = {
+  contact: "Its alerts name nobody",
+  format: "Bodies are the events' bytes",
+  rate: "As many requests as it takes",
+  timeout: "Back to the retry policy's time-out",
+  connectTimeout: "Back to the retry policy's"
+} satisfies Record<RemovableName, string>
+
+/** Flags that remove one entry of a setting; may be repeated. */
+const entryRemovals = {
+  headers: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+  forwardHeaders: noForwardHeader,
+  retryFor: repeated(
+    "no-retry-for",
+    "FILTER",
+    "These event types have no policy of their own any more; may be repeated"
+  )
+} satisfies Record<NamesBy<EndpointSettings, "null by name">, Flag.Flag<ReadonlyArray<string>>>
+
+/** Flags that remove a setting, or an entry of one. */
+export const withoutFlags = { ...entryRemovals, ...removalFlags(removals) }
+
+/** What is given of an endpoint on the command line: as texts, with files and secrets read. */
+export type GivenSettings = Given<typeof settingFlags>
+
+/** Parses all flags of an endpoint. Fails with the problems of all invalid flags. */
+export const readSettings = (given: GivenSettings): Read<EndpointFields> =>
+  readGiven(settingFlags, given)

@@ -39,13 +39,15 @@ export const rotate = Command.make(
   "rotate",
   {
     name: endpointArgument,
-    secretFile: endpointFlags.secretFile,
-    secret: endpointFlags.secret,
+    ...endpointFlags.secret,
     keepOld: keepOldFlag,
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
-    const { secret } = yield* givenSecrets({ ...flags, header: [], headerFile: undefined })
+    const { secret } = yield* givenSecrets({
+      secret: flags,
+      headers: { header: [], headerFile: undefined }
+    })
     const rotated = yield* rotateSecret(name, { secret, keepOld }, by).pipe(
       Effect.provide(connected)
     )

@@ -6,12 +6,16 @@ import { readStdin } from "../../terminal/stdin.ts"
 
 /** Flags whose values may be secret. */
 export interface SecretFlags {
-  /** The secret itself, or `-` for standard input. */
-  readonly secret: string | undefined
-  readonly secretFile: string | undefined
-  /** `name: value` each. */
-  readonly header: ReadonlyArray<string>
-  readonly headerFile: string | undefined
+  readonly secret: {
+    /** The secret itself, or `-` for standard input. */
+    readonly secret: string | undefined
+    readonly secretFile: string | undefined
+  }
+  readonly headers: {
+    /** `name: value` each. */
+    readonly header: ReadonlyArray<string>
+    readonly headerFile: string | undefined
+  }
 }
 
 /** Larger than any secret. */
@@ -24,10 +28,7 @@ const readLines = (flag: string, path: string) =>
       new Refused({ message: `${flag} ${path} cannot be read: ${unreadable(error)}` })
   })
 
-const readSecret = Effect.fnUntraced(function* ({
-  secret,
-  secretFile
-}: Pick<SecretFlags, "secret" | "secretFile">) {
+const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFlags["secret"]) {
   if (secret !== undefined && secretFile !== undefined)
     return yield* new Refused({ message: "--secret and --secret-file exclude each other" })
   if (secretFile === undefined && secret !== "-") return secret
@@ -44,7 +45,7 @@ const readSecret = Effect.fnUntraced(function* ({
 })
 
 /** Returns what to use instead of secrets in arguments, as one warning. */
-const caution = ({ header, secret }: Pick<SecretFlags, "header" | "secret">) => {
+const caution = ({ headers: { header }, secret: { secret } }: SecretFlags) => {
   const given = [
     ...(secret === undefined || secret === "-"
       ? []
@@ -64,13 +65,15 @@ const caution = ({ header, secret }: Pick<SecretFlags, "header" | "secret">) => 
  * or standard input. In a file of headers, empty lines and lines that begin with # are ignored.
  */
 export const givenSecrets = Effect.fnUntraced(function* (flags: SecretFlags) {
-  const secret = yield* readSecret(flags)
-  const text =
-    flags.headerFile === undefined ? "" : yield* readLines("--header-file", flags.headerFile)
+  const secret = yield* readSecret(flags.secret)
+  const { header, headerFile } = flags.headers
+  const text = headerFile === undefined ? "" : yield* readLines("--header-file", headerFile)
   yield* caution(flags)
   return {
     secret,
-    header: flags.header,
-    headerLines: text.split("\n").filter((line) => !/^\s*(#|$)/.test(line))
+    headers: {
+      header,
+      headerLines: text.split("\n").filter((line) => !/^\s*(#|$)/.test(line))
+    }
   }
 })

@@ -1,27 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Result } from "effect"
-import type { EndpointFlags } from "../../../../src/cli/commands/endpoint/fields.ts"
-import { readFields } from "../../../../src/cli/commands/endpoint/fields.ts"
+import type { GivenSettings } from "../../../../src/cli/commands/endpoint/flags.ts"
+import { readSettings } from "../../../../src/cli/commands/endpoint/flags.ts"
 
-const nothing: EndpointFlags = {
-  url: undefined,
-  types: undefined,
-  secret: undefined,
-  sign: undefined,
-  signatureHeader: undefined,
-  retry: undefined,
-  circuit: undefined,
-  maxInFlight: undefined,
-  adapt: undefined,
-  rate: undefined,
-  timeout: undefined,
-  redirects: undefined,
-  header: []
-}
-
-const read = (flags: Partial<EndpointFlags>) => readFields({ ...nothing, ...flags })
-const fieldsOf = (flags: Partial<EndpointFlags>) => Result.getOrThrow(read(flags))
-const problemsOf = (flags: Partial<EndpointFlags>) => Result.getOrThrow(Result.flip(read(flags)))
+const fieldsOf = (flags: GivenSettings) => Result.getOrThrow(readSettings(flags))
+const problemsOf = (flags: GivenSettings) => Result.getOrThrow(Result.flip(readSettings(flags)))
+const headers = (...header: ReadonlyArray<string>) => ({ header, headerLines: [] })
 
 const policy = {
   backoff: { kind: "exponential", base: "1 minute", factor: 2, cap: "1 hour" },
@@ -41,7 +25,7 @@ describe("what is said of an endpoint on the command line", () => {
       rate: "20/s",
       timeout: "1.5m",
       redirects: "0",
-      header: ["x-env: prod", "X-Colon: a:b"]
+      headers: headers("x-env: prod", "X-Colon: a:b")
     })
     assert.strictEqual(fields.url, "https://example.com/hooks")
     assert.deepStrictEqual(fields.types, ["invoice.>", "*.created"])
@@ -56,16 +40,20 @@ describe("what is said of an endpoint on the command line", () => {
 
   it("names headers to forward, and to forward no more", () => {
     const { forwardHeaders } = fieldsOf({
-      forwardHeader: ["X-Correlation-Id", "x-a"],
-      noForwardHeader: ["X-B"]
+      forwardHeaders: {
+        forwardHeader: ["X-Correlation-Id", "x-a"],
+        noForwardHeader: ["X-B"]
+      }
     })
     assert.deepStrictEqual(forwardHeaders, { "x-correlation-id": true, "x-a": true, "x-b": null })
   })
 
   it("leaves open what is not said", () => {
-    const { forwardHeaders, headers, ...rest } = fieldsOf({})
-    assert.deepStrictEqual([forwardHeaders, headers], [{}, {}])
-    assert.isTrue(Object.values(rest).every((value) => value === undefined))
+    assert.deepStrictEqual(fieldsOf({ url: undefined, timeout: undefined }), {})
+    const lists = { headers: headers(), retryFor: [], forwardHeaders: { forwardHeader: [] } }
+    assert.deepStrictEqual(fieldsOf({ ...lists, headerNames: {} }), {
+      ...{ headers: {}, retryFor: {}, forwardHeaders: {}, headerNames: {} }
+    })
   })
 
   it("takes a preset's name or a policy as JSON", () => {
@@ -91,11 +79,11 @@ describe("what is said of an endpoint on the command line", () => {
   })
 
   it("takes the names of headers that are given", () => {
-    const { headerNames } = fieldsOf({ idHeader: "x-id", timestampHeader: "x-at" })
+    const { headerNames } = fieldsOf({ headerNames: { id: "x-id", timestamp: "x-at" } })
     assert.deepStrictEqual(headerNames, { id: "x-id", timestamp: "x-at" })
   })
 
-  it.each<[flag: Partial<EndpointFlags>, said: string]>([
+  it.each<[flag: GivenSettings, said: string]>([
     [
       { url: "ftp://x" },
       '--url "ftp://x" must be an http or https URL such as https://example.com/hooks'
@@ -111,8 +99,11 @@ describe("what is said of an endpoint on the command line", () => {
       '--sign "hmac" must be one of standard, standard-ed25519, stripe, github, none'
     ],
     [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
-    [{ typeHeader: "a b" }, '--type-header "a b" must be a valid header name'],
-    [{ idHeader: "Host" }, '--id-header "Host" is a header that Petrel or HTTP sets itself'],
+    [{ headerNames: { type: "a b" } }, '--type-header "a b" must be a valid header name'],
+    [
+      { headerNames: { id: "Host" } },
+      '--id-header "Host" is a header that Petrel or HTTP sets itself'
+    ],
     [
       { retryFor: ["stripe"] },
       `--retry-for "stripe" must be event types and their policy such as 'invoice.>=stripe'`
@@ -159,16 +150,22 @@ describe("what is said of an endpoint on the command line", () => {
       `--connect-timeout "soon" must be a length of time such as '30 seconds', 5m or 72h`
     ],
     [{ timeout: "0s" }, `--timeout "0s" must be a length of time such as '30 seconds', 5m or 72h`],
-    [{ header: ["Host: x"] }, '--header "Host" is a header that Petrel or HTTP sets itself'],
-    [{ header: ["a b: c"] }, '--header "a b" must be a valid header name'],
-    [{ header: ["x: a\nb"] }, '--header "x" must have a value of up to 4096 Latin-1 characters'],
-    [{ header: ["x: 1", "X: 2"] }, '--header "X" was given twice']
+    [
+      { headers: headers("Host: x") },
+      '--header "Host" is a header that Petrel or HTTP sets itself'
+    ],
+    [{ headers: headers("a b: c") }, '--header "a b" must be a valid header name'],
+    [
+      { headers: headers("x: a\nb") },
+      '--header "x" must have a value of up to 4096 Latin-1 characters'
+    ],
+    [{ headers: headers("x: 1", "X: 2") }, '--header "X" was given twice']
   ])("refuses %o with the flag, the value and what is right", (flags, said) => {
     assert.deepStrictEqual(problemsOf(flags), [said])
   })
 
   it("does not repeat a header line that it cannot read, which may be a credential", () => {
-    assert.deepStrictEqual(problemsOf({ header: ["Bearer abc"] }), [
+    assert.deepStrictEqual(problemsOf({ headers: headers("Bearer abc") }), [
       "--header must be 'name: value'"
     ])
   })
@@ -246,7 +243,7 @@ describe("what is said of an endpoint on the command line", () => {
   })
 
   it("is refused for all its problems in one go", () => {
-    const problems = problemsOf({ url: "x", sign: "y", maxInFlight: "z", header: ["q"] })
+    const problems = problemsOf({ url: "x", sign: "y", maxInFlight: "z", headers: headers("q") })
     assert.deepStrictEqual(
       problems.map((problem) => problem.split(" ")[0]),
       ["--url", "--sign", "--max-in-flight", "--header"]

@@ -1,0 +1,92 @@
+import type { StreamSource } from "@nats-io/jetstream"
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../broker.ts"
+import type { BrokerError } from "../broker-error.ts"
+import { firstSince } from "../scan.ts"
+import { readValue, writeValue } from "../values.ts"
+import { compareSources } from "./comparison.ts"
+import { Divergence } from "./divergence.ts"
+import { restartOf } from "./links.ts"
+
+/** What was found out about sources, kept for the next worker, for `petrel init` and the status. */
+export const SourceRecord = Schema.Struct({
+  v: Schema.Literal(1),
+  /** By source: what was copied of it until then was compared, ms since the epoch. */
+  comparedUntil: Schema.Record(Schema.String, Schema.Number),
+  /** Sources that are to be started again. */
+  divergences: Schema.Array(Divergence)
+})
+export type SourceRecord = typeof SourceRecord.Type
+
+/** Where the bucket of workers has it. */
+const key = "sources"
+
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(SourceRecord))
+
+const nothingKnown: SourceRecord = { v: 1, comparedUntil: {}, divergences: [] }
+
+/** Reads the record; an empty one if there is none. */
+export const readRecord = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const entry = yield* readValue(names.buckets.workers, key)
+  return Option.getOrElse(decode(entry?.string() ?? ""), () => nothingKnown)
+})
+
+export const writeRecord = Effect.fnUntraced(function* (record: SourceRecord) {
+  const { names } = yield* Broker
+  yield* writeValue(names.buckets.workers, key, JSON.stringify(record))
+})
+
+/** The streams that copy from others. */
+export const copyingStreams = Effect.map(Broker, ({ names }) => [names.events, names.configuration])
+
+/**
+ * Compares what was copied since the last comparison. The time stays where it is for a source with a
+ * difference, or that cannot be read.
+ *
+ * @param again whether sources with a known difference are compared again.
+ */
+export const compareNew = Effect.fnUntraced(function* (before: SourceRecord, again: boolean) {
+  const { streamInfo } = yield* Broker
+  const comparedUntil: Record<string, number> = { ...before.comparedUntil }
+  const divergences: Array<Divergence> = []
+  const unread = new Map<string, BrokerError>()
+  for (const stream of yield* copyingStreams) {
+    const { config } = yield* streamInfo(`look at ${stream}`, stream)
+    const sources = config.sources ?? []
+    const known = again ? [] : stillOpen(before.divergences, stream, sources)
+    divergences.push(...known)
+    const wanted = sources
+      .map(({ name }) => name)
+      .filter((name) => known.every(({ source }) => source !== name))
+    if (wanted.length === 0) continue
+    const since = Math.min(...wanted.map((name) => comparedUntil[name] ?? 0))
+    const found = yield* compareSources(stream, {
+      from: yield* firstSince(stream, since),
+      isWanted: (source) => wanted.includes(source)
+    })
+    divergences.push(...found.divergences)
+    for (const [source, error] of found.unread) unread.set(source, error)
+    for (const source of wanted)
+      if (
+        found.at !== undefined &&
+        !found.unread.has(source) &&
+        found.divergences.every((one) => one.source !== source)
+      )
+        comparedUntil[source] = Math.max(comparedUntil[source] ?? 0, found.at)
+  }
+  const record: SourceRecord = { v: 1, comparedUntil, divergences }
+  return { record, unread }
+})
+
+/** Returns the differences whose source was not started again since. */
+export const stillOpen = (
+  divergences: ReadonlyArray<Divergence>,
+  stream: string,
+  sources: ReadonlyArray<StreamSource>
+): ReadonlyArray<Divergence> =>
+  divergences.filter(
+    ({ restarts, source, target }) =>
+      target === stream &&
+      sources.some((one) => one.name === source && (restartOf(one)?.number ?? 0) === restarts)
+  )

@@ -1,0 +1,82 @@
+import type { StreamConfig, StreamSource } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import type { Names } from "../../domain/names.ts"
+import { natsClients } from "../clients.ts"
+import type { Divergence } from "./divergence.ts"
+import { restartFor } from "./divergence.ts"
+import { filtersOf, restartOf } from "./links.ts"
+
+/** Returns the transforms of a source without the mark of a restart. */
+const transformsOf = (source: StreamSource, subjects: ReadonlyArray<string>) => {
+  const transforms = source.subject_transforms ?? []
+  const filters = filtersOf(source)
+  const taken = filters.length === 0 ? subjects : filters
+  return taken.map((src) => transforms.find((one) => one.src === src) ?? { src, dest: "" })
+}
+
+/**
+ * Returns a source that starts again. The broker knows a source by its name and filters, and
+ * resumes after the last message that it copied by these: a changed start alone has no effect, and
+ * neither has a source that is removed and added again. So a filter that matches nothing makes it
+ * another source. The broker writes the filters into the header of each copy, which so names the
+ * restart.
+ */
+const startedAgain = (
+  source: StreamSource,
+  subjects: ReadonlyArray<string>,
+  divergence: Divergence,
+  names: Names
+): StreamSource => {
+  const { filter_subject: _, ...rest } = source
+  const mark = { src: names.subjects.restart(restartFor(divergence)), dest: "" }
+  return {
+    ...rest,
+    opt_start_seq: divergence.start,
+    subject_transforms: [...transformsOf(source, subjects), mark]
+  }
+}
+
+/**
+ * Starts sources of a stream again, where they lost what was copied. Needs the right to change the
+ * stream. Does nothing for a source that was started again meanwhile; to start it twice for the same
+ * reason is harmless.
+ */
+export const restartSources = Effect.fnUntraced(function* (divergences: ReadonlyArray<Divergence>) {
+  const { ask, jsm, names, streamInfo } = yield* natsClients
+  for (const [target, those] of Map.groupBy(divergences, ({ target }) => target)) {
+    const { config } = yield* streamInfo(`look at ${target}`, target)
+    const sources = yield* Effect.forEach(config.sources ?? [], (source) => {
+      const divergence = those.find(
+        ({ restarts, source: name }) =>
+          name === source.name && restarts === (restartOf(source)?.number ?? 0)
+      )
+      if (divergence === undefined) return Effect.succeed(source)
+      // Without filters it takes what the source does, which is in this account.
+      const subjects =
+        filtersOf(source).length > 0
+          ? Effect.succeed([])
+          : Effect.map(
+              streamInfo(`look at ${source.name}`, source.name),
+              ({ config }) => config.subjects ?? []
+            )
+      return Effect.map(subjects, (taken) => startedAgain(source, taken, divergence, names))
+    })
+    yield* ask(`start the sources of ${target} again`, () =>
+      jsm.streams.update(target, { ...config, sources })
+    )
+  }
+})
+
+/** Returns a stream's sources as they are wanted, except those that were started again. */
+export const keepingRestarts = (
+  wanted: Partial<StreamConfig>,
+  held: Partial<StreamConfig>
+): Partial<Pick<StreamConfig, "sources">> =>
+  wanted.sources === undefined
+    ? {}
+    : {
+        sources: wanted.sources.map((source) => {
+          const there = held.sources?.find(({ name }) => name === source.name)
+          return there !== undefined && restartOf(there) !== undefined ? there : source
+        })
+      }

@@ -1,0 +1,170 @@
+import { Option, Result, Schema } from "effect"
+import type { Endpoint, Secret } from "../../../domain/endpoint.ts"
+import type { HeaderNames } from "../../../domain/header-names.ts"
+import { identities } from "../../../domain/header-names.ts"
+import { type InputName, RateLimit } from "../../../domain/settings/endpoint-table.ts"
+import { signatureHeaderOf } from "../../../endpoints/signing.ts"
+import { spanText } from "../../../history/span.ts"
+import type { EndpointDetail, EndpointView } from "../../../operations/endpoints/endpoint-view.ts"
+import { durationText, moment } from "../../../operations/text/time.ts"
+import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../../../policy/attempt-timeout.ts"
+import { resolveRetry } from "../../../policy/presets.ts"
+import { rateText } from "../../format/rate.ts"
+
+const decodeRate = Schema.decodeUnknownOption(RateLimit)
+
+/** A line of what `petrel endpoint show` prints: what it says, and of what. */
+export type Row = readonly [name: string, text: string]
+
+/** How people see a setting. */
+export interface SettingText {
+  /** Its lines in what `petrel endpoint show` prints. None if it is shown with another setting. */
+  readonly rows: (endpoint: EndpointDetail, now: number) => ReadonlyArray<Row>
+  /** What a difference shows of one that is not set. (Default: default) */
+  readonly unset?: string
+  /** Returns what a difference shows of a value, which is JSON; undefined to show it as it is. */
+  readonly value?: (value: unknown) => string | undefined
+}
+
+const shownElsewhere: SettingText = { rows: () => [] }
+
+const ifSet = (name: string, text: string | undefined): ReadonlyArray<Row> =>
+  text === undefined ? [] : [[name, text]]
+
+/** Returns the subscribed event types. */
+export const typesText = ({ types }: EndpointView): string =>
+  types.includes(">") ? "all events" : types.join(", ")
+
+const retryText = (retry: Endpoint["retry"]): string => {
+  const name = typeof retry === "string" ? retry : `${retry.backoff.kind} of its own`
+  const policy = Result.getOrUndefined(resolveRetry(retry))
+  return policy === undefined
+    ? name
+    : `${name} (at most ${policy.maxAttempts} attempts within ${durationText(policy.window)})`
+}
+
+const defaultTimeouts = { timeout: defaultTimeoutMs, connectTimeout: defaultConnectTimeoutMs }
+type Timeout = keyof typeof defaultTimeouts
+
+const policyTimeoutText = (field: Timeout, retry: Endpoint["retry"]): string => {
+  const ofPolicy = Result.getOrUndefined(resolveRetry(retry))?.[field]
+  return ofPolicy === undefined
+    ? `${spanText(defaultTimeouts[field])} (the default)`
+    : `${durationText(ofPolicy)} (the retry policy's)`
+}
+
+const timeoutText = (field: Timeout, endpoint: EndpointView): string => {
+  const { [field]: own, retry, retryFor = {} } = endpoint
+  if (own !== undefined) return durationText(own)
+  const usual = policyTimeoutText(field, retry)
+  const others = Object.entries(retryFor)
+    .map(([types, retry]) => [types, policyTimeoutText(field, retry)] as const)
+    .filter(([, text]) => text !== usual)
+  return [usual, ...others.map(([types, text]) => `${text} for ${types}`)].join(", ")
+}
+
+const signText = ({ sign, signatureHeader }: EndpointView): string =>
+  sign === "stripe" ? `stripe, in ${signatureHeaderOf({ scheme: sign, signatureHeader })}` : sign
+
+/** The names of headers that the endpoint has otherwise. */
+const headerNamesText = (headerNames: HeaderNames): string =>
+  identities
+    .flatMap((identity) => {
+      const name = headerNames[identity]
+      return name === undefined ? [] : [`the ${identity} in ${name}`]
+    })
+    .join(", ")
+
+const alertsText = (endpoint: EndpointView): string => {
+  const { alerts } = endpoint
+  if (alerts === "off") return "none"
+  if (alerts === undefined) return "as usual"
+  return `as usual but for ${Object.keys(alerts).join(", ")}`
+}
+
+const capText = ({ adapt, maxInFlight }: EndpointView): string =>
+  `${maxInFlight} at the same time${adapt === true ? ", fewer while it answers 429 or slows down" : ""}`
+
+const hostRows = ({ sharedHost, tenant }: EndpointDetail): ReadonlyArray<Row> => {
+  const row = (cap: number | undefined, whose: string) =>
+    cap === undefined
+      ? []
+      : [
+          [
+            "host cap",
+            `${cap} at the same time to ${sharedHost?.host}, of all endpoints ${whose}`
+          ] as const
+        ]
+  return [
+    ...row(sharedHost?.tenantCap, `of ${tenant}`),
+    ...row(sharedHost?.systemCap, "of all tenants")
+  ]
+}
+
+const secretText = ({ createdAt, until, value }: Secret, now: number): string =>
+  `${value}, made ${moment(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
+
+const validity = (until: number, now: number): string =>
+  until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"
+
+/** How people see each setting, in the order of `petrel endpoint show`. */
+export const settingTexts: Readonly<Record<InputName, SettingText>> = {
+  url: { rows: ({ url }) => [["url", url]] },
+  types: {
+    rows: (endpoint) => [["types", typesText(endpoint)]],
+    value: (types) => (Array.isArray(types) && types.includes(">") ? "all events" : undefined)
+  },
+  sign: { rows: (endpoint) => [["sign", signText(endpoint)]] },
+  signatureHeader: shownElsewhere,
+  format: { rows: ({ format }) => ifSet("format", format), unset: "the event's bytes" },
+  secret: {
+    rows: ({ publicKey, secrets }, now) => [
+      ...secrets.map((secret): Row => ["secret", secretText(secret, now)]),
+      ...ifSet("public key", publicKey)
+    ]
+  },
+  headerNames: {
+    rows: ({ headerNames }) =>
+      headerNames === undefined ? [] : [["sent with", headerNamesText(headerNames)]]
+  },
+  retry: { rows: ({ retry }) => [["retry", retryText(retry)]] },
+  retryFor: {
+    rows: ({ retryFor = {} }) =>
+      Object.entries(retryFor).map(([types, retry]) => [
+        "retry for",
+        `${types}: ${retryText(retry)}`
+      ]),
+    unset: "none"
+  },
+  maxInFlight: { rows: (endpoint) => [["cap", capText(endpoint)], ...hostRows(endpoint)] },
+  adapt: { ...shownElsewhere, unset: "off" },
+  rate: {
+    rows: ({ rate }) => [["rate", rate === undefined ? "no limit" : `at most ${rateText(rate)}`]],
+    unset: "no limit",
+    value: (rate) => Option.match(decodeRate(rate), { onNone: String, onSome: rateText })
+  },
+  circuit: shownElsewhere,
+  timeout: {
+    rows: (endpoint) => [["time-out", timeoutText("timeout", endpoint)]],
+    unset: "the policy's"
+  },
+  connectTimeout: {
+    rows: (endpoint) => [["connect", `within ${timeoutText("connectTimeout", endpoint)}`]],
+    unset: "the policy's"
+  },
+  redirects: {
+    rows: ({ redirects }) => [
+      ["redirects", redirects === 0 ? "none followed" : `up to ${redirects}`]
+    ]
+  },
+  contact: { rows: ({ contact }) => ifSet("contact", contact), unset: "nobody" },
+  alerts: { rows: (endpoint) => [["alerts", alertsText(endpoint)]] },
+  operational: shownElsewhere,
+  headers: {
+    rows: ({ headers }) =>
+      Object.entries(headers).map(([name, value]) => ["header", `${name}: ${value}`])
+  },
+  forwardHeaders: {
+    rows: ({ forwards }) => (forwards.length === 0 ? [] : [["forwards", forwards.join(", ")]])
+  }
+}

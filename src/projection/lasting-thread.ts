@@ -1,0 +1,88 @@
+import { Worker } from "node:worker_threads"
+import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
+
+/** Pause before a thread that has ended is started anew, ms: doubled each time, up to the most. */
+const firstPauseMs = 1_000
+const mostPauseMs = 60_000
+
+export interface LastingThread<Told> {
+  /** The name of its script, which is beside this one. */
+  readonly name: string
+  readonly data: unknown
+  /** Takes what it says. */
+  readonly told: (message: Told) => void
+  /** It has ended of itself, and is started anew after a pause, ms. */
+  readonly ended: (why: string, pauseMs: number) => void
+  /** What to tell it at the end, so that it stops of itself, and how long that may take, ms. */
+  readonly stop?: { readonly message: unknown; readonly withinMs: number }
+}
+
+/** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */
+const startThread = <Told>({ data, name, stop }: LastingThread<Told>) =>
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      // Bundled, it is a script beside this one.
+      const file = `./${name}${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`
+      return new Worker(new URL(file, import.meta.url), {
+        workerData: data,
+        resourceLimits: { maxYoungGenerationSizeMb: 16 }
+      })
+    }),
+    (worker) =>
+      Effect.gen(function* () {
+        if (stop !== undefined && worker.threadId > 0) {
+          const stopped = Effect.callback<void>((resume) => {
+            worker.once("exit", () => resume(Effect.void))
+            worker.on("message", ({ tells }: { readonly tells?: unknown }) => {
+              if (tells === "stopped") resume(Effect.void)
+            })
+            worker.postMessage(stop.message)
+          })
+          yield* Effect.timeoutOption(stopped, stop.withinMs)
+        }
+        yield* Effect.promise(() => worker.terminate())
+      })
+  )
+
+/** Waits until a thread has ended of itself. Returns why. */
+const endOf = (worker: Worker) =>
+  Effect.callback<string>((resume) => {
+    let why = "it says nothing of why"
+    worker.once("error", (error) => {
+      why = error instanceof Error ? error.message : String(error)
+    })
+    worker.once("exit", () => resume(Effect.succeed(why)))
+  })
+
+/**
+ * Runs a thread until the scope ends. One that ends of itself, as for want of memory, is started
+ * anew after a pause.
+ *
+ * @returns how to tell it something, which returns false while it does not run.
+ */
+export const lastingThread = Effect.fnUntraced(function* <Told>(options: LastingThread<Told>) {
+  let running: Worker | undefined
+  let pauseMs = firstPauseMs
+  const once = Effect.gen(function* () {
+    const worker = yield* startThread(options)
+    const began = timers.monotonicMs()
+    worker.on("message", options.told)
+    running = worker
+    const why = yield* endOf(worker)
+    running = undefined
+    if (timers.monotonicMs() - began > mostPauseMs) pauseMs = firstPauseMs
+    options.ended(why, pauseMs)
+  }).pipe(Effect.scoped)
+  const pause = Effect.suspend(() => {
+    const ms = pauseMs
+    pauseMs = Math.min(2 * pauseMs, mostPauseMs)
+    return Effect.sleep(ms)
+  })
+  const runs = Effect.forever(Effect.andThen(once, pause))
+  yield* Effect.forkScoped(runs, { startImmediately: true })
+  return (message: unknown): boolean => {
+    running?.postMessage(message)
+    return running !== undefined
+  }
+})

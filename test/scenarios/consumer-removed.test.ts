@@ -1,0 +1,180 @@
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect, Schedule } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { init } from "../../src/broker/init.ts"
+import { clockOf } from "../../src/broker/kept-since.ts"
+import { readValue } from "../../src/broker/values.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import {
+  closedCircuit,
+  endpoint,
+  history,
+  publishMany,
+  quickRetry,
+  testTopology,
+  worker
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const removeConsumer = (stream: string, consumer: string) =>
+  Effect.flatMap(natsClients, ({ ask, jsm }) =>
+    ask("remove", () => jsm.consumers.delete(stream, consumer))
+  )
+
+const isClean = Effect.gen(function* () {
+  const { judgement } = yield* audit({})
+  assert.deepStrictEqual(judgement.problems.list, [])
+  assert.strictEqual(judgement.tally.repeated, 0)
+})
+
+/** Waits until it is noted that events up to a sequence are routed. */
+const noted = Effect.fnUntraced(function* (seq: number) {
+  const { names } = yield* Broker
+  yield* readValue(names.buckets.workers, "router.position").pipe(
+    Effect.repeat({
+      until: (entry) => entry?.string().includes(`"seq":${seq},`) === true,
+      schedule: Schedule.spaced(200)
+    })
+  )
+})
+
+const moveDedupe = 1_000
+
+/** Waits until the broker has forgotten the ids of what the history holds. */
+const forgotten = (dedupe: number) =>
+  Effect.gen(function* () {
+    const { names, streamInfo } = yield* Broker
+    return yield* streamInfo("look", names.history)
+  }).pipe(
+    Effect.repeat({
+      until: (info) => clockOf(info) - Date.parse(info.state.last_ts) > 2 * dedupe,
+      schedule: Schedule.spaced(100)
+    })
+  )
+
+describe("a consumer that somebody removed", () => {
+  scenario("of the routers is made again where they were, and nothing is delivered twice", () =>
+    Effect.gen(function* () {
+      const { consumerInfo, names } = yield* Broker
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker()
+          yield* publishMany(20, "invoice.before")
+          yield* facts.count("delivered", 20)
+          yield* noted(20)
+        })
+      )
+      yield* removeConsumer(names.events, names.routerConsumer)
+      const { problems } = yield* readStatus
+      assert.include(problems.map(({ code }) => code).join(), "router-consumer-missing")
+      yield* worker()
+      yield* publishMany(5, "invoice.after")
+      yield* facts.count("delivered", 25)
+      const { config } = yield* consumerInfo("look", names.events, names.routerConsumer)
+      assert.strictEqual(config.opt_start_seq, 21)
+      assert.lengthOf(hook.requests, 25)
+      yield* isClean
+    })
+  )
+
+  scenario(
+    "and init makes again delivers nothing twice, though the broker has forgotten the plans' ids",
+    () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        // This one has looked how far routing is, and pulls once the consumer is another one.
+        const opened = yield* Deferred.make<void>()
+        const looked = yield* Deferred.make<void>()
+        const late = yield* alteredBroker(({ pull }) => ({
+          pull: (options) =>
+            pull(
+              options.name === "the router"
+                ? {
+                    ...options,
+                    room: Effect.tap(options.room, () =>
+                      Effect.andThen(Deferred.succeed(looked, undefined), Deferred.await(opened))
+                    )
+                  }
+                : options
+            )
+        }))
+        yield* worker({ id: "late" }).pipe(Effect.provideService(Broker, late))
+        yield* Deferred.await(looked)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker({ id: "early" })
+            yield* publishMany(20, "invoice.before")
+            yield* facts.count("delivered", 20)
+          })
+        )
+        yield* removeConsumer(names.events, names.routerConsumer)
+        yield* init({ ...testTopology, moveDedupe })
+        yield* forgotten(moveDedupe)
+        yield* Deferred.succeed(opened, undefined)
+        yield* publishMany(5, "invoice.after")
+        yield* facts.count("delivered", 25)
+        yield* isClean
+        assert.lengthOf(hook.requests, 25)
+      }),
+    { moveDedupe }
+  )
+
+  scenario("of a partition is made again, and what waits there goes on", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      let isDown = true
+      const hook = yield* receiver({
+        answer: () => ({ status: isDown ? 503 : 200 })
+      })
+      yield* endpoint({
+        url: hook.url,
+        retry: quickRetry({ maxAttempts: 1_000 }),
+        circuit: closedCircuit
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(10)
+      yield* facts.count("attempt-failed", 10)
+      const index = partitionOf("acme", "hook", testTopology.partitions)
+      yield* removeConsumer(names.deliveries(index), names.deliverConsumer)
+      isDown = false
+      yield* facts.count("delivered", 10)
+      yield* isClean
+    })
+  )
+
+  scenario("of each partition, while no worker ran, is made again by the next one", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({ url: hook.url, retry: quickRetry({ maxAttempts: 1_000 }) })
+      const facts = yield* history
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker()
+          yield* publishMany(10)
+          yield* facts.count("attempt-failed", 10)
+        })
+      )
+      for (let index = 0; index < testTopology.partitions; index++)
+        yield* removeConsumer(names.deliveries(index), names.deliverConsumer)
+      hook.answer({ status: 200 })
+      yield* worker()
+      yield* facts.count("delivered", 10)
+      yield* isClean
+    })
+  )
+})

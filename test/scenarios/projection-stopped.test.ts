@@ -1,0 +1,149 @@
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import type { Worker } from "node:worker_threads"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Exit, Option, Scope } from "effect"
+import { vi } from "vitest"
+import { LogUnavailable } from "../../src/projection/delivery-log.ts"
+import { startProjection } from "../../src/projection/projection.ts"
+import { answerLog, findRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
+import { eventually, nth } from "../kit/engine.ts"
+import { makeLog } from "../kit/log.ts"
+import { randomFacts } from "../kit/random-facts.ts"
+import { onServer } from "../kit/scenario.ts"
+import { foldedRows, saidBy } from "../projection/folded-rows.ts"
+
+vi.setConfig({ testTimeout: 90_000 })
+
+const { scenario } = onServer()
+
+const facts = randomFacts(31, 300)
+const [first, later] = [facts.slice(0, 100), facts.slice(100)]
+
+/** The threads that are started meanwhile. */
+const threads = Effect.acquireRelease(
+  Effect.sync(() => {
+    const started: Array<Worker> = []
+    const add = (worker: Worker) => started.push(worker)
+    process.on("worker", add)
+    return { started, stop: () => process.off("worker", add) }
+  }),
+  ({ stop }) => Effect.sync(stop)
+)
+
+describe("a delivery log that does not follow the history", () => {
+  scenario("is not asked, and says how far behind it is", (place) =>
+    Effect.gen(function* () {
+      const options = optionsOf(place, yield* directory)
+      const { log } = yield* startProjection(options)
+      yield* store(first)
+      yield* caughtUp(log.status)
+      const other = new DatabaseSync(join(options.data, "main.db"))
+      other.exec("BEGIN IMMEDIATE")
+      yield* store(later)
+      const status = yield* eventually(
+        log.status,
+        ({ lag, state }) => state === "stopped" && lag.facts === later.length
+      )
+      assert.include(status.problem ?? "", "database is locked")
+      assert.isAbove(status.lag.ms, 0)
+      const unavailable = yield* Effect.flip(log.find({}))
+      assert.instanceOf(unavailable, LogUnavailable)
+      assert.include(unavailable.message, "database is locked")
+      assert.instanceOf(yield* Effect.flip(log.get({ event: "acme.e1" })), LogUnavailable)
+      other.close()
+      yield* caughtUp(log.status)
+      assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(facts))
+    })
+  )
+
+  scenario("is made again where its files were removed under it", (place) =>
+    Effect.gen(function* () {
+      const options = optionsOf(place, yield* directory)
+      const log = makeLog()
+      const projection = yield* Effect.provide(startProjection(options), log.layer)
+      const { find, status } = projection.log
+      yield* store(first)
+      yield* caughtUp(status)
+      rmSync(options.data, { recursive: true })
+      yield* store(later)
+      const expected = foldedRows(facts)
+      const rows = yield* eventually(
+        Effect.orElseSucceed(walk(find), () => []),
+        (shown) => Object.keys(saidBy(shown)).length === Object.keys(expected).length
+      )
+      assert.deepStrictEqual(saidBy(rows), expected)
+      assert.strictEqual(log.count("were removed while the delivery log had them open"), 1)
+    })
+  )
+
+  scenario("waits for another one that has its directory, and goes on where that ends", (place) =>
+    Effect.gen(function* () {
+      const options = optionsOf(place, yield* directory)
+      const one = yield* projecting(options)
+      yield* store(first)
+      yield* caughtUp(remoteStatus)
+      const log = makeLog()
+      const two = yield* Effect.provide(startProjection(options), log.layer)
+      yield* answerLog(two)
+      yield* eventually(Effect.option(two.log.status), Option.isSome)
+      const { problem, state } = yield* two.log.status
+      assert.strictEqual(state, "stopped")
+      assert.include(problem ?? "", "another console keeps its delivery log in")
+      assert.instanceOf(yield* Effect.flip(two.log.find({})), LogUnavailable)
+      // Of the two, the one that can answer does.
+      for (let time = 0; time < 5; time++) {
+        assert.strictEqual((yield* remoteStatus).state, "following")
+        assert.isNotEmpty((yield* findRemotely({})).deliveries)
+      }
+      yield* one.kill9
+      yield* store(later)
+      yield* caughtUp(two.log.status)
+      assert.deepStrictEqual(saidBy(yield* walk(two.log.find)), foldedRows(facts))
+      assert.strictEqual(log.count("another console keeps its delivery log in"), 1)
+    })
+  )
+
+  scenario("has its threads started again when they have ended", (place) =>
+    Effect.gen(function* () {
+      const { started } = yield* threads
+      const log = makeLog()
+      const scope = yield* Scope.make()
+      yield* Effect.addFinalizer(() => Scope.close(scope, Exit.void))
+      const starting = Effect.provide(
+        startProjection(optionsOf(place, yield* directory)),
+        log.layer
+      )
+      const { log: deliveries } = yield* Scope.provide(starting, scope)
+      yield* store(first)
+      yield* caughtUp(deliveries.status)
+      const [writer, queries] = [nth(started, 0), nth(started, 1)]
+      // What no thread expects to be told: its handler fails.
+      writer.postMessage(null)
+      const status = yield* eventually(deliveries.status, ({ state }) => state === "stopped")
+      assert.include(status.problem ?? "", "its writer has ended")
+      const unavailable = yield* Effect.flip(deliveries.find({}))
+      assert.include(unavailable.message, "its writer has ended")
+      yield* store(later)
+      yield* caughtUp(deliveries.status)
+      queries.postMessage(null)
+      const refused = yield* eventually(
+        Effect.option(Effect.flip(deliveries.find({}))),
+        ({ _tag }) => _tag === "Some"
+      )
+      assert.include(String(refused), "the thread that searches it")
+      const rows = yield* eventually(
+        Effect.orElseSucceed(walk(deliveries.find), () => []),
+        (found) => found.length > 0
+      )
+      assert.deepStrictEqual(saidBy(rows), foldedRows(facts))
+      assert.strictEqual(log.count("its writer has ended"), 1)
+      assert.strictEqual(log.count("the delivery log is not searched"), 1)
+      yield* Scope.close(scope, Exit.void)
+      assert.lengthOf(started, 4)
+      assert.isTrue(started.every(({ threadId }) => threadId === -1))
+    })
+  )
+})
