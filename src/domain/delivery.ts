@@ -132,7 +132,8 @@ export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pa
   if (content.forwarded !== undefined)
     headers.push([forwardedHeader, forwardedText(content.forwarded)])
   if (delivery.origin !== undefined) headers.push(["petrel-origin", delivery.origin])
-  if (progress.attempts > 0) headers.push(["petrel-progress", JSON.stringify(progress)])
+  if (progress.attempts > 0 || progress.ends !== undefined)
+    headers.push(["petrel-progress", JSON.stringify(progress)])
   return headers
 }
 

@@ -15,6 +15,7 @@ import { Partition } from "../delivery/partition.ts"
 import type { PartitionOptions } from "../delivery/partition-surroundings.ts"
 import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
+import { AwaitingSpace } from "../delivery/retry/awaiting-space.ts"
 import { DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
 import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
@@ -133,13 +134,14 @@ class PartitionRunner {
         Effect.as(owned.over, undefined)
       )
       if (taken === undefined) return
-      const partition = yield* this.#makePartition(owned, taken)
+      const awaiting = new AwaitingSpace()
+      const partition = yield* this.#makePartition(owned, taken, awaiting)
       yield* Effect.acquireRelease(
         Effect.sync(() => partitions.set(index, partition)),
         () => Effect.sync(() => partitions.delete(index))
       )
       yield* Effect.forkScoped(sweepUnavailable(partition, layout.partitions, sweeps))
-      yield* Effect.forkScoped(wakeEnded(index, deadLetters))
+      yield* Effect.forkScoped(wakeEnded(index, awaiting, deadLetters))
       const { historyPosition } = takeovers
       yield* Effect.forkScoped(
         advanceWatermark(partition, taken.memory, historyPosition, holds, layout.ackWait)
@@ -164,7 +166,8 @@ class PartitionRunner {
     { self: this },
     function* (
       { isOver, ownership }: OwnedPartition,
-      taken: Pick<PartitionOptions, "health" | "memory">
+      taken: Pick<PartitionOptions, "health" | "memory">,
+      awaiting: AwaitingSpace
     ) {
       const { layout, nextId, options, workerClock } = this.#node
       const { deadLetters, dutyCycle, hosts, maxPrefetchBytes, pool, records } = this.#shared
@@ -179,7 +182,7 @@ class PartitionRunner {
         history: takeovers.history,
         settle: (memory, maxWaiting = options.maxWaiting) =>
           Settlement.make({
-            ...{ worker, layout, memory, records, deadLetters, fence, nextId },
+            ...{ worker, layout, memory, records, deadLetters, awaiting, fence, nextId },
             ...{ onDeadLettered, maxWaiting }
           }),
         ...{

@@ -1,9 +1,14 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import { BrokerError } from "../../src/broker/broker-error.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { sweepSchedules } from "../../src/delivery/sweep/sweep.ts"
 import { partitionOf } from "../../src/domain/names.ts"
+import { Directory } from "../../src/endpoints/directory.ts"
+import { directoryOf, makeMemory } from "../delivery/made-deliveries.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
 import {
   closedCircuit,
@@ -65,6 +70,24 @@ const endpoints = Effect.gen(function* () {
   yield* endpoint({ id: "bad", url: bad.url, types: ["bad"], circuit })
   yield* endpoint({ id: good, url: well.url, types: ["good"] })
   return { bad, well }
+})
+
+/** Asserts that a sweep of removed endpoints leaves alone what waits for room. */
+const isLeftBySweeps = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const stored = Effect.forEach([0, 1], (partition) =>
+    queued(partition, names.subjects.schedulesOf(partition))
+  )
+  const before = yield* stored
+  const removed = directoryOf({ standing: () => Effect.succeed({ _tag: "Removed" }) })
+  const swept = yield* Effect.forEach([0, 1], (index) =>
+    sweepSchedules({ ...makeMemory(), index, stream: names.deliveries(index) }, () =>
+      Effect.die("ends nothing")
+    )
+  ).pipe(Effect.provideService(Directory, removed))
+  assert.deepStrictEqual(swept, [0, 0])
+  const sequences = (found: typeof before) => found.map((each) => each.map(({ seq }) => seq))
+  assert.deepStrictEqual(sequences(yield* stored), sequences(before))
 })
 
 describe.concurrent("while there is no room among the dead letters", () => {
@@ -130,6 +153,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
           Effect.all([ended, unacknowledged]),
           ([waiting, held]) => waiting === 10 && held === 0
         )
+        yield* isLeftBySweeps
         yield* resize(64 * 1024 * 1024)
         yield* facts.count("dead-lettered", 10)
         yield* closedBooks
@@ -167,6 +191,140 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* resize(64 * 1024 * 1024)
       yield* facts.count("dead-lettered", count + 2)
       assert.deepInclude(yield* isClean, { deadLettered: count + 2, missing: 0 })
+    })
+  )
+})
+
+/** What an owner's scans and moves of ended deliveries use, so that a story can get in their way. */
+interface InTheWay {
+  /** Runs before an ended delivery's schedule is stored. */
+  readonly beforeSchedule?: Effect.Effect<void>
+  /** Runs before each read of the schedules of ended deliveries. */
+  readonly beforeRead?: Effect.Effect<void, BrokerError>
+  /** Maximum schedules that one read of them returns. */
+  readonly batch?: number
+}
+
+/** Starts a worker whose broker is slow, or fails, where the story says so. */
+const hinderedWorker = Effect.fnUntraced(function* ({ batch, ...hindered }: InTheWay) {
+  const { names } = yield* Broker
+  const spaces: Array<number> = []
+  const isEnded = (subject: string) => subject.includes(".ended.")
+  const altered = yield* alteredBroker((broker) => ({
+    batch: (stream, subject, seq, limits) =>
+      isEnded(subject)
+        ? Effect.andThen(
+            hindered.beforeRead ?? Effect.void,
+            broker.batch(stream, subject, seq, { ...limits, batch: batch ?? limits.batch })
+          )
+        : broker.batch(stream, subject, seq, limits),
+    publish: (subject, ...rest) =>
+      isEnded(subject)
+        ? Effect.andThen(hindered.beforeSchedule ?? Effect.void, broker.publish(subject, ...rest))
+        : broker.publish(subject, ...rest),
+    streamInfo: (operation, stream, options) =>
+      Effect.tap(broker.streamInfo(operation, stream, options), ({ config }) =>
+        Effect.sync(() => {
+          if (stream === names.dead) spaces.push(config.max_bytes)
+        })
+      )
+  }))
+  yield* Effect.provideService(worker(), Broker, altered)
+  return {
+    /** Waits until the worker has read `count` times from now on that DEAD takes so many bytes. */
+    reads: (bytes: number, count: number) =>
+      Effect.suspend(() => {
+        const before = spaces.length
+        return eventually(
+          Effect.sync(() => spaces.slice(before).filter((size) => size === bytes).length),
+          (times) => times >= count
+        )
+      })
+  }
+})
+
+const roomy = 64 * 1024 * 1024
+
+describe.concurrent("what waits for room among the dead letters goes there once there is some", () => {
+  scenario("where it began to wait after the room was noticed", () =>
+    Effect.gen(function* () {
+      yield* endpoints
+      const facts = yield* history
+      yield* resize(1)
+      const refused = yield* Deferred.make<void>()
+      const letGo = yield* Deferred.make<void>()
+      const { reads } = yield* hinderedWorker({
+        beforeSchedule: Effect.andThen(Deferred.succeed(refused, undefined), Deferred.await(letGo))
+      })
+      yield* publish("bad")
+      yield* Deferred.await(refused)
+      yield* resize(roomy)
+      yield* reads(roomy, 3)
+      yield* Deferred.succeed(letGo, undefined)
+      yield* facts.count("dead-lettered", 1)
+      assert.deepInclude(yield* isClean, { deadLettered: 1, missing: 0 })
+    })
+  )
+
+  scenario("where it could not be looked for at first", () =>
+    Effect.gen(function* () {
+      yield* endpoints
+      const facts = yield* history
+      yield* resize(1)
+      const cause = new Error("does not answer")
+      // Each partition reads at least once where there is room.
+      let failures = 2
+      let isBroken = false
+      yield* hinderedWorker({
+        beforeRead: Effect.suspend(() =>
+          isBroken && failures-- > 0
+            ? Effect.fail(new BrokerError({ operation: "read", cause }))
+            : Effect.void
+        )
+      })
+      yield* publishMany(5, "bad")
+      yield* eventually(ended, (waiting) => waiting === 5)
+      isBroken = true
+      yield* resize(roomy)
+      yield* facts.count("dead-lettered", 5)
+      assert.isBelow(failures, 0)
+      assert.deepInclude(yield* isClean, { deadLettered: 5, missing: 0 })
+    })
+  )
+
+  scenario("where a tenant's part was used up just as it was looked for", () =>
+    Effect.gen(function* () {
+      const many = 40
+      const bad = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "bad", url: bad.url, types: ["bad"], circuit })
+      yield* endpoint({ tenant: "globex", id: "bad", url: bad.url, types: ["bad"], circuit })
+      const facts = yield* history
+      const { jsm, names } = yield* natsClients
+      const room = 100_000
+      yield* resize(room)
+      // One at a time: the part is used up when the rest has not been tried.
+      const { reads } = yield* hinderedWorker({ batch: 1 })
+      yield* publishTo("globex.bad", "x".repeat(body))
+      yield* facts.count("dead-lettered", 1)
+      yield* publishMany(many, "bad", body)
+      yield* bad.received(many + 1)
+      const allWait = (waiting: number) => waiting + facts.of("dead-lettered").length === many + 1
+      yield* eventually(
+        Effect.all([ended, unacknowledged]),
+        ([waiting, held]) => allWait(waiting) && held === 0
+      )
+      const before = facts.of("dead-lettered").length
+      const letters = yield* deadLetters
+      const acme = letters.filter(({ subject }) => subject === names.subjects.dead("acme", "bad"))
+      for (const { seq } of acme.slice(0, acme.length / 2))
+        yield* Effect.promise(() => jsm.streams.deleteMessage(names.dead, seq))
+      yield* facts.count("dead-lettered", before + 1)
+      // A tenth of a second each: the part is used up before.
+      yield* reads(room, 3)
+      assert.isAbove(yield* ended, 0)
+      yield* resize(roomy)
+      yield* reads(roomy, 1)
+      yield* facts.count("dead-lettered", many + 1)
     })
   )
 })

@@ -17,6 +17,7 @@ import { Facts } from "../../history/facts.ts"
 import { decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../policy/decide.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
+import type { AwaitingSpace } from "../retry/awaiting-space.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
 import type { AckHandle } from "./ack-handle.ts"
@@ -40,8 +41,11 @@ type Applying = Effect.Effect<void, PublishError | BrokerError, Broker>
 export interface SettlementOptions extends MovesOptions {
   readonly memory: StreamMemory
   readonly worker: string
-  /** False where nobody is left who would wake what waits for space in DEAD. (Default: true) */
-  readonly mayAwaitSpace?: boolean
+  /**
+   * Knows what waits for space in DEAD; undefined where nobody wakes it, so that nothing may wait.
+   * Shared by the partition's queue and backlog.
+   */
+  readonly awaiting: Pick<AwaitingSpace, "note"> | undefined
   /** Stops a former owner: only the current owner decides. */
   readonly fence: OwnerFence
   /** Makes the message id of a fact. */
@@ -282,16 +286,22 @@ export class Settlement {
     function* (handle: AckHandle, record: RetryRecord, at: number, begun: boolean) {
       yield* this.#moves.toSchedule(handle, record, at, begun)
       this.#reached("moved")
-      yield* this.release(handle)
+      yield* this.#scheduled(handle, record)
     }
   )
+
+  /** Releases a message whose schedule is stored. */
+  #scheduled(handle: AckHandle, { progress }: RetryRecord): Effect.Effect<void> {
+    if (progress.ends !== undefined) this.#options.awaiting?.note(handle.delivery.tenant)
+    return this.release(handle)
+  }
 
   readonly #deadLetter = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, record: RetryRecord, reason: DeadReason, begun: boolean) {
       const stored = yield* Effect.result(this.#moves.toDead(handle, record, reason, begun))
       if (stored._tag === "Failure")
-        return yield* this.#options.mayAwaitSpace !== false && isRefusal(stored.failure)
+        return yield* this.#options.awaiting !== undefined && isRefusal(stored.failure)
           ? this.#awaitSpace(handle, record, reason)
           : stored.failure
       this.#reached("dead-stored")
@@ -342,7 +352,7 @@ export class Settlement {
         yield* this.#recordOutcome(handle, waiting, true)
         const mayBeMoved = ending === "unless-moved"
         if (mayBeMoved && (yield* findMoved(handle, this.#memory.index, waiting.record)))
-          return yield* this.release(handle)
+          return yield* this.#scheduled(handle, waiting.record)
       }
       const decidedAt = yield* Clock.currentTimeMillis
       yield* this.#decide(handle, { decision: { _tag: "Dead", reason }, decidedAt, progress })

@@ -8,8 +8,8 @@ import { deadLetterQuota, isCrowded } from "../../policy/dead-letter-quota.ts"
 import { elapsedMs } from "../../time/elapsed.ts"
 
 /**
- * Interval at which the size of DEAD is read, ms: `limited` while DEAD is crowded or a delivery
- * waits for space, else `calm`.
+ * Interval at which the size of DEAD is read, ms: `limited` while DEAD is crowded or has refused a
+ * dead letter, else `calm`.
  */
 const readEveryMs = { limited: 2_000, calm: 5_000 }
 /** Approximate size of a dead letter besides its body, bytes. */
@@ -66,10 +66,6 @@ export class DeadLetterGate {
   #storedSince = new Map<string, number>()
   #bytesSince = 0
   #refusal: StoreRefusal | undefined
-  /** True while a delivery waits because of the refusal. */
-  #isWaitedFor = false
-  /** Tenants with deliveries that wait because the tenant's quota is used up. */
-  readonly #limited = new Set<string>()
 
   /** Makes the gate, and reads the size of DEAD at intervals until the scope closes. */
   static readonly make = Effect.gen(function* () {
@@ -99,14 +95,10 @@ export class DeadLetterGate {
     publish: Effect.Effect<PubAck, PublishError>
   ): Effect.Effect<PubAck, PublishError> {
     return Effect.suspend(() => {
-      if (this.#refusal !== undefined && this.#isClosed) {
-        this.#isWaitedFor = true
+      if (this.#refusal !== undefined && this.#isClosed)
         return Effect.fail(this.#noSpace(this.#refusal.why))
-      }
-      if (this.#isOverQuota(tenant)) {
-        this.#limited.add(tenant)
+      if (this.#isOverQuota(tenant))
         return Effect.fail(this.#noSpace(`${tenant} has its part of the dead letters`))
-      }
       return this.#logged(publish).pipe(
         Effect.tap(() => Effect.sync(() => this.#stored(tenant, bytes))),
         Effect.tapError((error) => Effect.sync(() => this.#failed(bytes, error)))
@@ -114,19 +106,29 @@ export class DeadLetterGate {
     })
   }
 
-  /** Returns whether a dead letter of the tenant may be stored, as far as is known. */
-  isOpen(tenant: string): boolean {
-    return !this.#isClosed && !this.#isOverQuota(tenant)
+  /** True where DEAD is known to have space. */
+  get hasSpace(): boolean {
+    return this.#use !== undefined && !this.#isClosed && !this.#isFull(this.#use)
   }
 
-  /** Calls the listener when there may be space again, until the returned function is called. */
-  onSpace(listener: () => void): () => void {
+  /** Returns whether a dead letter of the tenant may be stored, as far as is known. */
+  isOpen(tenant: string): boolean {
+    return this.hasSpace && !this.#isOverQuota(tenant)
+  }
+
+  /** Calls the listener after each reading, until the returned function is called. */
+  onReading(listener: () => void): () => void {
     this.#listeners.add(listener)
     return () => this.#listeners.delete(listener)
   }
 
   get #isClosed(): boolean {
     return this.#refusal !== undefined && elapsedMs() < this.#refusal.until
+  }
+
+  /** True where it has no space for the dead letter that it refused, or for any. */
+  #isFull({ bytes, maxBytes }: DeadLetterUse): boolean {
+    return maxBytes > 0 && bytes + headerBytes + (this.#refusal?.bytes ?? 0) >= maxBytes
   }
 
   #isOverQuota(tenant: string): boolean {
@@ -153,7 +155,6 @@ export class DeadLetterGate {
 
   #failed(bytes: number, { detail, reason }: PublishError): void {
     if (reason !== "rejected") return
-    this.#isWaitedFor = true
     // Other refused publishes were in flight at the same time.
     if (this.#isClosed) return
     const before = this.#refusal
@@ -166,14 +167,15 @@ export class DeadLetterGate {
       this.#use = use
       this.#storedSince = new Map()
       this.#bytesSince = 0
-      this.#wake(use)
+      this.#reopen(use)
+      for (const listener of this.#listeners) listener()
     })
   }
 
   get #untilNextReading() {
     return Effect.suspend(() => {
       const isCrowdedNow = this.#use !== undefined && isCrowded(this.#use)
-      const isLimited = this.#isWaitedFor || this.#limited.size > 0 || isCrowdedNow
+      const isLimited = this.#refusal !== undefined || isCrowdedNow
       return Effect.race(
         Queue.take(this.#readings),
         Effect.sleep(isLimited ? readEveryMs.limited : readEveryMs.calm)
@@ -181,19 +183,12 @@ export class DeadLetterGate {
     })
   }
 
-  /** Notifies listeners if waiting deliveries may find space. */
-  #wake({ bytes, maxBytes }: DeadLetterUse): void {
+  /** Ends a refusal where DEAD was full and has space now. */
+  #reopen(use: DeadLetterUse): void {
     const refusal = this.#refusal
-    const isFull = maxBytes > 0 && bytes + headerBytes + (refusal?.bytes ?? 0) >= maxBytes
-    if (refusal !== undefined) {
-      if (refusal.wasFull && !isFull) refusal.until = 0
-      refusal.wasFull = isFull
-    }
-    const hasSpace = this.#isWaitedFor && !this.#isClosed && !isFull
-    const freed = [...this.#limited].filter((tenant) => !this.#isOverQuota(tenant))
-    if (!hasSpace && freed.length === 0) return
-    if (hasSpace) this.#isWaitedFor = false
-    for (const tenant of freed) this.#limited.delete(tenant)
-    for (const listener of this.#listeners) listener()
+    if (refusal === undefined) return
+    const isFull = this.#isFull(use)
+    if (refusal.wasFull && !isFull) refusal.until = 0
+    refusal.wasFull = isFull
   }
 }

@@ -38,7 +38,7 @@ const sweep = (
     let left = 0
     const consider = Effect.fnUntraced(function* (message: StoredMsg) {
       const handle = yield* handleOf(memory, message, () => left++)
-      if (handle === undefined) return
+      if (handle === undefined || awaitsSpace(message, handle.delivery)) return
       const standing = yield* directory
         .standing(handle.delivery)
         .pipe(Effect.catchTag("EndpointUnreadable", () => Effect.undefined))
@@ -59,6 +59,10 @@ const sweep = (
 
 /** True for a message that waits for its time, and is delivered then. */
 export const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
+
+/** True for one whose delivery has ended and waits for space in DEAD: nothing else wakes it. */
+const awaitsSpace = (message: StoredMsg, { progress }: Delivery): boolean =>
+  isSchedule(message) && progress.ends !== undefined
 
 /**
  * Replaces a schedule by one that fires now, unless it has fired. Its delivery is then redelivered

@@ -1,13 +1,13 @@
-import { Effect, Queue } from "effect"
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Effect, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readBatch } from "../../broker/scan.ts"
+import { endOf, scanQueue } from "../../broker/scan.ts"
 import { endedPrefix } from "../retry/applied-steps.ts"
+import type { AwaitingSpace } from "../retry/awaiting-space.ts"
 import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"
 import { deliveryIn, fireNow } from "./sweep.ts"
 
-/** Maximum deliveries that are woken together: more would delay all others in their queue. */
-const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
-/** Pause between two batches, ms. */
+/** Pause after each batch of a scan, ms: more at once would delay all others in their queue. */
 const paceMs = 100
 
 /**
@@ -16,39 +16,48 @@ const paceMs = 100
  */
 export const wakeEnded = Effect.fnUntraced(function* (
   index: number,
-  gate: Pick<DeadLetterGate, "isOpen" | "onSpace">
+  awaiting: AwaitingSpace,
+  gate: Pick<DeadLetterGate, "hasSpace" | "isOpen" | "onReading">
 ) {
   const { names } = yield* Broker
+  const stream = names.deliveries(index)
   const subject = names.subjects.schedule(index, `${endedPrefix}>`)
-  const wakes = yield* Queue.sliding<void>(1)
-  // A former owner may have left deliveries that now find space.
-  Queue.offerUnsafe(wakes, undefined)
-  const forget = gate.onSpace(() => Queue.offerUnsafe(wakes, undefined))
-  yield* Effect.addFinalizer(() => Effect.sync(forget))
+  const readings = yield* Queue.sliding<void>(1)
+  Queue.offerUnsafe(readings, undefined)
+  const stop = gate.onReading(() => Queue.offerUnsafe(readings, undefined))
+  yield* Effect.addFinalizer(() => Effect.sync(stop))
 
-  const wakeAll = Effect.gen(function* () {
-    for (let next = 1; ; ) {
-      const messages = yield* readBatch(names.deliveries(index), subject, next, limits)
-      const last = messages.at(-1)
-      if (last === undefined) return
-      next = last.seq + 1
-      const woken = yield* Effect.forEach(
-        messages,
-        (message) => {
-          const delivery = deliveryIn(message)
-          return delivery !== undefined && gate.isOpen(delivery.tenant)
-            ? Effect.as(fireNow(message, delivery), true)
-            : Effect.succeed(false)
-        },
-        { concurrency: 32 }
-      )
-      if (woken.includes(true)) yield* Effect.sleep(paceMs)
-    }
+  /** Returns true where the schedule of a delivery fires now. */
+  const wake = Effect.fnUntraced(function* (message: StoredMsg) {
+    const delivery = deliveryIn(message)
+    if (delivery === undefined) return false
+    if (gate.isOpen(delivery.tenant) && (yield* fireNow(message, delivery))) return true
+    awaiting.note(delivery.tenant)
+    return false
   })
-  return yield* Queue.take(wakes).pipe(
-    Effect.andThen(wakeAll),
+  const wakeBatch = Effect.fnUntraced(function* (messages: ReadonlyArray<StoredMsg>) {
+    const woken = yield* Effect.forEach(messages, wake, { concurrency: 32 })
+    if (woken.includes(true)) yield* Effect.sleep(paceMs)
+    if (gate.hasSpace) return true
+    awaiting.noteUnseen()
+    return false
+  })
+  const wakeAll = Effect.gen(function* () {
+    awaiting.forget()
+    // What is refused again is stored beyond it, and noted.
+    const end = yield* endOf(stream)
+    yield* scanQueue(stream, subject, 1, end).pipe(
+      Stream.chunks,
+      Stream.mapEffect(wakeBatch),
+      Stream.takeWhile((goesOn) => goesOn),
+      Stream.runDrain
+    )
+  }).pipe(Effect.tapError(() => Effect.sync(() => awaiting.noteUnseen())))
+
+  return yield* Queue.take(readings).pipe(
+    Effect.andThen(Effect.suspend(() => (awaiting.isDue(gate) ? wakeAll : Effect.void))),
     Effect.catch((error) =>
-      Effect.logWarning("cannot wake what waits for space among the dead letters", {
+      Effect.logWarning("cannot wake what waits for space among the dead letters; trying again", {
         why: error.message
       })
     ),

@@ -107,7 +107,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       memory,
       records,
       deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
-      mayAwaitSpace: false,
+      awaiting: undefined,
       // It sends nothing, so there is no success to record late.
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()
