@@ -26,7 +26,7 @@ import { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import { acquireSurroundings } from "./partition-surroundings.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
-import { isCompletedElsewhere, noteLeft } from "./recovery/partition-memory.ts"
+import { noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
 import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
@@ -183,20 +183,8 @@ export class Partition {
   }
 
   /** Dead-letters a waiting delivery that was found in the queue, unless it is in flight. */
-  readonly endWaiting = Effect.fnUntraced(
-    { self: this },
-    function* (handle: AckHandle, reason: DeadReason) {
-      const { memory } = this
-      const { delivery, place } = handle
-      if (memory.completed.has(place.seq, place.at) || isCompletedElsewhere(memory, delivery))
-        return
-      if (!this.#queue.takeWaiting(place)) return handle.nak(maxQueueMs)
-      yield* Effect.ensuring(
-        this.#queueInterpreter.end(handle, reason),
-        Effect.sync(() => this.#queue.releaseWaiting(place))
-      )
-    }
-  )
+  readonly endWaiting = (handle: AckHandle, reason: DeadReason) =>
+    this.#queue.endWaiting(handle, reason)
 
   /** Runs what runs at intervals, and answers queries, until the scope closes. */
   readonly #run = Effect.fnUntraced({ self: this }, function* () {

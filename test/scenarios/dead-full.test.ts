@@ -7,6 +7,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { sweepSchedules } from "../../src/delivery/sweep/sweep.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
+import { pauseEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { directoryOf, makeMemory } from "../delivery/made-deliveries.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
@@ -37,6 +38,9 @@ const resize = Effect.fnUntraced(function* (max_bytes: number) {
   const { ask, jsm, names } = yield* natsClients
   yield* ask("resize the dead letters", () => jsm.streams.update(names.dead, { max_bytes }))
 })
+
+/** Bytes of dead letters that no story reaches. */
+const roomy = 64 * 1024 * 1024
 
 /** How many deliveries have ended and wait for room among the dead letters. */
 const ended = Effect.gen(function* () {
@@ -108,7 +112,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* publish("good")
       yield* well.received(2)
       yield* facts.count("delivered", 1)
-      yield* resize(64 * 1024 * 1024)
+      yield* resize(roomy)
       yield* facts.count("dead-lettered", count)
       assert.lengthOf(yield* deadLetters, count)
       assert.lengthOf(bad.requests, count)
@@ -129,7 +133,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* first.kill9
       yield* worker({ leaseTtl: 2_000 })
       yield* eventually(ended, (waiting) => waiting + facts.of("dead-lettered").length === count)
-      yield* resize(64 * 1024 * 1024)
+      yield* resize(roomy)
       yield* facts.count("dead-lettered", count)
       yield* closedBooks
       assert.lengthOf(yield* deadLetters, count)
@@ -154,7 +158,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
           ([waiting, held]) => waiting === 10 && held === 0
         )
         yield* isLeftBySweeps
-        yield* resize(64 * 1024 * 1024)
+        yield* resize(roomy)
         yield* facts.count("dead-lettered", 10)
         yield* closedBooks
         assert.lengthOf(requests, 0)
@@ -162,6 +166,31 @@ describe.concurrent("while there is no room among the dead letters", () => {
       }),
     // It comes back before its end would be forgotten.
     { ackWait: 10_000 }
+  )
+
+  scenario(
+    "what went to the backlog at once and was never attempted waits like the rest",
+    () =>
+      Effect.gen(function* () {
+        const { requests, url } = yield* receiver()
+        yield* endpoint({ url, retry: quickRetry({ window: "1 second" }) })
+        const facts = yield* history
+        yield* resize(1)
+        yield* pauseEndpoint({ tenant: "acme", id: "hook" }, {}, "test")
+        yield* worker()
+        yield* publishMany(10, "invoice.paid", body)
+        yield* eventually(
+          Effect.all([ended, unacknowledged]),
+          ([waiting, held]) => waiting === 10 && held === 0
+        )
+        yield* resize(roomy)
+        yield* facts.count("dead-lettered", 10)
+        yield* closedBooks
+        assert.lengthOf(requests, 0)
+        assert.deepInclude(yield* isClean, { deadLettered: 10, missing: 0 })
+      }),
+    // It is woken before it would be forgotten that it needed no queue.
+    { ackWait: 20_000 }
   )
 
   scenario("one tenant leaves the others their part", () =>
@@ -188,7 +217,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
         facts.of("dead-lettered").filter(({ tenant }) => tenant === "globex"),
         2
       )
-      yield* resize(64 * 1024 * 1024)
+      yield* resize(roomy)
       yield* facts.count("dead-lettered", count + 2)
       assert.deepInclude(yield* isClean, { deadLettered: count + 2, missing: 0 })
     })
@@ -242,8 +271,6 @@ const hinderedWorker = Effect.fnUntraced(function* ({ batch, ...hindered }: InTh
       })
   }
 })
-
-const roomy = 64 * 1024 * 1024
 
 describe.concurrent("what waits for room among the dead letters goes there once there is some", () => {
   scenario("where it began to wait after the room was noticed", () =>

@@ -6,7 +6,17 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
-import { endpoint, eventually, history, installation, nth, publish, worker } from "../kit/engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  installation,
+  nth,
+  publish,
+  quickRetry,
+  worker
+} from "../kit/engine.ts"
+import { explained } from "../kit/explained.ts"
 import { gate } from "../kit/gate.ts"
 import { makeLog } from "../kit/log.ts"
 import type { TestServerOptions } from "../kit/nats-server.ts"
@@ -14,7 +24,7 @@ import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const store = 96 * 1024 ** 2
 
@@ -41,6 +51,9 @@ interface Told {
   readonly accountLimit: number | null
 }
 
+/** No deadline passes where the machine is slow: what ends is another story. */
+const patient = quickRetry({ window: "1 hour" })
+
 const quick = [200]
 /** What fails is copied into the queue of its endpoint. */
 const failsFirst = [503, 200]
@@ -63,7 +76,7 @@ describe("a store that publishers fill", () => {
         accountLimit: store
       }
     ]
-  ])("%s, refuses them before the engine", ([, { accountLimit, answers, broker }]) =>
+  ])("%s, refuses them before the engine", ([, { accountLimit, answers, broker }], context) =>
     Effect.gen(function* () {
       const server = yield* Effect.acquireRelease(
         Effect.promise(() => startServer(broker)),
@@ -77,7 +90,7 @@ describe("a store that publishers fill", () => {
         const { names } = yield* Broker
         for (const [index, statuses] of answers.entries()) {
           const hook = yield* receiver({ answer: byAttempt(...statuses) })
-          yield* endpoint({ id: `hook${index}`, url: hook.url })
+          yield* endpoint({ id: `hook${index}`, url: hook.url, retry: patient })
         }
         const { count, refusal } = yield* flood
         assert.match(refusal, /maximum bytes exceeded/)
@@ -96,12 +109,12 @@ describe("a store that publishers fill", () => {
         assert.deepNestedInclude(room, { "account.limitBytes": accountLimit, "queues.bytes": 0 })
       })
       yield* within(story)
-    }).pipe(Effect.scoped, Effect.provide(quiet))
+    }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
   )
 
   it.live(
     "goes on when an endpoint that took nothing is back: routing was held back meanwhile",
-    () =>
+    (context) =>
       Effect.gen(function* () {
         const server = yield* Effect.acquireRelease(
           Effect.promise(() => startServer({ config: inAccount })),
@@ -114,7 +127,7 @@ describe("a store that publishers fill", () => {
         const story = Effect.gen(function* () {
           const { ask, jsm } = yield* natsClients
           const slow = yield* gate
-          yield* endpoint({ url: slow.url, maxInFlight: 1 })
+          yield* endpoint({ url: slow.url, maxInFlight: 1, retry: patient })
           const { count } = yield* flood
           const facts = yield* history
           yield* Effect.provide(worker(), log.layer)
@@ -136,6 +149,44 @@ describe("a store that publishers fill", () => {
           yield* isClean
         })
         yield* within(story)
-      }).pipe(Effect.scoped, Effect.provide(quiet))
+      }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
+  )
+
+  it.live("goes on each time dead letters are discarded, where all of it ends so", (context) =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: inAccount })),
+        (server) => Effect.promise(() => server.stop())
+      )
+      const { eventRoot, prefix, url, within } = installation(server)
+      const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+      yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
+      const log = makeLog()
+      const story = Effect.gen(function* () {
+        const hooks = ["a", "b"]
+        const { url: to } = yield* receiver({ answer: { status: 503 } })
+        const retry = quickRetry({ window: "3 seconds", maxAttempts: 1_000 })
+        for (const id of hooks) yield* endpoint({ id, url: to, retry })
+        const { count } = yield* flood
+        const facts = yield* history
+        yield* Effect.provide(worker(), log.layer)
+        const all = count * hooks.length
+        // DEAD takes some 40 of them: the rest waits for room, and routing for the rest.
+        const ends = () => facts.of("dead-lettered").length
+        const { names, streamInfo } = yield* Broker
+        while (ends() < all) {
+          yield* eventually(
+            streamInfo("look", names.dead),
+            ({ state }) => state.messages >= 20 || ends() === all
+          )
+          const { code, err } = yield* run("dead", "discard", "--all", "--yes", ...flags)
+          assert.strictEqual(code, 0, err.join("\n"))
+        }
+        assert.isAtLeast(log.count("events are not routed until"), 1)
+        assert.strictEqual(ends(), all)
+        assert.deepInclude(yield* isClean, { begun: all, missing: 0, pending: 0 })
+      })
+      yield* within(story)
+    }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
   )
 })

@@ -1,9 +1,14 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Deferred, Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { BrokerError } from "../../src/broker/broker-error.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { PublishError } from "../../src/broker/publisher.ts"
 import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import { closedBooks, isClean } from "../kit/books.ts"
 import {
   deadLetters,
   endpoint,
@@ -11,10 +16,12 @@ import {
   history,
   nth,
   publish,
+  publishMany,
   waitingMessages,
   worker,
   workersApart
 } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
 import { disable, publishUntil } from "../kit/live-endpoints.ts"
 import { about, patientRetry, reasons } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -96,6 +103,59 @@ describe.concurrent("what waits for an endpoint", () => {
       yield* eventually(waitingMessages, (count) => count === 1)
       assert.strictEqual(about(facts.of("dead-lettered"), "stays").length, 0)
     })
+  )
+
+  scenario(
+    "ends once, though the broker has not said whether it is in the backlog",
+    () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const count = 10
+        const slow = yield* gate
+        yield* endpoint({ url: slow.url, retry: patientRetry, maxInFlight: 1 })
+        const facts = yield* history
+        const moving = new Set<unknown>()
+        let isSilent = true
+        let sweeps = 0
+        const partition = partitionOf("acme", "hook", 2)
+        const backlog = names.subjects.backlog(partition, "acme", "hook")
+        const altered = yield* alteredBroker((broker) => ({
+          // What is stored there is not acknowledged, nor found.
+          publish: (subject, body, headers) =>
+            Effect.tap(broker.publish(subject, body, headers), () => {
+              if (subject !== backlog || !isSilent) return Effect.void
+              moving.add(headers.find(([name]) => name === "Nats-Msg-Id")?.[1])
+              const detail = "no acknowledgement"
+              return Effect.fail(new PublishError({ subject, reason: "timeout", code: 0, detail }))
+            }),
+          batch: (stream, subject, seq, limits) => {
+            if (stream === names.backlog(partition) && isSilent)
+              return Effect.fail(new BrokerError({ operation: "read", cause: new Error("silent") }))
+            if (stream === names.deliveries(partition) && subject.endsWith(".acme.hook")) sweeps++
+            return broker.batch(stream, subject, seq, limits)
+          }
+        }))
+        yield* worker({ id: "routes", roles: ["router"] })
+        yield* Effect.provideService(worker({ roles: ["deliver"] }), Broker, altered)
+        yield* publishMany(count)
+        yield* eventually(
+          Effect.sync(() => moving.size),
+          (size) => size === count - 1
+        )
+        yield* disable("hook")
+        const before = sweeps
+        yield* eventually(
+          Effect.sync(() => sweeps),
+          (times) => times >= before + 4
+        )
+        isSilent = false
+        yield* slow.open
+        yield* facts.until(() => facts.of("delivered", "dead-lettered").length >= count)
+        yield* closedBooks
+        assert.lengthOf(facts.of("delivered", "dead-lettered"), count)
+        yield* isClean
+      }),
+    { moveDedupe: 500 }
   )
 
   scenario("does not go to another endpoint that is made under the same name", () =>

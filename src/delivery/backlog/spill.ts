@@ -48,13 +48,20 @@ export class Spill {
    * @param key of its endpoint.
    */
   move(key: string, handle: AckHandle): Effect.Effect<unknown, unknown, Broker | Facts> {
-    const { drainer, health, interpreter, settlement } = this.#options
-    // It may be in the backlog already, and must not end here as well.
-    if (this.hasBegun(handle.place))
-      return settlement.moved(handle, this.#store(handle, handle.delivery.progress))
+    const { drainer, health, interpreter } = this.#options
+    if (this.hasBegun(handle.place)) return this.resume(handle)
     if (health.refuses(key)) return interpreter.reject(handle, "circuit-open")
     if (drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
     return interpreter.relocate(handle, this.#store)
+  }
+
+  /**
+   * Continues a move that was begun. The delivery may be in the backlog already, and must not end
+   * here as well.
+   */
+  resume(handle: AckHandle): Effect.Effect<void> {
+    const { settlement } = this.#options
+    return settlement.moved(handle, this.#store(handle, handle.delivery.progress))
   }
 
   /**
@@ -68,7 +75,7 @@ export class Spill {
     handle: AckHandle
   ): Effect.Effect<unknown, unknown, Broker | Facts> | undefined {
     const { drainer, health, interpreter } = this.#options
-    if (this.hasBegun(handle.place)) return this.move(key, handle)
+    if (this.hasBegun(handle.place)) return this.resume(handle)
     return health.refuses(key) || drainer.isFull(key)
       ? undefined
       : interpreter.hurry(handle, this.#store)

@@ -61,7 +61,8 @@ export const eventAtPlace = ({ at, seq }: Place): EventIdentity => ({ eventSeq: 
 
 /**
  * True where a delivery in a queue has since ended, or waits in the backlog, after it was taken
- * directly from its event. A delivery with attempts is in the queue for its retry.
+ * directly from its event. A delivery with attempts is in the queue for its retry, and one that has
+ * ended is there to become a dead letter: it may never have been attempted in the backlog.
  */
 export const isCompletedElsewhere = (
   { directDeliveries }: Pick<PartitionMemory, "directDeliveries">,
@@ -69,6 +70,7 @@ export const isCompletedElsewhere = (
 ): boolean =>
   delivery.round === firstRound &&
   delivery.progress.attempts === 0 &&
+  delivery.progress.ends === undefined &&
   directDeliveries.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)
 
 /**

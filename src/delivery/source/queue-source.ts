@@ -9,10 +9,12 @@ import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
+import type { DeadReason } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
+import type { Interpreter } from "../execution/interpreter.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { TaskContext } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
@@ -25,6 +27,8 @@ import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Maximum messages of its queue that one partition holds, in flight and in lanes. */
 const maxPrefetched = 128
+/** Pause before a delivery that is in flight is to end again, ms. */
+const endWaitingPauseMs = 1_000
 /** Redelivery delay of a delivery whose direct delivery is in flight, ms. */
 const inFlightPauseMs = 1_000
 /** Redelivery delay of a delivery that has ended while the stream may be truncated, ms. */
@@ -37,7 +41,8 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly context: TaskContext
   readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready" | "release">
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
-  readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move">
+  readonly interpreter: StoredSourceOptions["interpreter"] & Pick<Interpreter, "end">
+  readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move" | "resume">
   /** Maximum bytes of bodies that it holds. */
   readonly maxBytes: number
   /** True while it is unknown whether the broker has truncated the stream. */
@@ -202,6 +207,28 @@ export class QueueSource extends StoredSource<QueueMessage> {
   isInFlight({ delivery, place }: PlacedDelivery): boolean {
     return this.#inFlight.has(place.seq) || this.#isTakenDirectly(delivery)
   }
+
+  /**
+   * Dead-letters a delivery that waits here, unless it is in flight. Where its move to the backlog
+   * was begun, it may be there, so the move goes on, and it ends there.
+   *
+   * @param handle of its message, which the consumer has not delivered.
+   */
+  readonly endWaiting = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, reason: DeadReason) {
+      const { interpreter, memory, spill } = this.#options
+      const { delivery, place } = handle
+      if (memory.completed.has(place.seq, place.at) || isCompletedElsewhere(memory, delivery))
+        return
+      if (!this.takeWaiting(place)) return handle.nak(endWaitingPauseMs)
+      const ended = spill.hasBegun(place) ? spill.resume(handle) : interpreter.end(handle, reason)
+      yield* Effect.ensuring(
+        ended,
+        Effect.sync(() => this.releaseWaiting(place))
+      )
+    }
+  )
 
   /** Takes the message out of the prefetch window. It stays in flight. */
   override becameSlow({ prefetched }: QueueMessage): void {

@@ -12,6 +12,7 @@ import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders } from "../../../src/domain/delivery.ts"
 import type { Place } from "../../../src/domain/fact.ts"
 import { placeName } from "../../../src/domain/fact.ts"
+import type { DeadReason } from "../../../src/domain/outcome.ts"
 import type { Facts } from "../../../src/history/facts.ts"
 import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
@@ -55,6 +56,7 @@ const makeQueue = Effect.fnUntraced(function* () {
   const inFlight = yield* broker.run(makeInFlight<Broker | Facts>())
   const entered: Array<DeliveryTask> = []
   const moved: Array<string> = []
+  const ended: Array<readonly [place: string, reason: DeadReason]> = []
   const forgotten: Array<string> = []
   const released: Array<string> = []
   const begun = new Set<string>()
@@ -70,7 +72,8 @@ const makeQueue = Effect.fnUntraced(function* () {
     interpreter: {
       readyFor: () => live,
       attempt: () => Effect.undefined,
-      afterDefect: () => Effect.void
+      afterDefect: () => Effect.void,
+      end: ({ place }, reason) => Effect.sync(() => void ended.push([placeName(place), reason]))
     },
     ...{ memory, worker: "w1", nextId: () => "1", maxBytes: 1_000 },
     context: {
@@ -88,13 +91,14 @@ const makeQueue = Effect.fnUntraced(function* () {
       hasBegun: (place: Place) => begun.has(placeName(place)),
       forget: (place) => void forgotten.push(placeName(place)),
       hurry: (_, { place }) => Effect.sync(() => void moved.push(placeName(place))),
-      move: (_, { place }) => Effect.sync(() => void moved.push(placeName(place)))
+      move: (_, { place }) => Effect.sync(() => void moved.push(placeName(place))),
+      resume: ({ place }) => Effect.sync(() => void moved.push(placeName(place)))
     },
     isDoubtful: () => state.isDoubtful,
     ...{ mayAttempt: () => true, stopping: () => false }
   })
   return {
-    ...{ begun, entered, forgotten, inFlight, memory, moved, released, source, state },
+    ...{ begun, ended, entered, forgotten, inFlight, memory, moved, released, source, state },
     /** Has the consumer deliver a message. Returns what it is answered. */
     take: (seq = 3, delivery = deliveryOf(), at = now) => {
       const { answers, message } = messageOf(seq, at)
@@ -300,6 +304,27 @@ describe("a waiting message that was found in the stream", () => {
       memory.directDeliveries.leave(attempted)
       assert.deepStrictEqual([released, moved], [[placeName(placeOf(3))], [placeName(placeOf(4))]])
       assert.isTrue(source.takeWaiting(placeOf(4)))
+    })
+  )
+
+  it.live("ends unless it is in flight, or may be in the backlog: then its move goes on", () =>
+    Effect.gen(function* () {
+      const { begun, ended, memory, moved, source, take } = yield* makeQueue()
+      begun.add(placeName(placeOf(4)))
+      take(5)
+      memory.completed.add(6, now)
+      const broker = new MemoryBroker()
+      const handles = [3, 4, 5, 6].map((seq) => new NotedHandle(deliveryOf(), placeOf(seq)))
+      yield* Effect.forEach(handles, (handle) =>
+        broker.run(source.endWaiting(handle, "endpoint-disabled"))
+      )
+      assert.deepStrictEqual(ended, [[placeName(placeOf(3)), "endpoint-disabled"]])
+      assert.deepStrictEqual(moved, [placeName(placeOf(4))])
+      assert.deepStrictEqual(
+        handles.map(({ answers }) => answers),
+        [[], [], [1_000], []]
+      )
+      assert.strictEqual(source.size, 1)
     })
   )
 
