@@ -3,8 +3,8 @@ import { Effect, Result } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
 import { configurationOf } from "../domain/configuration.ts"
-import type { Author, EndpointChange } from "../history/configuration.ts"
-import { readAuthor } from "../history/configuration.ts"
+import type { EndpointChange } from "../history/configuration.ts"
+import { readAuthor, readState } from "../history/configuration.ts"
 import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 
 /** A value of the endpoints bucket, or its removal. */
@@ -48,15 +48,12 @@ export const readChange = Effect.fnUntraced(function* (key: string, revision: nu
   )
   if (message === null || message.subject !== `$KV.${names.buckets.endpoints}.${key}`)
     return undefined
-  return named(
-    key,
-    storedUnder(message),
-    readAuthor((name) => message.header.get(name))
-  )
+  const header = (name: string) => message.header.get(name)
+  return { ...named(key, storedUnder(message)), ...readAuthor(header), state: readState(header) }
 })
 
 /** Makes the change of the endpoint under a key. */
-export const named = (key: string, stored: Stored, author: Author = {}): EndpointChange => {
+export const named = (key: string, stored: Stored): EndpointChange => {
   const [tenant = "", endpoint = ""] = key.split(".")
-  return { tenant, endpoint, change: changeOf(key, stored), ...author }
+  return { tenant, endpoint, change: changeOf(key, stored) }
 }

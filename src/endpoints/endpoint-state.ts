@@ -1,9 +1,7 @@
 import { Clock, Effect } from "effect"
-import { readUser } from "../broker/user.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey, isHeldBack } from "../domain/endpoint.ts"
-import type { Fact } from "../domain/fact.ts"
-import { Facts } from "../history/facts.ts"
+import type { StateChange } from "../history/configuration.ts"
 import { changeEndpoint } from "./endpoint-store.ts"
 
 /** The `worker` of decisions that people make. */
@@ -16,14 +14,9 @@ interface StateTarget {
   readonly generation?: string
 }
 
-/** A change of an endpoint's state, and how its fact records it. */
-interface StateChange extends Pick<Fact, "by" | "worker" | "reason"> {
-  readonly kind:
-    | "endpoint-disabled"
-    | "endpoint-enabled"
-    | "endpoint-paused"
-    | "endpoint-resumed"
-    | "endpoint-suspended"
+/** A change of an endpoint's state, and who asked for it. */
+interface AskedChange extends Omit<StateChange, "at"> {
+  readonly by: string
   /**
    * Returns the changed endpoint; undefined if it has that state already. `at` is now, ms since the
    * epoch.
@@ -32,12 +25,12 @@ interface StateChange extends Pick<Fact, "by" | "worker" | "reason"> {
 }
 
 /**
- * Changes an endpoint's state and appends the fact. Leaves the endpoint alone if it has that state
- * already or is of another generation.
+ * Changes an endpoint's state, which is recorded as a fact. Leaves the endpoint alone if it has that
+ * state already or is of another generation.
  */
 const changeState = Effect.fnUntraced(function* (
   { endpoint: id, generation, tenant }: StateTarget,
-  { apply, kind, ...details }: StateChange
+  { apply, by, kind, worker }: AskedChange
 ) {
   const at = yield* Clock.currentTimeMillis
   let changed = false
@@ -50,16 +43,8 @@ const changeState = Effect.fnUntraced(function* (
       changed = after !== undefined
       return Effect.succeed(after === undefined ? undefined : { ...after, updatedAt: at })
     },
-    details.by
+    { by, state: { kind, at, worker } }
   )
-  if (changed) {
-    const facts = yield* Facts
-    const user = yield* readUser
-    yield* facts.append(
-      { v: 1, kind, at, tenant, endpoint: id, user, ...details },
-      `${kind}.${endpointKey(tenant, id)}.${stored.revision}`
-    )
-  }
   return { ...stored, changed }
 })
 
@@ -72,7 +57,7 @@ const changeState = Effect.fnUntraced(function* (
  */
 export const disableEndpoint = (target: StateTarget, reason: string, by: string, worker = cli) =>
   changeState(target, {
-    ...{ kind: "endpoint-disabled", by, worker, reason },
+    ...{ kind: "endpoint-disabled", by, worker },
     apply: ({ suspended: _, ...endpoint }, at) =>
       endpoint.disabled === undefined ? { ...endpoint, disabled: { at, reason, by } } : undefined
   })
@@ -85,7 +70,7 @@ export const disableEndpoint = (target: StateTarget, reason: string, by: string,
  */
 export const suspendEndpoint = (target: StateTarget, reason: string, worker: string) =>
   changeState(target, {
-    ...{ kind: "endpoint-suspended", by: worker, worker, reason },
+    ...{ kind: "endpoint-suspended", by: worker, worker },
     apply: (endpoint, at) =>
       endpoint.disabled === undefined && endpoint.suspended === undefined
         ? { ...endpoint, suspended: { at, reason, by: worker } }
@@ -136,7 +121,7 @@ export const enableEndpoint = (target: StateTarget, by: string) =>
  */
 export const pauseEndpoint = (target: StateTarget, reason: string | undefined, by: string) =>
   changeState(target, {
-    ...{ kind: "endpoint-paused", by, worker: cli, reason },
+    ...{ kind: "endpoint-paused", by, worker: cli },
     apply: (endpoint, at) =>
       endpoint.paused === undefined
         ? { ...endpoint, paused: { at, by, ...(reason === undefined ? {} : { reason }) } }

@@ -7,8 +7,9 @@ import { readUser } from "../broker/user.ts"
 import { isConflict, readValues, writeValue } from "../broker/values.ts"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey } from "../domain/endpoint.ts"
-import { appendChange, authorHeaders } from "../history/configuration.ts"
-import { readChange } from "./endpoint-changes.ts"
+import type { EndpointChange, StateChange } from "../history/configuration.ts"
+import { appendChange, appendState, authorHeaders, stateHeaders } from "../history/configuration.ts"
+import { named, readChange } from "./endpoint-changes.ts"
 import type { EndpointUnreadable } from "./endpoint-value.ts"
 import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
 
@@ -84,6 +85,17 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   return stored
 })
 
+interface ChangeOptions {
+  /** Who changes the endpoint, recorded in the history. */
+  readonly by?: string | undefined
+  /**
+   * The only revision that may be changed; fails with EndpointChanged for another. (Default: any)
+   */
+  readonly expected?: number | undefined
+  /** Set where the change brings the endpoint into another state. */
+  readonly state?: StateChange
+}
+
 /**
  * Writes the value under a key, and appends the change to the history. If the append fails, the
  * workers append it: they see each change.
@@ -91,13 +103,18 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
 const write = Effect.fnUntraced(function* (
   key: string,
   value: string,
-  options: { readonly by?: string | undefined; readonly expected?: number; readonly removes?: true }
+  options: ChangeOptions & { readonly removes?: true }
 ) {
   const { names } = yield* Broker
-  const { by, expected, removes } = options
+  const { by, expected, removes, state } = options
+  const user = yield* readUser
   const revision = yield* writeValue(names.buckets.endpoints, key, value, {
     ...(expected === undefined ? {} : { expected }),
-    headers: [...(removes === true ? removal : []), ...authorHeaders({ by, user: yield* readUser })]
+    headers: [
+      ...(removes === true ? removal : []),
+      ...authorHeaders({ by, user }),
+      ...stateHeaders(state)
+    ]
   }).pipe(
     Effect.map(({ seq }) => seq),
     Effect.catchIf(
@@ -105,7 +122,8 @@ const write = Effect.fnUntraced(function* (
       (error) => Effect.flatMap(findWritten(key, value), (found) => found ?? Effect.fail(error))
     )
   )
-  yield* Effect.ignore(recordChange(key, revision))
+  const change = named(key, { revision, at: 0, text: removes === true ? undefined : value })
+  yield* Effect.ignore(recordChange(key, { ...change, by, user, state }))
   return revision
 })
 
@@ -117,9 +135,10 @@ const findWritten = Effect.fnUntraced(function* (key: string, value: string) {
 
 const removal: HeaderList = [["KV-Operation", "DEL"]]
 
-const recordChange = Effect.fnUntraced(function* (key: string, revision: number) {
-  const change = yield* readChange(key, revision)
-  if (change !== undefined) yield* appendChange(change)
+/** Only the bucket tells when it stored a change, and keeps the last one of each key. */
+const recordChange = Effect.fnUntraced(function* (key: string, written: EndpointChange) {
+  const change = yield* readChange(key, written.change.revision)
+  yield* change === undefined ? appendState(written) : appendChange(change)
 })
 
 /**
@@ -153,17 +172,12 @@ const refuseOther = (
 /**
  * Changes an endpoint by compare-and-set. `change` is called again with the current value if
  * another write was faster. It returns undefined to leave the endpoint unchanged.
- *
- * @param by who changes it, recorded in the history.
- * @param expected the only revision that may be changed; fails with EndpointChanged for another.
- *   (Default: any)
  */
 export const changeEndpoint = <E, R>(
   tenant: string,
   id: string,
   change: (endpoint: Endpoint) => Effect.Effect<Endpoint | undefined, E, R>,
-  by?: string,
-  expected?: number
+  options: ChangeOptions = {}
 ): Effect.Effect<
   StoredEndpoint,
   E | BrokerError | PublishError | EndpointNotFound | EndpointUnreadable | EndpointChanged,
@@ -171,15 +185,15 @@ export const changeEndpoint = <E, R>(
 > =>
   Effect.gen(function* () {
     const stored = yield* getEndpoint(tenant, id)
-    yield* refuseOther({ tenant, id }, stored.revision, expected)
+    yield* refuseOther({ tenant, id }, stored.revision, options.expected)
     const endpoint = yield* change(stored.endpoint)
     if (endpoint === undefined) return stored
     const value = JSON.stringify(encodeEndpoint(endpoint))
-    const options = { by, expected: stored.revision }
-    const revision = yield* write(endpointKey(tenant, id), value, options).pipe(
+    const { revision: expected } = stored
+    const revision = yield* write(endpointKey(tenant, id), value, { ...options, expected }).pipe(
       Effect.catchIf(isConflict, () => Effect.succeed(undefined))
     )
-    if (revision === undefined) return yield* changeEndpoint(tenant, id, change, by, expected)
+    if (revision === undefined) return yield* changeEndpoint(tenant, id, change, options)
     return { endpoint, revision } satisfies StoredEndpoint
   })
 

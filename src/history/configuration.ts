@@ -4,9 +4,12 @@ import type { HeaderList } from "../broker/publisher.ts"
 import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
+import { Metrics } from "../metrics/worker-metrics.ts"
 
 /** Headers in the endpoints bucket: the author as given, and the broker's user. */
 const authorHeader = { by: "Petrel-By", user: "Petrel-User" } as const
+/** The same of a change of state. */
+const stateHeader = { kind: "Petrel-State", at: "Petrel-At", worker: "Petrel-Worker" } as const
 /** Names from the bucket are cut to this length, in UTF-16 units. */
 const maxNameLength = 200
 
@@ -38,6 +41,42 @@ export const readAuthor = (header: (name: string) => string): Author => ({
   user: readName(header(authorHeader.user))
 })
 
+const stateKinds = [
+  "endpoint-disabled",
+  "endpoint-enabled",
+  "endpoint-paused",
+  "endpoint-resumed",
+  "endpoint-suspended"
+] as const
+
+/** A change of an endpoint's state, which has a fact of its own beside that of the change. */
+export interface StateChange {
+  readonly kind: (typeof stateKinds)[number]
+  /** When it was decided, ms since the epoch. */
+  readonly at: number
+  /** The worker that decided; `cli` for people. */
+  readonly worker: string
+}
+
+/** Headers that name a change of state in the endpoints bucket. */
+export const stateHeaders = (state: StateChange | undefined): HeaderList =>
+  state === undefined
+    ? []
+    : [
+        [stateHeader.kind, state.kind],
+        [stateHeader.at, String(state.at)],
+        [stateHeader.worker, encodeURIComponent(state.worker)]
+      ]
+
+/** Reads the headers that {@link stateHeaders} writes. */
+export const readState = (header: (name: string) => string): StateChange | undefined => {
+  const kind = stateKinds.find((each) => each === header(stateHeader.kind))
+  const worker = readName(header(stateHeader.worker))
+  const at = Number(header(stateHeader.at))
+  if (kind === undefined || worker === undefined || !Number.isSafeInteger(at)) return undefined
+  return { kind, at, worker }
+}
+
 const kind = "endpoint-changed"
 
 /** One change of an endpoint, with its author if known. */
@@ -45,6 +84,8 @@ export interface EndpointChange extends Author {
   readonly tenant: string
   readonly endpoint: string
   readonly change: ConfigurationChange
+  /** Set where it changes the endpoint's state. */
+  readonly state?: StateChange | undefined
 }
 
 /**
@@ -54,23 +95,52 @@ export interface EndpointChange extends Author {
 export const changeId = (key: string, revision: number, storedAt: number): string =>
   `${kind}.${key}.${revision}.${storedAt}`
 
-/** Appends the fact of a change. Its id stores it once within the history's dedupe window. */
-export const appendChange = Effect.fnUntraced(function* ({
-  by,
-  change,
-  endpoint,
-  tenant,
-  user
-}: EndpointChange) {
+const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
   const { names, publish } = yield* Broker
-  const at = change.storedAt === 0 ? yield* Clock.currentTimeMillis : change.storedAt
-  const fact: Fact = { v: 1, kind, at, tenant, endpoint, by, user, change }
-  const id = changeId(`${tenant}.${endpoint}`, change.revision, change.storedAt)
-  return yield* publish(
-    names.subjects.fact(tenant, endpoint, factResult(kind), kind),
-    JSON.stringify(fact),
-    [["Nats-Msg-Id", id]]
-  )
+  const { endpoint, kind, tenant } = fact
+  const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+  return yield* publish(subject, JSON.stringify(fact), [["Nats-Msg-Id", id]])
+})
+
+/** Why an endpoint was brought into a state, where its configuration tells. */
+const reasonOf = ({ now }: ConfigurationChange, { kind }: StateChange): string | undefined => {
+  switch (kind) {
+    case "endpoint-disabled":
+      return now?.disabled?.reason
+    case "endpoint-paused":
+      return now?.paused?.reason
+    case "endpoint-suspended":
+      return now?.suspended?.reason
+    default:
+      return undefined
+  }
+}
+
+/**
+ * Appends the fact of the state into which a change brought an endpoint, if it did. Its id stores it
+ * once within the history's dedupe window.
+ */
+export const appendState = Effect.fnUntraced(function* (changed: EndpointChange) {
+  const { by, change, endpoint, state, tenant, user } = changed
+  if (state === undefined) return
+  const reason = reasonOf(change, state)
+  const fact: Fact = { v: 1, ...state, tenant, endpoint, by, user, reason }
+  const id = `${state.kind}.${tenant}.${endpoint}.${change.revision}.${state.at}`
+  const { duplicate } = yield* append(fact, id)
+  if (!duplicate) (yield* Metrics).stored(fact)
+})
+
+/**
+ * Appends the fact of a change, and before it that of the endpoint's new state: where the history
+ * has the change, it has both. Its id stores it once within the history's dedupe window.
+ */
+export const appendChange = Effect.fnUntraced(function* (changed: EndpointChange) {
+  yield* appendState(changed)
+  const { by, change, endpoint, tenant, user } = changed
+  const { revision, storedAt } = change
+  const at = storedAt === 0 ? yield* Clock.currentTimeMillis : storedAt
+  const id = changeId(`${tenant}.${endpoint}`, revision, storedAt)
+  return yield* append({ v: 1, kind, at, tenant, endpoint, by, user, change }, id)
 })
 
 /** Like {@link appendChange}, but retries every second until the history accepts the fact. */

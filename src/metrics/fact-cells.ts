@@ -144,7 +144,8 @@ export class FactCells {
         this.#circuits.add(2)
         break
       case "endpoint-disabled":
-        this.#givenUp.add(fact.reason === goneReason ? 0 : 1)
+        // The worker decided, and no person.
+        if (fact.by === fact.worker) this.#givenUp.add(fact.reason === goneReason ? 0 : 1)
         break
       case "endpoint-suspended":
         this.#givenUp.add(fact.reason === goneReason ? 2 : 3)

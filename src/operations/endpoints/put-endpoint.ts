@@ -28,7 +28,7 @@ const replaceEndpoint = Effect.fnUntraced(function* (
     changed = differences(before, after.endpoint)
     return changed.length === 0 ? undefined : after.endpoint
   })
-  const stored = yield* changeEndpoint(tenant, id, change, by, expected)
+  const stored = yield* changeEndpoint(tenant, id, change, { by, expected })
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made }),

@@ -62,7 +62,7 @@ export const rotateSecret = Effect.fnUntraced(function* (
     const secrets = rotatedSecrets(endpoint.secrets, value, Duration.toMillis(keepOld), now)
     return { ...endpoint, secrets, updatedAt: now }
   })
-  const stored = yield* changeEndpoint(tenant, id, change, by)
+  const stored = yield* changeEndpoint(tenant, id, change, { by })
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made })

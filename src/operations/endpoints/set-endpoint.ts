@@ -48,7 +48,7 @@ export const setEndpoint = Effect.fnUntraced(function* (
     warnings = cautions(after.endpoint).filter((caution) => !known.includes(caution))
     return changed.length === 0 ? undefined : after.endpoint
   })
-  const stored = yield* changeEndpoint(tenant, id, change, by, expected)
+  const stored = yield* changeEndpoint(tenant, id, change, { by, expected })
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made }),

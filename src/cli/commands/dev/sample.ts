@@ -104,7 +104,7 @@ export const serveSample = Effect.gen(function* () {
   else if (port !== before) {
     const now = yield* Clock.currentTimeMillis
     const change = (endpoint: Endpoint) => Effect.succeed({ ...endpoint, url, updatedAt: now })
-    yield* changeEndpoint(sample.tenant, sample.id, change, sampleBy)
+    yield* changeEndpoint(sample.tenant, sample.id, change, { by: sampleBy })
   }
   return { url, first }
 })
