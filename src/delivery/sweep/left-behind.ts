@@ -21,14 +21,14 @@ import { handleOf } from "./sweep.ts"
 
 /*
  * A broker that is killed may keep that its consumer has passed a message, and forget that the
- * message was removed; or it loses the end of a queue, and stores new messages at sequences that
- * the consumer has passed. Such a message is left behind: it is in the queue, and the consumer
- * neither redelivers it nor waits for its acknowledgement.
+ * message was removed. The message is left behind: it is in the queue again, and the consumer
+ * neither redelivers it nor waits for its acknowledgement. A consumer that is ahead of a queue that
+ * lost its end is no such case: nats-server sets it back.
  */
 
 /**
- * Pause before a search is repeated that left messages, ms: doubles from the first to the second.
- * The second is the interval of the check for messages that were left behind, too.
+ * Pause between two checks, ms: doubles from the first, after the start or a reconnect, to the
+ * second. A consumer may at first account for messages that are gone, and so for too many.
  */
 const pausesMs = [10_000, 600_000] as const
 /** How often messages are counted before they are searched: others come and go between two counts. */
@@ -37,8 +37,8 @@ const maxCounts = 5
 const countPauseMs = 1_000
 /** Pause before it is asked again whether anything may be decided, ms. */
 const notReadyPauseMs = 250
-/** Messages that are held, with their bodies, while it is searched where they may have moved to. */
-const maxLookedFor = 64
+/** Maximum messages of one search. It reads the history once, for all of them. */
+const maxCandidates = 20_000
 /** Records that are read, and messages that are released or moved, at the same time. */
 const maxConcurrent = 16
 
@@ -56,14 +56,20 @@ export interface LeftBehindOptions {
   readonly mayDecide: () => boolean
 }
 
-/** A message that may have been left behind. */
+/** A message that may have been left behind. Its body is not held: there may be thousands. */
 interface Candidate {
-  readonly handle: AckHandle
+  readonly place: Place
+  readonly to: Addressee
+  /** Endpoint and round of its delivery. */
+  readonly key: string
   /** Attempts of the delivery that are known at its place. */
   readonly attempts: number
   /** True where it is known to have left its place: it has ended, or was moved. */
   readonly isSettled: boolean
 }
+
+const keyOf = ({ endpoint, tenant }: Addressee, round: string) =>
+  `${endpointKey(tenant, endpoint)}.${round}`
 
 /**
  * Returns how many messages of a queue its consumer does not account for, and the last sequence that
@@ -123,18 +129,10 @@ const findSettled = Effect.fnUntraced(function* (
   const settled = new Set(candidates.filter(({ isSettled }) => isSettled))
   const open = candidates.filter((candidate) => !settled.has(candidate))
   if (open.length === 0) return settled
-  const keyOf = ({ endpoint, tenant }: Addressee, round: string) =>
-    `${endpointKey(tenant, endpoint)}.${round}`
-  const byRound = Map.groupBy(open, ({ handle: { delivery } }) =>
-    keyOf(delivery, roundKey(delivery))
-  )
-  const endpoints = new Map(
-    open.map(({ handle: { delivery } }) => {
-      const { endpoint, tenant } = delivery
-      return [endpointKey(tenant, endpoint), { tenant, endpoint }]
-    })
-  )
-  const fromTime = Math.min(...open.map(({ handle }) => handle.place.at)) - maxClockSkewMs
+  const byKey = Map.groupBy(open, ({ key }) => key)
+  const endpoints = new Map(open.map(({ to }) => [endpointKey(to.tenant, to.endpoint), to]))
+  const first = open.reduce((least, { place }) => Math.min(least, place.at), Number.MAX_VALUE)
+  const fromTime = first - maxClockSkewMs
   const query: LocateQuery = {
     within: { partition },
     endpoints: [...endpoints.values()],
@@ -143,74 +141,63 @@ const findSettled = Effect.fnUntraced(function* (
     historySince: { fromTime }
   }
   yield* locate(query, (sighting) => {
-    for (const candidate of byRound.get(keyOf(sighting, roundKeyOf(sighting))) ?? [])
-      if (hasLeft({ place: candidate.handle.place, ...candidate }, sighting)) settled.add(candidate)
+    for (const candidate of byKey.get(keyOf(sighting, roundKeyOf(sighting))) ?? [])
+      if (hasLeft(candidate, sighting)) settled.add(candidate)
     return settled.size === candidates.length
   })
   return settled
 })
 
-/** Returns what is to be done about a message; undefined where it is to be left. */
+/** Returns what is known of a message; undefined where it is to be left. */
 const candidateIn = Effect.fnUntraced(function* (
   { isInFlight, memory, recall }: LeftBehindOptions,
-  message: StoredMsg,
-  left: () => void
+  message: StoredMsg
 ) {
-  const handle = yield* handleOf(memory, message, left)
-  if (handle === undefined) return undefined
-  if (isInFlight(handle)) {
-    left()
-    return undefined
-  }
+  const handle = yield* handleOf(memory, message, () => undefined)
+  if (handle === undefined || isInFlight(handle)) return undefined
   const { delivery, place } = handle
+  const { endpoint, tenant } = delivery
+  const known = { place, to: { tenant, endpoint }, key: keyOf(delivery, roundKey(delivery)) }
   const hasEnded = memory.completed.has(place.seq, place.at)
   const stored = hasEnded ? ("released" as const) : yield* recall(handle)
-  if (stored === "released") return { handle, attempts: 0, isSettled: true } satisfies Candidate
-  if (stored !== undefined) {
-    const { decision, progress } = stored.record
-    const isWaiting = decision._tag === "Nak" && decision.at > (yield* Clock.currentTimeMillis)
-    // The consumer may hold it until then.
-    if (isWaiting) left()
-    return isWaiting
-      ? undefined
-      : ({ handle, attempts: progress.attempts, isSettled: false } satisfies Candidate)
+  if (stored === "released") return { ...known, attempts: 0, isSettled: true } satisfies Candidate
+  if (stored === undefined) {
+    const { attempts } = delivery.progress
+    const isSettled = isCompletedElsewhere(memory, delivery)
+    return { ...known, attempts, isSettled } satisfies Candidate
   }
-  const isSettled = isCompletedElsewhere(memory, delivery)
-  return { handle, attempts: delivery.progress.attempts, isSettled } satisfies Candidate
+  const { decision, progress } = stored.record
+  // The consumer may hold it until then.
+  if (decision._tag === "Nak" && decision.at > (yield* Clock.currentTimeMillis)) return undefined
+  return { ...known, attempts: progress.attempts, isSettled: false } satisfies Candidate
 })
 
-/** Searches a queue up to a sequence. Returns true where messages may have been left. */
+/** Searches a queue up to a sequence, and takes care of what was left behind. */
 const search = Effect.fnUntraced(function* (options: LeftBehindOptions, upTo: number) {
   const { adopt, memory } = options
-  const { names } = yield* Broker
-  let isAnyLeft = false
-  const left = () => {
-    isAnyLeft = true
-  }
-  const subject = names.subjects.deliveriesOf(memory.index)
-  yield* scanQueue(memory.stream, subject, 1, upTo).pipe(
-    Stream.mapEffect((message) => candidateIn(options, message, left), {
-      concurrency: maxConcurrent
-    }),
+  const { index, stream } = memory
+  const { names, readMessage } = yield* Broker
+  const candidates = yield* scanQueue(stream, names.subjects.deliveriesOf(index), 1, upTo).pipe(
+    Stream.mapEffect((message) => candidateIn(options, message), { concurrency: maxConcurrent }),
     Stream.filter((candidate) => candidate !== undefined),
-    Stream.grouped(maxLookedFor),
-    Stream.runForEach(
-      Effect.fnUntraced(function* (candidates) {
-        const settled = yield* findSettled(memory.index, candidates)
-        yield* Effect.forEach(
-          candidates,
-          (candidate) => adopt(candidate.handle, settled.has(candidate)),
-          { concurrency: maxConcurrent, discard: true }
-        )
-        yield* Effect.logInfo("messages were left behind in a queue", {
-          stream: memory.stream,
-          ended: settled.size,
-          moved: candidates.length - settled.size
-        })
-      })
-    )
+    Stream.take(maxCandidates),
+    Stream.runCollect
   )
-  return isAnyLeft
+  if (candidates.length === 0) return
+  const settled = yield* findSettled(index, candidates)
+  const moved = candidates.length - settled.size
+  yield* Effect.logInfo("messages were left behind in a queue", {
+    ...{ stream, settled: settled.size, moved }
+  })
+  const take = Effect.fnUntraced(function* (candidate: Candidate) {
+    const { at, seq } = candidate.place
+    const message = yield* readMessage("read what was left behind", stream, { seq })
+    if (message === null || message.time.getTime() !== at) return
+    // What is not taken now is found again.
+    const handle = yield* handleOf(memory, message, () => undefined)
+    if (handle !== undefined) yield* adopt(handle, settled.has(candidate))
+  })
+  yield* Effect.forEach(candidates, take, { concurrency: maxConcurrent, discard: true })
 })
 
 /**
@@ -229,28 +216,23 @@ export const recoverLeftBehind = Effect.fnUntraced(function* (options: LeftBehin
   const look = Effect.gen(function* () {
     while (!mayDecide()) yield* Effect.sleep(notReadyPauseMs)
     const upTo = yield* suspectedUpTo(memory)
-    return upTo !== undefined && (yield* search(options, upTo))
+    if (upTo !== undefined) yield* search(options, upTo)
   }).pipe(
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterrupts(cause),
-      (cause) =>
-        Effect.as(
-          Effect.logWarning(`a search of ${memory.stream} failed; trying again`, cause),
-          true
-        )
+      (cause) => Effect.logWarning(`a search of ${memory.stream} failed; trying again`, cause)
     )
   )
   const [first, last] = pausesMs
   let pause: number = first
   return yield* Effect.forever(
     Effect.gen(function* () {
-      const isAnyLeft = yield* look
-      pause = isAnyLeft ? Math.min(2 * pause, last) : last
+      yield* look
       const isReconnected = yield* Effect.race(
         Effect.as(Queue.take(reconnects), true),
         Effect.as(Effect.sleep(pause), false)
       )
-      if (isReconnected || !isAnyLeft) pause = first
+      pause = isReconnected ? first : Math.min(2 * pause, last)
     })
   )
 }, Effect.scoped)
