@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { ErrorClass, Response } from "../domain/outcome.ts"
+import { ErrorClass, Redirect, Response } from "../domain/outcome.ts"
 import { Verdict } from "../domain/retry-policy.ts"
 
 /** Which delivery is meant, whatever its round. */
@@ -59,6 +59,8 @@ export const TestExchange = Schema.Struct({
   status: Schema.optionalKey(Schema.Int),
   error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   response: Schema.optionalKey(Response),
+  /** The redirects that were followed; status and answer are those of the last request. */
+  redirects: Schema.optionalKey(Schema.Array(Redirect)),
   durationMs: Schema.Number,
   /** Absent where a kept connection was used. */
   connectMs: Schema.optionalKey(Schema.Number),

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
-import { DeadReason, ErrorClass, Response } from "./outcome.ts"
+import { DeadReason, ErrorClass, Redirect, Response } from "./outcome.ts"
 import { SettingsChange } from "./tenant-settings.ts"
 
 /** Facts that report no failure. */
@@ -142,6 +142,8 @@ export const Fact = Schema.Struct({
   connectMs: Schema.optional(Schema.Number),
   firstByteMs: Schema.optional(Schema.Number),
   response: Schema.optional(Response),
+  /** The redirects that the attempt followed. `status` and `response` are those of the last answer. */
+  redirects: Schema.optional(Schema.Array(Redirect)),
   nextAttemptAt: Schema.optional(Schema.Number),
   /**
    * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Absent for a

@@ -24,7 +24,10 @@ export const ErrorClass = Schema.Literals([
   "address",
   /** The answer is not HTTP. */
   "protocol",
-  /** A redirect that is not followed: too many hops, no usable location, or from https to http. */
+  /**
+   * A redirect that is not followed: too many hops, no usable location, to an origin that the
+   * endpoint does not name, or from https to http.
+   */
   "redirect"
 ])
 export type ErrorClass = typeof ErrorClass.Type
@@ -46,11 +49,22 @@ export const Response = Schema.Struct({
 })
 export type Response = typeof Response.Type
 
+/** A redirect that an attempt followed. */
+export const Redirect = Schema.Struct({
+  /** The status of the answer that redirected. */
+  status: Schema.Int,
+  /** Where to, without the query, which often carries tokens. */
+  to: Schema.String
+})
+export type Redirect = typeof Redirect.Type
+
 /** The result of one attempt, before classification. Times in ms. */
 export interface AttemptResult {
   readonly status?: number | undefined
   readonly error?: { readonly class: ErrorClass; readonly message: string } | undefined
   readonly response?: Response | undefined
+  /** The redirects that were followed, in order; absent if none was. */
+  readonly redirects?: ReadonlyArray<Redirect> | undefined
   /** The Retry-After header, unparsed. */
   readonly retryAfter?: string | undefined
   readonly durationMs: number

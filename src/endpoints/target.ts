@@ -21,10 +21,17 @@ const followed: ReadonlySet<number> = new Set([301, 302, 307, 308])
 export const isFollowed = (status: number): boolean => followed.has(status)
 
 /**
- * Returns the target of a redirect, or a clause that says why it is not followed. Whether the
- * address is allowed is checked when the connection is made, as for any other request.
+ * Returns the target of a redirect, `shown` without its query, or a clause that says why it is not
+ * followed. Whether the address is allowed is checked when the connection is made, as for any other
+ * request.
+ *
+ * @param origins that it may lead to.
  */
-export const redirected = (from: Target, location: unknown): Target | string => {
+export const redirected = (
+  from: Target,
+  location: unknown,
+  origins: ReadonlyArray<string>
+): (Target & { readonly shown: string }) | string => {
   if (location === undefined) return "a redirect without a location"
   if (typeof location !== "string" || !URL.canParse(location, from.url))
     return "a redirect whose location is no URL"
@@ -34,5 +41,7 @@ export const redirected = (from: Target, location: unknown): Target | string => 
   const shown = `a redirect to ${url.origin}${url.pathname}`
   if (from.secure && url.protocol === "http:") return `${shown}, from https to http`
   if (url.username !== "" || url.password !== "") return `${shown} with credentials`
-  return targetOf(url)
+  if (!origins.includes(url.origin))
+    return `${shown}, another origin, which --redirects-to does not name`
+  return { ...targetOf(url), shown: `${url.origin}${url.pathname}` }
 }

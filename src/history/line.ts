@@ -50,10 +50,18 @@ const answerOf = ({ error, status }: Fact): ReadonlyArray<string> => [
   ...(error === undefined ? [] : [`${error.class}: ${error.message}`])
 ]
 
+const redirectsOf = ({ redirects = [] }: Fact): ReadonlyArray<string> => {
+  const last = redirects.at(-1)
+  if (last === undefined) return []
+  const times = redirects.length === 1 ? "" : ` (${redirects.length} redirects)`
+  return [`from ${plainText(last.to)}${times}`]
+}
+
 const attemptOf = (fact: Fact): ReadonlyArray<string> => [
   ...(fact.attempt === undefined ? [] : [`#${fact.attempt}`]),
   ...(fact.probe === true ? ["probe"] : []),
   ...answerOf(fact),
+  ...redirectsOf(fact),
   ...(fact.durationMs === undefined ? [] : [spanText(fact.durationMs).padStart(durationWidth)])
 ]
 

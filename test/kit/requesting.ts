@@ -15,7 +15,13 @@ const asWorker = (url: string) =>
     return yield* Effect.callback<number | string | undefined>((resume) => {
       const request = {
         ...{ tenant: "acme", target: targetOf(url), headers: [], ownHeaders: [] },
-        ...{ body: Buffer.alloc(0), connectTimeoutMs: 5_000, timeoutMs: 5_000, redirects: 0 }
+        ...{
+          body: Buffer.alloc(0),
+          connectTimeoutMs: 5_000,
+          timeoutMs: 5_000,
+          redirects: 0,
+          redirectsTo: []
+        }
       }
       startAttempt(agentOf("acme"), request, ({ error, status }) =>
         resume(Effect.succeed(error?.class ?? status))

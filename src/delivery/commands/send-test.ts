@@ -20,12 +20,13 @@ const exchangeOf = (
   { target }: LiveEndpoint,
   at: number
 ): TestExchange => {
-  const { connectMs, durationMs, error, firstByteMs, response, status } = result
+  const { connectMs, durationMs, error, firstByteMs, redirects, response, status } = result
   return {
     ...{ url: target.url, headers, at, durationMs, verdict },
     ...(status === undefined ? {} : { status }),
     ...(error === undefined ? {} : { error }),
     ...(response === undefined ? {} : { response }),
+    ...(redirects === undefined ? {} : { redirects }),
     ...(connectMs === undefined ? {} : { connectMs }),
     ...(firstByteMs === undefined ? {} : { firstByteMs })
   }

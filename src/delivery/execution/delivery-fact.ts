@@ -54,6 +54,7 @@ export const deliveryFact = (
   connectMs: made?.result.connectMs,
   firstByteMs: made?.result.firstByteMs,
   response: made?.result.response,
+  redirects: made?.result.redirects,
   plan
 })
 

@@ -1,5 +1,5 @@
 import type { Agent, Dispatcher } from "undici"
-import type { AttemptResult, Response } from "../../domain/outcome.ts"
+import type { AttemptResult, Redirect, Response } from "../../domain/outcome.ts"
 import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
 import type { Timer } from "../../time/timers.ts"
 import { timers } from "../../time/timers.ts"
@@ -47,6 +47,8 @@ export interface AttemptRequest extends ConnectionTerms {
   readonly timeoutMs: number
   /** Maximum redirects to follow. With 0, a redirect is an answer like any other. */
   readonly redirects: number
+  /** Origins that a redirect may lead to, beside the target's own. */
+  readonly redirectsTo: ReadonlyArray<string>
 }
 
 type Headers = Parameters<NonNullable<Dispatcher.DispatchHandler["onResponseStart"]>>[2]
@@ -160,7 +162,7 @@ class HttpAttempt implements Running {
   #exchange: Exchange
   #over = false
   #ownHeaders = true
-  #hops = 0
+  readonly #redirects: Array<Redirect> = []
   #connectMs: number | undefined
   #firstByteMs: number | undefined
 
@@ -231,17 +233,17 @@ class HttpAttempt implements Running {
   }
 
   #follow(exchange: Exchange): void {
-    const { redirects } = this.#request
+    const { redirects, redirectsTo, target } = this.#request
     const next =
-      this.#hops < redirects
-        ? redirected(exchange.target, exchange.headers.location)
+      this.#redirects.length < redirects
+        ? redirected(exchange.target, exchange.headers.location, [target.origin, ...redirectsTo])
         : `more than ${redirects} ${redirects === 1 ? "redirect" : "redirects"}`
     if (typeof next === "string") {
       this.#settle(exchange, failure("redirect", `${next} (status ${exchange.status})`))
       return
     }
     if (next.origin !== exchange.target.origin) this.#ownHeaders = false
-    this.#hops++
+    this.#redirects.push({ status: exchange.status, to: next.shown })
     afterParsing(() => {
       if (!this.#over) this.#send(next)
     })
@@ -256,6 +258,7 @@ class HttpAttempt implements Running {
       status: hasAnswer ? exchange.status : undefined,
       error,
       response: hasAnswer ? exchange.response : undefined,
+      redirects: this.#redirects.length === 0 ? undefined : this.#redirects,
       retryAfter: headerOf(exchange.headers, "retry-after"),
       durationMs: tenths(timers.monotonicMs() - this.#startedAt),
       connectMs: tenthsOf(this.#connectMs),

@@ -37,6 +37,8 @@ export const keptResult = (
                 ? "a redirect that is not followed"
                 : redacted(error.message, hidden)
           },
+    // They name targets, which are part of the answers.
+    redirects: texts ? result.redirects : undefined,
     response:
       response === undefined || !texts
         ? undefined

@@ -11,6 +11,8 @@ import { type AnswerLevel, keptResult } from "./kept-answer.ts"
 import { secretsOf } from "./redaction.ts"
 import type { HttpTransport } from "./transport.ts"
 
+const noOrigins: ReadonlyArray<string> = []
+
 /** What sends, the clock, and how much of a tenant's answers is kept. */
 export interface Sender {
   readonly transport: HttpTransport
@@ -69,7 +71,7 @@ export const requestFor = (
     )
   if (tracestate !== undefined) headers.push("tracestate", tracestate)
   const { connectTimeout: connectTimeoutMs, timeout: timeoutMs } = endpoint.policyFor(delivery.type)
-  const { redirects, tenant } = endpoint.config
+  const { redirects, redirectsTo = noOrigins, tenant } = endpoint.config
   return {
     tenant,
     target: endpoint.target,
@@ -78,7 +80,8 @@ export const requestFor = (
     body,
     connectTimeoutMs,
     timeoutMs,
-    redirects
+    redirects,
+    redirectsTo
   }
 }
 

@@ -79,6 +79,25 @@ export const retryForEntries = {
   }
 }
 
+/** Upper bound of the origins that an endpoint's redirects may lead to. */
+const maxRedirectOrigins = 20
+
+const RedirectOrigins = Schema.Array(
+  Schema.String.check(
+    Schema.makeFilter((text: string) =>
+      URL.canParse(text) && new URL(text).origin === text && text.startsWith("http")
+        ? undefined
+        : "must be an origin such as https://eu.example.com: scheme and host, and the port if it is another one"
+    )
+  )
+).check(
+  Schema.makeFilter(({ length }: ReadonlyArray<string>) =>
+    length <= maxRedirectOrigins
+      ? undefined
+      : `must be at most ${maxRedirectOrigins} origins, not ${length}`
+  )
+)
+
 /** Shown instead of credentials. */
 export const mask = "********"
 
@@ -169,9 +188,13 @@ export const endpointSettings = {
     text: 'Time limit of name look-up, TCP and TLS, such as "5 seconds".',
     usual: "the policy's, else 10 seconds"
   }),
-  redirects: always(between(0, 10), 3, {
-    text: "Redirects that are followed, 0 to 10.",
-    usual: "3"
+  redirects: always(between(0, 10), 0, {
+    text: "Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure.",
+    usual: "0"
+  }),
+  redirectsTo: emptied(RedirectOrigins, {
+    text: "Origins that redirects may lead to beside the URL's own, such as https://eu.example.com.",
+    usual: "none"
   }),
   headers: {
     // Not sent across a redirect to another origin.

@@ -22,6 +22,8 @@ describe("a redirect", () => {
       assert.strictEqual(digest(second?.body ?? Buffer.of()), digest(body))
       assert.deepStrictEqual(second?.headers, first?.headers)
       assert.strictEqual(to.connections(), 1)
+      // The query of a location often carries tokens.
+      assert.deepStrictEqual(result.redirects, [{ status, to: `${to.url}/new` }])
     })
   )
 
@@ -39,7 +41,28 @@ describe("a redirect", () => {
       const to = yield* receiver({ answer: { status: 307, headers: { location: "/new" } } })
       const result = yield* attempt(yield* client(), post(to.url, { redirects: 0 }))
       assert.deepStrictEqual([result.status, result.error], [307, undefined])
+      assert.isUndefined(result.redirects)
       assert.strictEqual(to.requests.length, 1)
+    })
+  )
+
+  it.live("to another origin is refused unless that is named", () =>
+    Effect.gen(function* () {
+      const other = yield* receiver()
+      const to = yield* receiver({
+        answer: { status: 307, headers: { location: `${other.url}/login?from=hook` } }
+      })
+      const http = yield* client()
+      const refused = yield* attempt(http, post(to.url))
+      assert.deepStrictEqual(errorOf(refused), {
+        class: "redirect",
+        message: `a redirect to ${other.url}/login, another origin, which --redirects-to does not name (status 307)`
+      })
+      assert.lengthOf(other.requests, 0)
+      const redirectsTo = [new URL(other.url).origin]
+      const followed = yield* attempt(http, post(to.url, { redirectsTo }))
+      assert.strictEqual(followed.status, 200)
+      assert.deepStrictEqual(followed.redirects, [{ status: 307, to: `${other.url}/login` }])
     })
   )
 
@@ -65,7 +88,8 @@ describe("a redirect", () => {
       home.answer(({ path }) =>
         path === "/" ? { status: 307, headers: { location: `${other.url}/away` } } : {}
       )
-      const result = yield* attempt(yield* client(), post(home.url))
+      const redirectsTo = [new URL(other.url).origin]
+      const result = yield* attempt(yield* client(), post(home.url, { redirectsTo }))
       assert.strictEqual(result.status, 200)
       const [away] = other.requests
       const [first, back] = home.requests
@@ -85,7 +109,8 @@ describe("a redirect", () => {
       const http = yield* client()
       for (const location of [hidden.url, `http://[::1]:${hidden.port}/`, "http://0x7f000002/"]) {
         to.answer({ status: 307, headers: { location } })
-        const result = yield* attempt(http, post(to.url))
+        const redirectsTo = [new URL(location).origin]
+        const result = yield* attempt(http, post(to.url, { redirectsTo }))
         assert.strictEqual(errorOf(result).class, "address", location)
         assert.isUndefined(result.status)
       }
@@ -145,7 +170,10 @@ describe("a redirect", () => {
           more()
         })
       )
-      const result = yield* attempt(yield* client(), post(`http://${endless.host}`))
+      const result = yield* attempt(
+        yield* client(),
+        post(`http://${endless.host}`, { redirectsTo: [new URL(to.url).origin] })
+      )
       assert.strictEqual(result.status, 200)
       yield* endless.quiet
     })

@@ -23,6 +23,7 @@ export const post = (url: string, overrides: Partial<AttemptRequest> = {}): Atte
   timeoutMs: 5000,
   connectTimeoutMs: 10_000,
   redirects: 3,
+  redirectsTo: [],
   ...overrides
 })
 

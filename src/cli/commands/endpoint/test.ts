@@ -44,9 +44,10 @@ const timesText = ({ connectMs, durationMs, firstByteMs }: TestReport): string =
   ].join(", ")
 
 const answerLines = (report: TestReport): ReadonlyArray<string> => {
-  const { error, response, status } = report
+  const { error, redirects = [], response, status } = report
   return [
     "ANSWER",
+    ...redirects.map(({ status, to }) => `status ${status}, redirected to ${plainText(to)}`),
     ...(status === undefined ? [] : [`status ${status}`]),
     ...(error === undefined ? [] : [`${error.class}: ${plainText(error.message)}`]),
     timesText(report),
