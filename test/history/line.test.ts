@@ -33,6 +33,19 @@ describe("the line of a fact", () => {
     )
   })
 
+  it("of a delivery that was redirected tells where to", () => {
+    const to = "https://eu.example.com/hooks"
+    const redirects = [{ status: 302, to }]
+    assert.strictEqual(
+      line({ attempt: 1, status: 200, durationMs: 11.6, redirects }).slice(45),
+      `  #1  200  from ${to}   12 ms  delivered`
+    )
+    assert.include(
+      line({ attempt: 1, status: 200, redirects: [...redirects, ...redirects] }),
+      `from ${to} (2 redirects)`
+    )
+  })
+
   it("of a delivery whose plan it tells, too, names the type", () => {
     assert.strictEqual(
       line({ attempt: 1, status: 200, durationMs: 11.6, plan: plan(["billing"]) }),

@@ -82,7 +82,7 @@ export const retryForEntries = {
 /** Upper bound of the origins that an endpoint's redirects may lead to. */
 const maxRedirectOrigins = 20
 
-const RedirectOrigins = Schema.Array(
+const RedirectOrigins = Schema.NonEmptyArray(
   Schema.String.check(
     Schema.makeFilter((text: string) =>
       URL.canParse(text) && new URL(text).origin === text && text.startsWith("http")
@@ -192,7 +192,7 @@ export const endpointSettings = {
     text: "Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure.",
     usual: "0"
   }),
-  redirectsTo: emptied(RedirectOrigins, {
+  redirectsTo: removable(RedirectOrigins, {
     text: "Origins that redirects may lead to beside the URL's own, such as https://eu.example.com.",
     usual: "none"
   }),

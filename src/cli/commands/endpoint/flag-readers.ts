@@ -14,15 +14,27 @@ import { rateExpected, readRate } from "../../format/rate.ts"
 
 const { fields } = NewEndpoint
 
+/** The different parts of a text that is separated by commas. */
+const listed = (text: string): ReadonlyArray<string> => [
+  ...new Set(
+    text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "")
+  )
+]
+
 /** Reads event types with commas between them. */
 export const readTypes = (text: string): Read<NewEndpoint["types"]> => {
-  const filters = [...new Set(text.split(",").map((filter) => filter.trim()))].filter(
-    (filter) => filter !== ""
-  )
+  const filters = listed(text)
   return filters.length === 0
     ? Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
     : readField("types", fields.types, filters)
 }
+
+/** Reads origins, separated by commas. */
+export const readOrigins = (text: string): Read<NewEndpoint["redirectsTo"]> =>
+  readField("redirectsTo", fields.redirectsTo, listed(text))
 
 /** Reads a rate such as `20/s burst 40`. */
 export const readRateLimit = (text: string): Read<RateLimit> => {

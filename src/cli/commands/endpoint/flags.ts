@@ -28,6 +28,7 @@ import {
   readCircuit,
   readHeaderNames,
   readHeaders,
+  readOrigins,
   readRateLimit,
   readRetry,
   readRetryFor,
@@ -102,6 +103,11 @@ const settingFlags = {
   timeout: one("DURATION", "For a whole attempt", readTime),
   connectTimeout: one("DURATION", "For look-up, TCP and TLS of a connection", readTime),
   redirects: one("N", "Redirects that are followed", readNumber(fields.redirects)),
+  redirectsTo: one(
+    "ORIGINS",
+    "Where redirects may lead to beside the URL's own origin: 'https://eu.example.com'",
+    readOrigins
+  ),
   contact: one(
     "TEXT",
     "Whom to tell when it does not work, named in its alerts",
@@ -152,6 +158,7 @@ export const changeFlags = flagsOf(settingFlags, endpointInputs, () => "")
 /** What the flags say that remove a setting. */
 const removals = {
   contact: "Its alerts name nobody",
+  redirectsTo: "Redirects may lead to the URL's own origin only",
   format: "Bodies are the events' bytes",
   rate: "As many requests as it takes",
   timeout: "Back to the retry policy's time-out",

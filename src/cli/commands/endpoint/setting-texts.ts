@@ -157,6 +157,10 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
       ["redirects", redirects === 0 ? "none followed" : `up to ${redirects}`]
     ]
   },
+  redirectsTo: {
+    rows: ({ redirectsTo }) => ifSet("redirects to", redirectsTo?.join(", ")),
+    unset: "its own origin"
+  },
   contact: { rows: ({ contact }) => ifSet("contact", contact), unset: "nobody" },
   alerts: { rows: (endpoint) => [["alerts", alertsText(endpoint)]] },
   operational: shownElsewhere,

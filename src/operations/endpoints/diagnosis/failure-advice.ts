@@ -30,7 +30,7 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "protocol":
       return "What answers there is no HTTP server: check host and port."
     case "redirect":
-      return `Point the endpoint at where it redirects to: petrel endpoint set ${name} --url URL.`
+      return `Point the endpoint at where it redirects to: petrel endpoint set ${name} --url URL; or, where that is meant, name the other origin with --redirects-to.`
   }
 }
 
@@ -69,7 +69,7 @@ export const statusAdvice = (status: number, name: string): string => {
       if (status >= 500)
         return "The receiver fails inside: its log, at the times above, says why. Nothing has to be done here; retries go on."
       if (status >= 300 && status < 400)
-        return `It redirects to where Petrel does not follow: point the endpoint there with petrel endpoint set ${name} --url URL.`
+        return `It redirects, and redirects are not followed: point the endpoint there with petrel endpoint set ${name} --url URL, or follow them with --redirects 3 (and --redirects-to, where they lead to another origin).`
       return "The receiver refuses the requests: its answer and its log say why."
   }
 }

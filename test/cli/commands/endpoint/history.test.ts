@@ -66,7 +66,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
           "  secret made",
           "  retry default",
           "  max-in-flight 10",
-          "  redirects 3",
+          "  redirects 0",
           "  headers x-key",
           "T  revision 2  changed by bo",
           "  types invoice.> → invoice.>, order.>",
@@ -94,7 +94,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
           "  sign none",
           "  retry default",
           "  max-in-flight 10",
-          "  redirects 3"
+          "  redirects 0"
         ])
 
         const json = yield* petrel("show", "acme/hook", "--history", "--json")
