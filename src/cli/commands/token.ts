@@ -138,14 +138,14 @@ const list = Command.make(
   })
 ).pipe(Command.withDescription("List the tokens of the HTTP API, without what is secret of them"))
 
+const tokenArgument = Argument.String("TOKEN").pipe(
+  Argument.withDescription("Its id, as `petrel token list` shows it"),
+  Argument.withSchema(Schema.NonEmptyString)
+)
+
 const revoke = Command.make(
   "revoke",
-  {
-    id: Argument.String("TOKEN").pipe(
-      Argument.withDescription("Its id, as `petrel token list` shows it"),
-      Argument.withSchema(Schema.NonEmptyString)
-    )
-  },
+  { id: tokenArgument },
   Effect.fnUntraced(function* ({ id }) {
     const revoked = yield* Effect.provide(revokeToken(id), connected)
     yield* report(revoked, `${id} is revoked: it is refused from now on`)

@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import { documented } from "../documented.ts"
 import { Caller, operation, operationGroup, withStatus } from "../operation.ts"
-import { TenantOrAll, tenantPath } from "../parameters.ts"
+import { TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { NotAllowed } from "../refusals.ts"
 import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
-import { allTenants, CreatedToken, NewToken, scopes, TokenView } from "./token.ts"
+import { CreatedToken, NewToken, scopes, TokenView } from "./token.ts"
 
 const { tenant: _, ...settings } = NewToken.fields
 
@@ -35,6 +35,13 @@ const Created = documented(CreatedToken, {
 
 const path = `${tenantPath}/tokens` as const
 const params = { tenant: TenantOrAll }
+const one = {
+  ...params,
+  token: Schema.String.annotateKey({
+    description: "The token's id.",
+    examples: ["0123456789abcdef"]
+  })
+}
 
 const create = operation({
   name: "create",
@@ -67,7 +74,7 @@ const list = operation({
   params,
   output: Schema.Struct({ tokens: Schema.Array(View) }).annotate({ identifier: "TokenList" }),
   run: ({ params: { tenant } }) =>
-    Effect.map(listTokens(tenant === allTenants ? undefined : tenant), (tokens) => ({ tokens }))
+    Effect.map(listTokens(tenantOf(tenant)), (tokens) => ({ tokens }))
 })
 
 const revoke = operation({
@@ -77,16 +84,9 @@ const revoke = operation({
   scope: "tokens:write",
   refusals: ["not-found"],
   summary: "Revoke a token: it is refused within a second",
-  params: {
-    ...params,
-    token: Schema.String.annotateKey({
-      description: "The token's id.",
-      examples: ["0123456789abcdef"]
-    })
-  },
+  params: one,
   output: View,
-  run: ({ params: { tenant, token } }) =>
-    revokeToken(token, tenant === allTenants ? undefined : tenant)
+  run: ({ params: { tenant, token } }) => revokeToken(token, tenantOf(tenant))
 })
 
 /** Operations on tokens. */
