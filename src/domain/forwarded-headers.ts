@@ -1,9 +1,7 @@
 import { Schema } from "effect"
 import type { GetHeader } from "./event.ts"
 import { headerNameProblem } from "./header-names.ts"
-import type { Problem } from "./problem.ts"
-import { everyKey } from "./record.ts"
-import { emptied } from "./settings/setting.ts"
+import { byName, emptied } from "./settings/setting.ts"
 
 /** Upper bound of the headers that an endpoint or a tenant forwards: each is part of each message. */
 export const maxForwardHeaders = 16
@@ -35,62 +33,42 @@ export const ForwardHeaders = Schema.Array(ForwardName).check(
 )
 export type ForwardHeaders = typeof ForwardHeaders.Type
 
+const changes = byName({
+  value: Schema.Literal(true),
+  nameProblem: forwardNameProblem,
+  fold: (name) => name.toLowerCase(),
+  unknown: "is not forwarded, so that it cannot be removed",
+  most: {
+    count: maxForwardHeaders,
+    sentence: `at most ${maxForwardHeaders} headers are forwarded: each is stored with each delivery`
+  }
+})
+
 /**
  * Headers of the publisher to forward, by name: true adds one, null removes one. Names are compared
  * without case.
  */
-export const ForwardHeadersPatch = Schema.Record(
-  Schema.String,
-  Schema.NullOr(Schema.Literal(true))
-).check(everyKey(forwardNameProblem))
-export type ForwardHeadersPatch = typeof ForwardHeadersPatch.Type
+export type ForwardHeadersPatch = NonNullable<typeof changes.patch.Type>
 
-const forwardedAfter = (
-  before: ForwardHeaders = [],
-  patch: ForwardHeadersPatch = {}
-): ForwardHeaders => {
-  const names = new Set(before)
-  for (const [name, change] of Object.entries(patch))
-    if (change === true) names.add(name.toLowerCase())
-    else names.delete(name.toLowerCase())
-  return [...names]
-}
-
-const forwardProblems = (
-  field: string,
-  before: ForwardHeaders = [],
-  patch: ForwardHeadersPatch = {}
-): ReadonlyArray<Problem> => {
-  const gone = Object.entries(patch).filter(
-    ([name, change]) => change === null && !before.includes(name.toLowerCase())
-  )
-  const { length } = forwardedAfter(before, patch)
-  return [
-    ...gone.map(([name]) => ({
-      field: `${field}.${name}`,
-      message: "is not forwarded, so that it cannot be removed"
-    })),
-    ...(length > maxForwardHeaders
-      ? [
-          {
-            field,
-            message: `would be ${length}, and at most ${maxForwardHeaders} headers are forwarded: each is stored with each delivery`
-          }
-        ]
-      : [])
-  ]
-}
+const entriesOf = (names: ForwardHeaders = []) =>
+  Object.fromEntries(names.map((name) => [name, true as const]))
 
 /** Makes the setting that names headers of the publisher to forward. */
-export const forwarded = (text: string) =>
-  ({
-    ...emptied(ForwardHeaders, { text, usual: "none" }),
-    given: Schema.optional(ForwardHeadersPatch),
-    patch: Schema.optional(ForwardHeadersPatch),
-    removal: "null by name",
-    after: forwardedAfter,
-    problems: forwardProblems
-  }) as const
+export const forwarded = (text: string) => ({
+  ...emptied(ForwardHeaders, { text, usual: "none" }),
+  given: changes.patch,
+  patch: changes.patch,
+  removal: changes.removal,
+  after: (before: ForwardHeaders | undefined, patch: ForwardHeadersPatch = {}): ForwardHeaders => {
+    const lower = Object.entries(patch).map(([name, change]) => [name.toLowerCase(), change])
+    return Object.keys(changes.after(entriesOf(before), Object.fromEntries(lower)))
+  },
+  problems: (
+    field: string,
+    before: ForwardHeaders | undefined,
+    patch: ForwardHeadersPatch | undefined
+  ) => changes.problems(field, entriesOf(before), patch)
+})
 
 /** Returns true for a value that an HTTP header may have. */
 export const isForwardable = (value: string): boolean =>

@@ -5,11 +5,14 @@ import type { Setting } from "../../domain/settings/setting.ts"
 import { tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { readInput } from "../../operations/input.ts"
 
-const settings = Object.entries<Setting>({ ...endpointSettings, ...tenantSettings })
+const namesOf = (choose: (setting: Setting) => boolean): ReadonlyArray<string> =>
+  Object.entries<Setting>({ ...endpointSettings, ...tenantSettings }).flatMap(([name, setting]) =>
+    choose(setting) ? [name] : []
+  )
 
 /** Fields whose flags are repeated, with a name that is a part of the field's. */
 const namedFields: ReadonlySet<string> = new Set(
-  settings.filter(([, { removal }]) => removal === "null by name").map(([name]) => name)
+  namesOf(({ removal }) => removal === "null by name")
 )
 
 /**
@@ -18,12 +21,7 @@ const namedFields: ReadonlySet<string> = new Set(
  */
 const jsonFields: ReadonlySet<string> = new Set([
   "set",
-  ...settings
-    .filter(
-      ([name, { compared, removal }]) =>
-        compared === "by part" && removal !== "null by part" && !namedFields.has(name)
-    )
-    .map(([name]) => name)
+  ...namesOf(({ compared, removal }) => compared === "by part" && !removal.startsWith("null by"))
 ])
 
 /** Returns the command line's form of a field's name: `max-in-flight` for `maxInFlight`. */

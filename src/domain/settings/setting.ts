@@ -119,8 +119,6 @@ export const byName = <Value extends Schema.Constraint>({
 }: Entries<Value>) => {
   type Before = Readonly<Record<string, Value["Type"]>> | undefined
   type Patch = Readonly<Record<string, Value["Type"] | null>> | undefined
-  const has = (before: Before, name: string) =>
-    Object.keys(before ?? {}).some((other) => fold(other) === fold(name))
   const after = (before: Before, patch: Patch): Readonly<Record<string, Value["Type"]>> => {
     const entries = new Map(Object.entries(before ?? {}))
     for (const [name, given] of Object.entries(patch ?? {})) {
@@ -138,15 +136,15 @@ export const byName = <Value extends Schema.Constraint>({
     removal: "null by name" as const,
     after,
     problems: (field: string, before: Before, patch: Patch): ReadonlyArray<Problem> => {
-      const { length } = Object.keys(after(before, patch))
+      const known = Object.keys(before ?? {}).map(fold)
       const gone = Object.entries(patch ?? {}).filter(
-        ([name, given]) => given === null && !has(before, name)
+        ([name, given]) => given === null && !known.includes(fold(name))
       )
+      const { length } = Object.keys(after(before, patch))
+      const tooMany = most !== undefined && length > most.count
       return [
         ...gone.map(([name]) => ({ field: `${field}.${name}`, message: unknown })),
-        ...(most !== undefined && length > most.count
-          ? [{ field, message: `would be ${length}, and ${most.sentence}` }]
-          : [])
+        ...(tooMany ? [{ field, message: `would be ${length}, and ${most.sentence}` }] : [])
       ]
     }
   }
@@ -265,19 +263,19 @@ export const changeProblems = <T extends Table>(
     problems(name, valueIn(before, name), valueIn(patch, name))
   )
 
+const applied = (table: Table, values: object, how: "masked" | "tell") =>
+  mapped(table, (name, entry) => {
+    const value: unknown = valueIn(values, name)
+    return value === undefined ? undefined : entry[how](value as never)
+  })
+
 /** Returns what the history may record of the settings. */
 export const toldOf = <T extends Table>(table: T, stored: StoredJson<T>): Told<T> =>
-  mapped(table, (name, { tell }) => {
-    const value = valueIn(stored, name)
-    return value === undefined ? undefined : tell(value)
-  }) as Told<T>
+  applied(table, stored, "tell") as Told<T>
 
 /** Returns the settings for people who may not see credentials. */
 export const maskedOf = <T extends Table>(table: T, values: Stored<T>): Stored<T> =>
-  mapped(table, (name, { masked }) => {
-    const value = valueIn(values, name)
-    return value === undefined ? undefined : masked(value)
-  }) as Stored<T>
+  applied(table, values, "masked") as Stored<T>
 
 /** Returns the names of the settings that differ. */
 export const namesOfChanged = (before: object, after: object): ReadonlyArray<string> =>

@@ -63,9 +63,6 @@ const timeoutText = (field: Timeout, endpoint: EndpointView): string => {
   return [usual, ...others.map(([types, text]) => `${text} for ${types}`)].join(", ")
 }
 
-const signText = ({ sign, signatureHeader }: EndpointView): string =>
-  sign === "stripe" ? `stripe, in ${signatureHeaderOf({ scheme: sign, signatureHeader })}` : sign
-
 /** The names of headers that the endpoint has otherwise. */
 const headerNamesText = (headerNames: HeaderNames): string =>
   identities
@@ -75,31 +72,27 @@ const headerNamesText = (headerNames: HeaderNames): string =>
     })
     .join(", ")
 
-const alertsText = (endpoint: EndpointView): string => {
-  const { alerts } = endpoint
-  if (alerts === "off") return "none"
+const alertsText = ({ alerts }: EndpointView): string => {
   if (alerts === undefined) return "as usual"
-  return `as usual but for ${Object.keys(alerts).join(", ")}`
+  return alerts === "off" ? "none" : `as usual but for ${Object.keys(alerts).join(", ")}`
 }
 
 const capText = ({ adapt, maxInFlight }: EndpointView): string =>
   `${maxInFlight} at the same time${adapt === true ? ", fewer while it answers 429 or slows down" : ""}`
 
-const hostRows = ({ sharedHost, tenant }: EndpointDetail): ReadonlyArray<Row> => {
-  const row = (cap: number | undefined, whose: string) =>
-    cap === undefined
-      ? []
-      : [
-          [
-            "host cap",
-            `${cap} at the same time to ${sharedHost?.host}, of all endpoints ${whose}`
-          ] as const
+const hostRow = (
+  shared: EndpointDetail["sharedHost"],
+  whose: string,
+  which: "systemCap" | "tenantCap"
+): ReadonlyArray<Row> =>
+  shared?.[which] === undefined
+    ? []
+    : [
+        [
+          "host cap",
+          `${shared[which]} at the same time to ${shared.host}, of all endpoints ${whose}`
         ]
-  return [
-    ...row(sharedHost?.tenantCap, `of ${tenant}`),
-    ...row(sharedHost?.systemCap, "of all tenants")
-  ]
-}
+      ]
 
 const secretText = ({ createdAt, until, value }: Secret, now: number): string =>
   `${value}, made ${moment(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
@@ -114,7 +107,12 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
     rows: (endpoint) => [["types", typesText(endpoint)]],
     value: (types) => (Array.isArray(types) && types.includes(">") ? "all events" : undefined)
   },
-  sign: { rows: (endpoint) => [["sign", signText(endpoint)]] },
+  sign: {
+    rows: ({ sign, signatureHeader }) => {
+      const header = signatureHeaderOf({ scheme: sign, signatureHeader })
+      return [["sign", sign === "stripe" ? `stripe, in ${header}` : sign]]
+    }
+  },
   signatureHeader: shownElsewhere,
   format: { rows: ({ format }) => ifSet("format", format), unset: "the event's bytes" },
   secret: {
@@ -136,7 +134,13 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
       ]),
     unset: "none"
   },
-  maxInFlight: { rows: (endpoint) => [["cap", capText(endpoint)], ...hostRows(endpoint)] },
+  maxInFlight: {
+    rows: (endpoint) => [
+      ["cap", capText(endpoint)],
+      ...hostRow(endpoint.sharedHost, `of ${endpoint.tenant}`, "tenantCap"),
+      ...hostRow(endpoint.sharedHost, "of all tenants", "systemCap")
+    ]
+  },
   adapt: { ...shownElsewhere, unset: "off" },
   rate: {
     rows: ({ rate }) => [["rate", rate === undefined ? "no limit" : `at most ${rateText(rate)}`]],
