@@ -41,7 +41,7 @@ export interface Setting extends Input {
   readonly tell: (stored: never) => unknown
   /** Returns a value for people who may not see credentials. */
   readonly masked: (value: never) => unknown
-  /** Returns its value after a change. An empty one is not stored, unless it is initial. */
+  /** Returns its value after a change. An empty one is none, where null does not remove it. */
   readonly after: (before: never, patch: never) => unknown
   /** Returns what is wrong with a change of it, whatever the other settings are. */
   readonly problems: (name: string, before: never, patch: never) => ReadonlyArray<Problem>
@@ -211,22 +211,24 @@ export type NamesBy<T extends Table, By extends Removal> = {
 }[keyof T]
 
 const isEmpty = (value: unknown): boolean =>
-  value === false ||
-  (typeof value === "object" && value !== null && Object.keys(value).length === 0)
+  value === false || isDeepStrictEqual(value, {}) || isDeepStrictEqual(value, [])
 
 /** Returns what a function returns for each entry of a table, without what is undefined. */
 const mapped = <Entry>(
   table: Readonly<Record<string, Entry>>,
   map: (name: string, entry: Entry) => unknown
-): Record<string, unknown> =>
-  Object.fromEntries(
-    Object.entries(table)
-      .map(([name, entry]) => [name, map(name, entry)] as const)
-      .filter(([, value]) => value !== undefined)
-  )
+): Record<string, unknown> => {
+  const found: Record<string, unknown> = {}
+  for (const [name, entry] of Object.entries(table)) {
+    const value = map(name, entry)
+    if (value !== undefined) found[name] = value
+  }
+  return found
+}
 
+/** The columns of one entry fit each other: each kind of setting is typed as a whole. */
 const valueIn = (values: object, name: string): never =>
-  new Map<string, unknown>(Object.entries(values)).get(name) as never
+  (values as Readonly<Record<string, unknown>>)[name] as never
 
 /** Returns the values of the settings that a new thing has. */
 export const initialOf = <T extends Table>(table: T): Initial<T> =>
@@ -248,9 +250,9 @@ export const settingsAfter = <T extends Table>(
   before: Stored<T>,
   patch: Patch<T>
 ): Stored<T> =>
-  mapped(table, (name, { after, initial }) => {
+  mapped(table, (name, { after, initial, removal }) => {
     const value = after(valueIn(before, name), valueIn(patch, name))
-    return initial === undefined && isEmpty(value) ? undefined : value
+    return initial === undefined && removal !== "null" && isEmpty(value) ? undefined : value
   }) as Stored<T>
 
 /** Returns what is wrong with a change, setting by setting. */

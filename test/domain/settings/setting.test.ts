@@ -30,6 +30,7 @@ const lowerCase = (name: string): string | undefined =>
 const settings = {
   size: always(Schema.Int, 3, { text: "How large it is.", usual: "3" }),
   label: removable(Schema.String, { text: "Its label." }),
+  hosts: removable(Schema.Array(Schema.String), { text: "Where from.", usual: "anywhere" }),
   policy: emptied(Policy, { text: "What happens.", usual: "{}" }),
   tags: {
     ...emptied(Schema.Record(Schema.String, Schema.Int), { text: "Tags." }),
@@ -84,6 +85,7 @@ describe("a table of settings", () => {
       { ...before, size: 7 }
     ],
     [{ label: null }, { size: 5, policy: { limit: 1 }, tags: { A: 1, b: 2 } }],
+    [{ hosts: [] }, { ...before, hosts: [] }],
     [{ policy: { mode: "a" } }, { ...before, policy: { mode: "a" } }],
     [{ policy: {} }, { size: 5, label: "old", tags: { A: 1, b: 2 } }],
     [{ tags: { b: 3 } }, { ...before, tags: { A: 1, b: 3 } }],
