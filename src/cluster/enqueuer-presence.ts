@@ -6,6 +6,7 @@ import { PublishError } from "../broker/publisher.ts"
 import { readStream } from "../broker/scan.ts"
 import { eraseValue, writeValue } from "../broker/values.ts"
 import { elapsedMs } from "../time/elapsed.ts"
+import { readEntry } from "./kv-entry.ts"
 import { beatsPerTtl, defaultTtl } from "./ownership.ts"
 
 /**
@@ -56,9 +57,23 @@ const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
       (error instanceof PublishError && error.code === 0)
   })
 
+const keyOf = (instance: string): string => `enqueuer.${instance}`
+
+/** Returns whether an enqueuer lives, as far as its heartbeats tell. */
+export const isEnqueuing = Effect.fnUntraced(function* (instance: string) {
+  const { names } = yield* Broker
+  const { text } = yield* readEntry(names.buckets.workers, keyOf(instance))
+  return text !== undefined
+})
+
 export interface PresenceOptions<E> extends Pick<Enqueuer, "what" | "by"> {
-  /** Fails if the number of partitions has changed or is being changed. */
-  readonly unchanged: Effect.Effect<void, E, Broker>
+  /** Tells it from all others. */
+  readonly instance: string
+  /**
+   * Done after the first heartbeat, and after each before which others may have counted it as
+   * dead. Fails if the number of partitions has changed or is being changed.
+   */
+  readonly returned: Effect.Effect<void, E, Broker>
   /** How long others count this process after its last heartbeat, ms. (Default: 10 s) */
   readonly ttl?: number
 }
@@ -73,10 +88,10 @@ export interface PresenceOptions<E> extends Pick<Enqueuer, "what" | "by"> {
  * heartbeat again, and fails if the partitions have changed.
  */
 export const announcePresence = Effect.fnUntraced(function* <E>(options: PresenceOptions<E>) {
-  const { by, ttl = defaultTtl, unchanged, what } = options
+  const { by, instance, returned, ttl = defaultTtl, what } = options
   const { names } = yield* Broker
   const bucket = names.buckets.workers
-  const key = `enqueuer.${crypto.randomUUID()}`
+  const key = keyOf(instance)
   const enqueuer: Enqueuer = {
     v: 1,
     what,
@@ -100,7 +115,7 @@ export const announcePresence = Effect.fnUntraced(function* <E>(options: Presenc
   const comeBack = one.withPermit(
     Effect.gen(function* () {
       while (!isSafe()) {
-        yield* patiently(Effect.andThen(write, unchanged))
+        yield* patiently(Effect.andThen(write, returned))
         isSure = true
       }
     })

@@ -1,24 +1,22 @@
-import { Clock, Effect, Option, Semaphore, Stream } from "effect"
+import { Clock, Effect, Option, Semaphore } from "effect"
 import type { MessageQuery } from "../broker/broker.ts"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { PublishError } from "../broker/publisher.ts"
-import { readStream } from "../broker/scan.ts"
+import { seeStream } from "../broker/scan.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict } from "../broker/values.ts"
-import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
+import type { Addressee, RoundIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
+import { rawFields } from "./fact-at.ts"
 import { parseFact } from "./read.ts"
 
 /** Facts that a round has at most once: the action that they record must not be done twice. */
 export type ClaimKind = "redelivered" | "replayed" | "discarded"
 
-/**
- * The part of a claim's fact that stays in memory: a replay may have millions. Times in ms since
- * the epoch.
- */
+/** The part of a claim's fact that stays in memory. Times in ms since the epoch. */
 export interface Claim {
   /** Sequence in HISTORY. */
   readonly seq: number
@@ -36,24 +34,32 @@ export type ClaimResult = "mine" | "taken" | "either"
 const tries = 20
 const retryPauseMs = 500
 
-/**
- * Opens the claims of one kind on one endpoint's deliveries.
- *
- * @param since skip claims that were stored before this time (ms since the epoch).
- */
-export const openClaims = Effect.fnUntraced(function* (
-  kind: ClaimKind,
-  { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
-  since: number
-) {
-  const broker = yield* Broker
-  const { names } = broker
-  const user = yield* readUser
-  const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
-  const claims = new Claims(kind, subject, broker, yield* Clock.Clock, user)
-  yield* claims.load(since)
+/** Which claims are opened. */
+export interface ClaimsQuery {
+  readonly kind: ClaimKind
+  readonly target: Addressee
+  /** The rounds that may be claimed, by `roundKey`. Claims of others are read and not kept. */
+  readonly rounds: ReadonlySet<string>
+  /** Claims before are not read: a sequence of HISTORY, or a time in ms since the epoch. */
+  readonly from: { readonly fromSeq: number } | { readonly fromTime: number }
+  /** Called with each claim of another round that is read, and its sequence. */
+  readonly other?: ((of: RoundIdentity, seq: number) => void) | undefined
+}
+
+/** Opens the claims of one kind on one endpoint's deliveries. */
+export const openClaims = Effect.fnUntraced(function* (query: ClaimsQuery) {
+  const claims = new Claims(query, yield* Broker, yield* Clock.Clock, yield* readUser)
+  yield* claims.load
   return claims
 })
+
+/** Returns the round that a fact claims, with its claim; undefined if the text is no such fact. */
+export const claimIn = (text: string, seq: number): (RoundIdentity & Claim) | undefined => {
+  const { at, deadline = at, eventAt, eventSeq, round } = rawFields(text)
+  if (typeof eventSeq !== "number" || typeof eventAt !== "number") return undefined
+  if (typeof at !== "number" || typeof deadline !== "number") return undefined
+  return typeof round === "string" ? { eventSeq, eventAt, round, seq, at, deadline } : undefined
+}
 
 /**
  * The claims of one kind on one endpoint's deliveries. Each claim is appended to the history by
@@ -61,7 +67,7 @@ export const openClaims = Effect.fnUntraced(function* (
  * the number of concurrent claimants and however old the first claim is.
  */
 export class Claims {
-  readonly #kind: ClaimKind
+  readonly #query: ClaimsQuery
   readonly #subject: string
   readonly #broker: Broker["Service"]
   readonly #clock: Clock.Clock
@@ -75,35 +81,49 @@ export class Claims {
   readonly user: string | undefined
 
   constructor(
-    kind: ClaimKind,
-    subject: string,
+    query: ClaimsQuery,
     broker: Broker["Service"],
     clock: Clock.Clock,
     user: string | undefined
   ) {
-    this.#kind = kind
-    this.#subject = subject
+    const { kind, target } = query
+    this.#query = query
+    this.#subject = broker.names.subjects.fact(
+      target.tenant,
+      target.endpoint,
+      factResult(kind),
+      kind
+    )
     this.#broker = broker
     this.#clock = clock
     this.#operation = `look for what is ${kind} already`
     this.user = user
   }
 
-  /** Known claims, by `roundKey`. */
+  /** Known claims of the rounds, by `roundKey`. */
   get known(): ReadonlyMap<string, Claim> {
     return this.#known
   }
 
-  readonly load = Effect.fnUntraced({ self: this }, function* (since: number) {
+  /** The last claim of the kind and endpoint that was read or made, as a sequence of HISTORY. */
+  get last(): number {
+    return this.#last
+  }
+
+  readonly load = Effect.gen({ self: this }, function* () {
+    const { from } = this.#query
     const newest = yield* this.#readNewest()
     this.#last = newest?.seq ?? 0
     // Most endpoints have no claims, and a caller may open many endpoints: skip the scan.
-    if (newest === null || newest.time.getTime() < since) return
+    if (newest === null) return
+    const isBefore =
+      "fromSeq" in from ? newest.seq < from.fromSeq : newest.time.getTime() < from.fromTime
+    if (isBefore) return
     const stream = this.#broker.names.history
-    yield* Stream.runForEach(
-      readStream({ stream, subjects: [this.#subject], fromTime: since }),
-      (message) => Effect.sync(() => this.#hear(message.seq, message.string()))
-    )
+    yield* seeStream({ stream, subjects: [this.#subject], ...from }, (message) => {
+      this.#hear(message.seq, message.string())
+      return false
+    })
   })
 
   /** Reads a claim's whole fact from the stream's leader; undefined if it has expired. */
@@ -115,7 +135,11 @@ export class Claims {
     )
   }
 
-  /** Appends the fact unless the round has one of its kind. `at` defaults to now. */
+  /**
+   * Appends the fact unless the round has one of its kind. `at` defaults to now.
+   *
+   * @param of one of the rounds that were opened.
+   */
   claim(
     fact: Omit<Fact, "v" | "kind" | "at" | "user"> & Partial<Pick<Fact, "at">>,
     of: RoundIdentity
@@ -123,7 +147,10 @@ export class Claims {
     return this.#claiming.withPermit(
       Effect.suspend(() => {
         const at = this.#clock.currentTimeMillisUnsafe()
-        return this.#claim({ v: 1, kind: this.#kind, at, ...fact, user: this.user }, roundKey(of))
+        return this.#claim(
+          { v: 1, kind: this.#query.kind, at, ...fact, user: this.user },
+          roundKey(of)
+        )
       })
     )
   }
@@ -136,7 +163,10 @@ export class Claims {
         if (this.#known.has(key)) return claimed
         const stored = yield* Effect.result(this.#append(fact))
         if (stored._tag === "Success") {
-          this.#note(stored.success.seq, fact)
+          const { at, deadline = at } = fact
+          const { seq } = stored.success
+          this.#last = Math.max(this.#last, seq)
+          this.#known.set(key, { seq, at, deadline })
           return "mine"
         }
         const error = stored.failure
@@ -186,14 +216,15 @@ export class Claims {
   }
 
   #hear(seq: number, text: string): void {
-    const stored = parseFact(text, seq)
-    if (stored._tag === "Some") this.#note(seq, stored.value.fact)
-    else this.#last = Math.max(this.#last, seq)
+    const claimed = claimIn(text, seq)
+    if (claimed === undefined) this.#last = Math.max(this.#last, seq)
+    else this.#note(claimed)
   }
 
-  #note(seq: number, { at, deadline = at, eventAt, eventSeq, round }: Fact): void {
+  #note({ at, deadline, seq, ...of }: RoundIdentity & Claim): void {
     this.#last = Math.max(this.#last, seq)
-    if (eventSeq === undefined || eventAt === undefined || round === undefined) return
-    this.#known.set(roundKey({ eventSeq, eventAt, round }), { seq, at, deadline })
+    const key = roundKey(of)
+    if (this.#query.rounds.has(key)) this.#known.set(key, { seq, at, deadline })
+    else this.#query.other?.(of, seq)
   }
 }

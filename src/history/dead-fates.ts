@@ -5,6 +5,7 @@ import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
+import { rawFields } from "./fact-at.ts"
 import { readLateDeliveries } from "./late-deliveries.ts"
 
 /** State of the round that a redelivered dead letter began. Times in ms since the epoch. */
@@ -19,8 +20,16 @@ export interface Fate {
   dead?: number
 }
 
+/** Which redeliveries are read. */
+export interface FatesRange {
+  /** Only those of these dead letters; what is read of others is not kept. (Default: all) */
+  readonly ids?: ReadonlySet<number>
+  /** Only those that were recorded then or later, ms since the epoch. (Default: all) */
+  readonly since?: number
+}
+
 /** A redelivered dead letter and the state of its new round. */
-export interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdentity {
+interface SentAgain extends Pick<Fact, "tenant" | "endpoint">, EventIdentity {
   readonly id: number
   readonly fate: Fate
 }
@@ -52,7 +61,7 @@ const ofFirstRound = `"round":${JSON.stringify(firstRound)}`
 /** Undefined for a fact about a round that routing began, and for text that is no such fact. */
 const roundFactIn = (text: string): RoundFact | undefined => {
   if (text.includes(ofFirstRound)) return undefined
-  const record = recordIn(text)
+  const record = rawFields(text)
   const { at, by, dead, endpoint, eventAt, eventSeq, kind, round, tenant } = record
   if (typeof tenant !== "string" || typeof endpoint !== "string") return undefined
   if (typeof round !== "string" || typeof at !== "number") return undefined
@@ -62,14 +71,6 @@ const roundFactIn = (text: string): RoundFact | undefined => {
     ...{ tenant, endpoint, eventSeq, eventAt, round, at, kind },
     by: typeof by === "string" ? by : undefined,
     dead: typeof dead === "number" ? dead : undefined
-  }
-}
-
-const recordIn = (text: string): { readonly [field: string]: unknown } => {
-  try {
-    return Object(JSON.parse(text))
-  } catch {
-    return {}
   }
 }
 
@@ -144,7 +145,7 @@ const endsOf = Effect.fnUntraced(function* (
 /** Reads the redelivered dead letters, each with the state of its new round, from the history. */
 const readSentAgain = Effect.fnUntraced(function* (
   query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
-  since: number
+  { ids, since = 0 }: FatesRange
 ) {
   const { names } = yield* Broker
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
@@ -160,7 +161,7 @@ const readSentAgain = Effect.fnUntraced(function* (
     Stream.runForEach((message) =>
       Effect.sync(() => {
         const fact = roundFactIn(message.string())
-        if (fact?.dead === undefined) return
+        if (fact?.dead === undefined || ids?.has(fact.dead) === false) return
         const { at, by, dead, endpoint, eventAt, eventSeq, round, tenant } = fact
         const claimed: ClaimedRound = {
           seq: message.seq,
@@ -191,14 +192,12 @@ const readSentAgain = Effect.fnUntraced(function* (
  * Reads the state of the rounds that redelivered dead letters began, by the dead letters' ids.
  *
  * @param query selects by tenant and endpoint only.
- * @param since skip redeliveries that were recorded earlier, ms since the epoch.
  */
-export const readFates = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">, since = 0) =>
+export const readFates = (
+  query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
+  range: FatesRange = {}
+) =>
   Effect.map(
-    readSentAgain(query, since),
+    readSentAgain(query, range),
     (all): ReadonlyMap<number, Fate> => new Map(all.map(({ fate, id }) => [id, fate]))
   )
-
-/** Reads redelivered dead letters whose round is open, whether or not they are still in DEAD. */
-export const readUnended = (query: Pick<DeadLetterQuery, "tenant" | "endpoint">) =>
-  Effect.map(readSentAgain(query, 0), (all) => all.filter(({ fate }) => fate.outcome === "waiting"))

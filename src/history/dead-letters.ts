@@ -20,6 +20,8 @@ export interface DeadLetterQuery {
   readonly until?: number | undefined
   /** Only those with a higher id. (Default: all) */
   readonly after?: number | undefined
+  /** Only those with this id or a lower one. (Default: any) */
+  readonly upTo?: number | undefined
 }
 
 /** A delivery that ended without success, as stored in DEAD. */
@@ -71,7 +73,7 @@ export const readDeadLetters = (
   Stream.unwrap(
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const { after, endpoint, since = 0, until } = query
+      const { after, endpoint, since = 0, until, upTo = Number.POSITIVE_INFINITY } = query
       const tenant = endpoint?.tenant ?? query.tenant ?? "*"
       if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
       let skipped = 0
@@ -88,7 +90,9 @@ export const readDeadLetters = (
         headersOnly: true
       })
       return letters.pipe(
-        Stream.takeWhile((message) => until === undefined || storedAt(message) <= until),
+        Stream.takeWhile(
+          (message) => message.seq <= upTo && (until === undefined || storedAt(message) <= until)
+        ),
         Stream.filter((message) => after === undefined || storedAt(message) >= since),
         Stream.map((message) => {
           const letter = parseDeadLetter(message)
@@ -130,18 +134,21 @@ export const getDeadLetters = Effect.fnUntraced(function* (
   query: DeadLetterQuery
 ) {
   const { since = 0, until = Number.POSITIVE_INFINITY } = query
-  const each = yield* Effect.forEach(
+  const wanted = isAskedFor(query)
+  const missing: Array<number> = []
+  const found = yield* Effect.forEach(
     [...new Set(ids)].sort((a, b) => a - b),
-    (id) => Effect.map(getDeadLetter(id), (letter) => ({ id, letter })),
+    (id) =>
+      Effect.map(getDeadLetter(id), (letter): DeadLetter | undefined => {
+        if (letter === undefined) missing.push(id)
+        if (letter === undefined || !wanted(letter)) return undefined
+        const { body: _, storedAt, ...rest } = letter
+        return storedAt >= since && storedAt <= until ? rest : undefined
+      }),
     { concurrency: 16 }
   )
-  const wanted = isAskedFor(query)
   return {
-    missing: each.flatMap(({ id, letter }) => (letter === undefined ? [id] : [])),
-    letters: each.flatMap(({ letter }): ReadonlyArray<DeadLetter> => {
-      if (letter === undefined || !wanted(letter)) return []
-      const { body: _, storedAt, ...rest } = letter
-      return storedAt >= since && storedAt <= until ? [rest] : []
-    })
+    missing: missing.sort((a, b) => a - b),
+    letters: found.filter((letter) => letter !== undefined)
   }
 })

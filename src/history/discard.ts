@@ -37,7 +37,12 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
     if (first === undefined) return
     const { endpoint, tenant } = first.delivery
     const since = own.reduce((least, { deadAt }) => Math.min(least, deadAt), first.deadAt)
-    const claims = yield* openClaims("discarded", { tenant, endpoint }, since - maxClockSkewMs)
+    const claims = yield* openClaims({
+      kind: "discarded",
+      target: { tenant, endpoint },
+      rounds: new Set(own.map(({ delivery }) => roundKey(delivery))),
+      from: { fromTime: since - maxClockSkewMs }
+    })
     yield* Effect.forEach(
       own,
       (letter) => {

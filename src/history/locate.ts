@@ -10,7 +10,7 @@ import { eventName } from "../domain/event.ts"
 import type { Fact, Place } from "../domain/fact.ts"
 import { factResult, successKinds } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
-import { decodeFact } from "./fact-at.ts"
+import { decodeFact, eventSeqIn } from "./fact-at.ts"
 
 /**
  * Where a delivery may be. It moves from the queue to a schedule or to the backlog, from a schedule
@@ -63,14 +63,6 @@ const shownBy = [...successKinds, "attempt-failed", "dead-lettered"] as const
 const maxSingleLookups = 8
 /** Partitions or endpoints that are read at the same time. */
 const maxConcurrentReads = 4
-
-const eventSeqPattern = /"eventSeq":(\d+)/
-
-/**
- * Returns the sequence of the event that a fact is about, by its text. A quoted text inside the
- * fact would have its quotes escaped.
- */
-const eventSeqIn = (text: string): number => Number(eventSeqPattern.exec(text)?.[1] ?? Number.NaN)
 
 /** Returns tenant and endpoint of a delivery's subject. */
 const addresseeIn = (subject: string): Addressee => {

@@ -1,25 +1,29 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { maxRoundSkewMs } from "../domain/clock-bounds.ts"
-import type { Delivery } from "../domain/delivery.ts"
+import type { Delivery, DeliveryIdentity } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
-import type { EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
 import { placeName } from "../domain/fact.ts"
-import type { SentAgain } from "../history/dead-fates.ts"
 import type { DeadLetter } from "../history/dead-letters.ts"
 import { getDeadLetter } from "../history/dead-letters.ts"
 import { readLateDeliveries } from "../history/late-deliveries.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import type { Contents, Round, StartedRound } from "./round.ts"
-import type { Rounds } from "./rounds.ts"
-import { makeRounds } from "./rounds.ts"
+import type { OpenRounds } from "./rounds.ts"
+import { openRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 import type { Unfit } from "./target.ts"
 import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const maxConcurrentEndpoints = 8
+
+/** The part of a dead letter that a redelivery keeps in memory until it is sent. */
+export type RedeliverableLetter = Pick<DeadLetter, "id" | "reason" | "deadAt"> & {
+  readonly delivery: DeliveryIdentity
+}
+
 /** The redelivery to one endpoint. */
 export interface EndpointRedelivery {
   readonly tenant: string
@@ -34,17 +38,13 @@ export interface EndpointRedelivery {
   readonly before: number
   /** The number of those that a late success of a former owner resolved. */
   readonly late: number
-  readonly rounds: Rounds
+  readonly rounds: OpenRounds
 }
 
 /** What is redelivered. */
 export interface RoundsToRedeliver {
-  readonly letters: ReadonlyArray<DeadLetter>
-  /**
-   * Earlier redeliveries without an end. If their claimant died, they are finished, too, even if
-   * their dead letter is not selected or no longer exists.
-   */
-  readonly unended: ReadonlyArray<SentAgain>
+  /** As many as may be in memory. */
+  readonly letters: ReadonlyArray<RedeliverableLetter>
   /** Who asked for it. */
   readonly by: string
   readonly pace?: BackpressureLimits | undefined
@@ -55,7 +55,14 @@ export interface RoundsToRedeliver {
 /** Returns the round of a dead letter's redelivery. Each dead letter has one. */
 export const redeliveryRound = (dead: number): string => `d${dead}`
 
-const readLetter = Effect.fnUntraced(function* (
+/** Returns the dead letter of a round; undefined for a round that no redelivery began. */
+export const redeliveredLetter = (round: string): number | undefined => {
+  const [, digits] = /^d(\d+)$/.exec(round) ?? []
+  return digits === undefined ? undefined : Number(digits)
+}
+
+/** Reads what a redelivery sends; undefined if the dead letter is gone. */
+export const readLetterContents = Effect.fnUntraced(function* (
   { tenant, endpoint }: Pick<Delivery, "tenant" | "endpoint">,
   round: Round
 ) {
@@ -72,31 +79,26 @@ const readLetter = Effect.fnUntraced(function* (
   return { event, type, content, origin, body: letter.body } satisfies Contents
 })
 
-/** An endpoint's dead letters, and its earlier redeliveries without an end. */
+/** An endpoint's dead letters. */
 interface Group {
   readonly tenant: string
   readonly endpoint: string
-  readonly rounds: Map<number, Round>
+  readonly letters: Map<number, RedeliverableLetter>
   /** No redelivery of the group began earlier, ms since the epoch. */
   since: number
 }
 
-const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<SentAgain>) => {
+const groupsOf = (letters: ReadonlyArray<RedeliverableLetter>) => {
   const groups = new Map<string, Group>()
-  const add = (
-    { endpoint, tenant }: Pick<Delivery, "tenant" | "endpoint">,
-    id: number,
-    { eventAt, eventSeq }: EventIdentity,
-    at: number
-  ) => {
+  for (const letter of letters) {
+    const { endpoint, tenant } = letter.delivery
     const key = endpointKey(tenant, endpoint)
-    const group = groups.get(key) ?? { tenant, endpoint, rounds: new Map(), since: at }
-    group.rounds.set(id, { eventSeq, eventAt, round: redeliveryRound(id), dead: id })
-    group.since = Math.min(group.since, at)
+    const since = letter.deadAt
+    const group = groups.get(key) ?? { tenant, endpoint, letters: new Map(), since }
+    group.letters.set(letter.id, letter)
+    group.since = Math.min(group.since, since)
     groups.set(key, group)
   }
-  for (const { deadAt, delivery, id } of letters) add(delivery, id, delivery, deadAt)
-  for (const sent of unended) add(sent, sent.id, sent, sent.fate.at)
   return [...groups.values()]
 }
 
@@ -105,29 +107,27 @@ const groupsOf = (letters: ReadonlyArray<DeadLetter>, unended: ReadonlyArray<Sen
  * success, and dead letters of endpoints that accept nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRedeliver) {
-  const { by, held, letters, pace, unended } = options
+  const { by, held, pace } = options
   const layout = yield* steadyLayout
-  const byId = new Map(letters.map((letter) => [letter.id, letter]))
-  const isAsked = ({ dead = 0 }: Round) => byId.has(dead)
-  const planOne = Effect.fnUntraced(function* (group: Group) {
-    const { endpoint, since, tenant } = group
+  const planOne = Effect.fnUntraced(function* ({ endpoint, letters, since, tenant }: Group) {
     const { target, unfit } = yield* readTarget(tenant, endpoint)
-    const rounds = yield* makeRounds({
+    const rounds = yield* openRounds({
       kind: "redelivered",
       target,
       layout,
       by,
-      since: since - maxRoundSkewMs,
+      rounds: [...letters.values()].map(({ delivery: { eventAt, eventSeq }, id }) => {
+        const round = redeliveryRound(id)
+        return { eventSeq, eventAt, round, dead: id }
+      }),
+      from: { fromTime: since - maxRoundSkewMs },
       pace,
-      read: (round) => readLetter(group, round),
+      read: (round) => readLetterContents({ tenant, endpoint }, round),
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
-    const plan = yield* rounds.plan([...group.rounds.values()])
-    const { before, finishing } = plan
     const late = yield* readLateDeliveries({ endpoint: { tenant, id: endpoint } })
-    const wanted = plan.fresh.filter(isAsked)
-    const fresh = wanted.filter(({ dead = 0 }) => {
-      const letter = byId.get(dead)
+    const fresh = rounds.fresh.filter(({ dead = 0 }) => {
+      const letter = letters.get(dead)
       return letter === undefined || late(letter.delivery) === undefined
     })
     return {
@@ -135,13 +135,13 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       endpoint,
       unfit,
       rounds,
-      finishing,
+      finishing: rounds.finishing,
       fresh,
-      before: before.filter(isAsked).length,
-      late: wanted.length - fresh.length
+      before: rounds.before.length,
+      late: rounds.fresh.length - fresh.length
     } satisfies EndpointRedelivery
   })
-  return yield* Effect.forEach(groupsOf(letters, unended), planOne, {
+  return yield* Effect.forEach(groupsOf(options.letters), planOne, {
     concurrency: maxConcurrentEndpoints
   })
 })

@@ -31,6 +31,11 @@ export interface ReplayWish extends Pick<ReplayRecord, "asked" | "by" | "since" 
   readonly name: string
   /** Whether another replay may follow under the same name, because it sends nothing twice. */
   readonly mayFollow: boolean
+  /**
+   * When the job was made that asks for it, ms since the epoch: a replay that has finished since is
+   * its own, and the one that took the job over goes on behind its last step.
+   */
+  readonly askedAt?: number | undefined
 }
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(ReplayRecord))
@@ -58,7 +63,8 @@ const write = Effect.fnUntraced(function* (key: string, record: ReplayRecord, ex
 
 /** Returns the replay to continue, or a new one that is not stored yet. */
 export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
-  const { asked, by, endpoint, name, since, tenant, until } = wish
+  const { asked, askedAt = Number.POSITIVE_INFINITY, by, endpoint, name, since } = wish
+  const { tenant, until } = wish
   const startedAt = yield* Clock.currentTimeMillis
   const { record, revision } = yield* read(keyOf(wish))
   const again = record?.finishedAt !== undefined
@@ -77,7 +83,8 @@ export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
       "",
       `the replay ${name} to ${tenant}/${endpoint} is of other events: give the arguments that it had, or another \`id\``
     )
-  if (record.finishedAt === undefined) return { record, revision, isNew: false }
+  if (record.finishedAt === undefined || record.finishedAt >= askedAt)
+    return { record, revision, isNew: false }
   if (wish.mayFollow) return { record: made, revision, isNew: true }
   return yield* invalid(
     "",

@@ -1,8 +1,8 @@
 import type { JsMsg } from "@nats-io/jetstream"
-import { Effect, Option, Stream } from "effect"
+import { Effect, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { headerOf } from "../broker/header-lookup.ts"
-import { readStream, storedAt } from "../broker/scan.ts"
+import { seeStream, storedAt } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import { eventId, eventName, parseEventSubject, subjectWithId } from "../domain/event.ts"
@@ -12,7 +12,7 @@ import type { Names } from "../domain/names.ts"
 import { readRepeat } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { isOwnType, TypeIndex } from "../domain/type-filter.ts"
-import { decodeFact } from "../history/fact-at.ts"
+import { decodeFact, eventSeqIn } from "../history/fact-at.ts"
 import { readPlans } from "../history/plans.ts"
 
 /** Which events to replay to an endpoint. Times of storage, ms since the epoch. */
@@ -33,6 +33,14 @@ export interface ReplayQuery {
   readonly round: string
 }
 
+/** Where a chunk of a selection begins and ends. */
+export interface ChunkLimits {
+  /** `next` of the chunk before: of EVENTS or, for what was skipped, of HISTORY. */
+  readonly after: number | undefined
+  /** Most events that are looked at. */
+  readonly most: number
+}
+
 /** An event to replay. */
 export interface SelectedEvent extends EventIdentity {
   readonly type: string
@@ -41,7 +49,8 @@ export interface SelectedEvent extends EventIdentity {
 /** Facts may appear this much older than their events, due to the clocks of a cluster's servers, ms. */
 const clocksApart = 60_000
 
-const isUpTo = (until: number) => (message: JsMsg) => storedAt(message) <= until
+/** Types whose match is remembered. */
+const maxKnownTypes = 10_000
 
 const matcher = (types: ReadonlyArray<string>) => {
   const index = new TypeIndex<true>()
@@ -51,6 +60,7 @@ const matcher = (types: ReadonlyArray<string>) => {
     const before = known.get(type)
     if (before !== undefined) return before
     const matches = index.match(type).size > 0
+    if (known.size === maxKnownTypes) known.clear()
     known.set(type, matches)
     return matches
   }
@@ -63,89 +73,111 @@ const subjectsOf = ({ tenant, types }: ReplayQuery, { subjects }: Names): Readon
   return [isOwnType(only) ? subjects.alertEvent(tenant, only) : subjects.event(tenant, only)]
 }
 
-/** Reads the events of the range from their headers. */
-const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+/** Reads the next events of the range from their headers. */
+const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery, { after, most }: ChunkLimits) {
   const { names } = yield* Broker
-  const { since, types, until } = query
+  const { event, since, types, until } = query
   const matches = matcher(types)
-  const found: Array<SelectedEvent> = []
-  yield* readStream({
+  const events: Array<SelectedEvent> = []
+  const range = {
     stream: names.events,
     subjects: subjectsOf(query, names),
-    fromTime: since,
+    ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
     headersOnly: true
-  }).pipe(
-    Stream.takeWhile(isUpTo(until)),
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const header = headerOf(message.headers)
-        const eventAt = storedAt(message)
-        const id =
-          query.event === undefined
-            ? undefined
-            : eventId(header("nats-msg-id"), message.seq, eventAt)
-        if (id !== query.event) return
-        const parsed = subjectWithId(parseEventSubject(message.subject, names), header)
-        if (!("problem" in parsed) && matches(parsed.type))
-          found.push({ eventSeq: message.seq, eventAt, type: parsed.type })
-      })
-    )
-  )
-  return found
+  }
+  yield* seeStream(range, (message) => {
+    const eventAt = storedAt(message)
+    if (eventAt > until) return true
+    const header = headerOf(message.headers)
+    if (event !== undefined && event !== eventId(header("nats-msg-id"), message.seq, eventAt))
+      return false
+    const parsed = subjectWithId(parseEventSubject(message.subject, names), header)
+    if (!("problem" in parsed) && matches(parsed.type))
+      events.push({ eventSeq: message.seq, eventAt, type: parsed.type })
+    return events.length === most
+  })
+  return { events, next: events.length < most ? undefined : events.at(-1)?.eventSeq }
 })
 
-/** Reads facts of the endpoint and, if `plans` is set, the plans of its tenant. */
-const factsOf = (
+/** A kind of facts, as their subjects name it. */
+type KindOfFacts = readonly [result: "ok" | "failure", kind: string]
+
+/** Passes facts of the endpoint and, if `plans` is set, the plans of its tenant to `see`. */
+const seeFacts = Effect.fnUntraced(function* (
   { endpoint, tenant }: Pick<ReplayQuery, "tenant" | "endpoint">,
-  kinds: ReadonlyArray<readonly [result: "ok" | "failure", kind: string]>,
+  kinds: ReadonlyArray<KindOfFacts>,
   plans: boolean,
-  since: number
-) =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const { names } = yield* Broker
-      const { subjects } = names
-      return readStream({
-        stream: names.history,
-        subjects: [
-          ...kinds.map(([result, kind]) => subjects.fact(tenant, endpoint, result, kind)),
-          ...(plans ? [subjects.fact(tenant, nobody, "ok", "routed")] : [])
-        ],
-        fromTime: Math.max(0, since - clocksApart)
-      })
-    })
+  from: { readonly fromTime: number } | { readonly fromSeq: number },
+  see: (message: JsMsg) => boolean
+) {
+  const { names } = yield* Broker
+  const { subjects } = names
+  yield* seeStream(
+    {
+      stream: names.history,
+      subjects: [
+        ...kinds.map(([result, kind]) => subjects.fact(tenant, endpoint, result, kind)),
+        ...(plans ? [subjects.fact(tenant, nobody, "ok", "routed")] : [])
+      ],
+      ...from
+    },
+    see
   )
+})
 
-const factIn = (message: JsMsg): Fact | undefined =>
-  Option.getOrUndefined(decodeFact(message.string()))
+const factIn = (text: string): Fact | undefined => Option.getOrUndefined(decodeFact(text))
 
-/** Reads the events that plans skipped for the endpoint and that no other replay sent. */
-const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery) {
+const sinceEvent = (at: number) => ({ fromTime: Math.max(0, at - clocksApart) })
+
+/** Reads the next events that plans skipped for the endpoint, in the order of the plans. */
+const skippedByPlans = Effect.fnUntraced(function* (
+  query: ReplayQuery,
+  { after, most }: ChunkLimits
+) {
   const { endpoint, since, types, until } = query
   const matches = matcher(types)
   const found = new Map<string, SelectedEvent>()
-  const isLate = (message: JsMsg) => storedAt(message) > until + clocksApart
-  yield* factsOf(query, [["ok", "replayed"]], true, since).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const { at, eventAt, eventSeq, kind, plan, round, type = "" } = factIn(message) ?? {}
-        if (eventSeq === undefined || eventAt === undefined || at === undefined) return
-        const name = eventName({ eventSeq, eventAt })
-        if (kind === "replayed") {
-          if (round !== query.round) found.delete(name)
-          return
-        }
-        if (isLate(message) || at < since || at > until || !matches(type)) return
-        if (plan?.skipped.some(({ id }) => id === endpoint) === true)
-          found.set(name, { eventSeq, eventAt, type })
-      })
-    )
-  )
-  return [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq)
+  let last: number | undefined
+  const from = after === undefined ? sinceEvent(since) : { fromSeq: after + 1 }
+  yield* seeFacts(query, [], true, from, (message) => {
+    if (storedAt(message) > until + clocksApart) return true
+    const { at, eventAt, eventSeq, plan, type = "" } = factIn(message.string()) ?? {}
+    if (eventSeq === undefined || eventAt === undefined || at === undefined) return false
+    if (at < since || at > until || !matches(type)) return false
+    if (plan?.skipped.some(({ id }) => id === endpoint) !== true) return false
+    found.set(eventName({ eventSeq, eventAt }), { eventSeq, eventAt, type })
+    last = message.seq
+    return found.size === most
+  })
+  return { found, next: found.size < most ? undefined : last }
 })
 
-/** Returns whether an event of a tenant has its whole plan. */
-const routedNow = Effect.fnUntraced(function* (tenant: string) {
+/** Reads the next events that plans skipped for the endpoint and that no other replay sent. */
+const skippedIn = Effect.fnUntraced(function* (query: ReplayQuery, limits: ChunkLimits) {
+  const { found, next } = yield* skippedByPlans(query, limits)
+  const first = limits.after === undefined ? sinceEvent(query.since) : { fromSeq: limits.after + 1 }
+  const isFound = among(found.values())
+  if (found.size > 0)
+    yield* seeFacts(query, [["ok", "replayed"]], false, first, (message) => {
+      const text = message.string()
+      if (!isFound(text)) return false
+      const { eventAt, eventSeq, round } = factIn(text) ?? {}
+      if (eventSeq !== undefined && eventAt !== undefined && round !== query.round)
+        found.delete(eventName({ eventSeq, eventAt }))
+      return false
+    })
+  return { events: [...found.values()].sort((a, b) => a.eventSeq - b.eventSeq), next }
+})
+
+/** Returns whether a fact, by its text, may be about one of some events. */
+const among = (events: Iterable<EventIdentity>) => {
+  const sequences = new Set<number>()
+  for (const { eventSeq } of events) sequences.add(eventSeq)
+  return (text: string): boolean => sequences.has(eventSeqIn(text))
+}
+
+/** Returns whether an event, of some of a tenant, has its whole plan. */
+const routedNow = Effect.fnUntraced(function* (tenant: string, wanted: ReadonlySet<string>) {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
   const { ack_floor } = yield* consumerInfo(
     "look at the router",
@@ -163,22 +195,37 @@ const routedNow = Effect.fnUntraced(function* (tenant: string) {
   const first = yield* readMessage("read the first event that is not routed", names.events, { seq })
   const since = first?.time.getTime() ?? Date.parse(state.first_ts)
   yield* readPlans(tenant, since - clocksApart, ({ plan, ...event }) => {
-    if (plan.last) planned.add(eventName(event))
+    if (plan.last && wanted.has(eventName(event))) planned.add(eventName(event))
   })
   return isRouted
 })
 
-/** Reads what the endpoint has, or will get anyway, in rounds other than this replay's. */
-const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
-  const { endpoint, since } = query
+const takingKinds: ReadonlyArray<KindOfFacts> = [
+  ...successKinds.map((kind) => ["ok", kind] as const),
+  ["ok", "redelivered"],
+  ["ok", "replayed"],
+  ["failure", "dead-lettered"]
+]
+
+/**
+ * Reads which of some events the endpoint has, or will get anyway, in rounds other than this
+ * replay's.
+ */
+const takenOf = Effect.fnUntraced(function* (
+  query: ReplayQuery,
+  events: ReadonlyArray<SelectedEvent>
+) {
+  const { endpoint } = query
+  const wanted = new Set(events.map(eventName))
   // Read before the facts, so that the facts of everything planned until now are there.
-  const isRouted = yield* routedNow(query.tenant)
+  const isRouted = yield* routedNow(query.tenant, wanted)
   const delivered = new Set<string>()
   const open = new Map<string, string>()
   const note = ({ eventAt, eventSeq, kind, plan, reason, round = "" }: Fact) => {
     if (eventSeq === undefined || eventAt === undefined) return
     const event = { eventSeq, eventAt }
     const name = eventName(event)
+    if (!wanted.has(name)) return
     if (kind === "routed") {
       // The endpoint gets, or got, the event that this one repeats.
       if (readRepeat(reason) !== undefined) delivered.add(name)
@@ -195,35 +242,38 @@ const takenIn = Effect.fnUntraced(function* (query: ReplayQuery) {
     open.delete(key)
     if (isSuccess(kind)) delivered.add(name)
   }
-  yield* factsOf(
-    query,
-    [
-      ...successKinds.map((kind) => ["ok", kind] as const),
-      ["ok", "redelivered"],
-      ["ok", "replayed"],
-      ["failure", "dead-lettered"]
-    ],
-    true,
-    since
-  ).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const fact = factIn(message)
-        if (fact !== undefined) note(fact)
-      })
-    )
+  const isAmong = among(events)
+  const from = sinceEvent(
+    events.reduce((least, { eventAt }) => Math.min(least, eventAt), Number.POSITIVE_INFINITY)
   )
+  yield* seeFacts(query, takingKinds, true, from, (message) => {
+    const text = message.string()
+    const fact = isAmong(text) ? factIn(text) : undefined
+    if (fact !== undefined) note(fact)
+    return false
+  })
   return { delivered, open: new Set(open.values()), isRouted }
 })
 
+/** Events that are selected together, and the numbers of those excluded. */
+export interface SelectedChunk {
+  readonly events: ReadonlyArray<SelectedEvent>
+  readonly delivered: number
+  readonly open: number
+  readonly unrouted: number
+  /** What the next chunk comes after; undefined after the last one. */
+  readonly next: number | undefined
+}
+
 /**
- * Returns the selected events in order, and the number of those excluded: delivered, under way, or
- * not routed yet.
+ * Returns the next selected events in order, and the number of those excluded: delivered, under
+ * way, or not routed yet. Memory depends on `most` only, not on the size of the range.
  */
-export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
-  const events = yield* query.skipped ? skippedIn(query) : eventsIn(query)
-  if (!query.onlyMissing) return { events, delivered: 0, open: 0, unrouted: 0 }
-  const taken = yield* takenIn(query)
+export const selectChunk = Effect.fnUntraced(function* (query: ReplayQuery, limits: ChunkLimits) {
+  const { events, next } = yield* query.skipped ? skippedIn(query, limits) : eventsIn(query, limits)
+  if (!query.onlyMissing || events.length === 0)
+    return { events, delivered: 0, open: 0, unrouted: 0, next } satisfies SelectedChunk
+  const taken = yield* takenOf(query, events)
   let delivered = 0
   let open = 0
   let unrouted = 0
@@ -235,5 +285,5 @@ export const selectEvents = Effect.fnUntraced(function* (query: ReplayQuery) {
     else return true
     return false
   })
-  return { events: missing, delivered, open, unrouted }
+  return { events: missing, delivered, open, unrouted, next } satisfies SelectedChunk
 })

@@ -5,12 +5,13 @@ import { maxRoundSkewMs } from "../domain/clock-bounds.ts"
 import { contentOf, eventId, eventName, parseEventSubject, subjectWithId } from "../domain/event.ts"
 import { forwardedOf } from "../domain/forwarded-headers.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
-import type { ReplayWish } from "./replay-record.ts"
+import type { ReplayRecord, ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
-import type { ReplayQuery, SelectedEvent } from "./replay-selection.ts"
-import { selectEvents } from "./replay-selection.ts"
+import type { ReplayQuery, SelectedChunk } from "./replay-selection.ts"
+import { selectChunk } from "./replay-selection.ts"
 import type { Contents, Round, StartedRound } from "./round.ts"
-import { makeRounds } from "./rounds.ts"
+import type { OpenRounds } from "./rounds.ts"
+import { openRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 import { readTarget } from "./target.ts"
 
@@ -18,6 +19,8 @@ export interface ReplayOptions
   extends ReplayWish,
     Pick<ReplayQuery, "event" | "types" | "skipped" | "onlyMissing"> {
   readonly pace?: BackpressureLimits | undefined
+  /** Events that are in memory together. (Default: 20,000) */
+  readonly chunk?: number | undefined
   /** Called with the number of deliveries that wait while throttled, and with 0 on resuming. */
   readonly held?: ((waiting: number) => void) | undefined
 }
@@ -25,7 +28,8 @@ export interface ReplayOptions
 /** Returns the round of a replay. */
 export const replayRound = (id: string): string => `r${id}`
 
-const readEvent = Effect.fnUntraced(function* (
+/** Reads what a round of a replay sends; undefined if the event is gone. */
+export const readEventContents = Effect.fnUntraced(function* (
   { eventAt, eventSeq }: Round,
   forwards: ReadonlyArray<string>
 ) {
@@ -45,89 +49,162 @@ const readEvent = Effect.fnUntraced(function* (
   } satisfies Contents
 })
 
-const plan = Effect.fnUntraced(function* (
-  options: ReplayOptions,
-  { target, unfit }: Effect.Success<ReturnType<typeof readTarget>>,
-  { record }: Effect.Success<ReturnType<typeof findReplay>>
+/** Where a replay goes on. All before it is done. */
+export interface ReplayCursor {
+  /** See `ChunkLimits`. */
+  readonly after: number
+  /** No later event was claimed before this sequence of HISTORY. */
+  readonly from: number
+}
+
+/** What a replay leaves out. */
+export interface ReplayTally {
+  /** Sent by this replay before it was interrupted. */
+  readonly before: number
+  readonly delivered: number
+  readonly open: number
+  readonly unrouted: number
+}
+
+export const noReplayTally: ReplayTally = { before: 0, delivered: 0, open: 0, unrouted: 0 }
+
+const defaultChunk = 20_000
+/** Types that are counted by name. */
+const maxTypes = 1_000
+
+interface Setup {
+  readonly options: ReplayOptions
+  readonly target: Effect.Success<ReturnType<typeof readTarget>>
+  readonly record: ReplayRecord
+  readonly layout: Effect.Success<typeof steadyLayout>
+}
+
+/** Selects the next events, and opens their rounds. */
+const openChunk = Effect.fnUntraced(function* (
+  { layout, options, record, target: { target } }: Setup,
+  cursor: ReplayCursor | undefined
 ) {
-  const { by, endpoint, event, held, onlyMissing, pace, skipped, tenant, types } = options
+  const { by, chunk = defaultChunk, endpoint, event, held, onlyMissing, pace } = options
+  const { skipped, tenant, types } = options
+  const { since, startedAt, until } = record
   const round = replayRound(record.id)
-  const { delivered, events, open, unrouted } =
-    unfit === undefined
-      ? yield* selectEvents({
-          tenant,
-          endpoint,
-          event,
-          types,
-          since: record.since,
-          until: record.until,
-          skipped,
-          onlyMissing,
-          round
-        })
-      : { events: [], delivered: 0, open: 0, unrouted: 0 }
-  const rounds = yield* makeRounds({
+  const query = { tenant, endpoint, event, types, since, until, skipped, onlyMissing, round }
+  const selected = yield* selectChunk(query, { after: cursor?.after, most: chunk })
+  const rounds = yield* openRounds({
     kind: "replayed",
     target,
-    layout: yield* steadyLayout,
+    layout,
     by,
-    since: record.startedAt - maxRoundSkewMs,
-    read: (round) => readEvent(round, target.forwards),
+    rounds: selected.events.map(({ eventAt, eventSeq }): Round => ({ eventSeq, eventAt, round })),
+    from:
+      cursor === undefined ? { fromTime: startedAt - maxRoundSkewMs } : { fromSeq: cursor.from },
+    read: (one) => readEventContents(one, target.forwards),
     pace,
     held: (waiting) => held?.(waiting)
   })
-  const selected = events.map(({ eventAt, eventSeq }): Round => ({ eventSeq, eventAt, round }))
-  const known = new Set(selected.map(eventName))
-  // A claimed round gets its end even if its event or its endpoint is gone.
-  const others = rounds.claimed().filter((one) => one.round === round && !known.has(eventName(one)))
-  const { before, finishing, fresh } = yield* rounds.plan([...others, ...selected])
-  const todo = [...finishing, ...fresh]
-  const sending = new Set(todo.map(eventName))
-  return {
-    record,
-    /** Why the endpoint accepts nothing. Claimed rounds are then finished, and none begins. */
-    unfit,
-    /** The events to send, in order. */
-    events: events.filter((event): boolean => sending.has(eventName(event))),
-    /** The number of events that this replay sent before it was interrupted. */
-    before: before.length,
-    delivered,
-    open,
-    unrouted,
-    /** The number of rounds to begin or to finish. */
-    count: todo.length,
-    begin: (done: (begun: StartedRound) => void) =>
-      Effect.andThen(
-        rounds.beginAll(todo, (_, begun) => done(begun)),
-        unfit === undefined ? finishReplay(options, record) : Effect.void
-      )
+  return { selected, rounds }
+})
+
+const tallied = (
+  tally: ReplayTally,
+  { delivered, open, unrouted }: SelectedChunk,
+  { before }: OpenRounds
+): ReplayTally => ({
+  before: tally.before + before.length,
+  delivered: tally.delivered + delivered,
+  open: tally.open + open,
+  unrouted: tally.unrouted + unrouted
+})
+
+/** Counts what a replay sends from a cursor on. */
+const countAll = Effect.fnUntraced(function* (setup: Setup, from: ReplayCursor | undefined) {
+  const types = new Map<string, number>()
+  let otherTypes = 0
+  let tally = noReplayTally
+  let count = 0
+  let cursor = from
+  // An endpoint that accepts nothing begins no rounds.
+  while (setup.target.unfit === undefined) {
+    const { rounds, selected } = yield* openChunk(setup, cursor)
+    tally = tallied(tally, selected, rounds)
+    count += rounds.fresh.length + rounds.finishing.length
+    const before = new Set(rounds.before.map(eventName))
+    for (const event of selected.events)
+      if (!before.has(eventName(event))) {
+        const known = types.get(event.type)
+        if (known !== undefined || types.size < maxTypes) types.set(event.type, (known ?? 0) + 1)
+        else otherTypes++
+      }
+    if (selected.next === undefined) break
+    cursor = { after: selected.next, from: rounds.nextFrom() }
   }
+  return {
+    ...tally,
+    record: setup.record,
+    /** Why the endpoint accepts nothing. No round begins then. */
+    unfit: setup.target.unfit,
+    /** The number of rounds to begin or to finish. */
+    count,
+    /** The numbers of their types, highest first. */
+    types: [...types].sort(([, a], [, b]) => b - a),
+    /** The number of those of further types. */
+    otherTypes
+  }
+})
+
+/** Called when all before a cursor is done, with what was left out since the beginning. */
+type OnReplayCursor = (cursor: ReplayCursor, tally: ReplayTally) => void
+
+/** Sends from a cursor on. Returns what was left out. */
+const sendAll = Effect.fnUntraced(function* (
+  setup: Setup,
+  from: ReplayCursor | undefined,
+  done: (begun: StartedRound) => void,
+  onCursor: OnReplayCursor
+) {
+  const { options, record, target } = setup
+  let tally = noReplayTally
+  let cursor = from
+  if (target.unfit !== undefined) return tally
+  while (true) {
+    const { rounds, selected } = yield* openChunk(setup, cursor)
+    tally = tallied(tally, selected, rounds)
+    yield* rounds.beginAll([...rounds.finishing, ...rounds.fresh], (_, begun) => done(begun))
+    if (selected.next === undefined) break
+    cursor = { after: selected.next, from: rounds.nextFrom() }
+    onCursor(cursor, tally)
+  }
+  yield* finishReplay(options, record)
+  return tally
 })
 
 /** Plans a replay. Stores nothing. */
 export const planReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
   const target = yield* readTarget(options.tenant, options.endpoint)
-  return yield* plan(options, target, yield* findReplay(options))
+  const { record } = yield* findReplay(options)
+  return yield* countAll({ options, target, record, layout: yield* steadyLayout }, undefined)
 })
 
 /**
  * Plans a replay and stores its record, so that the same request continues it after an
- * interruption.
+ * interruption. Events are selected in chunks, twice: to count them, and to send them.
+ *
+ * @param from where it goes on, if it was interrupted and that is known.
  */
-export const openReplay = Effect.fnUntraced(function* (options: ReplayOptions) {
+export const openReplay = Effect.fnUntraced(function* (
+  options: ReplayOptions,
+  from?: ReplayCursor | undefined
+) {
   const target = yield* readTarget(options.tenant, options.endpoint)
   const found = yield* findReplay(options)
-  const begun = target.unfit === undefined ? yield* beginReplay(options, found) : found
-  return yield* plan(options, target, begun)
+  const { record } = target.unfit === undefined ? yield* beginReplay(options, found) : found
+  const setup: Setup = { options, target, record, layout: yield* steadyLayout }
+  return {
+    ...(yield* countAll(setup, from)),
+    /** Sends them. Returns what was left out from where it went on. */
+    begin: (done: (begun: StartedRound) => void, onCursor: OnReplayCursor = () => undefined) =>
+      sendAll(setup, from, done, onCursor)
+  }
 })
 
-export type Replay = Effect.Success<ReturnType<typeof planReplay>>
-
-/** Counts events by type, highest first. */
-export const countTypes = (
-  events: ReadonlyArray<SelectedEvent>
-): ReadonlyArray<readonly [type: string, count: number]> => {
-  const counts = new Map<string, number>()
-  for (const { type } of events) counts.set(type, (counts.get(type) ?? 0) + 1)
-  return [...counts].sort(([, a], [, b]) => b - a)
-}
+export type ReplayCount = Effect.Success<ReturnType<typeof planReplay>>

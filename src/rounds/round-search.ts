@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Addressee } from "../domain/delivery.ts"
+import { readRoundKey } from "../domain/delivery.ts"
 import type { Sighting, Whereabouts } from "../history/locate.ts"
 import { locate, roundKeyOf } from "../history/locate.ts"
 
@@ -16,6 +17,7 @@ export const findRounds = Effect.fnUntraced(function* (
   from: number
 ) {
   const found = new Set<string>()
+  const events = new Set([...wanted].map((key) => readRoundKey(key)?.eventSeq))
   let fromSeq = from
   const note = (sighting: Sighting) => {
     if (sighting.where === "history") fromSeq = sighting.seq + 1
@@ -25,7 +27,13 @@ export const findRounds = Effect.fnUntraced(function* (
   }
   const look = (...places: ReadonlyArray<Whereabouts>) =>
     locate(
-      { within: { partition }, endpoints: [endpoint], places, historySince: { fromSeq } },
+      {
+        within: { partition },
+        endpoints: [endpoint],
+        places,
+        historySince: { fromSeq },
+        isWanted: (seq) => events.has(seq)
+      },
       note
     )
   if (wanted.size === 0) return found

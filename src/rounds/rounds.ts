@@ -2,16 +2,17 @@ import { Effect, Schedule, Schema, Semaphore } from "effect"
 import type { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { announcePresence } from "../cluster/enqueuer-presence.ts"
-import { readRoundKey, roundKey } from "../domain/delivery.ts"
+import { roundKey } from "../domain/delivery.ts"
 import { partitionOf } from "../domain/names.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
-import type { ClaimKind, Claims } from "../history/claims.ts"
+import type { ClaimKind, Claims, ClaimsQuery } from "../history/claims.ts"
 import { openClaims } from "../history/claims.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import { defaultBackpressure, makeBackpressure } from "./backpressure.ts"
 import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
 import { findRounds } from "./round-search.ts"
 import { makeStart } from "./round-start.ts"
+import { eraseUnderWay, storeUnderWay } from "./rounds-under-way.ts"
 import type { SteadyLayout } from "./steady-layout.ts"
 
 /** Rounds of one endpoint that are begun concurrently. Their bodies are in memory. */
@@ -33,8 +34,10 @@ export interface RoundsOptions {
   readonly layout: SteadyLayout
   /** Who asked for it. */
   readonly by: string
-  /** None of these rounds began earlier, ms since the epoch. */
-  readonly since: number
+  /** The rounds that are meant, as many as may be in memory. */
+  readonly rounds: ReadonlyArray<Round>
+  /** None of them was claimed earlier: a sequence of HISTORY, or a time in ms since the epoch. */
+  readonly from: ClaimsQuery["from"]
   /** Reads what a round sends; undefined if it is gone. */
   readonly read: (round: Round) => Effect.Effect<Contents | undefined, BrokerError, Broker>
   readonly pace?: BackpressureLimits | undefined
@@ -90,11 +93,19 @@ const beginAll = Effect.fnUntraced(function* (
 ) {
   if (rounds.length === 0) return
   const { by, held, kind, read, target } = options
+  const { endpoint, tenant } = target
   const { layout, unchanged } = options.layout
+  const instance = yield* Effect.sync(() => crypto.randomUUID())
+  const behind = claims.last
   const safe = yield* announcePresence({
-    what: `a ${kind === "replayed" ? "replay" : "redelivery"} to ${target.tenant}/${target.endpoint}`,
+    instance,
+    what: `a ${kind === "replayed" ? "replay" : "redelivery"} to ${tenant}/${endpoint}`,
     by,
-    unchanged
+    // Written again if it may have been taken for abandoned.
+    returned: Effect.andThen(
+      unchanged,
+      storeUnderWay(instance, { kind, tenant, endpoint, behind, by })
+    )
   })
   const start = yield* makeStart({ by, target, layout, partition, claims, safe })
   let isNew = false
@@ -107,10 +118,19 @@ const beginAll = Effect.fnUntraced(function* (
     look: Effect.suspend(() => (isNew ? stillTakes(target) : Effect.void))
   })
   const turn = yield* Semaphore.make(1)
+  let inTheMiddle = 0
   const one = Effect.fnUntraced(function* (round: Round) {
     // Read before the claim: a claim without contents could not be finished.
     const contents = yield* withRetries(read(round))
-    yield* Effect.uninterruptible(Effect.map(start(round, contents), (what) => done(round, what)))
+    yield* Effect.uninterruptible(
+      Effect.suspend(() => {
+        inTheMiddle++
+        return Effect.map(start(round, contents), (what) => {
+          inTheMiddle--
+          done(round, what)
+        })
+      })
+    )
   })
   yield* Effect.forEach(
     rounds,
@@ -125,42 +145,64 @@ const beginAll = Effect.fnUntraced(function* (
         one(round)
       ),
     { concurrency: maxConcurrentRounds, discard: true }
+  ).pipe(
+    Effect.ensuring(
+      Effect.suspend(() =>
+        inTheMiddle === 0 ? Effect.ignore(eraseUnderWay(instance)) : Effect.void
+      )
+    )
   )
 }, Effect.scoped)
 
 /**
- * Begins further rounds of one endpoint's deliveries. For each round it stores first a fact (the
- * claim), then the message, each exactly once. After a crash in between, the next run finds the
- * claim without a message and stores the message or, if the contents are gone, the round's end.
+ * Opens further rounds of one endpoint's deliveries, which may have begun before. For each round
+ * that begins, first a fact (the claim) is stored, then the message, each exactly once. After a
+ * crash in between, whoever comes next finds the claim without a message and stores the message or,
+ * if the contents are gone, the round's end: another one who opens the round, or the worker that
+ * finishes what others left (`finish-abandoned.ts`).
  */
-export const makeRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
-  const { kind, layout, target } = options
+export const openRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
+  const { from, kind, layout, rounds, target } = options
   const partition = partitionOf(target.tenant, target.endpoint, layout.layout.partitions)
-  const claims = yield* openClaims(kind, target, options.since)
+  const names = new Set(rounds.map(({ round }) => round))
+  let ahead = Number.POSITIVE_INFINITY
+  const claims = yield* openClaims({
+    kind,
+    target,
+    rounds: new Set(rounds.map(roundKey)),
+    from,
+    other: ({ round }, seq) => {
+      if (names.has(round)) ahead = Math.min(ahead, seq)
+    }
+  })
+  const missing = yield* unfinished(rounds, claims, target, partition)
+  const fresh: Array<Round> = []
+  const finishing: Array<Round> = []
+  const before: Array<Round> = []
+  for (const round of rounds) {
+    const key = roundKey(round)
+    if (!claims.known.has(key)) fresh.push(round)
+    else if (missing.has(key)) finishing.push(round)
+    else before.push(round)
+  }
   return {
-    /** Returns what is to be done about rounds that may have begun before. */
-    plan: Effect.fnUntraced(function* (rounds: ReadonlyArray<Round>) {
-      const missing = yield* unfinished(rounds, claims, target, partition)
-      const fresh: Array<Round> = []
-      const finishing: Array<Round> = []
-      const before: Array<Round> = []
-      for (const round of rounds) {
-        const key = roundKey(round)
-        if (!claims.known.has(key)) fresh.push(round)
-        else if (missing.has(key)) finishing.push(round)
-        else before.push(round)
-      }
-      return { fresh, finishing, before }
-    }),
-
-    /** Returns the rounds that any process has claimed. */
-    claimed: (): ReadonlyArray<Round> =>
-      [...claims.known.keys()].flatMap((key) => readRoundKey(key) ?? []),
+    /** Not begun yet. */
+    fresh,
+    /** Claimed, and not stored: their process died, or is about to store them. */
+    finishing,
+    /** Begun before. */
+    before,
 
     /** Begins rounds, or finishes claimed ones. */
     beginAll: (rounds: ReadonlyArray<Round>, done: (round: Round, begun: StartedRound) => void) =>
-      beginAll(options, claims, partition, rounds, done)
+      beginAll(options, claims, partition, rounds, done),
+
+    /**
+     * Returns a sequence of HISTORY before which there is no claim of another round of these names:
+     * where whoever opens the next ones begins to read.
+     */
+    nextFrom: () => Math.min(ahead, claims.last + 1)
   }
 })
 
-export type Rounds = Effect.Success<ReturnType<typeof makeRounds>>
+export type OpenRounds = Effect.Success<ReturnType<typeof openRounds>>

@@ -51,7 +51,10 @@ export interface WorkerOptions {
    * evaluated a third as often. (Default: 5 s)
    */
   readonly alertEvery?: number | undefined
-  /** Pause between searches of owners for unknown backlogs, ms. (Default: 1 min) */
+  /**
+   * Pause between searches of owners for unknown backlogs, and for rounds that a process left in
+   * the middle, ms. (Default: 1 min)
+   */
   readonly findEvery?: number | undefined
   /**
    * Maximum number of deliveries in a partition that wait by NAK; beyond it, schedules are used.

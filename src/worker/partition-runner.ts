@@ -24,6 +24,7 @@ import { Directory } from "../endpoints/directory.ts"
 import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { keepFinishing } from "../rounds/finish-abandoned.ts"
 import { runEventExpiry } from "../routing/event-expiry.ts"
 import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
@@ -31,6 +32,8 @@ import type { Node } from "./node.ts"
 const defaultAlertEvery = 5_000
 /** System alerts are evaluated this many times less often than those of endpoints. */
 const systemAlertsFactor = 3
+/** Interval at which rounds are looked for that a process has left in the middle, ms. */
+const finishEvery = 60_000
 /** Interval at which grown shares of hosts' caps are given to lanes that wait, ms. */
 const hostTickMs = 100
 
@@ -160,6 +163,7 @@ class PartitionRunner {
     yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
     yield* Effect.forkScoped(runEventExpiry(holds))
     yield* Effect.forkScoped(watchSources(holds))
+    yield* Effect.forkScoped(keepFinishing(this.#node.options.findEvery ?? finishEvery))
   })
 
   readonly #makePartition = Effect.fnUntraced(

@@ -2,6 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { roundKey } from "../../src/domain/delivery.ts"
+import type { ClaimKind } from "../../src/history/claims.ts"
 import { openClaims } from "../../src/history/claims.ts"
 import { allFacts } from "../kit/books.ts"
 import { erasableHistory } from "../kit/engine.ts"
@@ -10,7 +12,11 @@ import { onServer } from "../kit/scenario.ts"
 const { scenario } = onServer()
 
 const target = { tenant: "acme", endpoint: "hook" }
-const open = (since = 0) => openClaims("redelivered", target, since)
+const open = (kind: ClaimKind = "redelivered", round = "d1") =>
+  openClaims({
+    ...{ kind, target, from: { fromTime: 0 } },
+    rounds: new Set(upTo(30).map((n) => roundKey({ ...roundOf(n), round })))
+  })
 const factOf = (eventSeq: number, by: string) => ({ ...target, ...roundOf(eventSeq), by })
 const roundOf = (eventSeq: number) => ({ eventSeq, eventAt: 5, round: "d1" })
 const upTo = (count: number) => Array.from({ length: count }, (_, n) => n + 1)
@@ -67,8 +73,9 @@ describe.concurrent("a claim", () => {
       const claims = yield* open()
       yield* claims.claim(factOf(1, "ana"), roundOf(1))
       const other = { ...roundOf(1), round: "d9" }
-      assert.strictEqual(yield* claims.claim({ ...target, ...other }, other), "mine")
-      const discarded = yield* openClaims("discarded", target, 0)
+      const others = yield* open("redelivered", "d9")
+      assert.strictEqual(yield* others.claim({ ...target, ...other }, other), "mine")
+      const discarded = yield* open("discarded")
       assert.strictEqual(yield* discarded.claim(factOf(1, "ana"), roundOf(1)), "mine")
     })
   )

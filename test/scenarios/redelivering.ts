@@ -1,5 +1,4 @@
 import { Effect, Fiber, Stream } from "effect"
-import { readUnended } from "../../src/history/dead-fates.ts"
 import type { DeadLetterQuery } from "../../src/history/dead-letters.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { planRedelivery, redeliver } from "../../src/rounds/redeliver.ts"
@@ -12,9 +11,7 @@ import { receiver } from "../kit/receiver.ts"
 export const lettersOf = (query: DeadLetterQuery = {}) => Stream.runCollect(readDeadLetters(query))
 
 const planned = (query: DeadLetterQuery = {}, by = "ana@host") =>
-  Effect.flatMap(Effect.all([lettersOf(query), readUnended(query)]), ([letters, unended]) =>
-    planRedelivery({ letters, unended, by })
-  )
+  Effect.flatMap(lettersOf(query), (letters) => planRedelivery({ letters, by }))
 
 /** Sends dead letters again, and counts what came of them. */
 export const sendAgain = (query: DeadLetterQuery = {}, by = "ana@host") =>

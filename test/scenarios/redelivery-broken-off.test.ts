@@ -5,10 +5,11 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { readFates, readUnended } from "../../src/history/dead-fates.ts"
-import { planRedelivery, redeliver } from "../../src/rounds/redeliver.ts"
+import { readFates } from "../../src/history/dead-fates.ts"
+import { finishAbandoned } from "../../src/rounds/finish-abandoned.ts"
+import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
 import { closedBooks, quiet } from "../kit/books.ts"
-import { eventually, nth, publishMany, quickRetry, worker } from "../kit/engine.ts"
+import { eventually, nth, quickRetry, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
 import { onServer } from "../kit/scenario.ts"
 import { crashAt } from "../kit/worker-process.ts"
@@ -27,6 +28,15 @@ const crashWhileSending = (step: string, arrival: number) => {
   }
   return Effect.exit(Effect.provideService(sendAgain(), Failpoint, checkpoint))
 }
+
+/** Finishes what crashes have left, and counts what came of each round. */
+const finishAll = Effect.gen(function* () {
+  const counts = { begun: 0, finished: 0, before: 0, gone: 0 }
+  for (const abandoned of yield* readAbandoned)
+    yield* finishAbandoned(abandoned, (_, begun) => counts[begun]++)
+  assert.lengthOf(yield* readAbandoned, 0)
+  return counts
+})
 
 describe.concurrent("sending dead letters again, broken off and begun again", () => {
   for (const [step, arrival] of [
@@ -60,7 +70,7 @@ describe.concurrent("sending dead letters again, broken off and begun again", ()
       const { facts } = yield* deadLetters(1)
       yield* crashWhileSending("round-claimed", 1)
       yield* removeEndpoint("acme", "hook")
-      assert.deepInclude(yield* sendAgain(), { finished: 1, unfit: 0 })
+      assert.deepInclude(yield* finishAll, { finished: 1, gone: 0 })
       yield* facts.count("dead-lettered", 2)
       const end = nth(facts.of("dead-lettered"), 1)
       assert.deepInclude(end, { round: "d1", reason: "endpoint-removed", attempt: 0 })
@@ -82,7 +92,7 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
         yield* eventually(lettersOf(), (letters) => letters.length === 0)
         assert.include((yield* audit({})).judgement.tally, { begun: 2, missing: 1 })
 
-        assert.deepInclude(yield* sendAgain(), { begun: 0, finished: 0, gone: 1 })
+        assert.deepInclude(yield* finishAll, { begun: 0, finished: 0, gone: 1 })
         const { judgement } = yield* audit({})
         assert.strictEqual(judgement.verdict, "clean")
         assert.include(judgement.tally, { begun: 2, missing: 0 })
@@ -90,7 +100,7 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
         const ends = facts.of("dead-lettered").filter(({ reason }) => reason === "gone")
         assert.lengthOf(ends, 1)
         assert.deepInclude(ends[0], { attempt: 0, by: "ana@host", event: "invoice.paid-0" })
-        assert.deepInclude(yield* sendAgain(), { gone: 0 })
+        assert.deepInclude(yield* finishAll, { gone: 0 })
         assert.deepInclude((yield* readFates({})).get(1), { outcome: "dead-lettered" })
       }),
     { moveDedupe: 100 }
@@ -112,22 +122,23 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
   )
 
   scenario(
-    "is sent by whoever sends another one of its endpoint",
+    "is sent by a worker, which nobody asks for it",
     () =>
       Effect.gen(function* () {
-        const { facts, hook } = yield* deadLetters(1)
-        yield* crashWhileSending("round-claimed", 1)
-        hook.answer({ status: 400 })
-        yield* publishMany(1, "invoice.other")
-        yield* facts.count("dead-lettered", 2)
-        hook.answer({ status: 200 })
-        const letters = (yield* lettersOf()).filter(({ id }) => id === 2)
-        const plan = yield* planRedelivery({ letters, unended: yield* readUnended({}), by: "bo" })
-        yield* redeliver(plan, () => undefined)
+        const { facts, hook, stop } = yield* deadLetters(40)
+        yield* stop
+        yield* crashWhileSending("round-claimed", 7)
+        const claimed = facts.of("redelivered").length
+        assert.isAbove(claimed, 6)
+        assert.lengthOf(yield* readAbandoned, 1)
+        yield* worker({ id: "second", findEvery: 200 })
+        yield* facts.count("delivered", claimed)
         yield* closedBooks
-        assert.lengthOf(facts.of("redelivered"), 2)
-        const times = new Map([...onceEach(1), ["invoice.other-0", 1]])
-        assert.deepStrictEqual(sorted(timesAfter(hook, 2)), sorted(times))
+        yield* eventually(readAbandoned, (left) => left.length === 0)
+        assert.lengthOf(facts.of("redelivered"), claimed)
+        const times = timesAfter(hook, 40)
+        assert.strictEqual(times.size, claimed)
+        assert.deepStrictEqual(new Set(times.values()), new Set([1]))
       }),
     { moveDedupe: 100 }
   )

@@ -5,6 +5,8 @@ import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { finishAbandoned } from "../../src/rounds/finish-abandoned.ts"
+import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
 import { allFacts, closedBooks, quiet } from "../kit/books.ts"
 import { endpoint, history, nth, publishMany, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
@@ -100,7 +102,11 @@ describe.concurrent("a replay that was broken off", () => {
         yield* ask("forget the event", () => jsm.streams.purge(names.events))
         assert.include((yield* audit({})).judgement.tally, { begun: 1, missing: 1 })
 
-        assert.deepInclude(yield* replayTo("new"), { begun: 0, finished: 0, gone: 1 })
+        const [left, ...others] = yield* readAbandoned
+        assert.lengthOf(others, 0)
+        const ends: Array<string> = []
+        if (left !== undefined) yield* finishAbandoned(left, (_, begun) => ends.push(begun))
+        assert.deepStrictEqual(ends, ["gone"])
         const [account] = yield* closedBooks
         assert.deepInclude(nth(account?.ends ?? [], 0), { round: "rfirst", reason: "gone" })
         const { tally } = (yield* audit({})).judgement
@@ -125,6 +131,7 @@ describe.concurrent("a replay that was broken off", () => {
         const claimed = (yield* allFacts).filter(({ kind }) => kind === "replayed").length
         yield* removeEndpoint("acme", "new")
         assert.isBelow(claimed, 30)
+        for (const left of yield* readAbandoned) yield* finishAbandoned(left)
         assert.deepInclude(yield* replayTo("new"), { begun: 0, gone: 0 })
         const accounts = yield* closedBooks
         assert.deepStrictEqual(

@@ -7,7 +7,6 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
-import { countTypes } from "../../src/rounds/replay.ts"
 import { closedBooks, quiet } from "../kit/books.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
@@ -33,7 +32,7 @@ describe.concurrent("a replay", () => {
       yield* endpoint({ id: "new", url: `${hook.url}/new` })
 
       const planned = yield* plannedFor("new", { types: ["invoice.>", "*.paid"] })
-      assert.deepStrictEqual(countTypes(planned.events), [["invoice.paid", 1]])
+      assert.deepStrictEqual(planned.types, [["invoice.paid", 1]])
       const counts = yield* replayTo("new", { types: ["invoice.>", "*.paid"] })
       yield* facts.count("delivered", 3)
       assert.deepInclude(counts, { begun: 1, before: 0 })
@@ -211,7 +210,7 @@ describe.concurrent("a replay", () => {
       yield* publishMany(3)
       const planned = yield* plannedFor("hook", { onlyMissing: true })
       assert.include(planned, { delivered: 0, open: 0, unrouted: 3 })
-      assert.lengthOf(planned.events, 2)
+      assert.strictEqual(planned.count, 2)
       assert.include(yield* replayTo("hook", { onlyMissing: true }), { begun: 2, unrouted: 3 })
       yield* worker({ id: "second" })
       yield* closedBooks

@@ -24,8 +24,8 @@ export const replayTo = (id: string, changes: Partial<ReplayOptions> = {}) =>
   Effect.gen(function* () {
     const replay = yield* openReplay(optionsFor(id, changes))
     const counts = { begun: 0, finished: 0, before: replay.before, gone: 0 }
-    yield* replay.begin((begun) => counts[begun]++)
-    return { ...counts, delivered: replay.delivered, open: replay.open, unrouted: replay.unrouted }
+    const { before: _, ...left } = yield* replay.begin((begun) => counts[begun]++)
+    return { ...counts, ...left }
   })
 
 /** Plans a replay, and does no more. */

@@ -98,7 +98,7 @@ describe("who sends something again", () => {
       const about = { what: "a replay to acme/crm", by: "ana@host", ttl: 1_000 }
       yield* Effect.scoped(
         Effect.gen(function* () {
-          const safe = yield* announcePresence({ ...about, unchanged })
+          const safe = yield* announcePresence({ ...about, instance: "a", returned: unchanged })
           assert.deepInclude((yield* readEnqueuers)[0], { by: "ana@host", pid: process.pid })
           yield* safe
           assert.strictEqual(looks, 1)
@@ -117,7 +117,10 @@ describe("who sends something again", () => {
       const unchanged = Effect.sync(() => {
         looks++
       })
-      const safe = yield* announcePresence({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      const safe = yield* announcePresence({
+        ...{ instance: "a", what: "a replay", by: "ana", ttl: 1_000 },
+        returned: unchanged
+      })
       yield* Effect.promise(server.kill9)
       frozen(600)
       const waiting = yield* Effect.forkChild(safe)
@@ -133,7 +136,10 @@ describe("who sends something again", () => {
     Effect.gen(function* () {
       let isChanged = false
       const unchanged = Effect.suspend(() => (isChanged ? Effect.fail("changed") : Effect.void))
-      const safe = yield* announcePresence({ what: "a replay", by: "ana", ttl: 1_000, unchanged })
+      const safe = yield* announcePresence({
+        ...{ instance: "a", what: "a replay", by: "ana", ttl: 1_000 },
+        returned: unchanged
+      })
       isChanged = true
       yield* safe
       frozen(600)

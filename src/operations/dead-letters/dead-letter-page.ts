@@ -32,7 +32,13 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
   if (oldest === undefined) return { deadLetters: [], next: undefined } satisfies DeadLetterPage
   // A dead letter is sent again only after it was stored.
   const [fates, late] = yield* Effect.all(
-    [readFates(filter, oldest.deadAt - maxClockSkewMs), readLateDeliveries(filter)],
+    [
+      readFates(filter, {
+        since: oldest.deadAt - maxClockSkewMs,
+        ids: new Set(page.map(({ id }) => id))
+      }),
+      readLateDeliveries(filter)
+    ],
     { concurrency: 2 }
   )
   return {

@@ -3,15 +3,11 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { readFates } from "../../history/dead-fates.ts"
 import type { WholeDeadLetter } from "../../history/dead-letters.ts"
-import { getDeadLetter, readDeadLetters } from "../../history/dead-letters.ts"
+import { getDeadLetter, getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../text/utf8.ts"
-import {
-  DeadLetterFilter,
-  DeadLettersNotFound,
-  selectDeadLetters
-} from "./dead-letter-selection.ts"
+import { DeadLetterFilter, DeadLettersNotFound } from "./dead-letter-selection.ts"
 import { DeadLetterView, deadLetterView } from "./dead-letter-view.ts"
 
 /** A dead letter as a whole: what was sent, and how each attempt went. */
@@ -46,17 +42,24 @@ export type DeadLetterListing = typeof DeadLetterListing.Type
 const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
   deliveredLate === undefined && redelivered === undefined
 
+/** Reads dead letters by their ids. Fails if one does not exist: a list would be silent about it. */
+const existing = Effect.fnUntraced(function* (
+  filter: DeadLetterFilter,
+  ids: ReadonlyArray<number>
+) {
+  const { letters, missing } = yield* getDeadLetters(ids, filter)
+  return missing.length > 0 ? yield* new DeadLettersNotFound({ ids: missing }) : letters
+})
+
 /** Reads the dead letters that a filter selects, oldest first, and what became of them. */
 export const listDeadLetters = ({ open = false, ...filter }: DeadLetterListing) =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const fates = yield* readFates(filter)
-      const late = yield* readLateDeliveries(filter)
       const { id = [] } = filter
+      const fates = yield* readFates(filter, id.length === 0 ? {} : { ids: new Set(id) })
+      const late = yield* readLateDeliveries(filter)
       const letters =
-        id.length === 0
-          ? readDeadLetters(filter)
-          : Stream.fromIterable(yield* selectDeadLetters(filter))
+        id.length === 0 ? readDeadLetters(filter) : Stream.fromIterable(yield* existing(filter, id))
       const views = Stream.map(letters, (letter) =>
         deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
       )
@@ -96,7 +99,7 @@ export const showDeadLetter = Effect.fnUntraced(function* (id: number) {
   const { delivery } = letter
   const query = { endpoint: { tenant: delivery.tenant, id: delivery.endpoint } }
   const [facts, fates, late] = yield* Effect.all(
-    [attemptsOf(letter), readFates(query), readLateDeliveries(query)],
+    [attemptsOf(letter), readFates(query, { ids: new Set([id]) }), readLateDeliveries(query)],
     { concurrency: 3 }
   )
   const text = textOf(letter.body)

@@ -79,30 +79,71 @@ export const selectionProblem = (selection: DeadLetterSelection, what: string) =
       )
 }
 
+/** Where a chunk of a selection begins and ends: ids. */
+export interface LettersLimits {
+  /** The last id of the chunk before. */
+  readonly after?: number | undefined
+  /** The highest id that is meant. */
+  readonly upTo?: number | undefined
+  /** Most dead letters that are returned. (Default: all) */
+  readonly most?: number | undefined
+}
+
+/** Dead letters that are selected together. */
+export interface SelectedLetters<A> {
+  /** Oldest first. */
+  readonly letters: ReadonlyArray<A>
+  /** Ids that were asked for and do not exist (any more). */
+  readonly missing: ReadonlyArray<number>
+  /** What the next chunk comes after; undefined after the last one. */
+  readonly next: number | undefined
+}
+
 /**
- * Returns the selected dead letters, oldest first. Fails if an id does not exist.
+ * Returns the next selected dead letters. Fails if ids were asked for and none of them exists; where
+ * some do, the others were discarded or have become too old since somebody listed them.
  *
- * @param mayBeGone returns true for an id that may be missing.
+ * @param keep returns what is kept of a dead letter: there may be many.
  */
-export const selectDeadLetters = Effect.fnUntraced(function* (
+export const selectDeadLetters = Effect.fnUntraced(function* <A>(
   filter: DeadLetterFilter,
-  mayBeGone: (id: number) => boolean = () => false
+  keep: (letter: DeadLetter) => A,
+  { after, most = Number.POSITIVE_INFINITY, upTo }: LettersLimits = {}
 ) {
   const { id = [] } = filter
-  if (id.length === 0) return yield* Stream.runCollect(readDeadLetters(filter))
-  const { letters, missing } = yield* getDeadLetters(id, filter)
-  const ids = missing.filter((one) => !mayBeGone(one))
-  if (ids.length > 0) return yield* new DeadLettersNotFound({ ids })
-  return letters
+  if (id.length === 0) {
+    let last: number | undefined
+    const letters = yield* readDeadLetters({ ...filter, after, upTo }).pipe(
+      Stream.take(most),
+      Stream.map((letter) => {
+        last = letter.id
+        return keep(letter)
+      }),
+      Stream.runCollect
+    )
+    const next = letters.length < most ? undefined : last
+    return { letters, missing: [], next } satisfies SelectedLetters<A>
+  }
+  const left = [...new Set(id)].sort((a, b) => a - b).filter((one) => one > (after ?? 0))
+  const ids = left.slice(0, most)
+  const { letters, missing } = yield* getDeadLetters(ids, filter)
+  if (after === undefined && missing.length === left.length)
+    return yield* new DeadLettersNotFound({ ids: missing })
+  const next = ids.length < left.length ? ids.at(-1) : undefined
+  return { letters: letters.map(keep), missing, next } satisfies SelectedLetters<A>
 })
 
 /** Numbers of dead letters by reason, highest first. */
 export const ReasonCounts = Schema.Record(Schema.String, Schema.Int)
 export type ReasonCounts = typeof ReasonCounts.Type
 
+/** Orders numbers by reason, highest first. */
+export const sortReasons = (counts: Iterable<readonly [string, number]>): ReasonCounts =>
+  Object.fromEntries([...counts].sort(([, a], [, b]) => b - a))
+
 /** Counts dead letters by reason, highest first. */
 export const countReasons = (letters: ReadonlyArray<Pick<DeadLetter, "reason">>): ReasonCounts => {
   const counts = new Map<string, number>()
   for (const { reason } of letters) counts.set(reason, (counts.get(reason) ?? 0) + 1)
-  return Object.fromEntries([...counts].sort(([, a], [, b]) => b - a))
+  return sortReasons(counts)
 }

@@ -16,7 +16,9 @@ export const DiscardPlan = Schema.Struct({
   discard: Schema.Int,
   reasons: ReasonCounts,
   /** Left alone: sent again, and on the way still. */
-  waiting: Schema.Int
+  waiting: Schema.Int,
+  /** Ids that do not exist any more: discarded, or too old and not kept. */
+  gone: Schema.Int
 })
 export type DiscardPlan = typeof DiscardPlan.Type
 
@@ -24,7 +26,8 @@ export type DiscardPlan = typeof DiscardPlan.Type
 export const Discarded = Schema.Struct({
   selected: Schema.Int,
   discarded: Schema.Int,
-  waiting: Schema.Int
+  waiting: Schema.Int,
+  gone: Schema.Int
 })
 export type Discarded = typeof Discarded.Type
 
@@ -38,9 +41,11 @@ export type DiscardProgress = (done: number, total: number) => void
 export const planDiscard = Effect.fnUntraced(function* (selection: DeadLetterSelection) {
   const problem = selectionProblem(selection, "discard")
   if (problem !== undefined) return yield* problem
-  const all = yield* selectDeadLetters(selection)
+  const { letters: all, missing } = yield* selectDeadLetters(selection, (letter) => letter)
+  const ids = new Set(all.map(({ id }) => id))
+  const gone = missing.length
   /** Those that no redelivery still needs: it may have crashed before its deliveries were stored. */
-  const free = Effect.map(readFates(selection), (fates) =>
+  const free = Effect.map(readFates(selection, { ids }), (fates) =>
     all.filter(({ id }) => fates.get(id)?.outcome !== "waiting")
   )
   const letters = yield* free
@@ -50,7 +55,8 @@ export const planDiscard = Effect.fnUntraced(function* (selection: DeadLetterSel
       selected: all.length,
       discard: letters.length,
       reasons: countReasons(letters),
-      waiting
+      waiting,
+      gone
     } satisfies DiscardPlan,
     /** @param by who asks for it, recorded in the history. */
     run: Effect.fnUntraced(function* (by: string, progress: DiscardProgress = () => {}) {
@@ -61,7 +67,7 @@ export const planDiscard = Effect.fnUntraced(function* (selection: DeadLetterSel
       let discarded = 0
       progress(0, left.length)
       yield* discard(left, by, () => progress(++discarded, left.length))
-      return { selected: all.length, discarded, waiting } satisfies Discarded
+      return { selected: all.length, discarded, waiting, gone } satisfies Discarded
     })
   }
 })

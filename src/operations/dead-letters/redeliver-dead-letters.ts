@@ -1,22 +1,28 @@
 import { Effect, Schema } from "effect"
-import { readUnended } from "../../history/dead-fates.ts"
-import type { EndpointRedelivery } from "../../rounds/redeliver.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { DeadLetter } from "../../history/dead-letters.ts"
+import type { EndpointRedelivery, RedeliverableLetter } from "../../rounds/redeliver.ts"
 import { planRedelivery as planRounds, redeliver } from "../../rounds/redeliver.ts"
 import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
-import type { DeadLetterSelection } from "./dead-letter-selection.ts"
+import type { DeadLetterSelection, LettersLimits } from "./dead-letter-selection.ts"
 import {
-  countReasons,
   ReasonCounts,
   selectDeadLetters,
-  selectionProblem
+  selectionProblem,
+  sortReasons
 } from "./dead-letter-selection.ts"
+
+/** Dead letters that are in memory together. */
+const defaultChunk = 20_000
+/** Endpoints that take nothing and are listed by name: a result is one message. */
+const maxSkipped = 100
 
 const left = {
   /** Sent again before. */
   before: Schema.Int,
   /** Delivered late, so that the receiver has them. */
   deliveredLate: Schema.Int,
-  /** Endpoints that take nothing now, with the number of their dead letters. */
+  /** Endpoints that take nothing now, with the number of their dead letters; at most 100 of them. */
   skipped: Schema.Array(
     Schema.Struct({
       /** `<tenant>/<endpoint>` */
@@ -24,7 +30,9 @@ const left = {
       why: Schema.Literals(["endpoint-removed", "endpoint-disabled", "endpoint-unreadable"]),
       count: Schema.Int
     })
-  )
+  ),
+  /** Dead letters of further such endpoints. */
+  skippedElsewhere: Schema.Int
 }
 
 /** What is left alone by a redelivery. */
@@ -37,6 +45,8 @@ export const RedeliveryPlan = Schema.Struct({
   /** How many of them are sent, in all and by reason. */
   redeliver: Schema.Int,
   reasons: ReasonCounts,
+  /** Ids that do not exist any more: discarded, or too old and not kept. */
+  gone: Schema.Int,
   ...left
 })
 export type RedeliveryPlan = typeof RedeliveryPlan.Type
@@ -51,22 +61,61 @@ export const Redelivered = Schema.Struct({
 })
 export type Redelivered = typeof Redelivered.Type
 
+/** Where a redelivery goes on, and what it did before. */
+export const RedeliveryCursor = Schema.Struct({
+  /** All dead letters up to this id are done. */
+  after: Schema.Int,
+  done: Redelivered
+})
+export type RedeliveryCursor = typeof RedeliveryCursor.Type
+
 /** How a redelivery is watched. */
 export interface RedeliveryOptions {
   /** Who asks for it, recorded in the history. */
   readonly by: string
   /** Called with the number of deliveries that wait for an endpoint while it is throttled, and 0. */
   readonly held?: ((endpoint: string, waiting: number) => void) | undefined
+  /** Where it goes on, if it was interrupted and that is known. */
+  readonly from?: RedeliveryCursor | undefined
+  /** Called when all before a cursor is done. */
+  readonly onCursor?: ((cursor: RedeliveryCursor) => void) | undefined
+  /** Dead letters that are in memory together. (Default: 20,000) */
+  readonly chunk?: number | undefined
 }
 
-const leftAlone = (plan: ReadonlyArray<EndpointRedelivery>): LeftAlone => ({
-  before: plan.reduce((sum, one) => sum + one.before, 0),
-  deliveredLate: plan.reduce((sum, one) => sum + one.late, 0),
-  skipped: plan.flatMap(({ endpoint, fresh, tenant, unfit }) =>
-    unfit === undefined || fresh.length === 0
-      ? []
-      : [{ endpoint: `${tenant}/${endpoint}`, why: unfit, count: fresh.length }]
-  )
+const nothing = {
+  selected: 0,
+  gone: 0,
+  before: 0,
+  deliveredLate: 0,
+  skipped: [],
+  skippedElsewhere: 0
+} satisfies Partial<Redelivered>
+
+const withSkipped = (
+  { skipped, skippedElsewhere }: Pick<LeftAlone, "skipped" | "skippedElsewhere">,
+  { endpoint: id, fresh, tenant, unfit }: EndpointRedelivery
+): Pick<LeftAlone, "skipped" | "skippedElsewhere"> => {
+  const count = fresh.length
+  if (unfit === undefined || count === 0) return { skipped, skippedElsewhere }
+  const endpoint = `${tenant}/${id}`
+  const known = skipped.find((one) => one.endpoint === endpoint && one.why === unfit)
+  if (known !== undefined)
+    return {
+      skipped: skipped.map((one) => (one === known ? { ...one, count: one.count + count } : one)),
+      skippedElsewhere
+    }
+  return skipped.length < maxSkipped
+    ? { skipped: [...skipped, { endpoint, why: unfit, count }], skippedElsewhere }
+    : { skipped, skippedElsewhere: skippedElsewhere + count }
+}
+
+/** Adds what a chunk leaves alone. */
+const withLeft = <A extends LeftAlone>(before: A, plan: ReadonlyArray<EndpointRedelivery>): A => ({
+  ...before,
+  before: plan.reduce((sum, one) => sum + one.before, before.before),
+  deliveredLate: plan.reduce((sum, one) => sum + one.late, before.deliveredLate),
+  ...plan.reduce<Pick<LeftAlone, "skipped" | "skippedElsewhere">>(withSkipped, before)
 })
 
 /** Returns the ids of the dead letters that a plan sends. */
@@ -80,41 +129,111 @@ const idsIn = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlySet<number | un
       .map(({ dead }) => dead)
   )
 
+/** The last dead letter there is: a redelivery does not send those of its own deliveries. */
+const lastLetter = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the dead letters", names.dead)
+  return state.last_seq
+})
+
+/** Returns what is kept of a dead letter. Copied: a part of a text keeps all of it in memory. */
+const slim = ({ deadAt, delivery, id, reason }: DeadLetter): RedeliverableLetter => {
+  const { endpoint, eventAt, eventSeq, round, tenant } = delivery
+  return structuredClone({
+    id,
+    reason,
+    deadAt,
+    delivery: { tenant, endpoint, eventSeq, eventAt, round }
+  })
+}
+
+/** Selects the next dead letters, and opens their rounds. Their contents are not kept in memory. */
+const planChunk = Effect.fnUntraced(function* (
+  selection: DeadLetterSelection,
+  { by, held }: RedeliveryOptions,
+  limits: LettersLimits
+) {
+  const { letters, missing, next } = yield* selectDeadLetters(selection, slim, limits)
+  const rounds = yield* planRounds({ letters, by, held })
+  return { selected: letters.length, gone: missing.length, letters, next, rounds }
+})
+
+/** Counts what is sent from a cursor on. */
+const countAll = Effect.fnUntraced(function* (
+  selection: DeadLetterSelection,
+  options: RedeliveryOptions,
+  upTo: number
+) {
+  const { chunk: most = defaultChunk, from } = options
+  const reasons = new Map<string, number>()
+  let plan: RedeliveryPlan = { ...nothing, redeliver: 0, reasons: {} }
+  for (let after = from?.after; ; ) {
+    const chunk = yield* planChunk(selection, options, { after, upTo, most })
+    const sending = idsIn(chunk.rounds)
+    for (const { id, reason } of chunk.letters)
+      if (sending.has(id)) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+    plan = withLeft(
+      {
+        ...plan,
+        selected: plan.selected + chunk.selected,
+        redeliver: plan.redeliver + sending.size,
+        gone: plan.gone + chunk.gone
+      },
+      chunk.rounds
+    )
+    if (chunk.next === undefined) return { ...plan, reasons: sortReasons(reasons) }
+    after = chunk.next
+  }
+})
+
+/** Sends from a cursor on. */
+const sendAll = Effect.fnUntraced(function* (
+  selection: DeadLetterSelection,
+  options: RedeliveryOptions,
+  upTo: number,
+  progress: (counts: RoundCounts) => void
+) {
+  const { chunk: most = defaultChunk, from, onCursor } = options
+  const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
+  let done: Redelivered = from?.done ?? { ...nothing, redelivered: 0 }
+  for (let after = from?.after; ; ) {
+    const chunk = yield* planChunk(selection, options, { after, upTo, most })
+    const { begun, finished, gone } = { ...counts }
+    yield* redeliver(chunk.rounds, (_, started) => {
+      counts[started]++
+      progress(counts)
+    })
+    done = withLeft(
+      {
+        ...done,
+        selected: done.selected + chunk.selected,
+        redelivered: done.redelivered + counts.begun - begun + counts.finished - finished,
+        gone: done.gone + chunk.gone + counts.gone - gone
+      },
+      chunk.rounds
+    )
+    if (chunk.next === undefined) return done
+    after = chunk.next
+    onCursor?.({ after, done })
+  }
+})
+
 /**
  * Plans to send dead letters again, each once: attempts and deadline begin anew. `run` carries it
- * out; it is safe to interrupt and to run again.
+ * out; it is safe to interrupt and to run again. Dead letters are selected in chunks, twice: to
+ * count them, and to send them.
  */
 export const planRedelivery = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
-  { by, held }: RedeliveryOptions
+  options: RedeliveryOptions
 ) {
   const problem = selectionProblem(selection, "send again")
   if (problem !== undefined) return yield* problem
-  const unended = yield* readUnended(selection)
-  const letters = yield* selectDeadLetters(selection, (id) => unended.some((one) => one.id === id))
-  const rounds = yield* planRounds({ letters, unended, by, held })
-  const sending = idsIn(rounds)
-  const others = leftAlone(rounds)
+  const upTo = yield* lastLetter
   return {
-    plan: {
-      selected: letters.length,
-      redeliver: sending.size,
-      reasons: countReasons(letters.filter(({ id }) => sending.has(id))),
-      ...others
-    } satisfies RedeliveryPlan,
+    plan: yield* countAll(selection, options, upTo),
     /** @param progress called after each round. */
-    run: Effect.fnUntraced(function* (progress: (counts: RoundCounts) => void = () => {}) {
-      const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
-      yield* redeliver(rounds, (_, begun) => {
-        counts[begun]++
-        progress(counts)
-      })
-      return {
-        selected: letters.length,
-        redelivered: counts.begun + counts.finished,
-        gone: counts.gone,
-        ...others
-      } satisfies Redelivered
-    })
+    run: (progress: (counts: RoundCounts) => void = () => {}) =>
+      sendAll(selection, options, upTo, progress)
   }
 })

@@ -6,7 +6,7 @@ import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-l
 import { documented } from "../documented.ts"
 import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from "../operation.ts"
 import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
-import { previewReplay, ReplayPlan } from "../replays/replay-events.ts"
+import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
 import { allTenants } from "../tokens/token.ts"
 import type { JobKind, JobTask } from "./job.ts"
@@ -23,7 +23,8 @@ const Job = documented(JobView, {
     endedAt: "ms since the epoch; absent while it has not ended.",
     progress: "How far it has come.",
     result: "What it came to, once it is done.",
-    problem: "Why it failed."
+    problem: "Why it failed.",
+    takeovers: "How many consoles have ended in the middle of it. A job that ended three fails."
   }
 })
 
@@ -205,9 +206,9 @@ const startReplay = operation({
         to: { tenant, id: endpoint },
         until: Math.min(rest.until ?? now, now)
       }
-      // The same problems are found now, while somebody waits for the answer.
-      const plan = yield* previewReplay(replay, by)
-      if (dryRun === true) return plan
+      if (dryRun === true) return yield* previewReplay(replay, by)
+      // Which events it sends takes long to find: the job does it.
+      yield* checkReplay(replay, by)
       return yield* accept({ kind: "replay", replay }, tenant, `/v1/tenants/${tenant}/replays`)
     })
 })

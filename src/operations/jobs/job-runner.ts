@@ -1,11 +1,12 @@
 import { randomBytes } from "node:crypto"
 import { Cause, Clock, Effect, Exit, FiberMap } from "effect"
 import { BrokerError } from "../../broker/broker-error.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import { keepLease, type Lease } from "../../cluster/lease.ts"
 import type { JobRecord } from "./job.ts"
-import { hasJobEnded } from "./job.ts"
-import { changeJob, readJob, readJobs, takeJob } from "./job-store.ts"
+import { givenUp, hasJobEnded, takenUp } from "./job.ts"
+import { changeJob, readJobs, takeJob } from "./job-store.ts"
 import type { JobWatch } from "./job-work.ts"
 import { carryOutJob } from "./job-work.ts"
 
@@ -13,21 +14,24 @@ import { carryOutJob } from "./job-work.ts"
 const maxJobs = 4
 /** Pause between looks for jobs that nobody works on. */
 const lookEvery = "1 second"
+/** Time to store that a job is given up, while a console stops. */
+const giveUpWithin = "2 seconds"
 
 /** Why a job's work is broken off. */
 type Interruption = "cancelled" | "lost"
 
 /** Stores how far a job has come; says when it is to be broken off. */
-const storeProgress = Effect.fnUntraced(function* (id: string, watch: JobWatch) {
-  const progress = watch.progress()
-  const record = yield* changeJob(id, (before) =>
-    progress === undefined ||
-    hasJobEnded(before) ||
-    JSON.stringify(before.progress) === JSON.stringify(progress)
+const storeStep = Effect.fnUntraced(function* (id: string, name: string, watch: JobWatch) {
+  const step = watch.step()
+  const record = yield* changeJob(id, (before) => {
+    const isSame = JSON.stringify({ ...before, ...step }) === JSON.stringify(before)
+    return isSame || before.console !== name || hasJobEnded(before)
       ? undefined
-      : { ...before, progress }
-  )
-  return record === undefined || record.isCancelled === true ? ("cancelled" as const) : undefined
+      : { ...before, ...step }
+  })
+  if (record === undefined || record.isCancelled === true) return "cancelled" as const
+  // What another one has stored since is newer.
+  return record.console === name ? undefined : ("lost" as const)
 })
 
 /** Failures after which the same work may succeed. */
@@ -53,32 +57,37 @@ const endOf = (
 }
 
 /** Works on a job whose lease is held. */
-const work = (id: string, lease: Lease) =>
+const work = (id: string, name: string, lease: Lease) =>
   Effect.gen(function* () {
-    const stored = yield* readJob(id)
-    if (stored === undefined || hasJobEnded(stored.record)) return
-    const watch: JobWatch = { progress: () => undefined }
+    const now = yield* Clock.currentTimeMillis
     const record = yield* changeJob(id, (before) =>
-      hasJobEnded(before) || before.state === "running"
-        ? undefined
-        : { ...before, state: "running" }
+      hasJobEnded(before) ? undefined : takenUp(before, name, now)
     )
     if (record === undefined || hasJobEnded(record)) return
+    const watch: JobWatch = { step: () => ({}) }
     const exit = yield* Effect.exit(
-      Effect.raceFirst(carryOutJob(record, watch), keepLease(lease, storeProgress(id, watch)))
+      Effect.raceFirst(carryOutJob(record, watch), keepLease(lease, storeStep(id, name, watch)))
     )
     if (Exit.isFailure(exit) && exit.cause.reasons.some(Cause.isDieReason))
       yield* Effect.logError("a job could not be carried out", exit.cause)
     const end = endOf(exit)
     if (end === undefined) return
     const endedAt = yield* Clock.currentTimeMillis
-    const progress = watch.progress()
     yield* changeJob(id, (before) =>
-      hasJobEnded(before)
+      hasJobEnded(before) || before.console !== name
         ? undefined
-        : { ...before, ...end, endedAt, ...(progress === undefined ? {} : { progress }) }
+        : { ...before, ...watch.step(), ...end, endedAt }
     )
-  }).pipe(Effect.ensuring(lease.giveBack))
+  }).pipe(
+    // A console that is stopped, or cut off for a while, has not ended in the middle of it.
+    Effect.ensuring(
+      changeJob(id, (job) => givenUp(job, name)).pipe(
+        Effect.timeoutOption(giveUpWithin),
+        Effect.ignore
+      )
+    ),
+    Effect.ensuring(lease.giveBack)
+  )
 
 /**
  * Works on jobs until the scope closes. A job of a console that has died is taken up by another one
@@ -89,24 +98,26 @@ const work = (id: string, lease: Lease) =>
 export const runJobs = Effect.fnUntraced(function* (name: string) {
   const owner = yield* Effect.sync(() => `${name} ${randomBytes(6).toString("hex")}`)
   const running = yield* FiberMap.make<string>()
-  const look = Effect.gen(function* () {
-    for (const { id } of (yield* readJobs).filter((job) => !hasJobEnded(job)).toReversed()) {
-      if ((yield* FiberMap.size(running)) >= maxJobs) return
-      if (yield* FiberMap.has(running, id)) continue
-      const lease = yield* takeJob(id, owner)
-      if (lease === undefined) continue
-      const working = work(id, lease).pipe(
-        Effect.catch((error) =>
-          Effect.logWarning("a job is tried again", { job: id, why: error.message })
-        )
+  const begin = Effect.fnUntraced(function* ({ endedConsoles = [], id }: JobRecord) {
+    if (yield* FiberMap.has(running, id)) return
+    // It was cut off, and not ended, while another one took the job over.
+    if (endedConsoles.includes(owner)) yield* changeJob(id, (job) => givenUp(job, owner))
+    if ((yield* FiberMap.size(running)) >= maxJobs) return
+    const lease = yield* takeJob(id, owner)
+    if (lease === undefined) return
+    const working = work(id, owner, lease).pipe(
+      Effect.catchCauseIf(
+        (cause) => !Cause.hasInterruptsOnly(cause),
+        (cause) => Effect.logWarning("a job is tried again", { job: id }, cause)
       )
-      yield* FiberMap.run(running, id, working)
-    }
+    )
+    yield* FiberMap.run(running, id, working)
   })
-  yield* look.pipe(
-    Effect.catch((error) => Effect.logDebug("looking for jobs failed", { why: error.message })),
-    Effect.andThen(Effect.sleep(lookEvery)),
-    Effect.forever,
-    Effect.forkScoped
+  const look = Effect.gen(function* () {
+    for (const job of (yield* readJobs).filter((job) => !hasJobEnded(job)).toReversed())
+      yield* begin(job)
+  })
+  yield* Effect.forkScoped(
+    keepGoing("look for jobs", Effect.andThen(look, Effect.sleep(lookEvery)), lookEvery)
   )
 })

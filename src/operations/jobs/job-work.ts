@@ -3,16 +3,23 @@ import type { Books } from "../../history/audit/books.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
 import { AuditReport, runAudit } from "../audit/audit-report.ts"
+import type { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
+import type { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { planRedelivery, Redelivered } from "../dead-letters/redeliver-dead-letters.ts"
+import type { ReplayCursor } from "../replays/replay-events.ts"
 import { Replayed, startReplay } from "../replays/replay-events.ts"
+import type { ReplayRequest } from "../replays/replay-request.ts"
 import type { JobProgress, JobRecord } from "./job.ts"
 
 /** Problems of an audit that a job's result lists: it is one message. */
 const maxListed = 100
 
-/** Where a job notes how far it has come. */
+/** How far a job has come, and where it goes on. */
+export type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed">
+
+/** Where a job notes its steps. */
 export interface JobWatch {
-  progress: () => JobProgress | undefined
+  step: () => JobStep
 }
 
 const doneIn = ({ before, begun, finished, gone }: RoundCounts): number =>
@@ -35,33 +42,66 @@ const replayed = jsonOf(Replayed)
 const audited = jsonOf(AuditReport)
 
 /** Notes the counts of rounds. */
-const counting = (watch: JobWatch, total: number) => {
-  let done = 0
-  watch.progress = () => ({ done, total: Math.max(done, total) })
-  return (counts: RoundCounts) => {
-    done = doneIn(counts)
+const counting = (total: number, before: number) => {
+  let done = before
+  return {
+    progress: () => ({ done, total: Math.max(done, before + total) }),
+    note: (counts: RoundCounts) => {
+      done = before + doneIn(counts)
+    }
   }
 }
+
+const redeliver = Effect.fnUntraced(function* (
+  { by, redelivered: from }: JobRecord,
+  selection: DeadLetterSelection,
+  watch: JobWatch
+) {
+  let last = from
+  const onCursor = (cursor: RedeliveryCursor) => {
+    last = cursor
+  }
+  const { plan, run } = yield* planRedelivery(selection, { by, from, onCursor })
+  const before = (from?.done.redelivered ?? 0) + plan.before
+  const { note, progress } = counting(plan.redeliver, before)
+  watch.step = () => ({
+    progress: progress(),
+    ...(last === undefined ? {} : { redelivered: last })
+  })
+  return redelivered(yield* run(note))
+})
+
+const replay = Effect.fnUntraced(function* (
+  { by, createdAt: askedAt, replayed: from }: JobRecord,
+  request: ReplayRequest,
+  watch: JobWatch
+) {
+  let last = from
+  const onCursor = (cursor: ReplayCursor) => {
+    last = cursor
+  }
+  const { before, count, run } = yield* startReplay(request, { by, from, onCursor, askedAt })
+  const { note, progress } = counting(count, (from?.done.replayed ?? 0) + before)
+  watch.step = () => ({ progress: progress(), ...(last === undefined ? {} : { replayed: last }) })
+  return replayed(yield* run(note))
+})
 
 /**
  * Carries out a job, or goes on with it: each round begins once, whoever begins it. An audit begins
  * anew. Returns its result as JSON.
  */
-export const carryOutJob = Effect.fnUntraced(function* ({ by, task }: JobRecord, watch: JobWatch) {
+export const carryOutJob = Effect.fnUntraced(function* (job: JobRecord, watch: JobWatch) {
+  const { task } = job
   switch (task.kind) {
-    case "redelivery": {
-      const { plan, run } = yield* planRedelivery(task.selection, { by })
-      return redelivered(yield* run(counting(watch, plan.redeliver)))
-    }
-    case "replay": {
-      const { count, run } = yield* startReplay(task.replay, { by })
-      return replayed(yield* run(counting(watch, count)))
-    }
+    case "redelivery":
+      return yield* redeliver(job, task.selection, watch)
+    case "replay":
+      return yield* replay(job, task.replay, watch)
     case "audit": {
       const { problems, report } = yield* runAudit({
         ...task.audit,
         onBegin: (books) => {
-          watch.progress = () => readIn(books)
+          watch.step = () => ({ progress: readIn(books) })
         }
       })
       return { ...audited(report), listed: problems.slice(0, maxListed) }

@@ -1,5 +1,7 @@
 import { Schema } from "effect"
 import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
+import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
+import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
@@ -54,14 +56,27 @@ export const JobRecord = Schema.Struct({
   ...shownFields,
   task: JobTask,
   /** Somebody wants it to end. */
-  isCancelled: Schema.optionalKey(Schema.Literal(true))
+  isCancelled: Schema.optionalKey(Schema.Literal(true)),
+  /** The console that works on it. If another one takes it up, this one ended in the middle of it. */
+  console: Schema.optionalKey(Schema.String),
+  /** Consoles that ended in the middle of it. */
+  endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Where a redelivery goes on. */
+  redelivered: Schema.optionalKey(RedeliveryCursor),
+  /** Where a replay goes on. */
+  replayed: Schema.optionalKey(ReplayCursor)
 })
 export type JobRecord = typeof JobRecord.Type
+
+/** Consoles that may end in the middle of a job before it fails. */
+const maxEndedConsoles = 3
 
 /** A job, for whoever asked for it. */
 export const JobView = Schema.Struct({
   ...shownFields,
-  kind: Schema.Literals(["redelivery", "replay", "audit"])
+  kind: Schema.Literals(["redelivery", "replay", "audit"]),
+  /** How many consoles have ended in the middle of it, so that another one took it over. */
+  takeovers: Schema.Int
 })
 export type JobView = typeof JobView.Type
 
@@ -70,7 +85,55 @@ export const hasJobEnded = ({ state }: Pick<JobRecord, "state">): boolean =>
   state === "done" || state === "failed" || state === "cancelled"
 
 /** Returns what is shown of a job. */
-export const jobView = ({ isCancelled: _, task, v: __, ...shown }: JobRecord): JobView => ({
-  ...shown,
-  kind: task.kind
-})
+export const jobView = ({
+  console: _,
+  endedConsoles = [],
+  isCancelled: __,
+  redelivered: ___,
+  replayed: ____,
+  task,
+  v: _____,
+  ...shown
+}: JobRecord): JobView => ({ ...shown, kind: task.kind, takeovers: endedConsoles.length })
+
+/**
+ * Returns a job as a console that has its lease takes it up: to work on it, unless it has ended
+ * then. A job in the middle of which three consoles have ended is what ends them.
+ *
+ * @param name of the console, different from all others.
+ * @param now ms since the epoch.
+ */
+export const takenUp = (job: JobRecord, name: string, now: number): JobRecord => {
+  if (hasJobEnded(job)) return job
+  const { console: former, endedConsoles: before = [], ...rest } = job
+  const hasEnded = former !== undefined && former !== name && !before.includes(former)
+  const ended = hasEnded ? [...before, former] : before
+  const endedConsoles = ended.length === 0 ? {} : { endedConsoles: ended }
+  if (job.isCancelled === true)
+    return { ...rest, ...endedConsoles, state: "cancelled", endedAt: now }
+  if (ended.length >= maxEndedConsoles)
+    return {
+      ...rest,
+      ...endedConsoles,
+      state: "failed",
+      endedAt: now,
+      problem: `${ended.length} consoles ended while they worked on it (${ended.join(", ")}), so it is not tried again: see their logs, and give consoles more memory or ask for less at once`
+    }
+  return { ...rest, ...endedConsoles, state: "running", console: name }
+}
+
+/**
+ * Returns a job as a console leaves it that does not work on it any more, and has not ended: it was
+ * stopped, or cut off from the broker. Undefined if nothing changes.
+ */
+export const givenUp = (job: JobRecord, name: string): JobRecord | undefined => {
+  const { console: owner, endedConsoles = [], ...rest } = job
+  const others = endedConsoles.filter((one) => one !== name)
+  if (hasJobEnded(job) || (owner !== name && others.length === endedConsoles.length))
+    return undefined
+  return {
+    ...rest,
+    ...(owner === name || owner === undefined ? {} : { console: owner }),
+    ...(others.length === 0 ? {} : { endedConsoles: others })
+  }
+}

@@ -2,8 +2,10 @@ import { createHash } from "node:crypto"
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import type { Replay, ReplayOptions } from "../../rounds/replay.ts"
-import { countTypes, openReplay, planReplay } from "../../rounds/replay.ts"
+import type { ReplayOptions, ReplayTally } from "../../rounds/replay.ts"
+import { noReplayTally, openReplay, planReplay } from "../../rounds/replay.ts"
+import type { ReplayRecord } from "../../rounds/replay-record.ts"
+import { findReplay } from "../../rounds/replay-record.ts"
 import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
 import type { EndpointName } from "../endpoints/endpoint-settings.ts"
 import { endpointLabel } from "../endpoints/endpoint-settings.ts"
@@ -33,8 +35,10 @@ export type ReplaySelection = typeof ReplaySelection.Type
 export const ReplayPlan = Schema.Struct({
   ...selected,
   replay: Schema.Int,
-  /** Events by type, highest first. */
-  types: Schema.Record(Schema.String, Schema.Int)
+  /** Events by type, highest first; at most 1,000 types. */
+  types: Schema.Record(Schema.String, Schema.Int),
+  /** Events of further types. */
+  otherTypes: Schema.Int
 })
 export type ReplayPlan = typeof ReplayPlan.Type
 
@@ -47,12 +51,30 @@ export const Replayed = Schema.Struct({
 })
 export type Replayed = typeof Replayed.Type
 
+/** Where a replay goes on, and what it did before. */
+export const ReplayCursor = Schema.Struct({
+  /** Of EVENTS or, for what was skipped, of HISTORY: all up to it is done. */
+  after: Schema.Int,
+  /** None of what is left was claimed before this sequence of HISTORY. */
+  from: Schema.Int,
+  done: Replayed
+})
+export type ReplayCursor = typeof ReplayCursor.Type
+
 /** How a replay is watched. */
 export interface ReplayWatch {
   /** Who asks for it, recorded in the history. */
   readonly by: string
   /** Called with the number of deliveries that wait for the endpoint while it is throttled, and 0. */
   readonly held?: ((waiting: number) => void) | undefined
+  /** Where it goes on, if it was interrupted and that is known. */
+  readonly from?: ReplayCursor | undefined
+  /** Called when all before a cursor is done. */
+  readonly onCursor?: ((cursor: ReplayCursor) => void) | undefined
+  /** When the job was made that does it, ms since the epoch. */
+  readonly askedAt?: number | undefined
+  /** Events that are in memory together. (Default: 20,000) */
+  readonly chunk?: number | undefined
 }
 
 /** Identifies what is asked for. */
@@ -120,7 +142,10 @@ const typesOf = ({ id, tenant }: EndpointName) =>
     })
   )
 
-const optionsOf = Effect.fnUntraced(function* (request: ReplayRequest, { by, held }: ReplayWatch) {
+const optionsOf = Effect.fnUntraced(function* (
+  request: ReplayRequest,
+  { askedAt, by, chunk, held }: ReplayWatch
+) {
   const now = yield* Clock.currentTimeMillis
   const problems = replayProblems(request, now)
   if (problems.length > 0) return yield* new Invalid({ problems })
@@ -131,7 +156,9 @@ const optionsOf = Effect.fnUntraced(function* (request: ReplayRequest, { by, hel
     endpoint: to.id,
     name: id ?? asked,
     asked,
+    askedAt,
     by,
+    chunk,
     event,
     types: request.types ?? (skipped || event !== undefined ? [">"] : yield* typesOf(to)),
     since,
@@ -143,14 +170,16 @@ const optionsOf = Effect.fnUntraced(function* (request: ReplayRequest, { by, hel
   } satisfies ReplayOptions
 })
 
-const selectionOf = ({ before, delivered, open, record, unrouted }: Replay): ReplaySelection => ({
-  id: record.id,
-  since: record.since,
-  until: record.until,
-  before,
-  delivered,
-  underWay: open,
-  unrouted
+const selectionOf = (
+  { id, since, until }: ReplayRecord,
+  { before, delivered, open, unrouted }: ReplayTally
+): ReplaySelection => ({ id, since, until, before, delivered, underWay: open, unrouted })
+
+/** Fails with what speaks against a replay at once. Nothing is selected, nor stored. */
+export const checkReplay = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
+  const options = yield* optionsOf(request, { by })
+  yield* refuseUnfit(request.to)
+  yield* findReplay(options)
 })
 
 /** Returns what a replay would send. Nothing is stored. */
@@ -159,9 +188,10 @@ export const previewReplay = Effect.fnUntraced(function* (request: ReplayRequest
   yield* refuseUnfit(request.to)
   const replay = yield* planReplay(options)
   return {
-    ...selectionOf(replay),
-    replay: replay.events.length,
-    types: Object.fromEntries(countTypes(replay.events))
+    ...selectionOf(replay.record, replay),
+    replay: replay.count,
+    types: Object.fromEntries(replay.types),
+    otherTypes: replay.otherTypes
   } satisfies ReplayPlan
 })
 
@@ -173,26 +203,50 @@ export const startReplay = Effect.fnUntraced(function* (
   request: ReplayRequest,
   watch: ReplayWatch
 ) {
+  const { from, onCursor } = watch
   const options = yield* optionsOf(request, watch)
-  yield* refuseUnknown(options)
-  const replay = yield* openReplay(options)
+  if (from === undefined) yield* refuseUnknown(options)
+  const replay = yield* openReplay(options, from)
+  const { record } = replay
   return {
-    id: replay.record.id,
+    id: record.id,
     /** The number of events that `run` handles. */
     count: replay.count,
+    /** The number of those that it sent before it was interrupted. */
+    before: replay.before,
     /** @param progress called after each event. */
     run: Effect.fnUntraced(function* (progress: (counts: RoundCounts) => void = () => {}) {
       const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
-      yield* replay.begin((begun) => {
-        counts[begun]++
-        progress(counts)
-      })
+      const doneBy = (tally: ReplayTally) => added(from?.done, record, tally, counts)
+      const tally = yield* replay.begin(
+        (begun) => {
+          counts[begun]++
+          progress(counts)
+        },
+        (cursor, tally) => onCursor?.({ ...cursor, done: doneBy(tally) })
+      )
       if (replay.unfit !== undefined) yield* refuseUnfit(request.to)
-      return {
-        ...selectionOf(replay),
-        replayed: counts.begun + counts.finished,
-        gone: counts.gone
-      } satisfies Replayed
+      return doneBy(tally)
     })
   }
 })
+
+/** Adds what was done since a cursor to what was done before. */
+const added = (
+  before: Replayed | undefined,
+  record: ReplayRecord,
+  tally: ReplayTally,
+  counts: RoundCounts
+): Replayed => {
+  const now = selectionOf(record, tally)
+  const earlier = before ?? { ...selectionOf(record, noReplayTally), replayed: 0, gone: 0 }
+  return {
+    ...now,
+    before: earlier.before + now.before,
+    delivered: earlier.delivered + now.delivered,
+    underWay: earlier.underWay + now.underWay,
+    unrouted: earlier.unrouted + now.unrouted,
+    replayed: earlier.replayed + counts.begun + counts.finished,
+    gone: earlier.gone + counts.gone
+  }
+}

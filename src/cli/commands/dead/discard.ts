@@ -12,7 +12,7 @@ import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, showing } from "../../terminal/progress.ts"
 import { remark } from "../../terminal/terminal.ts"
-import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
+import { goneText, lettersText, reasonLines, selectionFlags } from "./selection.ts"
 
 const canAsk = Effect.gen(function* () {
   const stdio = yield* Stdio.Stdio
@@ -28,8 +28,13 @@ const agreed = ({ discard, reasons }: DiscardPlan) => {
   )
 }
 
-const waitingLines = ({ waiting }: Pick<DiscardPlan, "waiting">): ReadonlyArray<string> =>
-  waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]
+const leftLines = ({
+  gone,
+  waiting
+}: Pick<DiscardPlan, "gone" | "waiting">): ReadonlyArray<string> => [
+  ...(waiting === 0 ? [] : [`${countText(waiting)} left alone: sent again, and on the way still`]),
+  ...(gone === 0 ? [] : [`${countText(gone)} not there: ${goneText}`])
+]
 
 /** Runs a discard and shows its progress, and how to go on if it is broken off. */
 const withProgress = Effect.fnUntraced(function* <A, E, R>(
@@ -77,7 +82,7 @@ export const discard = Command.make(
           [
             `would discard ${lettersText(plan.discard)}`,
             ...reasonLines(plan.reasons),
-            ...waitingLines(plan)
+            ...leftLines(plan)
           ].join("\n")
         )
       if (!yes && plan.discard > 0 && !(yield* agreed(plan)))
@@ -89,7 +94,7 @@ export const discard = Command.make(
           done.discarded === 0
             ? "nothing was discarded"
             : `${lettersText(done.discarded)} discarded`,
-          ...waitingLines(done)
+          ...leftLines(done)
         ].join("\n")
       )
     }).pipe(Effect.provide(connected))

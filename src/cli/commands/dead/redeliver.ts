@@ -12,7 +12,7 @@ import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, watchRounds } from "../../terminal/progress.ts"
-import { lettersText, reasonLines, selectionFlags } from "./selection.ts"
+import { goneText, lettersText, reasonLines, selectionFlags } from "./selection.ts"
 
 /** Maximum number of unavailable endpoints that are listed by name. */
 const named = 5
@@ -29,9 +29,14 @@ const operation = Effect.promise(
 )
 
 /** Returns why dead letters are skipped, one sentence each. */
-const leftTexts = ({ before, deliveredLate, skipped }: LeftAlone): ReadonlyArray<string> => {
+const leftTexts = ({
+  before,
+  deliveredLate,
+  skipped,
+  skippedElsewhere
+}: LeftAlone): ReadonlyArray<string> => {
   const others = skipped.slice(named)
-  const rest = others.reduce((sum, { count }) => sum + count, 0)
+  const rest = others.reduce((sum, { count }) => sum + count, skippedElsewhere)
   return [
     ...(before === 0 ? [] : [`${countText(before)} left alone: sent again before`]),
     ...(deliveredLate === 0
@@ -47,29 +52,33 @@ const leftTexts = ({ before, deliveredLate, skipped }: LeftAlone): ReadonlyArray
       ),
     ...(rest === 0
       ? []
-      : [`${countText(rest)} left alone: of ${countText(others.length)} more such endpoints`])
+      : [
+          `${countText(rest)} left alone: of ${skippedElsewhere === 0 ? countText(others.length) : `more than ${countText(others.length)}`} more such endpoints`
+        ])
   ]
 }
+
+const goneLines = ({ gone }: Pick<RedeliveryPlan, "gone">): ReadonlyArray<string> =>
+  gone === 0 ? [] : [`${countText(gone)} left out: ${goneText}`]
 
 const planText = (plan: RedeliveryPlan): string =>
   [
     `would send ${lettersText(plan.redeliver)} again`,
     ...reasonLines(plan.reasons),
-    ...leftTexts(plan)
+    ...leftTexts(plan),
+    ...goneLines(plan)
   ].join("\n")
 
 /** @param others the number that somebody else has sent meanwhile. */
 const doneText = (done: Redelivered, others: number): string => {
-  const { gone, redelivered } = done
+  const { redelivered } = done
   return [
     redelivered === 0
       ? "nothing was sent"
       : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
     ...leftTexts(done),
     ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
-    ...(gone === 0
-      ? []
-      : [`${countText(gone)} left out: discarded, or too old and not kept any more`])
+    ...goneLines(done)
   ].join("\n")
 }
 

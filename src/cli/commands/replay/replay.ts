@@ -48,7 +48,8 @@ const leftTexts = ({
 const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
   const types = Object.entries(plan.types)
   const more = types.slice(named)
-  const rest = more.reduce((sum, [, count]) => sum + count, 0)
+  const rest = more.reduce((sum, [, count]) => sum + count, plan.otherTypes)
+  const number = `${plan.otherTypes === 0 ? "" : "more than "}${plural(more.length, "more type")}`
   const rows = types.slice(0, named)
   const digits = Math.max(0, ...rows.map(([, count]) => countText(count).length))
   return [
@@ -56,7 +57,7 @@ const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
     ...rows.map(([type, count]) =>
       cutTo(screenWidth(), `  ${countText(count).padStart(digits)}  ${type}`)
     ),
-    ...(rest > 0 ? [`  and ${countText(rest)} of ${plural(more.length, "more type")}`] : []),
+    ...(rest > 0 ? [`  and ${countText(rest)} of ${number}`] : []),
     ...leftTexts(plan)
   ]
 }

@@ -1,17 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Stream } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../../../../src/broker/broker.ts"
 import { scanQueue } from "../../../../src/broker/scan.ts"
 import { partitionOf } from "../../../../src/domain/names.ts"
 import { disableEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { getEndpoint } from "../../../../src/endpoints/endpoint-store.ts"
-import { openClaims } from "../../../../src/history/claims.ts"
-import { allFacts, closedBooks } from "../../../kit/books.ts"
+import { allFacts } from "../../../kit/books.ts"
 import { deadLetters, endpoint, nth, worker } from "../../../kit/engine.ts"
 import { sendsAllOnce } from "../../broken-off.ts"
 import { installations, parse } from "../../command-line.ts"
 import { run } from "../../in-process.ts"
-import { buriedAt, bury } from "./dead-letters.ts"
+import { bury } from "./dead-letters.ts"
 
 const install = installations()
 
@@ -105,7 +104,8 @@ describe("petrel dead redeliver", () => {
             gone: 0,
             before: 0,
             deliveredLate: 0,
-            skipped: left
+            skipped: left,
+            skippedElsewhere: 0
           })
           const { revision } = yield* getEndpoint("acme", "hook")
           const messages = yield* waiting("hook")
@@ -147,27 +147,42 @@ describe("petrel dead redeliver", () => {
     }
   )
 
-  it.live("ends one that is too old by now, where it was claimed by somebody who died", () => {
+  it.live("leaves out ids that do not exist any more, and sends the others", () => {
     const place = install()
-    const redeliver = run("dead", "redeliver", "--id", "1", ...place.flags)
+    const redeliver = (...ids: ReadonlyArray<string>) =>
+      run("dead", "redeliver", ...ids.flatMap((id) => ["--id", id]), ...place.flags)
     return place.run(
       Effect.gen(function* () {
         yield* endpoint()
-        const about = { tenant: "acme", endpoint: "hook" }
-        const round = { eventSeq: 7, eventAt: buriedAt, round: "d1" }
-        const claims = yield* openClaims("redelivered", about, 0)
-        const hourAgo = (yield* Clock.currentTimeMillis) - 3_600_000
-        yield* claims.claim({ ...about, ...round, dead: 1, at: hourAgo }, round)
-        const ended = yield* redeliver
-        assert.deepStrictEqual(ended, {
-          code: 0,
-          out: ["nothing was sent", "1 left out: discarded, or too old and not kept any more"],
-          err: []
-        })
-        const [account] = yield* closedBooks
-        assert.strictEqual(account?.ends[0]?.reason, "gone")
-        const again = yield* redeliver
-        assert.match(again.err.join("\n"), /there is no dead letter 1: /)
+        for (const n of [1, 2, 3])
+          yield* bury({ endpoint: "hook", event: `acme-${n}`, eventSeq: n, reason: "permanent" })
+        yield* run("dead", "discard", "--id", "2", "--yes", ...place.flags)
+        const sent = yield* redeliver("1", "2", "3")
+        assert.deepStrictEqual([sent.code, sent.err], [0, []])
+        assert.match(nth(sent.out, 0), /^2 dead letters sent again: /)
+        assert.strictEqual(
+          nth(sent.out, 1),
+          "1 left out: discarded, or too old and not kept any more"
+        )
+        assert.lengthOf(yield* waiting("hook"), 2)
+        const none = yield* redeliver("2", "9")
+        assert.strictEqual(none.code, 1)
+        assert.match(none.err.join("\n"), /there are no dead letters 2, 9: /)
+        const again = yield* run(
+          "dead",
+          "discard",
+          "--id",
+          "2",
+          "--id",
+          "3",
+          "--yes",
+          ...place.flags
+        )
+        assert.deepStrictEqual(again.out, [
+          "nothing was discarded",
+          "1 left alone: sent again, and on the way still",
+          "1 not there: discarded, or too old and not kept any more"
+        ])
       })
     )
   })
