@@ -6,6 +6,7 @@ import { program } from "./command-line.ts"
 
 /** A `petrel` command in a process of its own. */
 export interface Running {
+  readonly pid: number
   /** Lines on stdout so far. */
   readonly out: ReadonlyArray<string>
   /** Lines on stderr so far. */
@@ -20,12 +21,18 @@ export interface Running {
 }
 
 /** Starts a command; killed at the latest when the scope closes. */
-export const start = (...args: ReadonlyArray<string>) =>
+export const start = (...args: ReadonlyArray<string>) => startWith([], ...args)
+
+/** Starts a command with options of Node; killed at the latest when the scope closes. */
+export const startWith = (options: ReadonlyArray<string>, ...args: ReadonlyArray<string>) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
         const { NATS_URL: _, ...env } = process.env
-        const child = spawn(process.execPath, [program, ...args], { stdio: "pipe", env })
+        const child = spawn(process.execPath, [...options, program, ...args], {
+          stdio: "pipe",
+          env
+        })
         child.stdin.end()
         const conditions = makeConditions()
         const out: Array<string> = []
@@ -48,6 +55,7 @@ export const start = (...args: ReadonlyArray<string>) =>
           () => code ?? 128
         )
         const running: Running = {
+          pid: child.pid ?? 0,
           out,
           err,
           until: (holds) =>
