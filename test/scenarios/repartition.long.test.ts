@@ -185,11 +185,14 @@ describe("another number of partitions", () => {
       Effect.gen(function* () {
         const hook = yield* receiver()
         yield* endpoint({ url: hook.url })
-        const frozen = yield* workerProcess(place, { id: "frozen", leaseTtl: 1_000 })
+        const leaseTtl = 1_000
+        const frozen = yield* workerProcess(place, { id: "frozen", leaseTtl })
         yield* frozen.delivering
         yield* frozen.freeze
         yield* endLeases
         yield* repartition({ to: 5, tell: () => Effect.void })
+        // Longer than its leases would have lasted: until then it may send.
+        yield* Effect.sleep(leaseTtl)
         yield* publishMany(3, "a")
         yield* frozen.resume
         yield* frozen.says("the number of partitions was changed since this worker began")
