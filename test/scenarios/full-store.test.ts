@@ -1,8 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
 import { Effect } from "effect"
+import type { TestContext } from "vitest"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import type { Facts } from "../../src/history/facts.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
@@ -58,6 +61,26 @@ const quick = [200]
 /** What fails is copied into the queue of its endpoint. */
 const failsFirst = [503, 200]
 
+/** Tells a story on a server of its own, with an installation that fills its store soon. */
+const inSmallStore = <E>(
+  broker: TestServerOptions,
+  context: TestContext,
+  story: (flags: ReadonlyArray<string>) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>
+) => {
+  const told = Effect.gen(function* () {
+    const server = yield* Effect.acquireRelease(
+      Effect.promise(() => startServer(broker)),
+      (server) => Effect.promise(() => server.stop())
+    )
+    const { eventRoot, prefix, url, within } = installation(server)
+    const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
+    const made = yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
+    assert.strictEqual(made.code, 0, made.err.join("\n"))
+    yield* within(story(flags))
+  })
+  return explained(context, told.pipe(Effect.scoped, Effect.provide(quiet)))
+}
+
 describe("a store that publishers fill", () => {
   it.live.each<readonly [string, Told]>([
     [
@@ -77,16 +100,8 @@ describe("a store that publishers fill", () => {
       }
     ]
   ])("%s, refuses them before the engine", ([, { accountLimit, answers, broker }], context) =>
-    Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startServer(broker)),
-        (server) => Effect.promise(() => server.stop())
-      )
-      const { eventRoot, prefix, url, within } = installation(server)
-      const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
-      const made = yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
-      assert.strictEqual(made.code, 0, made.err.join("\n"))
-      const story = Effect.gen(function* () {
+    inSmallStore(broker, context, (flags) =>
+      Effect.gen(function* () {
         const { names } = yield* Broker
         for (const [index, statuses] of answers.entries()) {
           const hook = yield* receiver({ answer: byAttempt(...statuses) })
@@ -104,27 +119,19 @@ describe("a store that publishers fill", () => {
 
         const checked = yield* run("status", "--check", "--json", ...flags)
         assert.strictEqual(checked.code, 1)
-        assert.match(nth(checked.err, 0), new RegExp(`^petrel: ${names.events} is 9\\d.* full`))
+        assert.match(nth(checked.err, 0), new RegExp(`${names.events} is 9\\d.* full`))
         const { room } = parse(nth(checked.out, 0))
         assert.deepNestedInclude(room, { "account.limitBytes": accountLimit, "queues.bytes": 0 })
       })
-      yield* within(story)
-    }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
+    )
   )
 
   it.live(
     "goes on when an endpoint that took nothing is back: routing was held back meanwhile",
     (context) =>
-      Effect.gen(function* () {
-        const server = yield* Effect.acquireRelease(
-          Effect.promise(() => startServer({ config: inAccount })),
-          (server) => Effect.promise(() => server.stop())
-        )
-        const { eventRoot, prefix, url, within } = installation(server)
-        const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
-        yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
-        const log = makeLog()
-        const story = Effect.gen(function* () {
+      inSmallStore({ config: inAccount }, context, (flags) =>
+        Effect.gen(function* () {
+          const log = makeLog()
           const { ask, jsm } = yield* natsClients
           const slow = yield* gate
           yield* endpoint({ url: slow.url, maxInFlight: 1, retry: patient })
@@ -148,21 +155,13 @@ describe("a store that publishers fill", () => {
           assert.lengthOf(yield* closedBooks, count)
           yield* isClean
         })
-        yield* within(story)
-      }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
+      )
   )
 
   it.live("goes on each time dead letters are discarded, where all of it ends so", (context) =>
-    Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startServer({ config: inAccount })),
-        (server) => Effect.promise(() => server.stop())
-      )
-      const { eventRoot, prefix, url, within } = installation(server)
-      const flags = ["--nats", url, "--prefix", prefix, "--events", eventRoot]
-      yield* run("init", "--partitions", "2", "--dead-bytes", "16MiB", ...flags)
-      const log = makeLog()
-      const story = Effect.gen(function* () {
+    inSmallStore({ config: inAccount }, context, (flags) =>
+      Effect.gen(function* () {
+        const log = makeLog()
         const hooks = ["a", "b"]
         const { url: to } = yield* receiver({ answer: { status: 503 } })
         const retry = quickRetry({ window: "3 seconds", maxAttempts: 1_000 })
@@ -186,7 +185,6 @@ describe("a store that publishers fill", () => {
         assert.strictEqual(ends(), all)
         assert.deepInclude(yield* isClean, { begun: all, missing: 0, pending: 0 })
       })
-      yield* within(story)
-    }).pipe(Effect.scoped, Effect.provide(quiet), (told) => explained(context, told))
+    )
   )
 })
