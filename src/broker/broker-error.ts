@@ -12,7 +12,9 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
   cause: Schema.Defect()
 }) {
   override get message() {
-    return `${this.operation}: ${this.cause instanceof Error ? this.cause.message : String(this.cause)}`
+    const { cause, operation } = this
+    // A test runner copies errors without their classes.
+    return `${operation}: ${cause instanceof Error ? cause.message : JSON.stringify(cause)}`
   }
   /** The err_code of JetStream's answer (10059: stream not found), if it answered with one. */
   get code(): number | undefined {

@@ -95,7 +95,7 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
     isVouched: begin >= kept && (history.state.messages > 0 || history.state.last_seq === 0),
     routerFloor: router?.ack_floor.stream_seq ?? 0,
     lastEvent,
-    clocksApart: events.cluster === undefined ? 0 : maxClockSkewMs
+    clocksApart: events.cluster?.name === undefined ? 0 : maxClockSkewMs
   }
   return reach
 })
