@@ -142,3 +142,19 @@ export const readTime = (text: string, name: string): Read<Duration.Duration> =>
     ? Result.fail([`--${settingName(name)} ${shown(text)} ${durationExpected}`])
     : Result.succeed(duration)
 }
+
+/** The different parts of a text that is separated by commas. */
+export const listed = (text: string): ReadonlyArray<string> => [
+  ...new Set(
+    text
+      .split(",")
+      .map((part) => part.trim())
+      .filter((part) => part !== "")
+  )
+]
+
+/** Reads a list with commas between its parts that a schema allows. */
+export const readList =
+  <A>(schema: Schema.ConstraintDecoder<A>) =>
+  (text: string, name: string): Read<A> =>
+    readField(name, schema, listed(text))

@@ -9,20 +9,10 @@ import { NewEndpoint, RetryChoice } from "../../../operations/endpoints/endpoint
 import { readInput } from "../../../operations/input.ts"
 import { readField } from "../../flags/flag-problems.ts"
 import { readJson, shown } from "../../flags/json-text.ts"
-import type { Read } from "../../flags/setting-flags.ts"
+import { listed, type Read } from "../../flags/setting-flags.ts"
 import { rateExpected, readRate } from "../../format/rate.ts"
 
 const { fields } = NewEndpoint
-
-/** The different parts of a text that is separated by commas. */
-const listed = (text: string): ReadonlyArray<string> => [
-  ...new Set(
-    text
-      .split(",")
-      .map((part) => part.trim())
-      .filter((part) => part !== "")
-  )
-]
 
 /** Reads event types with commas between them. */
 export const readTypes = (text: string): Read<NewEndpoint["types"]> => {
@@ -31,10 +21,6 @@ export const readTypes = (text: string): Read<NewEndpoint["types"]> => {
     ? Result.fail([`--types ${shown(text)} must be event types such as 'invoice.>,*.created'`])
     : readField("types", fields.types, filters)
 }
-
-/** Reads origins, separated by commas. */
-export const readOrigins = (text: string): Read<NewEndpoint["redirectsTo"]> =>
-  readField("redirectsTo", fields.redirectsTo, listed(text))
 
 /** Reads a rate such as `20/s burst 40`. */
 export const readRateLimit = (text: string): Read<RateLimit> => {

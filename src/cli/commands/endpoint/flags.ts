@@ -17,6 +17,7 @@ import {
   flagsOf,
   one,
   readGiven,
+  readList,
   readNumber,
   readSwitch,
   readText,
@@ -28,7 +29,6 @@ import {
   readCircuit,
   readHeaderNames,
   readHeaders,
-  readOrigins,
   readRateLimit,
   readRetry,
   readRetryFor,
@@ -106,7 +106,7 @@ const settingFlags = {
   redirectsTo: one(
     "ORIGINS",
     "Where redirects may lead to beside the URL's own origin: 'https://eu.example.com'",
-    readOrigins
+    readList(fields.redirectsTo)
   ),
   contact: one(
     "TEXT",
