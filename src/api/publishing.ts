@@ -211,10 +211,7 @@ const idempotency = {
   )
 }
 
-const publish = operation({
-  name: "publish",
-  method: "POST",
-  path: `${tenantPath}/events`,
+const publish = operation("publish", "POST", `${tenantPath}/events`, {
   scope: "events:publish",
   isRaw: true,
   refusals: ["conflict"],
@@ -242,11 +239,8 @@ const publish = operation({
     )
 })
 
-const publishRaw = operation({
-  name: "publishRaw",
+const publishRaw = operation("publishRaw", "POST", `${tenantPath}/events/:event`, {
   insteadOverNats: "publish the body to events.<tenant>.<type>",
-  method: "POST",
-  path: `${tenantPath}/events/:event`,
   scope: "events:publish",
   isRaw: true,
   refusals: ["conflict"],

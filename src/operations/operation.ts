@@ -69,14 +69,8 @@ type TypeOf<S extends Schemas> =
 
 /** What is the same for an operation, whatever its schemas are. */
 interface Described {
-  /** Within its group. */
-  readonly name: string
   /** The scope that a token needs; undefined: no token is needed. */
   readonly scope: TokenScope | undefined
-  /** As of an HTTP request. */
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
-  /** With `:name` for what varies. */
-  readonly path: `/${string}`
   /** True if its answers name a revision. */
   readonly hasRevision?: boolean
   /** What its output is written as. (Default: JSON) */
@@ -90,6 +84,9 @@ interface Described {
   readonly description?: string
 }
 
+type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE"
+type Path = `/${string}`
+
 /** What an operation is given: what was decoded by its schemas. */
 interface Input<Params extends Fields, Query extends Fields, Headers extends Fields, Payload> {
   readonly params: Schema.Struct.Type<Params>
@@ -100,6 +97,9 @@ interface Input<Params extends Fields, Query extends Fields, Headers extends Fie
 
 /** An operation: what it is, and how it is carried out with the services `R`. */
 export interface Operation<out R> extends Described {
+  readonly name: string
+  readonly method: Method
+  readonly path: Path
   readonly refusals: ReadonlyArray<Refusal>
   readonly params: Fields | undefined
   readonly query: Fields | undefined
@@ -117,6 +117,10 @@ interface Problem {
 /**
  * Makes an operation. The schemas say what `run` is given and what it has to return; the refusals
  * that it names, which failures it may have.
+ *
+ * @param name within its group.
+ * @param method as of an HTTP request.
+ * @param path with `:name` for what varies.
  */
 export const operation = <
   Output extends Schemas,
@@ -127,6 +131,9 @@ export const operation = <
   Headers extends Fields = Record<never, never>,
   Payload extends Schemas = never
 >(
+  name: string,
+  method: Method,
+  path: Path,
   described: Described & {
     /** Its refusals, beside failures that any operation may have. */
     readonly refusals?: ReadonlyArray<Named>
@@ -145,6 +152,7 @@ export const operation = <
   }
 ): Operation<R> => ({
   ...described,
+  ...{ name, method, path },
   refusals: described.refusals ?? [],
   params: described.params,
   query: described.query,

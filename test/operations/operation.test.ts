@@ -5,20 +5,18 @@ import { operation } from "../../src/operations/operation.ts"
 import { operationGroups } from "../../src/operations/operations.ts"
 
 const count = {
-  name: "count",
-  method: "GET",
-  path: "/v1/tenants/:tenant/counts/:kind",
   scope: "operator",
   summary: "Count",
   params: { tenant: Schema.String, kind: Schema.String },
   output: Schema.Struct({ count: Schema.Int })
 } as const
 
+const path = "/v1/tenants/:tenant/counts/:kind"
 const missing = new EndpointNotFound({ tenant: "acme", id: "billing" })
 
 describe("an operation", () => {
   it("has to return what its schema says, and to name its refusals", () => {
-    const right = operation({
+    const right = operation("count", "GET", path, {
       ...count,
       refusals: ["not-found"],
       run: ({ params }) =>
@@ -26,11 +24,14 @@ describe("an operation", () => {
     })
     assert.deepStrictEqual(right.refusals, ["not-found"])
     // @ts-expect-error it returns a text instead of a number
-    operation({ ...count, run: () => Effect.succeed({ count: "1" }) })
+    operation("count", "GET", path, { ...count, run: () => Effect.succeed({ count: "1" }) })
     // @ts-expect-error it has no parameter of this name
-    operation({ ...count, run: ({ params }) => Effect.succeed({ count: params.sort.length }) })
+    operation("count", "GET", path, {
+      ...count,
+      run: ({ params }) => Effect.succeed({ count: params.sort.length })
+    })
     // @ts-expect-error it does not name the refusal that it may have
-    operation({ ...count, run: () => Effect.fail(missing) })
+    operation("count", "GET", path, { ...count, run: () => Effect.fail(missing) })
   })
 
   it("has parameters in its schema for all that varies in its path", () => {

@@ -61,10 +61,7 @@ const withoutBody = ({ body: _, bodyBase64: __, ...rest }: DeadLetterDetail): De
 
 const one = `${tenantPath}/dead-letters/:number` as const
 
-const list = operation({
-  name: "list",
-  method: "GET",
-  path: `${tenantPath}/dead-letters`,
+const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
   scope: "dead:read",
   summary: "List deliveries that ended without success, oldest first",
   params: { tenant: TenantOrAll },
@@ -103,10 +100,7 @@ const list = operation({
     })
 })
 
-const get = operation({
-  name: "get",
-  method: "GET",
-  path: one,
+const get = operation("get", "GET", one, {
   scope: "dead:read",
   summary: "Show a dead letter, and how each attempt went",
   params: { tenant: Tenant, number },
@@ -121,10 +115,7 @@ const get = operation({
     })
 })
 
-const discard = operation({
-  name: "discard",
-  method: "DELETE",
-  path: one,
+const discard = operation("discard", "DELETE", one, {
   scope: "dead:write",
   summary: "Remove a dead letter for good",
   params: { tenant: Tenant, number },

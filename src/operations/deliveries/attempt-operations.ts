@@ -36,10 +36,7 @@ const TestBody = documented(TestEvent, {
   }
 })
 
-const test = operation({
-  name: "test",
-  method: "POST",
-  path: `${endpoint}/test`,
+const test = operation("test", "POST", `${endpoint}/test`, {
   scope: "endpoints:write",
   summary: "Send an endpoint one test event, and show its answer",
   params: name,
@@ -52,10 +49,7 @@ const test = operation({
   run: ({ params, payload }) => asCaller((by) => testEndpoint(params, payload ?? {}, by))
 })
 
-const retryNow = operation({
-  name: "retryNow",
-  method: "POST",
-  path: `${endpoint}/retry-now`,
+const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
   scope: "endpoints:write",
   summary: "Try now what waits for its next attempt",
   params: name,
@@ -68,10 +62,7 @@ const retryNow = operation({
   run: ({ params, payload }) => asCaller((by) => retryEndpointNow(params, payload ?? {}, by))
 })
 
-const diagnose = operation({
-  name: "diagnose",
-  method: "GET",
-  path: `${endpoint}/diagnosis`,
+const diagnose = operation("diagnose", "GET", `${endpoint}/diagnosis`, {
   scope: "endpoints:read",
   summary: "Find out why an endpoint gets nothing or fails",
   params: name,
@@ -83,10 +74,7 @@ const diagnose = operation({
   run: ({ params }) => diagnoseEndpoint(params)
 })
 
-const retryOne = operation({
-  name: "retryDelivery",
-  method: "POST",
-  path: `${delivery}/retry`,
+const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {
   scope: "endpoints:write",
   summary: "Try a delivery now that waits for its next attempt",
   params: ofDelivery,
@@ -100,10 +88,7 @@ const retryOne = operation({
     asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by))
 })
 
-const resend = operation({
-  name: "resend",
-  method: "POST",
-  path: `${delivery}/resend`,
+const resend = operation("resend", "POST", `${delivery}/resend`, {
   scope: "replay:write",
   summary: "Send a delivery once more, also one that succeeded",
   params: ofDelivery,

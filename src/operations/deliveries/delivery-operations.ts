@@ -30,10 +30,7 @@ const EventId = Schema.String.annotateKey({
   examples: ["acme.invoice-42-paid"]
 })
 
-const event = operation({
-  name: "event",
-  method: "GET",
-  path: `${tenantPath}/events/:event`,
+const event = operation("event", "GET", `${tenantPath}/events/:event`, {
   scope: "deliveries:read",
   summary: "Show what became of an event at each endpoint",
   params: { tenant: Tenant, event: EventId },
@@ -51,10 +48,7 @@ const event = operation({
   run: ({ params: { event, tenant } }) => showEvent(tenant, event)
 })
 
-const body = operation({
-  name: "eventBody",
-  method: "GET",
-  path: `${tenantPath}/events/:event/body`,
+const body = operation("eventBody", "GET", `${tenantPath}/events/:event/body`, {
   scope: "payloads:read",
   summary: "Get an event's body, as receivers get it",
   params: { tenant: Tenant, event: EventId },
@@ -68,10 +62,7 @@ const body = operation({
     )
 })
 
-const delivery = operation({
-  name: "delivery",
-  method: "GET",
-  path: `${tenantPath}/deliveries/:delivery`,
+const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:delivery`, {
   scope: "deliveries:read",
   summary: "Show a delivery: its rounds and attempts, and why it waits",
   params: {
@@ -122,10 +113,7 @@ const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateK
   description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
 })
 
-const totals = operation({
-  name: "totals",
-  method: "GET",
-  path: `${tenantPath}/totals`,
+const totals = operation("totals", "GET", `${tenantPath}/totals`, {
   scope: "deliveries:read",
   summary: "Sum up what happened, by hour, day, endpoint or event type",
   params: { tenant: TenantOrAll },
@@ -161,10 +149,7 @@ const totals = operation({
   run: ({ params, query }) => sumUp(tenantOf(params.tenant), query)
 })
 
-const alerts = operation({
-  name: "alerts",
-  method: "GET",
-  path: `${tenantPath}/alerts`,
+const alerts = operation("alerts", "GET", `${tenantPath}/alerts`, {
   scope: "deliveries:read",
   summary: "List the alerts that are raised",
   params: { tenant: TenantOrAll },
@@ -180,11 +165,8 @@ const alerts = operation({
     Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))
 })
 
-const live = operation({
-  name: "live",
+const live = operation("live", "GET", `${tenantPath}/live`, {
   insteadOverNats: "subscribe to petrel.failures.<tenant>.>",
-  method: "GET",
-  path: `${tenantPath}/live`,
   scope: "deliveries:read",
   summary: "Follow failures as they happen (server-sent events)",
   description:

@@ -58,10 +58,7 @@ const log = Effect.flatMap(
 
 const { lag, searchedUntil } = DeliveryPage.fields
 
-const list = operation({
-  name: "list",
-  method: "GET",
-  path: `${tenantPath}/deliveries`,
+const list = operation("list", "GET", `${tenantPath}/deliveries`, {
   scope: "deliveries:read",
   summary: "Search the log of deliveries, newest first",
   params: { tenant: TenantOrAll },
@@ -104,10 +101,7 @@ const list = operation({
     })
 })
 
-const status = operation({
-  name: "projection",
-  method: "GET",
-  path: "/v1/projection",
+const status = operation("projection", "GET", "/v1/projection", {
   scope: "operator",
   summary: "Show how the log of deliveries does",
   output: documented(ProjectionStatus, {

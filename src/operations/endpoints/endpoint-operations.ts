@@ -76,10 +76,7 @@ const name = { tenant: Tenant, id: EndpointId }
 const one = `${tenantPath}/endpoints/:id` as const
 const changes = ["not-found", "conflict", "revision-mismatch"] as const
 
-const list = operation({
-  name: "list",
-  method: "GET",
-  path: `${tenantPath}/endpoints`,
+const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   scope: "endpoints:read",
   summary: "List endpoints, in the order of their names",
   params: { tenant: TenantOrAll },
@@ -99,10 +96,7 @@ const list = operation({
     })
 })
 
-const get = operation({
-  name: "get",
-  method: "GET",
-  path: one,
+const get = operation("get", "GET", one, {
   scope: "endpoints:read",
   summary: "Show an endpoint, how it fares and what waits for it",
   hasRevision: true,
@@ -112,10 +106,7 @@ const get = operation({
   run: ({ params }) => Effect.map(showEndpoint(params), tagged)
 })
 
-const put = operation({
-  name: "put",
-  method: "PUT",
-  path: one,
+const put = operation("put", "PUT", one, {
   scope: "endpoints:write",
   summary: "Add an endpoint, or replace its settings",
   description:
@@ -135,10 +126,7 @@ const put = operation({
     })
 })
 
-const patch = operation({
-  name: "patch",
-  method: "PATCH",
-  path: one,
+const patch = operation("patch", "PATCH", one, {
   scope: "endpoints:write",
   summary: "Change some settings of an endpoint, and leave the rest",
   hasRevision: true,
@@ -155,10 +143,7 @@ const patch = operation({
     })
 })
 
-const remove = operation({
-  name: "remove",
-  method: "DELETE",
-  path: one,
+const remove = operation("remove", "DELETE", one, {
   scope: "endpoints:write",
   summary: "Remove an endpoint; what waits for it becomes dead letters",
   params: name,
@@ -174,10 +159,7 @@ const remove = operation({
 
 const state = { params: name, output: State, refusals: changes }
 
-const enable = operation({
-  name: "enable",
-  method: "POST",
-  path: `${one}/enable`,
+const enable = operation("enable", "POST", `${one}/enable`, {
   scope: "endpoints:write",
   summary: "Put a disabled endpoint back to work",
   ...state,
@@ -193,10 +175,7 @@ const enable = operation({
     })
 })
 
-const disable = operation({
-  name: "disable",
-  method: "POST",
-  path: `${one}/disable`,
+const disable = operation("disable", "POST", `${one}/disable`, {
   scope: "endpoints:write",
   summary: "Take an endpoint out of service; what waits becomes dead letters",
   ...state,
@@ -204,10 +183,7 @@ const disable = operation({
   run: ({ params, payload }) => asCaller((by) => disableEndpoint(params, payload ?? {}, by))
 })
 
-const pause = operation({
-  name: "pause",
-  method: "POST",
-  path: `${one}/pause`,
+const pause = operation("pause", "POST", `${one}/pause`, {
   scope: "endpoints:write",
   summary: "Hold an endpoint's deliveries back until it is resumed",
   ...state,
@@ -215,20 +191,14 @@ const pause = operation({
   run: ({ params, payload }) => asCaller((by) => pauseEndpoint(params, payload ?? {}, by))
 })
 
-const resume = operation({
-  name: "resume",
-  method: "POST",
-  path: `${one}/resume`,
+const resume = operation("resume", "POST", `${one}/resume`, {
   scope: "endpoints:write",
   summary: "Let the deliveries of a paused or suspended endpoint go on",
   ...state,
   run: ({ params }) => asCaller((by) => resumeEndpoint(params, by))
 })
 
-const rotate = operation({
-  name: "rotate",
-  method: "POST",
-  path: `${one}/rotate`,
+const rotate = operation("rotate", "POST", `${one}/rotate`, {
   scope: "endpoints:write",
   summary: "Give an endpoint a new secret; the old ones hold for a while",
   params: name,
@@ -239,10 +209,7 @@ const rotate = operation({
     asCaller((by) => rotateSecret(params, { keepOld: defaultKeepOld, ...payload }, by))
 })
 
-const secret = operation({
-  name: "secret",
-  method: "GET",
-  path: `${one}/secret`,
+const secret = operation("secret", "GET", `${one}/secret`, {
   scope: "secrets:read",
   summary: "Show an endpoint's secrets and the values of its headers",
   params: name,

@@ -1,3 +1,4 @@
+import type { TokenScope } from "../tokens/token.ts"
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
@@ -108,16 +109,40 @@ const inScope = (kind: JobKind, tenant: string = allTenants) => ({ kind, tenant:
 const listIn = (...scope: Parameters<typeof inScope>) =>
   Effect.map(listJobs(inScope(...scope)), (jobs) => ({ jobs }))
 
+/** The operations on what was started: they list the jobs of a kind, show one, and end one. */
+const jobsOf = (
+  kind: JobKind,
+  [one, several]: readonly [one: string, several: string],
+  path: `/${string}`,
+  scope: TokenScope,
+  params: { readonly tenant?: typeof TenantOrAll },
+  summaries: readonly [list: string, show: string, cancel: string]
+) => {
+  const described = { scope, output: Job, refusals: ["not-found"] } as const
+  const ofJob = { ...params, job: jobParam }
+  return [
+    operation(`list${several}`, "GET", path, {
+      ...{ scope, params, output: Jobs, summary: summaries[0] },
+      run: ({ params: { tenant } }) => listIn(kind, tenant)
+    }),
+    operation(`get${one}`, "GET", `${path}/:job`, {
+      ...{ ...described, params: ofJob, summary: summaries[1] },
+      run: ({ params: { job, tenant } }) => showJob(job, inScope(kind, tenant))
+    }),
+    operation(`cancel${one}`, "DELETE", `${path}/:job`, {
+      ...{ ...described, params: ofJob, summary: summaries[2] },
+      run: ({ params: { job, tenant } }) => cancelJob(job, inScope(kind, tenant))
+    })
+  ] as const
+}
+
 const redeliveries = `${tenantPath}/redeliveries` as const
 const replays = `${tenantPath}/replays` as const
 const audits = "/v1/audits" as const
 const ofAll = { tenant: TenantOrAll }
 const ofOne = { tenant: Tenant }
 
-const redeliver = operation({
-  name: "redeliver",
-  method: "POST",
-  path: redeliveries,
+const redeliver = operation("redeliver", "POST", redeliveries, {
   scope: "dead:write",
   summary: "Send dead letters again, each once",
   params: ofAll,
@@ -150,45 +175,8 @@ const redeliver = operation({
     )
 })
 
-const listRedeliveries = operation({
-  name: "listRedeliveries",
-  method: "GET",
-  path: redeliveries,
-  scope: "dead:write",
-  summary: "List redeliveries, newest first",
-  params: ofAll,
-  output: Jobs,
-  run: ({ params: { tenant } }) => listIn("redelivery", tenant)
-})
 
-const ofJob = { output: Job, refusals: ["not-found"] } as const
-
-const getRedelivery = operation({
-  name: "getRedelivery",
-  method: "GET",
-  path: `${redeliveries}/:job`,
-  scope: "dead:write",
-  summary: "Show how far a redelivery has come",
-  params: { ...ofAll, job: jobParam },
-  ...ofJob,
-  run: ({ params: { job, tenant } }) => showJob(job, inScope("redelivery", tenant))
-})
-
-const cancelRedelivery = operation({
-  name: "cancelRedelivery",
-  method: "DELETE",
-  path: `${redeliveries}/:job`,
-  scope: "dead:write",
-  summary: "End a redelivery where it is",
-  params: { ...ofAll, job: jobParam },
-  ...ofJob,
-  run: ({ params: { job, tenant } }) => cancelJob(job, inScope("redelivery", tenant))
-})
-
-const startReplay = operation({
-  name: "replay",
-  method: "POST",
-  path: replays,
+const startReplay = operation("replay", "POST", replays, {
   scope: "replay:write",
   summary: "Send events of the past to an endpoint once more",
   params: ofOne,
@@ -213,43 +201,7 @@ const startReplay = operation({
     })
 })
 
-const listReplays = operation({
-  name: "listReplays",
-  method: "GET",
-  path: replays,
-  scope: "replay:write",
-  summary: "List replays, newest first",
-  params: ofAll,
-  output: Jobs,
-  run: ({ params: { tenant } }) => listIn("replay", tenant)
-})
-
-const getReplay = operation({
-  name: "getReplay",
-  method: "GET",
-  path: `${replays}/:job`,
-  scope: "replay:write",
-  summary: "Show how far a replay has come",
-  params: { ...ofAll, job: jobParam },
-  ...ofJob,
-  run: ({ params: { job, tenant } }) => showJob(job, inScope("replay", tenant))
-})
-
-const cancelReplay = operation({
-  name: "cancelReplay",
-  method: "DELETE",
-  path: `${replays}/:job`,
-  scope: "replay:write",
-  summary: "End a replay where it is",
-  params: { ...ofAll, job: jobParam },
-  ...ofJob,
-  run: ({ params: { job, tenant } }) => cancelJob(job, inScope("replay", tenant))
-})
-
-const audit = operation({
-  name: "audit",
-  method: "POST",
-  path: audits,
+const audit = operation("audit", "POST", audits, {
   scope: "operator",
   summary: "Check that every event reached every endpoint it was for",
   payload: [Audit, Schema.Null],
@@ -257,52 +209,26 @@ const audit = operation({
   run: ({ payload }) => accept({ kind: "audit", audit: payload ?? {} }, allTenants, "/v1/audits")
 })
 
-const listAudits = operation({
-  name: "listAudits",
-  method: "GET",
-  path: audits,
-  scope: "operator",
-  summary: "List audits, newest first",
-  output: Jobs,
-  run: () => listIn("audit")
-})
-
-const getAudit = operation({
-  name: "getAudit",
-  method: "GET",
-  path: `${audits}/:job`,
-  scope: "operator",
-  summary: "Show how far an audit has come, or what it found",
-  params: { job: jobParam },
-  ...ofJob,
-  run: ({ params: { job } }) => showJob(job, inScope("audit"))
-})
-
-const cancelAudit = operation({
-  name: "cancelAudit",
-  method: "DELETE",
-  path: `${audits}/:job`,
-  scope: "operator",
-  summary: "End an audit",
-  params: { job: jobParam },
-  ...ofJob,
-  run: ({ params: { job } }) => cancelJob(job, inScope("audit"))
-})
-
 /** Operations that start and show long work. */
 export const jobOperations = operationGroup(
   "jobs",
   "Long work: it is answered with 202 and a job, which is to be looked at until it has ended.",
   redeliver,
-  listRedeliveries,
-  getRedelivery,
-  cancelRedelivery,
+  ...jobsOf("redelivery", ["Redelivery", "Redeliveries"], redeliveries, "dead:write", ofAll, [
+    "List redeliveries, newest first",
+    "Show how far a redelivery has come",
+    "End a redelivery where it is"
+  ]),
   startReplay,
-  listReplays,
-  getReplay,
-  cancelReplay,
+  ...jobsOf("replay", ["Replay", "Replays"], replays, "replay:write", ofAll, [
+    "List replays, newest first",
+    "Show how far a replay has come",
+    "End a replay where it is"
+  ]),
   audit,
-  listAudits,
-  getAudit,
-  cancelAudit
+  ...jobsOf("audit", ["Audit", "Audits"], audits, "operator", {}, [
+    "List audits, newest first",
+    "Show how far an audit has come, or what it found",
+    "End an audit"
+  ])
 )

@@ -7,10 +7,7 @@ import { pageTenants } from "../tenants/tenant-page.ts"
 import { readStatus, Status } from "./status-report.ts"
 import { listWorkers, Workers } from "./workers.ts"
 
-const status = operation({
-  name: "status",
-  method: "GET",
-  path: "/v1/status",
+const status = operation("status", "GET", "/v1/status", {
   scope: "operator",
   summary: "Show how the installation fares, and what to do about problems",
   output: Status.annotate({
@@ -20,10 +17,7 @@ const status = operation({
   run: () => readStatus
 })
 
-const workers = operation({
-  name: "workers",
-  method: "GET",
-  path: "/v1/workers",
+const workers = operation("workers", "GET", "/v1/workers", {
   scope: "operator",
   summary: "List the workers, and which partitions each has",
   output: Workers.annotate({
@@ -35,10 +29,7 @@ const workers = operation({
 
 const pages = makeCursor("tenants", Schema.String)
 
-const tenants = operation({
-  name: "tenants",
-  method: "GET",
-  path: "/v1/tenants",
+const tenants = operation("tenants", "GET", "/v1/tenants", {
   scope: "operator",
   summary: "List the tenants that have endpoints",
   query: pageQuery,
@@ -68,11 +59,8 @@ export const systemOperations = operationGroup(
   tenants
 )
 
-const health = operation({
-  name: "health",
+const health = operation("health", "GET", "/healthz", {
   insteadOverNats: "ask with `nats micro ping petrel`",
-  method: "GET",
-  path: "/healthz",
   scope: undefined,
   summary: "Tell that the process answers, and whether it has a broker",
   output: Schema.Struct({

@@ -43,10 +43,7 @@ const one = {
   })
 }
 
-const create = operation({
-  name: "create",
-  method: "POST",
-  path,
+const create = operation("create", "POST", path, {
   scope: "tokens:write",
   summary: "Make a token with scopes that the asking one has",
   params,
@@ -65,10 +62,7 @@ const create = operation({
     })
 })
 
-const list = operation({
-  name: "list",
-  method: "GET",
-  path,
+const list = operation("list", "GET", path, {
   scope: "tokens:write",
   summary: "List tokens, without what is secret of them",
   params,
@@ -77,10 +71,7 @@ const list = operation({
     Effect.map(listTokens(tenantOf(tenant)), (tokens) => ({ tokens }))
 })
 
-const revoke = operation({
-  name: "revoke",
-  method: "DELETE",
-  path: `${path}/:token`,
+const revoke = operation("revoke", "DELETE", `${path}/:token`, {
   scope: "tokens:write",
   refusals: ["not-found"],
   summary: "Revoke a token: it is refused within a second",
