@@ -40,10 +40,10 @@ export const answerWith = Effect.fnUntraced(function* (result: unknown) {
       headers: { "content-disposition": "attachment" }
     })
   if (!(result instanceof Replied)) return result
-  const { location, revision, status } = result.about
+  const { location, output, revision, status } = result
   if (status !== undefined) yield* withStatus(status)
   if (location !== undefined) yield* withHeader("location", location)
   return revision === undefined
-    ? result.output
-    : HttpApiSchema.withHeaders({ body: result.output, headers: { etag: `"${revision}"` } })
+    ? output
+    : HttpApiSchema.withHeaders({ body: output, headers: { etag: `"${revision}"` } })
 })

@@ -109,12 +109,12 @@ const withDescriptions = (value: Json): Json => {
     : inner
 }
 
-let made: object | undefined
+let made: Json | undefined
 
 /** Returns the API's OpenAPI 3.1 document. */
-export const apiDocument = (): object => {
+export const apiDocument = (): Json => {
   made ??= withDescriptions(
     withNumbers(readable(JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))))
-  ) as object
+  )
   return made
 }

@@ -137,7 +137,8 @@ const answerOne = (
   return Effect.succeed(
     duplicate
       ? publication
-      : new Replied(publication, {
+      : new Replied({
+          output: publication,
           status: 201,
           location: `/v1/tenants/${tenant}/events/${encodeURIComponent(id)}`
         })

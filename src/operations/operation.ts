@@ -1,4 +1,4 @@
-import { Context, Effect, type Schema, type Stream } from "effect"
+import { Context, Data, Effect, type Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "./history/live-failures.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
@@ -25,41 +25,25 @@ export const asCaller = <A, E, R>(run: (by: string) => Effect.Effect<A, E, R>) =
   Effect.flatMap(Caller, ({ by }) => run(by))
 
 /** An output, and what its answer says beside it. */
-export class Replied<out A> {
+export class Replied<out A> extends Data.Class<{
   readonly output: A
-  readonly about: {
-    readonly status?: number
-    /** Path of what was made. */
-    readonly location?: string
-    /** Of what is told, for the ETag. */
-    readonly revision?: number
-  }
-
-  constructor(output: A, about: Replied<A>["about"]) {
-    this.output = output
-    this.about = about
-  }
-}
+  readonly status?: number
+  /** Path of what was made. */
+  readonly location?: string
+  /** Of what is told, for the ETag. */
+  readonly revision?: number
+}> {}
 
 /** An output of bytes, of a type of their own. */
-export class Bytes {
+export class Bytes extends Data.Class<{
   readonly body: Uint8Array
   readonly contentType: string
-
-  constructor(body: Uint8Array, contentType: string) {
-    this.body = body
-    this.contentType = contentType
-  }
-}
+}> {}
 
 /** An output that goes on until the caller leaves. */
-export class Following<out R> {
+export class Following<out R> extends Data.Class<{
   readonly failures: Stream.Stream<LiveFailure, BrokerError, R>
-
-  constructor(failures: Stream.Stream<LiveFailure, BrokerError, R>) {
-    this.failures = failures
-  }
-}
+}> {}
 
 type Fields = Schema.Struct.Fields
 /** A schema, or several of which one holds. */

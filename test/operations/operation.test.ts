@@ -12,6 +12,7 @@ const count = {
 } as const
 
 const path = "/v1/tenants/:tenant/counts/:kind"
+const lengthOf = (text: string) => Effect.succeed({ count: text.length })
 const missing = new EndpointNotFound({ tenant: "acme", id: "billing" })
 
 describe("an operation", () => {
@@ -26,10 +27,7 @@ describe("an operation", () => {
     // @ts-expect-error it returns a text instead of a number
     operation("count", "GET", path, { ...count, run: () => Effect.succeed({ count: "1" }) })
     // @ts-expect-error it has no parameter of this name
-    operation("count", "GET", path, {
-      ...count,
-      run: ({ params }) => Effect.succeed({ count: params.sort.length })
-    })
+    operation("count", "GET", path, { ...count, run: ({ params }) => lengthOf(params.sort) })
     // @ts-expect-error it does not name the refusal that it may have
     operation("count", "GET", path, { ...count, run: () => Effect.fail(missing) })
   })

@@ -58,7 +58,7 @@ const body = operation("eventBody", "GET", `${tenantPath}/events/:event/body`, {
   run: ({ params: { event, tenant } }) =>
     Effect.map(
       readEventBody(tenant, event),
-      ({ body, contentType }) => new Bytes(body, contentType)
+      ({ body, contentType }) => new Bytes({ body, contentType })
     )
 })
 
@@ -176,7 +176,9 @@ const live = operation("live", "GET", `${tenantPath}/live`, {
   output: Schema.String,
   media: "text/event-stream",
   run: ({ params, query }) =>
-    Effect.succeed(new Following(liveFailures(tenantOf(params.tenant), query.endpoint)))
+    Effect.succeed(
+      new Following({ failures: liveFailures(tenantOf(params.tenant), query.endpoint) })
+    )
 })
 
 /** Operations on what became of events. */

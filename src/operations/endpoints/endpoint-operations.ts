@@ -66,7 +66,11 @@ const expectedIn = (ifMatch: string | undefined) => {
 }
 
 const tagged = <A extends { readonly revision: number }>(endpoint: A, isNew = false) =>
-  new Replied(endpoint, { revision: endpoint.revision, ...(isNew ? { status: 201 } : {}) })
+  new Replied({
+    output: endpoint,
+    revision: endpoint.revision,
+    ...(isNew ? { status: 201 } : {})
+  })
 
 const defaultKeepOld = Duration.hours(24)
 

@@ -1,4 +1,3 @@
-import type { TokenScope } from "../tokens/token.ts"
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
@@ -9,6 +8,7 @@ import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from
 import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
+import type { TokenScope } from "../tokens/token.ts"
 import { allTenants } from "../tokens/token.ts"
 import type { JobKind, JobTask } from "./job.ts"
 import { AuditRequest, JobView } from "./job.ts"
@@ -100,11 +100,15 @@ const accept = (task: JobTask, tenant: string, path: string) =>
   asCaller((by) =>
     Effect.map(
       addJob(task, tenant, by),
-      (job) => new Replied(job, { status: 202, location: `${path}/${job.id}` })
+      (job) => new Replied({ output: job, status: 202, location: `${path}/${job.id}` })
     )
   )
 
-const inScope = (kind: JobKind, tenant: string = allTenants) => ({ kind, tenant: tenantOf(tenant) })
+/** @param tenant the parameter of a path; undefined in one that has none. */
+const inScope = (kind: JobKind, tenant: unknown) => ({
+  kind,
+  tenant: typeof tenant === "string" ? tenantOf(tenant) : undefined
+})
 
 const listIn = (...scope: Parameters<typeof inScope>) =>
   Effect.map(listJobs(inScope(...scope)), (jobs) => ({ jobs }))
@@ -174,7 +178,6 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
       Effect.catchTag("DeadLettersNotFound", ({ message }) => Effect.fail(invalid("id", message)))
     )
 })
-
 
 const startReplay = operation("replay", "POST", replays, {
   scope: "replay:write",
