@@ -5,6 +5,7 @@ import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import type { WantedConsumer } from "./consumers.ts"
 import { startAfter } from "./consumers.ts"
+import { noteInstallation } from "./installation.ts"
 import {
   consumerNotFound,
   findPartitions,
@@ -135,6 +136,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   if (options.tenants.length === 0) {
     const changes = yield* ensureAll(items)
     yield* noteFormat
+    yield* noteInstallation
     return [...changes, ...(yield* restartDiverged)]
   }
   yield* checkSourceServer
@@ -151,6 +153,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   )
   const own = yield* ensureAll(items)
   yield* noteFormat
+  yield* noteInstallation
   return [...theirs, ...own, ...(yield* restartDiverged)]
 })
 
