@@ -12,6 +12,7 @@ import {
   isOutOfTurn,
   isRepeated,
   isSettled,
+  reasonOf,
   unrecorded
 } from "../../src/history/fold/round.ts"
 import { deliveryKey, viewOf } from "../../src/history/fold/view.ts"
@@ -44,6 +45,39 @@ const orders = <A>(all: ReadonlyArray<A>): ReadonlyArray<ReadonlyArray<A>> =>
   all.length < 2
     ? [all]
     : all.flatMap((one, index) => orders(all.toSpliced(index, 1)).map((rest) => [one, ...rest]))
+
+describe("a round whose dead letter was discarded", () => {
+  const discarded = { ...late, end: "discarded", late: false } as const
+
+  it("ends so, though its dead letter was found before its fact was stored", () => {
+    const early = after(["attempt-failed", "discarded"])
+    assert.deepStrictEqual(how(early), { ...discarded, contradicted: true })
+    assert.isFalse(isSettled(early))
+    const told = afterStep(early, "dead-lettered", 1, "attempts")
+    assert.deepStrictEqual(how(told), discarded)
+    assert.isTrue(isSettled(told))
+    assert.strictEqual(reasonOf(told), "attempts")
+    const usual = after(["attempt-failed"])
+    assert.strictEqual(
+      afterStep(afterStep(usual, "dead-lettered", 1, "attempts"), "discarded"),
+      told
+    )
+    // What a crash repeats.
+    assert.deepStrictEqual(
+      how(afterStep(afterStep(early, "discarded"), "dead-lettered", 1)),
+      discarded
+    )
+    assert.deepStrictEqual(how(afterStep(told, "discarded")), discarded)
+  })
+
+  it("contradicts a delivery, in either order", () => {
+    for (const steps of [
+      ["discarded", "delivered"],
+      ["delivered", "discarded"]
+    ] as const)
+      assert.isTrue(isContradicted(after(steps)), steps.join())
+  })
+})
 
 describe("a round that a former owner delivered", () => {
   for (const [others, repeated] of [

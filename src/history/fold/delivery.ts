@@ -92,7 +92,7 @@ const withAttempt = (round: DeliveryRound, fact: Fact): DeliveryRound => {
 }
 
 const close = (round: DeliveryRound, fact: Fact): DeliveryRound => {
-  if (hasEnded(round.state)) return { ...round, repeats: round.repeats + 1 }
+  if (round.end !== undefined) return { ...round, repeats: round.repeats + 1 }
   const attempted = fact.kind === "delivered" ? withAttempt(round, fact) : round
   const { waits: _, ...rest } = attempted
   return {
@@ -166,7 +166,7 @@ export const afterRoundStep = (
     case "dead-lettered":
       return { ...(isLate(round.state) ? resolved(round, fact) : close(round, fact)), state }
     case "discarded":
-      return endOf(round.state) === "dead-lettered" || isLate(round.state)
+      return !hasEnded(round.state) || endOf(round.state) === "dead-lettered" || isLate(round.state)
         ? { ...round, state, discardedAt: fact.at }
         : { ...round, state, repeats: round.repeats + 1 }
   }

@@ -29,12 +29,16 @@ const uncounted = 1 << 12
 const attemptShift = 16
 const mostAttempts = 0xffff
 
-/** `late`: delivered, recorded by a former owner; takes precedence over any other end. */
-const ends = ["none", "delivered", "dead-lettered", "discarded", "late"] as const
+/**
+ * `late`: delivered, recorded by a former owner; takes precedence over any other end. `early`: its
+ * dead letter was discarded, and no fact says yet that there was one.
+ */
+const ends = ["none", "delivered", "dead-lettered", "discarded", "late", "early"] as const
 /** How a round ended; `discarded`: its dead letter was removed by an operator. */
-export type RoundEnd = Exclude<(typeof ends)[number], "late">
+export type RoundEnd = Exclude<(typeof ends)[number], "early" | "late">
 
 const late = ends.indexOf("late")
+const early = ends.indexOf("early")
 
 const reasons: ReadonlyArray<string> = DeadReason.literals
 /** Stands for an unknown reason: a newer version may have written it. */
@@ -61,7 +65,7 @@ export const unrecorded = 0
 
 export const endOf = (round: number): RoundEnd => {
   const end = ends[round & endMask] ?? "none"
-  return end === "late" ? "delivered" : end
+  return end === "late" ? "delivered" : end === "early" ? "discarded" : end
 }
 /** True if a former owner recorded the success; it resolves a dead letter of the round. */
 export const isLate = (round: number): boolean => (round & endMask) === late
@@ -114,6 +118,12 @@ const reasonBits = (reason: string | undefined): number => {
   return (index === -1 ? 0b1111 : index) << reasonShift
 }
 
+/** A round whose dead letter was discarded first, now that it is known what it ended with. */
+const discardedAfter = (round: number, attempts: number, reason: string | undefined): number => {
+  const known = round & ~(endMask | contradicted)
+  return ended(attempted(known, attempts, attemptsOf(known)), "discarded") | reasonBits(reason)
+}
+
 /**
  * The round after a step. The first end counts: a second one of the same kind is a repeat, one of
  * another kind a contradiction. Steps that a crash repeats (an attempt with a known number, a success
@@ -137,11 +147,15 @@ export const afterStep = (round: number, step: Step, attempt = 0, reason?: strin
       return endedLate(round, attempt)
     case "dead-lettered":
       if (isLate(round)) return round
+      if ((round & endMask) === early) return discardedAfter(round, attempt, reason)
       if (!hasEnded(round))
         return ended(attempted(round, attempt, next - 1), "dead-lettered") | reasonBits(reason)
       return endOf(round) === "delivered" ? round | contradicted : round | repeated
     case "discarded": {
       if (isLate(round)) return round
+      // A dead letter can be found and discarded just before its fact is stored.
+      if (!hasEnded(round)) return round | contradicted | early
+      if ((round & endMask) === early) return round
       const end = endOf(round)
       if (end === "dead-lettered" || end === "discarded")
         return (round & ~endMask) | ends.indexOf("discarded")
