@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -11,13 +11,14 @@ import {
   findPartitions,
   ifFound,
   NoRoomError,
-  noteFormat,
+  noteLayout,
   refuseChange,
-  refuseOtherFormat,
+  refuseOlderFormat,
   streamNotFound,
   TopologyError
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
+import { beyondRemoved, lossesOf } from "./losses.ts"
 import { readPosition } from "./router-position.ts"
 import { repairSources } from "./sources/repair.ts"
 import { keepingRestarts } from "./sources/restart.ts"
@@ -30,6 +31,8 @@ export interface Change {
   readonly what: string
   readonly change: "unchanged" | "created" | "updated"
   readonly fields: ReadonlyArray<string>
+  /** Of a stream that was there before and was missing: what may be lost with it. */
+  readonly lost?: string
 }
 
 const storageExceeded = 10047
@@ -108,23 +111,22 @@ const checkSubjects = Effect.gen(function* () {
   }
 })
 
-/**
- * Creates missing streams and consumers, and updates those that differ and may be changed. Reads
- * before it writes: re-creating a consumer can destroy its state.
- */
-export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
-  const { names, server } = yield* Broker
+/** Fails unless the options fit what there is. Changes nothing. */
+const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: TopologyOptions) {
+  const { server } = yield* Broker
   yield* refuseChange
-  yield* refuseOtherFormat
-  const { begun, partitions: found } = yield* findPartitions
-  const { partitions } = options
-  if (found !== undefined && found !== partitions)
+  yield* refuseOlderFormat
+  const found = yield* findPartitions
+  if (found.partitions !== undefined && found.partitions !== partitions)
     return yield* new TopologyError({
-      message: `this installation has ${found} partitions and init cannot make them ${partitions}: say --partitions ${found} or leave the flag out, and change it with \`petrel repartition ${partitions}\``
+      message: `this installation has ${found.partitions} partitions and init cannot make them ${partitions}: say --partitions ${found.partitions} or leave the flag out, and change it with \`petrel repartition ${partitions}\``
     })
-  if (begun > partitions)
+  if (found.begun > partitions)
     return yield* new TopologyError({
-      message: `an init with ${begun} partitions was broken off: finish it with --partitions ${begun}`
+      message:
+        found.partitions === undefined
+          ? `an init with ${found.begun} partitions was broken off: finish it with --partitions ${found.begun}`
+          : `there are streams of a partition ${found.begun - 1} besides the ${partitions} partitions of this installation, which no worker reads: remove them if they hold nothing`
     })
   const maxPayload = server().max_payload ?? 1_048_576
   if (maxPayload < minMaxPayloadBytes)
@@ -132,29 +134,41 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
       message: `this broker takes messages of up to ${maxPayload} bytes (max_payload), and Petrel needs ${minMaxPayloadBytes} (64 KiB) at least: raise it in the broker's configuration`
     })
   yield* checkSubjects
+  if (tenants.length > 0) yield* checkSourceServer
+  return { isComplete: found.partitions !== undefined, maxPayload }
+})
+
+/**
+ * Creates missing streams and consumers, and updates those that differ and may be changed. Reads
+ * before it writes: re-creating a consumer can destroy its state. A stream that is missing in a
+ * completed installation begins after all sequences of the former one.
+ */
+export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
+  const { names } = yield* Broker
+  const { isComplete, maxPayload } = yield* checkInit(options)
+  const losses = isComplete ? lossesOf(names, options.partitions) : new Map<string, string>()
+  const beyond = isComplete ? beyondRemoved(yield* Clock.currentTimeMillis) : 0
   const items = wanted(names, options, maxPayload)
-  if (options.tenants.length === 0) {
-    const changes = yield* ensureAll(items)
-    yield* noteFormat
-    yield* noteInstallation
-    return [...changes, ...(yield* restartDiverged)]
-  }
-  yield* checkSourceServer
   // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
     inAccountOf(tenant, (jsm) =>
       ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
     )
   )
-  yield* Effect.forEach(
-    items.filter(({ stream }) => stream.name === names.events),
-    ({ stream }) => releaseSubjects(stream),
-    { discard: true }
-  )
-  const own = yield* ensureAll(items)
-  yield* noteFormat
+  if (options.tenants.length > 0)
+    yield* Effect.forEach(
+      items.filter(({ stream }) => stream.name === names.events),
+      ({ stream }) => releaseSubjects(stream),
+      { discard: true }
+    )
+  const own = yield* ensureAll(items, (stream) => (losses.has(stream) ? beyond : 0))
+  yield* noteLayout(options.partitions, beyond)
   yield* noteInstallation
-  return [...theirs, ...own, ...(yield* restartDiverged)]
+  const made = [...theirs, ...own].map((change): Change => {
+    const lost = losses.get(change.what.replace(/^stream /, ""))
+    return change.change !== "created" || lost === undefined ? change : { ...change, lost }
+  })
+  return [...made, ...(yield* restartDiverged)]
 })
 
 const restartDiverged = Effect.map(repairSources, (divergences) =>
@@ -184,14 +198,18 @@ export const makePartitions = Effect.fnUntraced(function* (
   const items = wanted(names, { ...options, partitions: Math.max(...indexes) + 1 }, 0)
   return yield* ensureAll(
     items.filter(({ stream }) => streams.has(stream.name)),
-    beyond
+    () => beyond
   )
 })
 
-const ensureAll = Effect.fnUntraced(function* (items: ReadonlyArray<StreamSpec>, beyond = 0) {
+/** @param beyondOf the sequence after which a stream begins if it is created. */
+const ensureAll = Effect.fnUntraced(function* (
+  items: ReadonlyArray<StreamSpec>,
+  beyondOf: (stream: string) => number
+) {
   const changes: Array<Change> = []
   for (const { consumer, stream } of items) {
-    changes.push(yield* ensureStream(stream, beyond))
+    changes.push(yield* ensureStream(stream, beyondOf(stream.name)))
     if (consumer !== undefined) changes.push(yield* ensureConsumer(stream.name, consumer))
   }
   return changes

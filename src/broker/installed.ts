@@ -1,11 +1,12 @@
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
-import type { Names } from "../domain/names.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { isNoSuchMessage } from "./broker-error.ts"
 import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
+import { defaultTopology, wanted } from "./topology.ts"
+import { writeValue } from "./values.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
 export class TopologyError extends Schema.TaggedError<TopologyError>()("TopologyError", {
@@ -41,9 +42,17 @@ export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound
     )
   )
 
-/** State of changes to the number of partitions, stored under `layoutKey` in the workers bucket. */
-export const LayoutChanges = Schema.Struct({
-  v: Schema.Literal(1),
+/** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
+export const storedFormat = 3
+
+/**
+ * What the installation was made with, stored under `layoutKey` in the workers bucket. A version
+ * that stores another format refuses the record by its `v`, before it reads or writes anything else.
+ */
+export const LayoutRecord = Schema.Struct({
+  v: Schema.Literal(storedFormat),
+  /** Absent until an init has completed. During a change, the number before it. */
+  partitions: Schema.optionalKey(Schema.Int),
   /**
    * Number of completed changes. If it differs from the number that a worker started with, the
    * layout has changed.
@@ -60,17 +69,33 @@ export const LayoutChanges = Schema.Struct({
     })
   )
 })
-export type LayoutChanges = typeof LayoutChanges.Type
+export type LayoutRecord = typeof LayoutRecord.Type
 
 export const layoutKey = "layout"
 
-const decodeChanges = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutChanges))
+const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutRecord))
+const decodeFormat = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ v: Schema.Int }))
+)
 
-/** Reads the state of layout changes from the leader, with its revision. */
-export const readChanges = Effect.gen(function* () {
+const otherFormat = (age: "an older" | "a newer" | "another"): TopologyError =>
+  new TopologyError({
+    message: `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it, with --prefix and --events`
+  })
+
+const unreadable = (text: string): TopologyError => {
+  const { v = storedFormat } = Option.getOrElse(decodeFormat(text), () => ({ v: storedFormat }))
+  return otherFormat(v > storedFormat ? "a newer" : v < storedFormat ? "an older" : "another")
+}
+
+/**
+ * Reads the layout record from the leader, with its revision: 0 if there is none. Fails if another
+ * version wrote it.
+ */
+export const readLayoutRecord = Effect.gen(function* () {
   const { names, readMessage } = yield* Broker
   const bucket = names.buckets.workers
-  const message = yield* readMessage("look for a change of the layout", `KV_${bucket}`, {
+  const message = yield* readMessage("read the layout", `KV_${bucket}`, {
     last_by_subj: `$KV.${bucket}.${layoutKey}`
   }).pipe(
     Effect.catchIf(
@@ -78,14 +103,14 @@ export const readChanges = Effect.gen(function* () {
       () => Effect.succeed(null)
     )
   )
-  if (message === null)
-    return { changes: { v: 1, epoch: 0, beyond: 0 } satisfies LayoutChanges, revision: 0 }
-  const changes: LayoutChanges | undefined = Option.getOrUndefined(decodeChanges(message.string()))
-  if (changes === undefined)
-    return yield* new TopologyError({
-      message: `${layoutKey} in ${bucket} cannot be read: a newer Petrel may have written it`
-    })
-  return { changes, revision: message.seq }
+  const text = message?.string() ?? ""
+  if (message === null || text === "") {
+    const none: LayoutRecord = { v: storedFormat, epoch: 0, beyond: 0 }
+    return { record: none, revision: message?.seq ?? 0 }
+  }
+  const record: LayoutRecord | undefined = Option.getOrUndefined(decodeRecord(text))
+  if (record === undefined) return yield* unreadable(text)
+  return { record, revision: message.seq }
 })
 
 /**
@@ -93,25 +118,23 @@ export const readChanges = Effect.gen(function* () {
  * then.
  */
 export const refuseChange = Effect.gen(function* () {
-  const { changes } = yield* readChanges
-  if (changes.change === undefined) return changes
-  const { from, to } = changes.change
+  const { record } = yield* readLayoutRecord
+  if (record.change === undefined) return record
+  const { from, to } = record.change
   return yield* new TopologyError({
     message: `the number of partitions is being changed from ${from} to ${to}: wait until \`petrel repartition ${to}\` has finished or, where it was broken off, run it again`
   })
 })
 
 /**
- * Reads the partitions on the broker. `partitions` is undefined if no init has completed; `begun`
- * is the number that the last init was going to create; `isComplete` tells whether the streams and
- * buckets that newer versions need exist.
+ * Reads the partitions of the installation. `partitions` is undefined if no init has completed;
+ * `begun` is the number that the last init was going to create, as the streams tell; `missing` are
+ * the streams of a completed installation that do not exist.
  */
 export const findPartitions = Effect.gen(function* () {
   const { names, streamNames } = yield* Broker
+  const { record } = yield* readLayoutRecord
   const all = new Set(yield* streamNames("list the streams"))
-  const takingAlerts = yield* streamNames("look who takes alerts", names.subjects.allAlertEvents)
-  let partitions = 0
-  while (all.has(names.deliveries(partitions))) partitions++
   const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
   const indexes = prefixes.flatMap((prefix) =>
     [...all]
@@ -119,81 +142,81 @@ export const findPartitions = Effect.gen(function* () {
       .map((name) => Number(name.slice(prefix.length)))
       .filter(Number.isSafeInteger)
   )
-  return {
-    partitions: partitions === 0 ? undefined : partitions,
-    begun: Math.max(-1, ...indexes) + 1,
-    isComplete:
-      takingAlerts.length > 0 &&
-      [names.backlog(0), `KV_${names.buckets.jobs}`, names.configuration].every((name) =>
-        all.has(name)
-      )
-  }
-})
-
-/** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
-const storedFormat = 2
-/** Where the bucket of workers says which. */
-const formatKey = "format"
-
-const formatSubject = ({ buckets }: Names): string => `$KV.${buckets.workers}.${formatKey}`
-
-/** The format of an installation; undefined where none is noted. */
-const readFormat = Effect.gen(function* () {
-  const { names, readMessage } = yield* Broker
-  const message = yield* readMessage(
-    "look at the format of what is stored",
-    `KV_${names.buckets.workers}`,
-    { last_by_subj: formatSubject(names) }
-  ).pipe(
-    Effect.catchIf(
-      (error) => isNoSuchMessage(error) || error.code === streamNotFound,
-      () => Effect.succeed(null)
-    )
-  )
-  const text = message?.string() ?? ""
-  return text === "" ? undefined : Number(text)
-})
-
-const refuseFormat = (format: number) =>
-  new TopologyError({
-    message: `this installation holds data of format ${format}, and this version of Petrel reads format ${storedFormat} only: run the version that made it, or make another installation with --prefix and --events`
-  })
-
-/** Fails where an installation holds data that this version cannot read. */
-export const refuseOtherFormat = Effect.gen(function* () {
-  const { names, streamInfo } = yield* Broker
-  const format = yield* readFormat
-  if (format === storedFormat) return
-  if (format !== undefined) return yield* refuseFormat(format)
-  const history = yield* ifFound(streamInfo("look at the history", names.history), streamNotFound)
-  // The first format was not noted. An init that was broken off leaves an empty history.
-  if (history !== undefined && history.state.messages > 0) return yield* refuseFormat(1)
-})
-
-/** Notes the format of what is stored from now on. */
-export const noteFormat = Effect.gen(function* () {
-  const { names, publish } = yield* Broker
-  if ((yield* readFormat) === undefined)
-    yield* publish(formatSubject(names), String(storedFormat), [])
+  const begun = Math.max(-1, ...indexes) + 1
+  let inRow = 0
+  while (all.has(names.deliveries(inRow))) inRow++
+  const partitions =
+    // A change creates and removes streams, each partition after the other.
+    record.change !== undefined
+      ? inRow
+      : // Without a record, as its bucket was removed, the streams tell.
+        (record.partitions ?? (inRow === 0 ? undefined : begun))
+  const missing =
+    partitions === undefined || record.change !== undefined
+      ? []
+      : wanted(names, { ...defaultTopology, partitions }, 0)
+          .map(({ stream }) => stream.name)
+          .filter((name) => !all.has(name))
+  return { partitions, begun, missing }
 })
 
 /**
- * Reads the layout for a worker. Fails with a hint if `petrel init` has not been run, and while the
- * number of partitions is being changed.
+ * Fails where an installation holds data of a version that noted no format, or noted it elsewhere.
+ * Where the bucket of workers is empty or gone, nothing contradicts this version.
+ */
+export const refuseOlderFormat = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { record } = yield* readLayoutRecord
+  if (record.partitions !== undefined) return
+  const isEmpty = (name: string) =>
+    Effect.map(
+      ifFound(streamInfo(`look at stream ${name}`, name), streamNotFound),
+      (info) => (info?.state.messages ?? 0) === 0
+    )
+  if (yield* isEmpty(`KV_${names.buckets.workers}`)) return
+  if (yield* isEmpty(names.history)) return
+  return yield* otherFormat("an older")
+})
+
+/**
+ * Notes the format and the number of partitions of a completed installation.
+ *
+ * @param beyond a sequence above those of removed streams; 0 in a new installation.
+ */
+export const noteLayout = Effect.fnUntraced(function* (partitions: number, beyond: number) {
+  const { names } = yield* Broker
+  const { record, revision } = yield* readLayoutRecord
+  if (record.partitions !== undefined) return
+  const value = JSON.stringify({ ...record, beyond, partitions } satisfies LayoutRecord)
+  yield* writeValue(names.buckets.workers, layoutKey, value, { expected: revision })
+})
+
+/** Names a few streams, and the number of the others. */
+const someOf = (streams: ReadonlyArray<string>): string =>
+  streams.length <= 3
+    ? streams.join(", ")
+    : `${streams.slice(0, 2).join(", ")} and ${streams.length - 2} more`
+
+/**
+ * Reads the layout for a worker. Fails with a hint if `petrel init` has not been run, if something
+ * of the installation is missing, and while the number of partitions is being changed.
  */
 export const readLayout = Effect.gen(function* () {
   const { consumerInfo, names, streamInfo } = yield* Broker
-  yield* refuseChange
-  const { isComplete, partitions } = yield* findPartitions
-  const format = partitions === undefined ? undefined : yield* readFormat
-  if (format !== undefined && format !== storedFormat) return yield* refuseFormat(format)
-  if (partitions !== undefined && (!isComplete || format === undefined))
-    return yield* new TopologyError({
-      message: "this installation was made by an older Petrel: run `petrel init` again"
-    })
+  const record = yield* refuseChange
+  const { missing, partitions } = yield* findPartitions
   if (partitions === undefined)
     return yield* new TopologyError({
       message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`
+    })
+  yield* refuseOlderFormat
+  if (missing.length > 0)
+    return yield* new TopologyError({
+      message: `${someOf(missing)} ${missing.length === 1 ? "is" : "are"} missing on the broker: run \`petrel init\`, which makes again what is missing and says what may be lost with it`
+    })
+  if (record.partitions === undefined)
+    return yield* new TopologyError({
+      message: `the record of the layout is missing in ${names.buckets.workers}: run \`petrel init\`, which writes it again`
     })
   const stream = names.deliveries(0)
   const info = yield* streamInfo(`look at stream ${stream}`, stream)
@@ -230,11 +253,11 @@ export const readInstalled = Effect.gen(function* () {
     [stream(names.events), stream(names.ownEvents), stream(names.history), stream(names.dead)],
     { concurrency: "unbounded" }
   )
-  const { begun } = yield* findPartitions
+  const { begun, partitions = begun } = yield* findPartitions
   const consumer = events === undefined ? undefined : yield* router
   const ackWait = consumer?.config.ack_wait
   return {
-    ...(begun === 0 ? {} : { partitions: begun }),
+    ...(partitions === 0 ? {} : { partitions }),
     ...(events === undefined
       ? {}
       : {

@@ -279,52 +279,78 @@ describe.concurrent("a worker's look at the layout", () => {
     )
   )
 
-  it.live("refuses data of another format, and so does init, in a sentence that says both", () =>
+  it.live("refuses data of another version, older or newer, and so does init", () =>
     bare(
       Effect.gen(function* () {
         const { ask, bucket, names, publisher } = yield* natsClients
         yield* init(options())
         const workers = yield* bucket(names.buckets.workers)
-        const refusal = (format: number) =>
-          `this installation holds data of format ${format}, and this version of Petrel reads format 2 only: run the version that made it, or make another installation with --prefix and --events`
-        yield* ask("put", () => workers.put("format", "3"))
-        assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(3))
-        assert.strictEqual((yield* Effect.flip(readLayout)).message, refusal(3))
-        // The first one was not noted.
-        yield* ask("purge", () => workers.purge("format"))
-        yield* ask("forget", () => workers.delete("format"))
+        const refusal = (age: string) =>
+          `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it, with --prefix and --events`
+        const refused = (age: string) =>
+          Effect.gen(function* () {
+            assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(age))
+            assert.strictEqual((yield* Effect.flip(readLayout)).message, refusal(age))
+          })
+        const put = (text: string) => ask("put", () => workers.put("layout", text))
+        yield* put(JSON.stringify({ v: 4, slices: 2 }))
+        yield* refused("a newer")
+        yield* put(JSON.stringify({ v: 1, epoch: 1, beyond: 0 }))
+        yield* refused("an older")
+        yield* put("?")
+        yield* refused("another")
+        // The first two had no record, the second one a format under a key of its own.
+        yield* ask("purge", () => workers.purge("layout"))
+        yield* ask("put", () => workers.put("format", "2"))
         yield* publisher.publish(names.subjects.fact("t", "e", "ok", "delivered"), "{}", [])
-        assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(1))
+        yield* refused("an older")
       })
     )
   )
 
-  it.live("says what to do where an older version made it, and init adds what is missing", () =>
+  it.live("has the number of partitions from its record, and from the streams without one", () =>
     bare(
       Effect.gen(function* () {
         const { ask, jsm, names } = yield* natsClients
-        yield* init(options())
-        const stream = `KV_${names.buckets.jobs}`
-        const remove = ask("remove", () => jsm.streams.delete(stream))
-        const forgetAlerts = ask("forget alerts", () =>
-          jsm.streams.update(names.events, { subjects: [names.subjects.allEvents] })
-        )
-        for (const [age, change] of [
-          [remove, { what: `stream ${stream}`, change: "created", fields: [] }],
-          [
-            forgetAlerts,
-            { what: `stream ${names.events}`, change: "updated", fields: ["subjects"] }
-          ]
-        ] as const) {
-          yield* age
-          const error = yield* Effect.flip(readLayout)
-          assert.match(error.message, /made by an older Petrel: run `petrel init` again/)
-          const changes = yield* init(options())
-          assert.deepStrictEqual(
-            changes.filter(({ change }) => change !== "unchanged"),
-            [change]
+        const fresh = yield* init(options({ partitions: 4 }))
+        assert.isTrue(fresh.every(({ lost }) => lost === undefined))
+        const remove = (...streams: ReadonlyArray<string>) =>
+          Effect.forEach(streams, (stream) => ask("remove", () => jsm.streams.delete(stream)))
+        const workers = `KV_${names.buckets.workers}`
+        for (const gone of [
+          [names.deliveries(0)],
+          [names.deliveries(3), names.backlog(3)],
+          [0, 1, 2, 3].flatMap((index) => [names.deliveries(index), names.backlog(index)]),
+          [workers],
+          [workers, names.deliveries(1)]
+        ]) {
+          yield* remove(...gone)
+          assert.include((yield* Effect.flip(readLayout)).message, "missing on the broker")
+          const { partitions } = yield* readInstalled
+          assert.strictEqual(partitions, 4)
+          const other = yield* Effect.flip(init(options({ partitions: 8 })))
+          assert.include(other.message, "has 4 partitions and init cannot make them 8")
+          const changes = yield* init(options({ partitions: 4 }))
+          assert.sameMembers(
+            changes.flatMap(({ lost, what }) => (lost === undefined ? [] : [what])),
+            gone.map((stream) => `stream ${stream}`)
           )
+          assert.strictEqual((yield* readLayout).partitions, 4)
         }
+      })
+    )
+  )
+
+  it.live("says what to do where the record was removed", () =>
+    bare(
+      Effect.gen(function* () {
+        const { ask, bucket, names } = yield* natsClients
+        yield* init(options())
+        const workers = yield* bucket(names.buckets.workers)
+        yield* ask("purge", () => workers.purge("layout"))
+        const error = yield* Effect.flip(readLayout)
+        assert.include(error.message, "run `petrel init`, which writes it again")
+        yield* init(options())
         assert.strictEqual((yield* readLayout).partitions, testTopology.partitions)
       })
     )

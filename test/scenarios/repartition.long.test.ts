@@ -3,7 +3,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
-import { findPartitions, readChanges, readInstalled } from "../../src/broker/installed.ts"
+import { findPartitions, readInstalled, readLayoutRecord } from "../../src/broker/installed.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { RepartitionStep } from "../../src/operations/repartition/repartition.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
@@ -49,7 +49,7 @@ const brokenOff = (partitions: number, flags: ReadonlyArray<string>) =>
       yield* change.signal("SIGKILL")
       yield* change.ended
       assert.isFalse(change.out.some((line) => line.includes('"done"')))
-      assert.strictEqual((yield* readChanges).changes.change?.stage, "moving")
+      assert.strictEqual((yield* readLayoutRecord).record.change?.stage, "moving")
       yield* endLeases
     })
   )
@@ -148,7 +148,7 @@ describe("another number of partitions", () => {
         assert.deepStrictEqual(yield* findPartitions, {
           partitions: 3,
           begun: 3,
-          isComplete: true
+          missing: []
         })
         assert.strictEqual(yield* waitingStill, deliveries)
         assert.strictEqual((yield* readInstalled).partitions, 3)

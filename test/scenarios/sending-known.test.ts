@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
-import type { LayoutChanges } from "../../src/broker/installed.ts"
+import type { LayoutRecord } from "../../src/broker/installed.ts"
 import { layoutKey, readLayout } from "../../src/broker/installed.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { announcePresence, readEnqueuers } from "../../src/cluster/enqueuer-presence.ts"
@@ -18,7 +18,7 @@ const { scenario } = onServer()
 
 const to = (partitions: number) => repartition({ to: partitions, tell: () => Effect.void })
 
-const changed: LayoutChanges = { v: 1, epoch: 1, beyond: 0 }
+const changed: LayoutRecord = { v: 3, partitions: 2, epoch: 1, beyond: 0 }
 const change = Effect.flatMap(Broker, ({ names }) =>
   writeValue(names.buckets.workers, layoutKey, JSON.stringify(changed))
 )

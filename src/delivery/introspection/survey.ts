@@ -2,7 +2,7 @@ import { Effect, Stream } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
-import { findPartitions, readChanges, TopologyError } from "../../broker/installed.ts"
+import { findPartitions, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
 import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
@@ -278,7 +278,7 @@ export const readSurvey = Effect.gen(function* () {
   ])
   const buckets = Object.values(names.buckets).map((bucket) => `KV_${bucket}`)
   const streams = yield* Effect.forEach(
-    [names.events, names.history, names.dead, ...buckets, ...waitingStreams],
+    [names.events, names.history, names.dead, names.configuration, ...buckets, ...waitingStreams],
     lookAtStream,
     { concurrency: maxConcurrentLookups }
   )
@@ -292,7 +292,7 @@ export const readSurvey = Effect.gen(function* () {
   const {
     account,
     alerts,
-    changes,
+    layout,
     endpoints,
     events,
     letters,
@@ -306,7 +306,7 @@ export const readSurvey = Effect.gen(function* () {
       alerts: ifLed(names.buckets.alerts, listAlerts()),
       endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
       roster: ifLed(names.buckets.workers, readLeases),
-      changes: ifLed(names.buckets.workers, readChanges),
+      layout: ifLed(names.buckets.workers, readLayoutRecord),
       events: surveyEvents(event),
       letters: surveyDead(dead, at),
       sources: ifLed(names.buckets.workers, surveySources),
@@ -332,7 +332,7 @@ export const readSurvey = Effect.gen(function* () {
     events,
     dead: letters,
     sources: sources ?? [],
-    change: changes?.changes.change,
+    change: layout?.record.change,
     partitions: partitions.map((partition) => ({
       ...partition,
       owner: roster?.roster.leases.get(partition.partition)?.said.worker,

@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { readChanges, readLayout, TopologyError } from "../../broker/installed.ts"
+import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
 import { roundName } from "../fact-record.ts"
 import { hasEnded } from "../fold/round.ts"
 import { makeAttemptTimes } from "./attempt-times.ts"
@@ -61,7 +61,7 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
  */
 export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditReach) {
   const { ackWait, partitions } = yield* readLayout
-  const { epoch } = (yield* readChanges).changes
+  const { epoch } = (yield* readLayoutRecord).record
   const { ledger } = books
   books.beginAt(whole)
   yield* books.readEvents(whole.scope.lastEvent)
@@ -129,7 +129,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
     missingDeadLetters: yield* stillMissing(letters.missing, ledger),
     deadLettersWithoutFact: stillWithoutFact(letters.withoutFact, ledger)
   }
-  const after = (yield* readChanges).changes
+  const after = (yield* readLayoutRecord).record
   if (after.epoch === epoch && after.change === undefined) return findings
   return yield* new TopologyError({
     message: "the number of partitions was changed while this was looking: run the audit again"

@@ -1,13 +1,13 @@
 import { Effect, Exit, Random } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { makeGate } from "../../broker/gate.ts"
-import type { Layout, LayoutChanges } from "../../broker/installed.ts"
+import type { Layout, LayoutRecord } from "../../broker/installed.ts"
 import {
   findPartitions,
   layoutKey,
-  readChanges,
   readInstalled,
   readLayout,
+  readLayoutRecord,
   TopologyError
 } from "../../broker/installed.ts"
 import { defaultTopology } from "../../broker/topology.ts"
@@ -77,7 +77,7 @@ export interface Repartitioned {
 
 interface State {
   readonly from: number
-  readonly changes: LayoutChanges
+  readonly record: LayoutRecord
   readonly revision: number
   /** An earlier run has begun to move messages. */
   readonly resumed: boolean
@@ -85,15 +85,15 @@ interface State {
 
 /** Reads the number of partitions, or the one before a change that is not finished. */
 const inspect = Effect.fnUntraced(function* (to: number) {
-  const { changes, revision } = yield* readChanges
-  const { change } = changes
+  const { record, revision } = yield* readLayoutRecord
+  const { change } = record
   if (change !== undefined) {
     const { from, stage } = change
     if (stage === "moving" && change.to !== to)
       return yield* new TopologyError({
         message: `a change from ${from} to ${change.to} partitions was begun and is not finished: run \`petrel repartition ${change.to}\` first, then \`petrel repartition ${to}\``
       })
-    return { from, changes, revision, resumed: stage === "moving" } satisfies State
+    return { from, record, revision, resumed: stage === "moving" } satisfies State
   }
   const { partitions } = yield* readLayout
   const { begun } = yield* findPartitions
@@ -101,7 +101,7 @@ const inspect = Effect.fnUntraced(function* (to: number) {
     return yield* new TopologyError({
       message: `there are streams of a partition ${begun - 1} besides the ${partitions} partitions of this installation: see to them first`
     })
-  return { from: partitions, changes, revision, resumed: false } satisfies State
+  return { from: partitions, record, revision, resumed: false } satisfies State
 })
 
 /** Counts what a change would move now. Changes nothing. */
@@ -122,7 +122,7 @@ export const repartition = Effect.fnUntraced(function* (options: RepartitionOpti
   const { tell, to } = options
   const before = yield* inspect(to)
   const unchanged = { from: to, to, moved: [] } satisfies Repartitioned
-  if (before.from === to && before.changes.change === undefined) return unchanged
+  if (before.from === to && before.record.change === undefined) return unchanged
   yield* refuseOthers
   const owner: Owner = {
     worker: "repartition",
@@ -145,14 +145,14 @@ const change = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const { from, resumed } = state
-  const { change: _, ...rest } = state.changes
-  let { changes, revision } = state
-  const write = Effect.fnUntraced(function* (next: LayoutChanges) {
+  const { change: _, ...rest } = state.record
+  let { record, revision } = state
+  const write = Effect.fnUntraced(function* (next: LayoutRecord) {
     const expected = revision
     const value = JSON.stringify(next)
     const { seq } = yield* writeValue(names.buckets.workers, layoutKey, value, { expected })
     revision = seq
-    changes = next
+    record = next
   })
   if (from === to) {
     yield* write(rest)
@@ -181,13 +181,13 @@ const change = Effect.fnUntraced(function* (
     yield* tell({ event: "begun", from, to, resumed })
     const sources = yield* existing(from)
     // A partition that was being removed may have lost one of its two streams.
-    yield* makeTargets(installed, sources, changes.beyond)
+    yield* makeTargets(installed, sources, record.beyond)
     return yield* takeOver(sources, new HistoryPosition(0), from)
   })
   const memories = yield* resumed ? resume : settle
 
   const added = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
-  yield* makeTargets(installed, added, changes.beyond)
+  yield* makeTargets(installed, added, record.beyond)
   const moved = yield* moveAll(memories, to, tell, {
     arrivals: makeArrivals(resumed),
     fired: new Set(),
@@ -201,13 +201,13 @@ const change = Effect.fnUntraced(function* (
   for (const { index } of memories.filter(({ index }) => index >= to)) {
     yield* hold.safe
     yield* removePartition(index, (last) =>
-      write({ ...changes, beyond: Math.max(changes.beyond, last) })
+      write({ ...record, beyond: Math.max(record.beyond, last) })
     )
     yield* tell({ event: "removed", partition: index })
   }
   yield* raiseNewFloors(added)
-  const { change: __, ...done } = changes
-  yield* write({ ...done, epoch: done.epoch + 1 })
+  const { change: __, ...done } = record
+  yield* write({ ...done, partitions: to, epoch: done.epoch + 1 })
   return { from, to, moved } satisfies Repartitioned
 })
 

@@ -40,7 +40,7 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
       : [
           {
             code: "stream-missing",
-            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\``
+            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\`, which makes ${missing.length === 1 ? "it" : "them"} again and says what may be lost with ${missing.length === 1 ? "it" : "them"}; then restart the workers`
           }
         ])
   ]

@@ -135,7 +135,7 @@ describe.concurrent("a change of the number of partitions", () => {
         assert.deepStrictEqual(yield* findPartitions, {
           partitions: few,
           begun: few,
-          isComplete: true
+          missing: []
         })
         const found = yield* inventory(few)
         assert.deepStrictEqual(sorted(found.filter(waits)), sorted(endpoints.flatMap(expected)))

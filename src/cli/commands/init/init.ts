@@ -161,8 +161,10 @@ const missingIn = (
     ...(historyBytes === undefined ? [names.history] : [])
   ])
 
-const line = ({ change, fields, what }: Change): string =>
-  `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
+const line = ({ change, fields, lost, what }: Change): string => {
+  const text = `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
+  return lost === undefined ? text : `${text}, which was missing: ${lost}`
+}
 
 const summary = (
   name: string,

@@ -1,0 +1,68 @@
+import type { Names } from "../domain/names.ts"
+
+/**
+ * Sequences per ms since the epoch, as far as a stream that is made again begins. Facts, message ids
+ * and revisions refer to sequences of the former stream, and nobody knows its last one any more. No
+ * stream of ours takes that many messages a ms for years, and the figure stays exact in a double.
+ */
+const sequencesPerMs = 16
+
+/** Returns a sequence above all that a stream which was removed can have reached. */
+export const beyondRemoved = (nowMs: number): number => Math.floor(nowMs) * sequencesPerMs
+
+/** Says what may be lost with each stream of an installation of this many partitions. */
+export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, string> => {
+  const bucket = (name: string, loss: string) => [`KV_${name}`, loss] as const
+  const sentAgain =
+    "`petrel audit` names those that had not ended, and `petrel replay` sends their events again"
+  return new Map([
+    [
+      names.events,
+      "events that were not routed yet are lost: publish them again; the events before can be neither audited nor replayed"
+    ],
+    [
+      names.history,
+      "what was delivered before is not known any more, so a delivery that was under way may be sent twice, and nothing before can be audited"
+    ],
+    [names.dead, "the dead letters are lost; the history still tells of each"],
+    [
+      names.configuration,
+      "configurations of endpoints that are older than the history are lost: plans made from them cannot be audited"
+    ],
+    bucket(
+      names.buckets.endpoints,
+      "all endpoints and settings of tenants are lost, and events are not routed until there are endpoints again: `petrel rebuild endpoints` makes them again from the history"
+    ),
+    bucket(
+      names.buckets.health,
+      "circuits begin closed, and endpoints that failed for days are not known as such: `petrel rebuild health`, without workers, works them out from the history"
+    ),
+    bucket(
+      names.buckets.retries,
+      "decisions that were not carried out yet are taken anew: an attempt may be made twice"
+    ),
+    bucket(
+      names.buckets.workers,
+      "workers take their partitions anew: those that run need a restart"
+    ),
+    bucket(
+      names.buckets.alerts,
+      "what is raised is not known any more, and is raised again where it still holds; set thresholds again with `petrel alerts thresholds --set`"
+    ),
+    bucket(names.buckets.tokens, "all tokens are lost: make new ones with `petrel token create`"),
+    bucket(
+      names.buckets.jobs,
+      "jobs that were under way, and what is known of former ones, are lost"
+    ),
+    ...Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
+      [
+        names.deliveries(index),
+        `deliveries that waited in partition ${index} are lost: ${sentAgain}`
+      ] as const,
+      [
+        names.backlog(index),
+        `deliveries that waited in backlogs of partition ${index} are lost: ${sentAgain}`
+      ] as const
+    ])
+  ])
+}

@@ -1,0 +1,122 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { findPartitions } from "../../src/broker/installed.ts"
+import { wanted } from "../../src/broker/topology.ts"
+import { makeNames } from "../../src/domain/names.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
+import { run } from "../cli/in-process.ts"
+import type { Installation } from "../kit/engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publishMany,
+  quickRetry,
+  startedWorker,
+  testTopology,
+  waitingMessages,
+  worker
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const flagsOf = ({ eventRoot, prefix, url }: Installation): ReadonlyArray<string> => [
+  ...["--nats", url],
+  ...["--prefix", prefix, "--events", eventRoot]
+]
+
+/** Removes a stream, as a person does with a command-line tool of the broker. */
+const remove = (stream: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* natsClients
+    return yield* ask("remove", () => jsm.streams.delete(stream))
+  })
+
+const sequenceOf = (stream: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* natsClients
+    const { state } = yield* ask("look", () => jsm.streams.info(stream))
+    return state.last_seq
+  })
+
+const plain = makeNames("", "")
+const streams = wanted(plain, testTopology, 0).map(({ stream }) => stream.name)
+
+describe.concurrent("a stream that somebody removed", () => {
+  for (const bare of streams)
+    scenario(`is named by status and workers, and init makes it again: ${bare}`, (place) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const isBucket = bare.startsWith("KV_")
+        const stream = isBucket
+          ? `KV_${place.prefix.toLowerCase()}${bare.slice("KV_".length)}`
+          : `${place.prefix}${bare}`
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const first = yield* startedWorker()
+        yield* publishMany(20)
+        yield* hook.received(20)
+        yield* first.stop
+        const reached = yield* sequenceOf(stream)
+
+        yield* remove(stream)
+        const { problems } = yield* readStatus
+        assert.include(
+          problems.find(({ code }) => code === "stream-missing")?.text,
+          `${stream} is missing: run \`petrel init\`, which makes it again`
+        )
+        const refused = yield* Effect.flip(worker({ id: "early" }))
+        assert.include(refused.message, `${stream} is missing on the broker: run \`petrel init\``)
+
+        const made = yield* run("init", ...flagsOf(place))
+        assert.strictEqual(made.code, 0, made.err.join())
+        const lines = made.out.filter((line) => !line.includes("consumer"))
+        assert.match(nth(lines, 0), /^created {4}stream (\S+), which was missing: ./)
+        assert.include(nth(lines, 0), stream)
+        assert.lengthOf(lines, 2)
+        assert.isAbove(yield* sequenceOf(stream), reached, "no sequence is given again")
+        assert.deepStrictEqual(yield* findPartitions, { partitions: 2, begun: 2, missing: [] })
+
+        if (stream === `KV_${names.buckets.endpoints}`) yield* endpoint({ url: hook.url })
+        yield* worker({ id: "second" })
+        yield* publishMany(20, "invoice.sent")
+        yield* hook.received(40)
+      })
+    )
+
+  scenario("takes what waited in it: the audit names it, and a replay sends it", (place) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver({ answer: { status: 500 } })
+      const retry = quickRetry({
+        backoff: { kind: "fixed", delay: "10 minutes" },
+        window: "1 hour"
+      })
+      yield* endpoint({ url: hook.url, retry })
+      const facts = yield* history
+      const first = yield* startedWorker()
+      yield* publishMany(3)
+      yield* hook.received(3)
+      yield* eventually(waitingMessages, (waiting) => waiting === 3)
+      yield* first.stop
+      for (const index of [0, 1]) yield* remove(names.deliveries(index))
+      assert.strictEqual((yield* run("init", ...flagsOf(place))).code, 0)
+      hook.answer({ status: 200 })
+      yield* worker({ id: "second" })
+      const audit = yield* run("audit", ...flagsOf(place))
+      assert.strictEqual(audit.code, 1)
+      assert.match(audit.out.join("\n"), /missing/)
+      const sent = yield* run(
+        ...["replay", "--to", "acme/hook", "--since", "1h"],
+        ...flagsOf(place)
+      )
+      assert.strictEqual(sent.code, 0, sent.err.join())
+      yield* facts.count("delivered", 3)
+    })
+  )
+})
