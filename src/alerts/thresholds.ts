@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { keepGoing } from "../broker/keep-going.ts"
 import type { AlertChoice } from "../domain/alert.ts"
 import type { AlertThresholds } from "../policy/alert-thresholds.ts"
 import { defaultThresholds, withSettings } from "../policy/alert-thresholds.ts"
@@ -70,7 +71,8 @@ export const watchThresholds = Effect.fnUntraced(function* (every: number) {
     )
   )
   yield* read
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(every), read)))
+  const again = Effect.andThen(Effect.sleep(every), read)
+  yield* Effect.forkScoped(keepGoing("read the thresholds of alerts", again, every))
   return {
     system: () => now.system(),
     systemAlertsTo: () => now.systemAlertsTo(),

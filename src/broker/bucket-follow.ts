@@ -1,6 +1,7 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Deferred, Effect, Stream } from "effect"
 import { Broker } from "./broker.ts"
+import { keepGoing } from "./keep-going.ts"
 import { readStream } from "./scan.ts"
 
 /** Pause before a bucket is read again after a failure. */
@@ -80,16 +81,7 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
     })
   )
 
-  yield* followOnce.pipe(
-    Effect.catch((error) =>
-      Effect.andThen(
-        Effect.logDebug(`following ${bucket} failed; trying again`, { why: error.message }),
-        Effect.sleep(pause)
-      )
-    ),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  yield* Effect.forkScoped(keepGoing(`follow ${bucket}`, followOnce, pause))
   yield* Deferred.await(first)
   return () => current
 })

@@ -1,5 +1,6 @@
 import { Deferred, Effect, Queue, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { keepGoing } from "../broker/keep-going.ts"
 import { readStream } from "../broker/scan.ts"
 import { timers } from "../time/timers.ts"
 import { beatsPerTtl } from "./ownership.ts"
@@ -54,17 +55,6 @@ export const watchRoster = Effect.fnUntraced(function* (
       yield* Effect.raceFirst(follow, Effect.raceFirst(Deferred.await(again), silence))
     })
   )
-  yield* readOnce.pipe(
-    Effect.catch((error) =>
-      Effect.andThen(
-        Effect.logDebug("listening to the other workers failed; trying again", {
-          why: error.message
-        }),
-        Effect.sleep(pollMs)
-      )
-    ),
-    Effect.forever,
-    Effect.forkScoped
-  )
+  yield* Effect.forkScoped(keepGoing("listen to the other workers", readOnce, pollMs))
   return { changes, roster: () => roster, isComplete: () => complete }
 })

@@ -1,5 +1,6 @@
 import { Effect, FiberSet } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { keepGoing } from "../broker/keep-going.ts"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
@@ -239,13 +240,9 @@ export class Partition {
   }
 
   get #findForever() {
-    return this.#drainer.find.pipe(
-      Effect.catch((error) =>
-        Effect.logWarning("cannot look for what waits in backlogs", { why: error.message })
-      ),
-      Effect.delay(this.#options.findEvery ?? findIntervalMs),
-      Effect.forever
-    )
+    const pauseMs = this.#options.findEvery ?? findIntervalMs
+    const find = Effect.delay(this.#drainer.find, pauseMs)
+    return keepGoing("look for what waits in backlogs", find, pauseMs, Effect.logWarning)
   }
 
   get #recoverForever() {

@@ -1,10 +1,14 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { keepGoing } from "../broker/keep-going.ts"
 import { makeChangeRecorder } from "./change-recorder.ts"
 import type { Currentness } from "./currentness.ts"
 import { CurrentnessSwitch } from "./currentness.ts"
 import { readDirectory } from "./directory-reading.ts"
 import type { DirectoryTable } from "./directory-table.ts"
+
+/** Pause before the endpoints are read again after a failure, ms. */
+const retryPauseMs = 1_000
 
 /**
  * Watches the bucket until the scope closes: the broker sends each change once, and nothing is read
@@ -29,15 +33,9 @@ export const keepReading = Effect.fnUntraced(function* (
   const currentness = new CurrentnessSwitch()
   const forget = onReconnect(() => currentness.onReconnect())
   yield* Effect.addFinalizer(() => Effect.sync(forget))
-  yield* readDirectory({ table, recorder, currentness, unavailable }).pipe(
-    Effect.catch((error) =>
-      Effect.andThen(
-        Effect.logWarning("reading the endpoints failed", { why: error.message }),
-        Effect.sleep("1 second")
-      )
-    ),
-    Effect.forever,
-    Effect.forkScoped
+  const reading = readDirectory({ table, recorder, currentness, unavailable })
+  yield* Effect.forkScoped(
+    keepGoing("read the endpoints", reading, retryPauseMs, Effect.logWarning)
   )
   yield* currentness.complete
   return currentness satisfies Currentness

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { keepGoing } from "../broker/keep-going.ts"
 import { ageLimitMs, clockOf } from "../broker/kept-since.ts"
 import { notePosition } from "../broker/router-position.ts"
 import { firstSince } from "../broker/scan.ts"
@@ -47,14 +48,10 @@ export const runEventExpiry = (holds: () => boolean) => {
     noted = routedTo
     return pauseMs
   })
-  return look.pipe(
-    Effect.catch(({ message }) =>
-      Effect.as(
-        Effect.logWarning("cannot remove expired events; trying again", { why: message }),
-        usualPauseMs
-      )
-    ),
-    Effect.flatMap(Effect.sleep),
-    Effect.forever
+  return keepGoing(
+    "remove expired events",
+    Effect.flatMap(look, Effect.sleep),
+    usualPauseMs,
+    Effect.logWarning
   )
 }

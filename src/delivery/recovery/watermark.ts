@@ -1,5 +1,6 @@
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
 import { Facts } from "../../history/facts.ts"
 import type { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
@@ -29,7 +30,8 @@ export const advanceWatermark = Effect.fnUntraced(function* (
     disturbed = true
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
-  return yield* Effect.forever(
+  return yield* keepGoing(
+    "advance the watermark",
     Effect.gen(function* () {
       disturbed = false
       queue.hasPulled()
@@ -50,6 +52,7 @@ export const advanceWatermark = Effect.fnUntraced(function* (
       if (floor > historyPosition.lastRead.seq) historyPosition.lastRead = fact.value
       yield* Effect.ignore(writeWatermark(index, fact.value))
       stored = floor
-    })
+    }),
+    ackWait
   )
 }, Effect.scoped)

@@ -1,6 +1,7 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { logTransitions } from "../../broker/gate.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { DeadLetterUse } from "../../policy/dead-letter-quota.ts"
@@ -71,11 +72,8 @@ export class DeadLetterGate {
   static readonly make = Effect.gen(function* () {
     const { names } = yield* Broker
     const gate = new DeadLetterGate(names.dead, yield* Queue.sliding<void>(1))
-    yield* Effect.ignore(gate.#read).pipe(
-      Effect.andThen(gate.#untilNextReading),
-      Effect.forever,
-      Effect.forkScoped
-    )
+    const look = Effect.andThen(Effect.ignore(gate.#read), gate.#untilNextReading)
+    yield* Effect.forkScoped(keepGoing("read the size of DEAD", look, readEveryMs.calm))
     return gate
   })
 

@@ -1,6 +1,7 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import { endedPrefix } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/awaiting-space.ts"
@@ -52,15 +53,15 @@ export const wakeEnded = Effect.fnUntraced(function* (
       Stream.takeWhile((goesOn) => goesOn),
       Stream.runDrain
     )
-  }).pipe(Effect.tapError(() => Effect.sync(() => awaiting.noteUnseen())))
+  }).pipe(Effect.tapCause(() => Effect.sync(() => awaiting.noteUnseen())))
 
-  return yield* Queue.take(readings).pipe(
-    Effect.andThen(Effect.suspend(() => (awaiting.isDue(gate) ? wakeAll : Effect.void))),
-    Effect.catch((error) =>
-      Effect.logWarning("cannot wake what waits for space among the dead letters; trying again", {
-        why: error.message
-      })
+  return yield* keepGoing(
+    "wake what waits for space among the dead letters",
+    Effect.andThen(
+      Queue.take(readings),
+      Effect.suspend(() => (awaiting.isDue(gate) ? wakeAll : Effect.void))
     ),
-    Effect.forever
+    paceMs,
+    Effect.logWarning
   )
 }, Effect.scoped)
