@@ -84,7 +84,12 @@ describe.concurrent("a publisher's header that an endpoint or its tenant names",
       const forwardHeaders = ["x-correlation-id"]
       const waits = { tenant: "acme", endpoint: "hook" }
       yield* endpoint({ id: "hook", url: `${hook.url}/hook`, forwardHeaders })
-      yield* endpoint({ id: "moved", url: `${hook.url}/moved`, forwardHeaders })
+      yield* endpoint({
+        id: "moved",
+        url: `${hook.url}/moved`,
+        forwardHeaders,
+        redirectsTo: [other.url]
+      })
       yield* pauseEndpoint(waits, undefined, "ana")
       yield* workersApart()
       yield* publish("order.paid", "{}", sent)
