@@ -5,16 +5,24 @@ import { isUnanswered } from "../broker/until-answered.ts"
 import { Invalid } from "../domain/problem.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import { flagProblems, withFlags } from "./flags/flag-problems.ts"
+import { Refused } from "./refused.ts"
 import { OutputClosed } from "./terminal/stdout.ts"
 
 /** How the process exits: its exit code, and its message on stderr. */
 export interface ProcessExit {
-  /** 0: success, 1: failure, 128 + n: ended by signal n. */
+  /**
+   * 0: success, 1: failure, or what was checked is not as it should be; 2: the input is wrong, and
+   * nothing was done; 128 + n: ended by signal n.
+   */
   readonly code: number
   readonly message: string | undefined
 }
 
 const streamNotFound = 10059
+const wrongInput = 2
+
+const isWrongInput = (error: unknown): boolean =>
+  error instanceof Invalid || (error instanceof Refused && error.isInput === true)
 
 /**
  * Returns the error's message. Problems of an operation's input name the flags. If a stream is
@@ -56,6 +64,6 @@ export const exitOf = (exit: Exit.Exit<unknown, unknown>, signal: number): Proce
   if (error instanceof OutputClosed) return { code: 0, message: undefined }
   // An invalid invocation was reported when it was found. The bare program or group shows its help.
   if (CliError.isCliError(error) && error._tag === "ShowHelp")
-    return { code: error.errors.length > 0 ? 1 : 0, message: undefined }
-  return { code: 1, message: oneLine(messageOf(error)) }
+    return { code: error.errors.length > 0 ? wrongInput : 0, message: undefined }
+  return { code: isWrongInput(error) ? wrongInput : 1, message: oneLine(messageOf(error)) }
 }

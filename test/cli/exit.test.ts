@@ -67,11 +67,11 @@ describe("the end of a command", () => {
     assert.deepStrictEqual(exitOf(exit, interrupted), { code: interrupted, message: undefined })
   })
 
-  it("is 1 after a wrong invocation, 0 after the help of the program or of a group", () => {
+  it("is 2 after a wrong invocation, 0 after the help of the program or of a group", () => {
     const help = (commandPath: Array<string>, errors: Array<CliError.NonShowHelpErrors>) =>
       exitOf(Exit.fail(new CliError.ShowHelp({ commandPath, errors })), 0).code
     assert.strictEqual(help(["petrel"], []), 0)
     assert.strictEqual(help(["petrel", "endpoint"], []), 0)
-    assert.strictEqual(help(["petrel"], [new CliError.MissingOption({ option: "x" })]), 1)
+    assert.strictEqual(help(["petrel"], [new CliError.MissingOption({ option: "x" })]), 2)
   })
 })

@@ -75,7 +75,7 @@ describe("text from outside", () => {
     Effect.gen(function* () {
       for (const args of [[nasty], ["presets", "--nats", `${nasty}:x@`], ["presets", nasty]]) {
         const { code, err } = yield* run(...args)
-        assert.strictEqual(code, 1)
+        assert.strictEqual(code, 2)
         assert.notMatch(err.join("\n"), obeyed)
       }
     })

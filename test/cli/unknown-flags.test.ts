@@ -68,7 +68,7 @@ describe("an unknown flag", () => {
       })
       for (const [index, { code, err, out }] of ends.entries()) {
         const [typed, said, help] = nth(wrong, index)
-        assert.deepStrictEqual([code, out, err.length], [1, [], 1], typed)
+        assert.deepStrictEqual([code, out, err.length], [2, [], 1], typed)
         const line = nth(err, 0)
         assert.isTrue(line.startsWith(`petrel: ${said}`), line)
         assert.isTrue(line.endsWith(` see \`${`petrel ${help}`.trim()} --help\``), line)

@@ -137,6 +137,19 @@ describe.concurrent("long work", () => {
         ({ json }) => json.state === "done"
       )
       assert.deepInclude(found.json.result, { verdict: "clean" })
+      const senseless = [
+        { since: Date.now() + 3_600_000 },
+        { tenant: "nobody" },
+        { tenant: "*" },
+        { until: 1 }
+      ]
+      for (const body of senseless) {
+        const refused = yield* ask("/v1/audits", { method: "POST", token: operator, body })
+        assert.strictEqual(refused.status, 400, JSON.stringify(body))
+        assert.deepInclude(JSON.stringify(refused.json), Object.keys(body)[0] ?? "")
+      }
+      const { json: listed } = yield* ask("/v1/audits", { token: operator })
+      assert.lengthOf(Array.isArray(listed.jobs) ? listed.jobs : [], 1)
       const nowhere = yield* ask("/v1/tenants/acme/replays", {
         method: "POST",
         token,

@@ -14,7 +14,7 @@ import { readJson } from "../flags/json-text.ts"
 import { svgFlag, writeSvg } from "../flags/svg-file.ts"
 import { outlineLines } from "../format/outline-view.ts"
 import { screenWidth } from "../format/screen.ts"
-import { Refused, refusal } from "../refused.ts"
+import { refusal } from "../refused.ts"
 import { petrel } from "../root-command.ts"
 import { print } from "../terminal/stdout.ts"
 
@@ -75,7 +75,8 @@ const guidesText = (chosen: ReadonlyArray<Preset>): string =>
 const policyIn = Effect.fnUntraced(function* (text: string) {
   const preset = findPreset(text)
   if (preset !== undefined) return { preset, policy: preset.policy }
-  if (!text.trimStart().startsWith("{")) return yield* new UnknownPreset({ name: text })
+  if (!text.trimStart().startsWith("{"))
+    return yield* refusal([new UnknownPreset({ name: text }).message])
   const json = readJson("NAME|JSON", text, "a preset or a policy as JSON")
   if (Result.isFailure(json)) return yield* refusal(json.failure)
   const read = readInput(RetryPolicy, json.success)
@@ -118,7 +119,7 @@ export const presets = Command.make(
     const { json } = yield* petrel
     if (Option.isSome(name)) return yield* showOne(name.value, svg)
     if (svg !== undefined)
-      return yield* new Refused({ message: "--svg draws one policy: name it, or give it as JSON" })
+      return yield* refusal(["--svg draws one policy: name it, or give it as JSON"])
     const chosen = [...all.values()]
     if (json) for (const preset of chosen) yield* print(JSON.stringify(presetJson(preset)))
     else yield* print([...chosen.map(presetText), guidesText(chosen)].join("\n\n"))

@@ -20,7 +20,7 @@ import {
   removalFlags
 } from "../flags/setting-flags.ts"
 import { byFlag, isSet } from "../flags/shared.ts"
-import { Refused, refusal } from "../refused.ts"
+import { type Refused, refusal } from "../refused.ts"
 import { connected, report } from "../root-command.ts"
 
 const whose = {
@@ -46,11 +46,11 @@ const chosen = ({
 }): Effect.Effect<string | undefined, Refused> =>
   system === (tenant === undefined)
     ? Effect.succeed(tenant)
-    : new Refused({
-        message: system
+    : refusal([
+        system
           ? "a tenant and --system exclude each other"
           : "say whose settings: a tenant such as acme, or --system"
-      })
+      ])
 
 const label = ({ tenant }: Pick<TenantSettingsView, "tenant">): string => tenant ?? "the system"
 
@@ -129,10 +129,9 @@ const set = Command.make(
   Effect.fnUntraced(function* ({ by, given, noForwardHeader, removed, ...flags }) {
     const tenant = yield* chosen(flags)
     if (!isGiven(given) && !isGiven(removed) && noForwardHeader.length === 0)
-      return yield* new Refused({
-        message:
-          "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
-      })
+      return yield* refusal([
+        "nothing is to be changed: say what, such as --host-cap 20; see `petrel tenant set --help`"
+      ])
     const read: Read<TenantPatch> = readGiven(settingFlags, {
       ...given,
       forwardHeaders: { ...given.forwardHeaders, noForwardHeader }

@@ -11,7 +11,7 @@ import { durationExpected, readDuration } from "../flags/duration.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import { byFlag, isSet, maybe, repeated, textFlag } from "../flags/shared.ts"
 import { makeTable } from "../format/table.ts"
-import { Refused, refusal } from "../refused.ts"
+import { refusal } from "../refused.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import { print } from "../terminal/stdout.ts"
 import { remark } from "../terminal/terminal.ts"
@@ -67,16 +67,16 @@ const create = Command.make(
   },
   Effect.fnUntraced(function* ({ by, expires, name, operator, rate, scope, tenant }) {
     if (operator === (tenant !== undefined))
-      return yield* new Refused({
-        message: operator
+      return yield* refusal([
+        operator
           ? "a tenant and --operator exclude each other"
           : "say whose token: a tenant such as acme, or --operator for all of them"
-      })
+      ])
     const chosen = scopesOf(scope, operator)
     if (chosen.length === 0)
-      return yield* new Refused({
-        message: `say what it may do with --scope: ${tenantScopes.join(", ")}, or all of these`
-      })
+      return yield* refusal([
+        `say what it may do with --scope: ${tenantScopes.join(", ")}, or all of these`
+      ])
     const now = yield* Clock.currentTimeMillis
     const settings = readInput(NewToken, {
       tenant: tenant ?? allTenants,

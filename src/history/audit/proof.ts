@@ -29,6 +29,8 @@ export type StreamProof = typeof StreamProof.Type
 export const Proof = Schema.Struct({
   v: Schema.Literal(1),
   petrel: Schema.String,
+  /** The id of the installation; absent where it has none. */
+  installation: Schema.optionalKey(Schema.String),
   at: Schema.Number,
   verdict: Schema.String,
   tenant: Schema.optionalKey(Schema.String),
@@ -46,13 +48,22 @@ const streamProof = ({ digests, marks, messages, next }: StreamReading): StreamP
   return { first, last: next - 1, messages, stretches, hours: marks }
 }
 
+/** What made a proof, and when. */
+export interface ProofOrigin extends Pick<Proof, "at" | "petrel"> {
+  readonly installation: string | undefined
+}
+
 /** The proof of an audit. */
-export const proofOf = ({ books, judgement, reach }: Audit, at: number, petrel: string): Proof => {
+export const proofOf = (
+  { books, judgement, reach }: Audit,
+  { at, installation, petrel }: ProofOrigin
+): Proof => {
   const { reasons: _, ...deliveries } = judgement.tally
   const { tenant } = reach.scope
   return {
     v: 1,
     petrel,
+    ...(installation === undefined ? {} : { installation }),
     at,
     verdict: judgement.verdict,
     ...(tenant === undefined ? {} : { tenant }),

@@ -1,8 +1,11 @@
 import { Effect, Schema } from "effect"
+import { readInstallation } from "../../broker/installation.ts"
 import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
 import { audit } from "../../history/audit/audit.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
+import type { Proof } from "../../history/audit/proof.ts"
 import { timers } from "../../time/timers.ts"
+import { checkAudit, checkProof } from "./check-audit.ts"
 import { noteAudit } from "./last-audit.ts"
 
 const Counts = Schema.Record(Schema.String, Schema.Int)
@@ -128,17 +131,29 @@ export const auditReport = (audit: Audit, ms: number): AuditReport => {
   }
 }
 
+/** What is audited, and the proof of an earlier audit that is to be compared with what is read. */
+export interface AuditRun extends Omit<AuditOptions, "marks"> {
+  readonly against?: Proof | undefined
+}
+
 /**
- * Audits a range, and returns the report, the problems one by one (at most 10,000), and the audit
- * itself, for a proof of what was read. Notes when it was and what it came to, unless it is of one
- * tenant.
+ * Audits a range, and returns the report, the problems one by one (at most 10,000), and for a proof
+ * of what was read the audit itself and the installation's id. Fails with Invalid where the range or
+ * the proof cannot be meant. Notes when it was and what it came to, unless it is of one tenant.
  */
-export const runAudit = Effect.fnUntraced(function* (options: AuditOptions) {
+export const runAudit = Effect.fnUntraced(function* ({ against, ...options }: AuditRun) {
   const began = timers.monotonicMs()
-  const result = yield* audit(options)
+  const installation = yield* readInstallation
+  yield* checkAudit(options)
+  if (against !== undefined) yield* checkProof(against, options, installation)
+  const marks =
+    against === undefined
+      ? undefined
+      : { events: against.events.last, history: against.history.last }
+  const result = yield* audit({ ...options, marks })
   const problems: ReadonlyArray<AuditProblem> = result.judgement.problems.list
   const report = auditReport(result, Math.round(timers.monotonicMs() - began))
   const { range, verdict } = report
   if (range.tenant === undefined) yield* noteAudit(verdict, result.judgement.problems.total)
-  return { audit: result, report, problems }
+  return { audit: result, installation, report, problems }
 })

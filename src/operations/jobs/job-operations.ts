@@ -1,6 +1,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
+import { checkAudit } from "../audit/check-audit.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { documented } from "../documented.ts"
@@ -209,7 +210,12 @@ const audit = operation("audit", "POST", audits, {
   summary: "Check that every event reached every endpoint it was for",
   payload: [Audit, Schema.Null],
   output: Accepted,
-  run: ({ payload }) => accept({ kind: "audit", audit: payload ?? {} }, allTenants, "/v1/audits")
+  run: ({ payload }) =>
+    Effect.gen(function* () {
+      const asked = payload ?? {}
+      yield* checkAudit(asked)
+      return yield* accept({ kind: "audit", audit: asked }, allTenants, "/v1/audits")
+    })
 })
 
 /** Operations that start and show long work. */

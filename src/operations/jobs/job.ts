@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { Token } from "../../domain/token.ts"
 import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
@@ -15,7 +16,7 @@ export const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay:
 
 /** Which events are audited. Times in ms since the epoch. */
 export const AuditRequest = Schema.Struct({
-  tenant: Schema.optionalKey(Schema.String),
+  tenant: Schema.optionalKey(Token),
   since: Schema.optionalKey(Schema.Finite),
   until: Schema.optionalKey(Schema.Finite)
 })

@@ -3,6 +3,7 @@ import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
+import { rangeProblems } from "../time-range.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>
@@ -51,9 +52,5 @@ export const replayProblems = (
         message: "names one event: leave out `skipped` and `onlyMissing`, which choose among many"
       }
     ]
-  if (since !== undefined && until !== undefined && since > until)
-    return [{ field: "since", message: "is later than `until`: nothing lies between" }]
-  return since !== undefined && since > now
-    ? [{ field: "since", message: "is in the future: there are no events yet" }]
-    : []
+  return rangeProblems({ since, until }, now)
 }

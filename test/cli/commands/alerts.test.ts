@@ -239,7 +239,7 @@ describe("petrel alerts", () => {
             thresholds("acme", "--set", '{"samples":"many"}'),
             thresholds("acme", "--set", '{"waitingGrowth":1}')
           ])
-          assert.deepStrictEqual([misspelt.code, wrong.code, system.code], [1, 1, 1])
+          assert.deepStrictEqual([misspelt.code, wrong.code, system.code], [2, 2, 2])
           assert.match(
             misspelt.err.join("\n"),
             /--set: sucessWarnPercent is not a field; did you mean successWarnPercent\?/

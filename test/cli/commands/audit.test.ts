@@ -163,6 +163,76 @@ describe("petrel audit", () => {
     )
   })
 
+  it.live("refuses with 2 what cannot be meant, before it looks at anything", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        const refused = (...args: ReadonlyArray<string>) =>
+          Effect.map(run("audit", ...args, ...flags), ({ code, err, out }) => {
+            assert.deepStrictEqual([code, out], [2, []], args.join(" "))
+            return err.join("\n")
+          })
+        yield* delivered(2)
+        const first = new Date(yield* eventAt(1)).toISOString()
+        assert.strictEqual(
+          yield* refused("--since", "2100-01-01"),
+          "petrel: --since is in the future: there are no events yet"
+        )
+        assert.strictEqual(
+          yield* refused("--since", "1h", "--until", "2h"),
+          "petrel: --since is later than --until: nothing lies between"
+        )
+        assert.strictEqual(
+          yield* refused("--until", "2020-01-01"),
+          `petrel: --until is before the first event that is stored, which is of ${first}`
+        )
+        const nobody =
+          "petrel: --tenant nobody is unknown: no endpoint, no event and no fact is of it"
+        assert.strictEqual(yield* refused("--tenant", "nobody"), nobody)
+        assert.strictEqual(yield* refused("--watch", "--tenant", "nobody"), nobody)
+        assert.strictEqual((yield* run("audit", "--tenant", "acme", ...flags)).code, 0)
+        const missing = join(yield* directory, "none.json")
+        assert.match(yield* refused("--against", missing), /cannot read the proof/)
+      })
+    )
+  })
+
+  it.live("refuses the proof of another installation, and of other tenants", () => {
+    const [one, other] = [place(), place()]
+    return Effect.gen(function* () {
+      const proof = join(yield* directory, "proof.json")
+      const made = one.run(
+        Effect.gen(function* () {
+          yield* delivered(2)
+          const { code } = yield* run("audit", "--proof", proof, ...one.flags)
+          assert.strictEqual(code, 0)
+          yield* init(testTopology)
+          const again = yield* run("audit", "--against", proof, ...one.flags)
+          assert.strictEqual(again.code, 0, "another init changes nothing")
+          return yield* run("audit", "--tenant", "acme", "--against", proof, ...one.flags)
+        })
+      )
+      const compared = other.run(
+        Effect.andThen(delivered(2), run("audit", "--against", proof, ...other.flags))
+      )
+      const narrowed = yield* made
+      assert.deepInclude(narrowed, {
+        code: 2,
+        err: ["petrel: --against is the proof of all tenants: audit the same to compare with it"]
+      })
+      const { code, err } = yield* compared
+      assert.strictEqual(code, 2)
+      assert.lengthOf(err, 1)
+      const id = "[0-9a-f-]{36}"
+      assert.match(
+        nth(err, 0),
+        new RegExp(
+          `^petrel: --against is the proof of another installation: it is of ${id}, and this is ${id}$`
+        )
+      )
+    }).pipe(Effect.scoped)
+  })
+
   it.live("tells what somebody removed of the past from what has grown old", () => {
     const { flags, run: inside } = place()
     return inside(

@@ -43,7 +43,7 @@ describe("petrel presets", () => {
         statuses: { "404": "fail", "425": "fail" }
       })
       assert.match(String(twilio?.caution), /^gives up after 1 min/)
-      assert.strictEqual(unknown.code, 1)
+      assert.strictEqual(unknown.code, 2)
       assert.match(nth(unknown.err, 0), /"twillio"; did you mean "twilio"\?/)
     })
   )

@@ -16,7 +16,7 @@ describe("petrel repartition", () => {
     Effect.gen(function* () {
       for (const wrong of ["0", "257", "1.5"]) {
         const { code, err } = yield* run("repartition", wrong)
-        assert.strictEqual(code, 1)
+        assert.strictEqual(code, 2)
         assert.include(nth(err, 0), `"${wrong}" must be a whole number from 1 to 256`)
       }
     })

@@ -79,7 +79,7 @@ describe("petrel tenant", () => {
   ] as const)("refuses %j in a sentence", ([args, sentence]) =>
     Effect.gen(function* () {
       const refused = yield* run("tenant", ...args)
-      assert.strictEqual(refused.code, 1)
+      assert.strictEqual(refused.code, 2)
       assert.deepStrictEqual(refused.err, [`petrel: ${sentence}`])
     })
   )

@@ -60,7 +60,7 @@ describe("petrel worker --traces and petrel console --traces-otlp", () => {
   it.live.each(refusals)("refuse %s %s %s", ([command, flag, value, problem]) =>
     Effect.gen(function* () {
       const { code, err } = yield* run(command, flag, value)
-      assert.strictEqual(code, 1)
+      assert.strictEqual(code, 2)
       assert.match(err.join(" "), problem)
     })
   )

@@ -11,7 +11,7 @@ import {
 } from "../../../operations/alerts/alert-thresholds.ts"
 import { readAlertChoice } from "../../flags/alert-settings.ts"
 import { isSet, textFlag } from "../../flags/shared.ts"
-import { Refused, refusal } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 
 /** The tenant that a command about alerts is for; undefined for the system. */
@@ -65,16 +65,15 @@ export const thresholds = Command.make(
     unset: isSet("unset", "Back to what holds without it")
   },
   Effect.fnUntraced(function* ({ set, tenant, unset }) {
-    if (set !== undefined && unset)
-      return yield* new Refused({ message: "--set and --unset exclude each other" })
+    if (set !== undefined && unset) return yield* refusal(["--set and --unset exclude each other"])
     const read = set === undefined ? undefined : readChoice(set, tenant)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
     const choice = read?.success
     const isChange = choice !== undefined || unset
     if (tenant === undefined && choice === "off")
-      return yield* new Refused({
-        message: `--set off is for a tenant or an endpoint: for the system say which alerts, such as '{"waitingGrowth":"off"}'`
-      })
+      return yield* refusal([
+        `--set off is for a tenant or an endpoint: for the system say which alerts, such as '{"waitingGrowth":"off"}'`
+      ])
     const work = Effect.suspend(() => {
       if (!isChange) return showThresholds(tenant)
       if (tenant !== undefined) return setTenantThresholds(tenant, choice)

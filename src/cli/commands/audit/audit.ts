@@ -1,12 +1,12 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { AuditOptions } from "../../../history/audit/audit.ts"
 import type { Books } from "../../../history/audit/books.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
+import type { AuditRun } from "../../../operations/audit/audit-report.ts"
 import { runAudit } from "../../../operations/audit/audit-report.ts"
 import { readDuration } from "../../flags/duration.ts"
 import { isSet, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
-import { Refused } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
 import { print } from "../../terminal/stdout.ts"
@@ -43,8 +43,8 @@ const readIn = ({ events, history }: Books) => {
 
 /** Runs an audit and shows its reading progress. */
 const withProgress = <A, E, R>(
-  options: AuditOptions,
-  run: (options: AuditOptions) => Effect.Effect<A, E, R>
+  options: AuditRun,
+  run: (options: AuditRun) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
     let books: Books | undefined
@@ -64,34 +64,26 @@ export const audit = Command.make(
   Effect.fnUntraced(function* ({ against, every, proof, watch, ...range }) {
     if (watch) {
       if (proof !== undefined || against !== undefined || range.until !== undefined)
-        return yield* new Refused({
-          message: "--watch goes without --until, --proof and --against"
-        })
+        return yield* refusal(["--watch goes without --until, --proof and --against"])
       return yield* watchFor(range, every)
     }
     const { json } = yield* petrel
     const before = against === undefined ? undefined : yield* readProof(against)
-    const options: AuditOptions = {
-      ...range,
-      marks:
-        before === undefined
-          ? undefined
-          : { events: before.events.last, history: before.history.last }
-    }
-    const { problems, report, ...found } = yield* withProgress(options, runAudit).pipe(
-      Effect.provide(connected)
-    )
+    const { installation, problems, report, ...found } = yield* withProgress(
+      { ...range, against: before },
+      runAudit
+    ).pipe(Effect.provide(connected))
     const now = yield* Clock.currentTimeMillis
     if (json) {
       yield* print(JSON.stringify(report))
       for (const problem of problems) yield* print(JSON.stringify(problem))
     } else yield* Effect.forEach(auditLines(found.audit, now), print, { discard: true })
-    if (proof !== undefined) yield* writeProof(proof, found.audit, now)
+    if (proof !== undefined) yield* writeProof(proof, found.audit, { at: now, installation })
     const changed = before === undefined ? undefined : yield* compareWith(before, found.audit)
-    const refusal = refusalOf(found.audit)
-    if (refusal !== undefined || changed !== undefined)
+    const unclean = refusalOf(found.audit)
+    if (unclean !== undefined || changed !== undefined)
       return yield* new Refused({
-        message: [changed, refusal].filter((part) => part !== undefined).join("; and ")
+        message: [changed, unclean].filter((part) => part !== undefined).join("; and ")
       })
   })
 ).pipe(

@@ -4,11 +4,11 @@ import packageJson from "../../../../package.json" with { type: "json" }
 import type { Audit } from "../../../history/audit/audit.ts"
 import type { StreamBeginning } from "../../../history/audit/beginning.ts"
 import { goneTooEarly } from "../../../history/audit/beginning.ts"
-import type { StreamProof } from "../../../history/audit/proof.ts"
+import type { ProofOrigin, StreamProof } from "../../../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../../../history/audit/proof.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { countText } from "../../../operations/text/number-format.ts"
-import { Refused } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { remark } from "../../terminal/terminal.ts"
 
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error))
@@ -19,18 +19,21 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Proof))
 export const readProof = Effect.fnUntraced(function* (path: string) {
   const text = yield* Effect.tryPromise({
     try: () => readFile(path, "utf8"),
-    catch: (error) => new Refused({ message: `cannot read the proof: ${why(error)}` })
+    catch: (error) => refusal([`cannot read the proof: ${why(error)}`])
   })
   const proof = Option.getOrUndefined(decode(text))
   if (proof !== undefined) return proof
-  return yield* new Refused({ message: `${path} is no proof that \`petrel audit --proof\` wrote` })
+  return yield* refusal([`${path} is no proof that \`petrel audit --proof\` wrote`])
 })
 
 /** Writes the scope of an audit and its result. */
-export const writeProof = (path: string, audit: Audit, now: number) =>
+export const writeProof = (path: string, audit: Audit, origin: Omit<ProofOrigin, "petrel">) =>
   Effect.tryPromise({
     try: () =>
-      writeFile(path, `${JSON.stringify(proofOf(audit, now, packageJson.version), null, 2)}\n`),
+      writeFile(
+        path,
+        `${JSON.stringify(proofOf(audit, { ...origin, petrel: packageJson.version }), null, 2)}\n`
+      ),
     catch: (error) => new Refused({ message: `cannot write the proof: ${why(error)}` })
   })
 
@@ -58,10 +61,6 @@ const compare = Effect.fnUntraced(function* (
 
 /** Returns how the streams differ from what a proof recorded; undefined if they match. */
 export const compareWith = Effect.fnUntraced(function* (before: Proof, { books, reach }: Audit) {
-  if (before.tenant !== reach.scope.tenant)
-    return yield* new Refused({
-      message: `the proof is of ${before.tenant ?? "all tenants"}: audit the same to compare with it`
-    })
   const found = [
     ...(yield* compare("events", before.events, books.events, reach.begins.events)),
     ...(yield* compare("facts", before.history, books.history, reach.begins.history))

@@ -102,7 +102,10 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
     () => import("../../../service/nats-service.ts")
   )
   const { app, port } = yield* serveApi(options).pipe(
-    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)]))
+    Effect.catchTag(
+      "ListenRefused",
+      (error) => new Refused({ message: listenProblem(error, listen) })
+    )
   )
   yield* startNatsService(app)
   return addressOf(options, port)
@@ -187,13 +190,13 @@ export const console = Command.make(
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
     if (behindProxy && publicUrl === undefined)
-      return yield* new Refused({
-        message: "--behind-proxy needs --public-url: the name that requests of the proxy have"
-      })
+      return yield* refusal([
+        "--behind-proxy needs --public-url: the name that requests of the proxy have"
+      ])
     if (!isLoopback(at.host) && tls.success === undefined && !behindProxy)
-      return yield* new Refused({
-        message: `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
-      })
+      return yield* refusal([
+        `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
+      ])
     const projection = { data, keepMs: keep, maxBytes }
     yield* serve(
       roles,

@@ -10,7 +10,7 @@ import { moment } from "../../../operations/text/time.ts"
 import { isSet } from "../../flags/shared.ts"
 import { shownBody } from "../../format/body-text.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
-import { Refused } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print, printRaw } from "../../terminal/stdout.ts"
 import { idArgument } from "./selection.ts"
@@ -110,7 +110,7 @@ export const show = Command.make(
   { id: idArgument, raw: isSet("raw", "Write the body's bytes as they are, and nothing else") },
   Effect.fnUntraced(function* ({ id, raw }) {
     const { json } = yield* petrel
-    if (json && raw) return yield* new Refused({ message: "--raw and --json exclude each other" })
+    if (json && raw) return yield* refusal(["--raw and --json exclude each other"])
     const letter = yield* showDeadLetter(id).pipe(Effect.provide(connected))
     if (raw) return yield* printRaw(bodyOf(letter))
     if (json) return yield* print(JSON.stringify(letter))

@@ -7,7 +7,7 @@ import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/to
 import { readToken } from "../../../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import { startTraces } from "../../flags/traces-flags.ts"
-import { Refused, refusal } from "../../refused.ts"
+import { Refused } from "../../refused.ts"
 import { addressOf, listenProblem, readListen } from "../console/console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "../console/projection.ts"
 import { contentOf } from "./token.ts"
@@ -100,7 +100,10 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     stopWithinMs: stopWithin
   })
   const { app, port } = yield* serveApi({ ...at, stopWithin }).pipe(
-    Effect.catchTag("ListenRefused", (error) => refusal([listenProblem(error, listen)])),
+    Effect.catchTag(
+      "ListenRefused",
+      (error) => new Refused({ message: listenProblem(error, listen) })
+    ),
     Effect.provideService(DeliveryLog, log)
   )
   yield* startNatsService(app)

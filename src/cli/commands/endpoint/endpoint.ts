@@ -12,7 +12,7 @@ import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
 import { outlineLines } from "../../format/outline-view.ts"
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { makeTable } from "../../format/table.ts"
-import { Refused } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 import { remark } from "../../terminal/terminal.ts"
@@ -95,12 +95,12 @@ const show = Command.make(
   },
   Effect.fnUntraced(function* ({ history, name, retry, reveal, svg }) {
     if (svg !== undefined && !retry)
-      return yield* new Refused({ message: "--svg goes with --retry, which it draws" })
+      return yield* refusal(["--svg goes with --retry, which it draws"])
     if (retry) return yield* showRetry(name, svg).pipe(Effect.provide(connected))
     if (history && reveal)
-      return yield* new Refused({
-        message: "--history and --reveal exclude each other: the history has no secrets"
-      })
+      return yield* refusal([
+        "--history and --reveal exclude each other: the history has no secrets"
+      ])
     if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
     const found = yield* showEndpoint(name, { reveal }).pipe(Effect.provide(connected))
     const at = yield* Clock.currentTimeMillis

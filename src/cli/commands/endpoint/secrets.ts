@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs"
 import { Effect } from "effect"
 import { unreadable } from "../../../broker/credentials.ts"
-import { Refused } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { readStdin } from "../../terminal/stdin.ts"
 
 /** Flags whose values may be secret. */
@@ -24,13 +24,12 @@ const maxFileBytes = 64 * 1024
 const readLines = (flag: string, path: string) =>
   Effect.try({
     try: () => readFileSync(path, "utf8"),
-    catch: (error) =>
-      new Refused({ message: `${flag} ${path} cannot be read: ${unreadable(error)}` })
+    catch: (error) => refusal([`${flag} ${path} cannot be read: ${unreadable(error)}`])
   })
 
 const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFlags["secret"]) {
   if (secret !== undefined && secretFile !== undefined)
-    return yield* new Refused({ message: "--secret and --secret-file exclude each other" })
+    return yield* refusal(["--secret and --secret-file exclude each other"])
   if (secretFile === undefined && secret !== "-") return secret
   const text =
     secretFile === undefined
@@ -38,9 +37,9 @@ const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFl
       : yield* readLines("--secret-file", secretFile)
   const read = text.trim()
   if (read === "")
-    return yield* new Refused({
-      message: `there is no secret ${secretFile === undefined ? "on standard input" : `in ${secretFile}`}`
-    })
+    return yield* refusal([
+      `there is no secret ${secretFile === undefined ? "on standard input" : `in ${secretFile}`}`
+    ])
   return read
 })
 

@@ -6,7 +6,7 @@ import { flagProblems, settingName } from "../../flags/flag-problems.ts"
 import { shown } from "../../flags/json-text.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
-import { Refused, refusal } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import type { EndpointFields } from "./flags.ts"
 import { changeFlags, readSettings, withoutFlags } from "./flags.ts"
@@ -29,9 +29,9 @@ export const set = Command.make(
   { name: endpointArgument, ...changeFlags, removed: withoutFlags, by: byFlag },
   Effect.fnUntraced(function* ({ by, name, removed, ...flags }) {
     if (!isGiven(flags) && !isGiven(removed))
-      return yield* new Refused({
-        message: `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
-      })
+      return yield* refusal([
+        `nothing is to be changed: say what, such as --url or --retry; see \`petrel endpoint set --help\``
+      ])
     const read = readSettings({
       ...flags,
       ...(yield* givenSecrets(flags)),

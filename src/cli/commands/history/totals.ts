@@ -11,7 +11,7 @@ import { sumUpGroups, sumUpHistory } from "../../../operations/history/period-to
 import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
 import { isSet, limitFlag, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { makeTable } from "../../format/table.ts"
-import { Refused } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import type { ReadingProgress } from "../../terminal/progress.ts"
 import { clearProgress, showingProgress } from "../../terminal/progress.ts"
@@ -117,14 +117,12 @@ export const historyTotals = Command.make(
   Effect.fnUntraced(function* ({ by, byEndpoint, byType, limit, ...query }) {
     const { json } = yield* petrel
     if ([by !== undefined, byEndpoint, byType].filter(Boolean).length > 1)
-      return yield* new Refused({
-        message: "--by, --by-endpoint and --by-type exclude each other: give one of them"
-      })
+      return yield* refusal([
+        "--by, --by-endpoint and --by-type exclude each other: give one of them"
+      ])
     const grouping = byEndpoint ? "endpoint" : byType ? "type" : undefined
     if (grouping === undefined && limit !== undefined)
-      return yield* new Refused({
-        message: "--limit needs --by-endpoint or --by-type: periods are all listed"
-      })
+      return yield* refusal(["--limit needs --by-endpoint or --by-type: periods are all listed"])
     let isEmpty = true
     let read: ReadingProgress | undefined
     const progress = (now: ReadingProgress) => {

@@ -17,7 +17,7 @@ import { durationText } from "../../../operations/text/time.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { durationExpected, readDuration } from "../../flags/duration.ts"
 import { maybe } from "../../flags/shared.ts"
-import { Refused } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 import type { InitChanges } from "./room.ts"
@@ -255,13 +255,13 @@ export const init = Command.make(
         tenants: [...new Set([...(installed.tenants ?? []), ...tenants])]
       }
       if (topology.eventDedupe > topology.eventAge)
-        return yield* new Refused({
-          message: `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
-        })
+        return yield* refusal([
+          `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
+        ])
       if (topology.deadAge > topology.historyAge)
-        return yield* new Refused({
-          message: `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
-        })
+        return yield* refusal([
+          `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
+        ])
       const { names, server } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],

@@ -4,7 +4,7 @@ import type { Status } from "../../../operations/status/status-report.ts"
 import { readStatus } from "../../../operations/status/status-report.ts"
 import { isSet } from "../../flags/shared.ts"
 import { screenHeight, screenWidth } from "../../format/screen.ts"
-import { Refused } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { clearScreen, print, redraw } from "../../terminal/stdout.ts"
@@ -50,8 +50,7 @@ export const status = Command.make(
   },
   Effect.fnUntraced(function* ({ check, watch }) {
     const { json } = yield* petrel
-    if (check && watch)
-      return yield* new Refused({ message: "--check looks once: leave out --watch" })
+    if (check && watch) return yield* refusal(["--check looks once: leave out --watch"])
     if (watch) {
       const again = Effect.forever(Effect.andThen(watchOnce, Effect.sleep(pause)))
       return yield* clear.pipe(

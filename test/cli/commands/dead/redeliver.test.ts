@@ -54,7 +54,7 @@ describe("petrel dead redeliver", () => {
           /--status "999" must be an HTTP status/,
           /--by needs a value/
         ].entries()) {
-          assert.strictEqual(nth(answers, index).code, 1)
+          assert.strictEqual(nth(answers, index).code, index === 2 ? 1 : 2)
           assert.match(nth(answers, index).said, pattern)
         }
         assert.deepStrictEqual(

@@ -65,7 +65,7 @@ describe("sending one thing again", () => {
         assert.match((yield* resend("none")).says, /must be <event id>\.<endpoint id>/)
         yield* disableEndpoint({ tenant: "acme", endpoint: "hook" }, "by hand", "cli")
         const disabled = yield* resend("acme.one.hook")
-        assert.strictEqual(disabled.code, 1)
+        assert.strictEqual(disabled.code, 2)
         assert.match(disabled.says, /acme\/hook is disabled and takes nothing/)
         assert.lengthOf(hook.requests, 1)
         assert.lengthOf(facts.of("replayed"), 0)

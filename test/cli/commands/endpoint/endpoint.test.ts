@@ -119,7 +119,7 @@ describe("petrel endpoint", () => {
           nth(wrong.err, 0),
           `petrel: --circuit: failure is not a field; did you mean failures?; --rate "fast" must be requests per second, minute or hour such as 20/s, 30/min or '20/s burst 40', from 1/h to 100000/s`
         )
-        assert.strictEqual(wrong.code, 1)
+        assert.strictEqual(wrong.code, 2)
 
         const added = yield* petrel(
           ...["add", "acme/hook", "--url", "https://example.com/h", "--json"],

@@ -113,7 +113,7 @@ describe("secrets of an endpoint", () => {
         for (const [args, said] of wrong) {
           const { code, err } = yield* run("endpoint", "set", "acme/hook", ...args, ...flags)
           assert.deepStrictEqual(err, [`petrel: ${said}`])
-          assert.strictEqual(code, 1)
+          assert.strictEqual(code, 2)
         }
       })
     )

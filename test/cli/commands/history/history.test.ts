@@ -130,7 +130,7 @@ describe("petrel history", () => {
   it.live("suggests the kind that was probably meant", () =>
     Effect.gen(function* () {
       const { code, err } = yield* run("history", "--kind", "dead-letered")
-      assert.strictEqual(code, 1)
+      assert.strictEqual(code, 2)
       assert.match(err.join("\n"), /--kind "dead-letered" must be .* did you mean dead-lettered\?/)
     })
   )

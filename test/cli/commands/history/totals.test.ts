@@ -110,7 +110,7 @@ describe("petrel history totals", () => {
         const day = Math.floor(begins / (24 * hour)) * 24 * hour
         assert.deepStrictEqual(parse(nth(days.out, 0)), { begins: day, by: "day", ...ofAcme })
         assert.deepStrictEqual([none.out, none.err], [[], ["Nothing in the history is like that."]])
-        assert.strictEqual(wrong.code, 1)
+        assert.strictEqual(wrong.code, 2)
         assert.match(wrong.err.join("\n"), /must be one of hour, day/)
       })
     )

@@ -69,7 +69,7 @@ describe("petrel worker --metrics and --otlp", () => {
   it.live.each(refusals)("refuses %s %s", ([flag, value, problem]) =>
     Effect.gen(function* () {
       const { code, err } = yield* run("worker", flag, value)
-      assert.strictEqual(code, 1)
+      assert.strictEqual(code, 2)
       assert.include(err.join(" "), problem)
     })
   )
