@@ -32,3 +32,15 @@ export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
 /** Runs a request. A rejection becomes a BrokerError that names the operation. */
 export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>
   Effect.tryPromise({ try: run, catch: (cause) => new BrokerError({ operation, cause }) })
+
+export const streamNotFound = 10059
+export const consumerNotFound = 10014
+
+/** Turns the failure with the code `notFound` into undefined. */
+export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound: number) =>
+  effect.pipe(
+    Effect.catchIf(
+      (error) => error.code === notFound,
+      () => Effect.succeed(undefined)
+    )
+  )

@@ -5,7 +5,7 @@ import { Effect } from "effect"
 import type { Names } from "../domain/names.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
-import { consumerNotFound, ifFound } from "./installed.ts"
+import { consumerNotFound, ifFound } from "./broker-error.ts"
 
 /** The configuration of a durable consumer. */
 export type WantedConsumer = Partial<ConsumerConfig> & { readonly durable_name: string }

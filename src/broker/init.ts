@@ -1,20 +1,17 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { Clock, Effect } from "effect"
 import { Broker } from "./broker.ts"
-import { BrokerError } from "./broker-error.ts"
+import { BrokerError, consumerNotFound, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 import type { WantedConsumer } from "./consumers.ts"
 import { startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
-  consumerNotFound,
   findPartitions,
-  ifFound,
   NoRoomError,
   noteLayout,
   refuseChange,
   refuseOlderFormat,
-  streamNotFound,
   TopologyError
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"

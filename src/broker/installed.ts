@@ -1,8 +1,7 @@
 import { nanos } from "@nats-io/transport-node"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "./broker.ts"
-import type { BrokerError } from "./broker-error.ts"
-import { isNoSuchMessage } from "./broker-error.ts"
+import { consumerNotFound, ifFound, isNoSuchMessage, streamNotFound } from "./broker-error.ts"
 import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
 import { defaultTopology, wanted } from "./topology.ts"
@@ -29,18 +28,6 @@ export interface Layout {
   /** True if EVENTS has sources. A source may deliver an event twice. */
   readonly isSourced: boolean
 }
-
-export const streamNotFound = 10059
-export const consumerNotFound = 10014
-
-/** Turns the failure with the code `notFound` into undefined. */
-export const ifFound = <A, R>(effect: Effect.Effect<A, BrokerError, R>, notFound: number) =>
-  effect.pipe(
-    Effect.catchIf(
-      (error) => error.code === notFound,
-      () => Effect.succeed(undefined)
-    )
-  )
 
 /** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
 export const storedFormat = 3

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "./broker.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
 import { remakeConsumer, routerConsumer } from "./consumers.ts"
-import { ifFound, streamNotFound } from "./installed.ts"
 import { writeValue } from "./values.ts"
 
 /** Up to where all events are routed. */

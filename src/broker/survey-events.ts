@@ -1,7 +1,7 @@
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
-import { consumerNotFound } from "./installed.ts"
+import { consumerNotFound } from "./broker-error.ts"
 import { leaderAnswerMs } from "./survey-streams.ts"
 
 /** The events, and how far routing is. Undefined values are unknown. Times in ms since the epoch. */

@@ -4,8 +4,8 @@ import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
+import { streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
-import { streamNotFound } from "./installed.ts"
 
 /** How long a stream's leader may take to report its state. */
 export const leaderAnswerMs = "2 seconds"

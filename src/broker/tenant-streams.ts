@@ -2,8 +2,9 @@ import type { JetStreamManager, StreamConfig } from "@nats-io/jetstream"
 import { JetStreamApiError, jetstreamManager } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
-import { ifFound, streamNotFound, TopologyError } from "./installed.ts"
+import { TopologyError } from "./installed.ts"
 import type { WantedStream } from "./topology.ts"
 
 /**

@@ -1,7 +1,7 @@
 import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { consumerNotFound, ifFound } from "../../broker/installed.ts"
+import { consumerNotFound, ifFound } from "../../broker/broker-error.ts"
 import { keptSince, undroppedSince } from "../../broker/kept-since.ts"
 import { firstSince } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
