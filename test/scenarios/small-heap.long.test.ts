@@ -2,6 +2,9 @@ import { readFileSync } from "node:fs"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
+import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
+import { startWith } from "../cli/running.ts"
 import { closedBooks } from "../kit/books.ts"
 import { backlogged, endpoint, eventually, publishMany } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
@@ -61,6 +64,38 @@ describe.runIf(process.platform === "linux")("a worker with a small heap", () =>
       assert.isAtMost(peak(process.pid), 450)
       yield* process.kill9
       yield* endLeases
+    })
+  )
+})
+
+describe.runIf(process.platform === "linux")("a console with a small heap", () => {
+  outage("replays more than its heap would hold", (place) =>
+    Effect.gen(function* () {
+      const count = 250_000
+      yield* endpoint({ id: "slow", types: ["none"] })
+      yield* publishMany(count)
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "test")
+      const replay = { to: { tenant: "acme", id: "slow" }, types: [">"] as const }
+      const { id } = yield* addJob({ kind: "replay", replay }, "acme", "ana")
+      const console = yield* startWith(
+        [`--max-old-space-size=${heap}`],
+        ...["console", "--roles", "api", "--listen", "127.0.0.1:0"],
+        ...["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      )
+      yield* console.until((out) => out.length > 0)
+      const idle = peak(console.pid)
+      // What it sends is held back, since the endpoint takes nothing.
+      const held = eventually(
+        showJob(id, { kind: "replay", tenant: undefined }),
+        ({ progress }) => (progress?.done ?? 0) >= 1_000
+      )
+      const died = Effect.map(console.ended, (code) => {
+        throw new Error(`ended with ${code}: ${console.err.join("\n")}`)
+      })
+      const shown = yield* Effect.raceFirst(held, died)
+      assert.strictEqual(shown.state, "running")
+      assert.strictEqual(shown.progress?.total, count)
+      assert.isAtMost(peak(console.pid), idle + 150)
     })
   )
 })
