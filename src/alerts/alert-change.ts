@@ -1,15 +1,16 @@
 import type { Alert } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
+import type { GroupChange } from "../policy/alert-group.ts"
+import { groupChange } from "../policy/alert-group.ts"
 import type { AlertReading } from "../policy/alert-reading.ts"
-import { transitionOf } from "../policy/alert-reading.ts"
 import type { AlertEntry } from "./alert-entries.ts"
 import type { AlertRecord } from "./alert-store.ts"
 import { aboutOf } from "./alert-store.ts"
 
-/** A reading of one alert, with what its fact states besides. */
-export interface SubjectReading {
-  readonly reading: AlertReading
-  /** When it was read, ms since the epoch. */
+/** Readings of one group, of which at most one is raised, with what the fact states besides. */
+export interface SubjectReadings {
+  readonly readings: ReadonlyArray<AlertReading>
+  /** When they were read, ms since the epoch. */
   readonly at: number
   /** Whether outcomes were counted for a whole window. */
   readonly watched: boolean
@@ -31,61 +32,83 @@ export interface ChangeMaker {
   readonly nextId: () => string
 }
 
+/** The group's alert that is raised; the newest if an older version has raised several. */
+const raisedOf = (
+  { raised }: Pick<AlertRecord, "raised">,
+  readings: ReadonlyArray<AlertReading>
+): Alert | undefined => raised.findLast((alert) => readings.some(({ name }) => name === alert.name))
+
+/** What readings change, given what is raised; undefined if nothing. */
+export const changeOf = (
+  record: Pick<AlertRecord, "raised">,
+  { readings, watched }: Pick<SubjectReadings, "readings" | "watched">
+): GroupChange | undefined => groupChange(raisedOf(record, readings)?.name, readings, watched)
+
 /**
- * The record that a reading asks for, with the fact of the change as `unrecorded`; undefined if the
- * reading changes nothing, or while the former change is not in the history.
+ * The record that readings ask for, with the fact of the change as `unrecorded`; undefined if the
+ * readings change nothing, or while the former change is not in the history.
  */
 export const changeFor = (
   entry: AlertEntry,
-  found: SubjectReading,
+  found: SubjectReadings,
   { nextId, worker }: ChangeMaker
 ): AlertRecord | undefined => {
-  const { at, reading, watched } = found
-  const before = entry.record.raised.find(({ name }) => name === reading.name)
-  const transition = transitionOf(before !== undefined, reading, watched)
-  if (transition === undefined || entry.uncertain || entry.record.unrecorded !== undefined)
+  const { at, generation, readings } = found
+  const change = changeOf(entry.record, found)
+  if (change === undefined || entry.uncertain || entry.record.unrecorded !== undefined)
     return undefined
-  const { alert, kind, record } =
-    before === undefined ? raise(entry, found, `alert_${nextId()}`) : clear(entry, before, found)
-  const reason = kind === "alert-cleared" ? (found.reason ?? reasonOf(reading)) : undefined
+  const before = raisedOf(entry.record, readings)
+  const others = entry.record.raised.filter(
+    ({ name }) => name !== before?.name && name !== change.reading.name
+  )
+  const isOver = change.transition === "clear"
+  const alert =
+    isOver && before !== undefined
+      ? cleared(before, change, found)
+      : raised(entry, found, change, before ?? { id: `alert_${nextId()}`, raisedAt: at })
   const { endpoint, tenant } = entry
-  const unrecorded: Fact = { v: 1, kind, at, tenant, endpoint, alert, worker, reason }
-  return { ...record, unrecorded }
-}
-
-const raise = (entry: AlertEntry, found: SubjectReading, id: string) => {
-  const { at, generation, more, reading, window } = found
-  const alert: Alert = {
-    id,
-    name: reading.name,
-    about: aboutOf(entry),
-    level: reading.level,
-    ...measured(reading),
-    windowMs: window,
-    raisedAt: at,
-    ...more
+  const unrecorded: Fact = {
+    ...{
+      v: 1,
+      kind: isOver ? "alert-cleared" : "alert-raised",
+      at,
+      tenant,
+      endpoint,
+      alert,
+      worker
+    },
+    reason: isOver ? (found.reason ?? reasonOf(change.reading)) : undefined
   }
   return {
-    kind: "alert-raised",
-    alert,
-    record: {
-      ...entry.record,
-      ...(generation === undefined ? {} : { generation }),
-      raised: [...entry.record.raised, alert]
-    }
-  } as const
+    ...entry.record,
+    ...(isOver || generation === undefined ? {} : { generation }),
+    raised: isOver ? others : [...others, alert],
+    unrecorded
+  }
 }
 
-const clear = (entry: AlertEntry, before: Alert, { more, reading }: SubjectReading) => {
-  const { value: _, ...kept } = before
-  return {
-    kind: "alert-cleared",
-    alert: { ...kept, ...measured(reading), ...more },
-    record: {
-      ...entry.record,
-      raised: entry.record.raised.filter(({ name }) => name !== reading.name)
-    }
-  } as const
+/** @param before the alert that goes on under another name, or what identifies a new one. */
+const raised = (
+  entry: AlertEntry,
+  { more, window }: SubjectReadings,
+  { also, reading }: GroupChange,
+  before: Pick<Alert, "id" | "raisedAt"> & { readonly name?: Alert["name"] }
+): Alert => ({
+  id: before.id,
+  name: reading.name,
+  about: aboutOf(entry),
+  level: reading.level,
+  ...measured(reading),
+  windowMs: window,
+  raisedAt: before.raisedAt,
+  ...(before.name === undefined ? {} : { replaces: before.name }),
+  ...(also.length === 0 ? {} : { also }),
+  ...more
+})
+
+const cleared = (before: Alert, { reading }: GroupChange, { more }: SubjectReadings): Alert => {
+  const { also: _also, replaces: _replaces, value: _value, ...kept } = before
+  return { ...kept, ...measured(reading), ...more }
 }
 
 const measured = ({

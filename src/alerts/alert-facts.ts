@@ -27,13 +27,18 @@ export const makeAlertFacts = Effect.fnUntraced(function* (
   const directory = yield* Directory
 
   /** Whether the history has the fact. Only the judge appends to its subject. */
-  const isRecorded = ({ alert, endpoint, kind, tenant }: Fact) =>
+  const isRecorded = (fact: Fact) =>
     readMessage("look for an alert", names.history, {
-      last_by_subj: names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+      last_by_subj: names.subjects.fact(
+        fact.tenant,
+        fact.endpoint,
+        factResult(fact.kind),
+        fact.kind
+      )
     }).pipe(
       Effect.map((message) => {
         const found = message === null ? undefined : parseFact(message.string(), message.seq)
-        return found?._tag === "Some" && found.value.fact.alert?.id === alert?.id
+        return found?._tag === "Some" && factId(found.value.fact) === factId(fact)
       }),
       Effect.provideContext(context)
     )
@@ -74,8 +79,11 @@ export const makeAlertFacts = Effect.fnUntraced(function* (
   }
 })
 
-/** Message id of an alert's fact: equal for each try, so the history stores it once. */
-const factId = ({ alert, kind }: Fact): string => `${alert?.id}.${stateOf(kind)}`
+/**
+ * Message id of an alert's fact: equal for each try, so the history stores it once, and another for
+ * each change of an alert.
+ */
+const factId = ({ alert, at, kind }: Fact): string => `${alert?.id}.${stateOf(kind)}.${at}`
 
 const stateOf = (kind: Fact["kind"]) => (kind === "alert-raised" ? "raised" : "cleared")
 

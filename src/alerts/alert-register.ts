@@ -3,7 +3,7 @@ import { Failpoint } from "../broker/failpoint.ts"
 import type { AlertName } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
-import type { ChangeMaker, SubjectReading } from "./alert-change.ts"
+import type { ChangeMaker, SubjectReadings } from "./alert-change.ts"
 import { changeFor } from "./alert-change.ts"
 import type { AlertEntry } from "./alert-entries.ts"
 import { makeAlertEntries } from "./alert-entries.ts"
@@ -61,8 +61,8 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     yield* entries.write(entry, rest)
   })
 
-  /** Applies the change that a reading asks for, to the other's record if a write conflicts. */
-  const judge = Effect.fnUntraced(function* (subject: AlertSubject, found: SubjectReading) {
+  /** Applies the change that readings ask for, to the other's record if a write conflicts. */
+  const judge = Effect.fnUntraced(function* (subject: AlertSubject, found: SubjectReadings) {
     const entry = entries.of(subject)
     for (let tries = 0; tries < 2 && options.holds(); tries++) {
       const changed = changeFor(entry, found, options)

@@ -4,6 +4,7 @@ import type { Health } from "../domain/health.ts"
 import { partitionOf } from "../domain/names.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { Directory } from "../endpoints/directory.ts"
+import type { GroupChange } from "../policy/alert-group.ts"
 import type { AlertReading } from "../policy/alert-reading.ts"
 import type { AlertCounts } from "../policy/alert-window.ts"
 import { noAlertCounts } from "../policy/alert-window.ts"
@@ -11,7 +12,8 @@ import type { EndpointAvailability } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import { SteadySince } from "../time/steady-since.ts"
 import type { AlertBook } from "./alert-book.ts"
-import type { SubjectReading } from "./alert-change.ts"
+import type { SubjectReadings } from "./alert-change.ts"
+import { changeOf } from "./alert-change.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { isRaised, makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
@@ -35,6 +37,9 @@ const gone: Omit<AlertReading, "name"> = {
   state: "off",
   quiet: true
 }
+
+const tellsOfDeadLetters = ({ also, reading, transition }: GroupChange): boolean =>
+  transition !== "clear" && [reading.name, ...also].includes("dead-letters")
 
 /**
  * Raises and clears alerts about the endpoints of a partition, for as long as the scope lives.
@@ -135,28 +140,26 @@ export class EndpointJudge {
     const counts = this.#countsOf(key, endpoint, at)
     const state = this.#stateOf(key, endpoint, at)
     if (raised.length === 0 && isSimplyWell(counts, state, thresholds)) return
-    let more: SubjectReading["more"] | undefined
-    for (const reading of endpointReadings(counts, state, thresholds)) {
-      const isKnown = isRaised(this.#register.raised(subject), reading.name)
-      if (reading.state !== "bad" && !isKnown) continue
-      more ??= this.#moreOf(key, endpoint)
+    const found = {
+      readings: endpointReadings(counts, state, thresholds),
+      at,
+      watched: at - this.#began >= thresholds.window,
+      window: thresholds.window,
+      generation: endpoint.config.generation
+    }
+    const change = changeOf(this.#register.raised(subject), found)
+    if (change !== undefined) {
+      const more = this.#moreOf(key, endpoint)
       yield* this.#register.judge(subject, {
-        reading,
-        at,
-        watched: at - this.#began >= thresholds.window,
-        window: thresholds.window,
-        generation: endpoint.config.generation,
-        more:
-          isKnown || reading.name !== "dead-letters"
-            ? more
-            : yield* this.#withDeadLetter(subject, more)
+        ...found,
+        more: tellsOfDeadLetters(change) ? yield* this.#withDeadLetter(subject, more) : more
       })
     }
     if (!isRaised(this.#register.raised(subject), "circuit-opened")) this.#openAt.delete(key)
   })
 
   /** An alert is raised without the dead letter where the history does not answer. */
-  readonly #withDeadLetter = (subject: AlertSubject, more: SubjectReading["more"]) =>
+  readonly #withDeadLetter = (subject: AlertSubject, more: SubjectReadings["more"]) =>
     Effect.match(lastDeadLetter(subject), {
       onFailure: () => more,
       onSuccess: (found) => (found === undefined ? more : { ...more, lastDeadLetter: found })
@@ -168,7 +171,7 @@ export class EndpointJudge {
     function* (subject: AlertSubject, at: number) {
       for (const { name, windowMs } of this.#register.raised(subject).raised)
         yield* this.#register.judge(subject, {
-          reading: { ...gone, name },
+          readings: [{ ...gone, name }],
           at,
           watched: true,
           window: windowMs,
@@ -198,7 +201,7 @@ export class EndpointJudge {
     }
   }
 
-  #moreOf(key: string, { config }: LiveEndpoint): SubjectReading["more"] {
+  #moreOf(key: string, { config }: LiveEndpoint): SubjectReadings["more"] {
     const { book, health, thresholds } = this.#options
     const page = book.page(key)
     const known = health(key)

@@ -108,13 +108,14 @@ class SystemJudge {
         growth: this.#growth.within(own.window, at),
         isMissing: at - this.#missingAt < missingFor
       }
+      // Each has a cause of its own, so each is a group of its own.
       for (const reading of systemReadings(state, own)) {
         if (!isWhole && sums.has(reading.name) && reading.state !== "bad") continue
         // Dead letters are counted by the owners, each since it began.
         const since =
           reading.name === "system-dead-letters" ? countedSince(answers, began, at) : began
         yield* this.#register.judge(theSystem, {
-          reading,
+          readings: [reading],
           at,
           watched: at - since >= own.window,
           window: own.window,
@@ -136,11 +137,11 @@ class SystemJudge {
         const own = thresholds.tenant(tenant)
         const contact = thresholds.contact(tenant)
         const more = contact === undefined ? {} : { contact }
-        for (const reading of tenantReadings(sums.get(tenant) ?? noCounts, own))
-          yield* this.#register.judge(
-            { tenant, endpoint: nobody },
-            { reading, at, watched: at - since >= own.window, window: own.window, more }
-          )
+        const readings = tenantReadings(sums.get(tenant) ?? noCounts, own)
+        yield* this.#register.judge(
+          { tenant, endpoint: nobody },
+          { readings, at, watched: at - since >= own.window, window: own.window, more }
+        )
       }
     }
   )

@@ -71,7 +71,10 @@ export type DeadLetterAttempts = typeof DeadLetterAttempts.Type
  * event sent to an operational endpoint.
  */
 export const Alert = Schema.Struct({
-  /** Identifies one raising of the alert. The clearing carries the same id. */
+  /**
+   * Identifies one raising of the alert. An alert that replaces it, and the clearing, carry the same
+   * id.
+   */
   id: Schema.String,
   name: AlertName,
   about: Schema.Literals(["endpoint", "tenant", "system"]),
@@ -86,8 +89,12 @@ export const Alert = Schema.Struct({
   unit: Schema.String,
   /** The window over which the value was measured, ms. */
   windowMs: Schema.Number,
-  /** ms since the epoch. */
+  /** When the first alert of this id was raised, ms since the epoch. */
   raisedAt: Schema.Number,
+  /** The alert that was raised under this id until now. */
+  replaces: Schema.optionalKey(AlertName),
+  /** Alerts about the same endpoint or tenant that are not raised themselves, because this one is. */
+  also: Schema.optionalKey(Schema.Array(AlertName)),
   /** Whom to notify: the endpoint's contact, or else the tenant's. */
   contact: Schema.optionalKey(Schema.String),
   failuresInRow: Schema.optionalKey(Schema.Int),

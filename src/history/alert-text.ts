@@ -49,17 +49,21 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
   }
 }
 
-/** The endpoint's failures in a row, its last answer, its last dead letter, and its contact. */
+/** The alert that it replaces, what else is bad, the endpoint's failures in a row, its last answer, its last dead letter, and its contact. */
 export const alertDetails = ({
+  also = [],
   contact,
   failuresInRow = 0,
   lastDeadLetter,
   lastError,
-  lastStatus
+  lastStatus,
+  replaces
 }: Alert): ReadonlyArray<string> => {
   const last = [...(lastStatus === undefined ? [] : [`${lastStatus}`]), lastError ?? ""]
   const answer = last.join(" ").trim()
   return [
+    ...(replaces === undefined ? [] : [`it was ${replaces}`]),
+    ...(also.length === 0 ? [] : [`also ${also.join(", ")}`]),
     ...(failuresInRow === 0 ? [] : [`${number(failuresInRow)} failed in a row`]),
     ...(answer === "" ? [] : [`the last: ${answer}`]),
     ...(lastDeadLetter === undefined ? [] : [deadLetterText(lastDeadLetter)]),

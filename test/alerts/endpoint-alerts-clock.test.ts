@@ -1,13 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { AlertBook } from "../../src/alerts/alert-book.ts"
+import { changeOf } from "../../src/alerts/alert-change.ts"
 import type { AlertRegister } from "../../src/alerts/alert-register.ts"
+import type { AlertRecord } from "../../src/alerts/alert-store.ts"
 import { EndpointJudge } from "../../src/alerts/endpoint-alerts.ts"
 import type { Thresholds } from "../../src/alerts/thresholds.ts"
 import type { AttemptOutcome } from "../../src/domain/attempt-outcome.ts"
 import { healthy } from "../../src/domain/health.ts"
 import { makeLive } from "../../src/endpoints/live-endpoint.ts"
-import { transitionOf } from "../../src/policy/alert-reading.ts"
 import { defaultThresholds } from "../../src/policy/alert-thresholds.ts"
 import { clock, timers } from "../../src/time/timers.ts"
 import { MemoryBroker } from "../delivery/in-memory.ts"
@@ -21,21 +22,23 @@ const minute = 60_000
 const makeRegister = () => {
   const raised = new Set<string>()
   const changes: Array<string> = []
+  const record = () =>
+    ({
+      generation: "g",
+      raised: [...raised].map((name) => ({ name, windowMs: defaultThresholds.window }))
+    }) as unknown as AlertRecord
   const register = {
     ...{ load: Effect.void, resume: Effect.void },
     entries: () => (raised.size === 0 ? [] : [{ tenant: "acme", endpoint: "hook" }]),
-    raised: () => ({
-      generation: "g",
-      raised: [...raised].map((name) => ({ name, windowMs: defaultThresholds.window }))
-    }),
-    judge: (_, { reading, watched }) =>
+    raised: record,
+    judge: (_, found) =>
       Effect.sync(() => {
-        const { name } = reading
-        const change = transitionOf(raised.has(name), reading, watched)
+        const change = changeOf(record(), found)
         if (change === undefined) return
-        changes.push(`${change} ${name}`)
-        if (change === "raise") raised.add(name)
-        else raised.delete(name)
+        const { name } = change.reading
+        changes.push(`${change.transition} ${name}`)
+        raised.clear()
+        if (change.transition !== "clear") raised.add(name)
       })
   } as Pick<AlertRegister, "judge"> as AlertRegister
   return { changes, register }
@@ -100,7 +103,8 @@ for (const [what, happens] of clockEvents)
       assert.deepStrictEqual(passes(2, undefined), [])
       happens(time)
       assert.deepStrictEqual(passes(9, undefined), [])
-      assert.include(passes(3, undefined), "clear success-critical")
+      // Nothing has succeeded since, so its failures in a row stand.
+      assert.deepStrictEqual(passes(3, undefined), ["replace failures-in-row"])
     })
 
     test("about a circuit clear once it was closed for a window", (time) => {

@@ -131,6 +131,11 @@ describe("the line of a fact", () => {
       factLine(about, { now: at, colour: false }),
       "10:32:07  acme/billing                         success-critical: 81.25% succeeded over 10 min, less than 95%; 7 failed in a row; the last: 503; contact: ana@acme.example"
     )
+    const replaced = { ...alert, replaces: "success-low", also: ["dead-letters", "retries-high"] }
+    assert.include(
+      line({ ...about, alert: replaced } as Fact),
+      "; it was success-low; also dead-letters, retries-high; 7 failed in a row; "
+    )
     const cleared = {
       ...about,
       kind: "alert-cleared",

@@ -25,7 +25,8 @@ describe.concurrent("an endpoint that is not found", () => {
   scenario("is told at the third answer in a row; its delivery is given up after five", () =>
     Effect.gen(function* () {
       const hook = yield* receiver({ answer: byAttempt(503, 503, 503, 404) })
-      yield* endpoint({ url: hook.url, retry, alerts: {}, contact: "ops@acme.example" })
+      const alerts = { deadLetters: "off" } as const
+      yield* endpoint({ url: hook.url, retry, alerts, contact: "ops@acme.example" })
       const facts = yield* history
       yield* worker({ alertEvery })
       yield* publish("a")

@@ -54,7 +54,7 @@ describe.concurrent("an endpoint that is suspended instead of disabled", () => {
           url: hook.url,
           retry,
           contact: "ops",
-          alerts: { circuitOpened: "off" },
+          alerts: { circuitOpened: "off", deadLetters: "off", failuresInRow: "off" },
           circuit: {
             ...{ failures: 3, rate: "none", coolDown: "100 millis", maxCoolDown: "200 millis" },
             ...{ giveUpAfter: "1 second", onGiveUp: "suspend" }
