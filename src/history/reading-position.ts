@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 
 /** How far somebody has read the history. */
 export interface ReadingPosition {
@@ -27,15 +28,19 @@ export const hasOtherEnd = (
   (seq === state.last_seq && nanoseconds !== "" && nanosecondsOf(state.last_ts) !== nanoseconds)
 
 /**
- * Returns true if the history is not the one that was read up to the position: it ends before, or
- * has another fact there. A fact that the history no longer holds says nothing.
+ * Compares the history with the one that was read up to the position. It is another one if it ends
+ * before, or has another fact there. A fact that the history no longer holds says nothing.
  */
-export const isOtherHistory = Effect.fnUntraced(function* ({ nanoseconds, seq }: ReadingPosition) {
-  if (seq === 0) return false
+export const compareHistory = Effect.fnUntraced(function* ({
+  nanoseconds,
+  seq
+}: ReadingPosition): Effect.fn.Return<"other" | "same" | "unknown", BrokerError, Broker> {
+  if (seq === 0) return "unknown"
   const { names, readMessage, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look at the history", names.history)
-  if (seq > state.last_seq) return true
-  if (seq < state.first_seq || nanoseconds === "") return false
+  if (seq > state.last_seq) return "other"
+  if (seq < state.first_seq || nanoseconds === "") return "unknown"
   const message = yield* readMessage("compare the history", names.history, { seq })
-  return message !== null && nanosecondsOf(message.timestamp) !== nanoseconds
+  if (message === null) return "unknown"
+  return nanosecondsOf(message.timestamp) === nanoseconds ? "same" : "other"
 })

@@ -37,6 +37,15 @@ export class OtherHistory extends Error {
   }
 }
 
+/** The files are of another installation, and stay as they are. */
+export class OtherInstallation extends Error {
+  constructor(directory: string, rows: number) {
+    super(
+      `${directory} has ${rows} rows of another installation, and is left as it is: name that installation with --nats and --prefix, give this one a directory of its own with --data, or say --replace-log to drop these rows`
+    )
+  }
+}
+
 /** SQLite's codes for a file that is broken or no database. */
 const brokenCodes: ReadonlySet<number> = new Set([11, 26])
 const fullCode = 13
@@ -72,7 +81,7 @@ export class BrokenFiles extends Error {
 export const problemOf = (error: unknown, directory: string): string => {
   if (error instanceof NewerFiles || error instanceof OtherWriter) return error.message
   if (error instanceof OtherHistory || error instanceof OlderFiles) return error.message
-  if (error instanceof RemovedFiles) return error.message
+  if (error instanceof RemovedFiles || error instanceof OtherInstallation) return error.message
   if (codeOf(error) === fullCode)
     return `no room is left for ${directory}: free some, or keep less with --max-bytes`
   if (isBroken(error)) return `a file in ${directory} is damaged`

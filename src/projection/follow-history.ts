@@ -2,12 +2,20 @@ import { Clock, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { readThrough } from "../broker/bulk-read.ts"
+import { readInstallation } from "../broker/installation.ts"
 import { millisOf } from "../broker/stream-message.ts"
-import { hasOtherEnd, isOtherHistory } from "../history/reading-position.ts"
+import { compareHistory, hasOtherEnd } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { DirectoryLock } from "./directory-lock.ts"
-import { BrokenFiles, isUseless, OtherHistory, problemOf, RemovedFiles } from "./file-problems.ts"
+import {
+  BrokenFiles,
+  isUseless,
+  OtherHistory,
+  OtherInstallation,
+  problemOf,
+  RemovedFiles
+} from "./file-problems.ts"
 import { ProjectionStore, type StoreOptions } from "./projection-store.ts"
 import { removeFiles } from "./segment.ts"
 
@@ -33,6 +41,11 @@ export interface WriterReport extends Omit<ProjectionStatus, "data" | "lag" | "p
   readonly lookedAt: number
   /** When the newest fact that was seen was stored; if none was, when the writer began. */
   readonly storedAt: number
+}
+
+export interface FollowOptions extends StoreOptions {
+  /** Replaces files of another installation, instead of leaving them as they are. */
+  readonly replacesOther: boolean
 }
 
 export interface Follower {
@@ -63,7 +76,7 @@ const noReport: WriterReport = {
  * tries again; what cannot be read is made again from the history.
  */
 export const followHistory = Effect.fnUntraced(function* (
-  options: StoreOptions,
+  options: FollowOptions,
   follower: Follower
 ) {
   const { directory } = options
@@ -80,8 +93,9 @@ export const followHistory = Effect.fnUntraced(function* (
   }
   const opened = Effect.gen(function* () {
     const store = yield* open(() => new ProjectionStore(options))
-    yield* resume(store, follower)
-    return yield* follow(store, follower, tell)
+    const check = checkOrigin(store, options, follower)
+    yield* check
+    return yield* follow(store, check, follower, tell)
   }).pipe(Effect.scoped)
   const madeAgain = Effect.catch(opened, (error) =>
     Effect.suspend(() => {
@@ -128,11 +142,28 @@ const lookAtEnd = Effect.gen(function* () {
 })
 type End = Effect.Success<typeof lookAtEnd>
 
-/** Looks whether the files are of this history, and where to go on; else reads it anew. */
-const resume = Effect.fnUntraced(function* (store: ProjectionStore, { warn }: Follower) {
-  if (!(yield* isOtherHistory(store.position))) return
-  const { ended } = store.rows
-  warn(`all ${ended} rows of the delivery log are of another history`)
+/**
+ * Fails with OtherHistory if the files are of another history of this installation, and with
+ * OtherInstallation if they may be of another installation, unless those are to be replaced.
+ */
+const checkOrigin = Effect.fnUntraced(function* (
+  store: ProjectionStore,
+  { replacesOther }: FollowOptions,
+  { warn }: Follower
+) {
+  const { installation, position, rows } = store
+  const current = yield* readInstallation
+  const history = position.seq === 0 ? "same" : yield* compareHistory(position)
+  const isKnown = installation !== undefined && current !== undefined
+  if (history === "same" || (history === "unknown" && (!isKnown || installation === current))) {
+    if (current !== undefined) yield* attempt(() => store.noteInstallation(current))
+    return
+  }
+  const isOwn = isKnown && installation === current
+  const all = rows.ended + rows.waiting
+  if (!isOwn && !replacesOther)
+    return yield* Effect.fail(new OtherInstallation(store.directory, all))
+  warn(`all ${all} rows of the delivery log are of another ${isOwn ? "history" : "installation"}`)
   return yield* Effect.fail(new OtherHistory(store.directory))
 })
 
@@ -147,6 +178,7 @@ const announceGap = (store: ProjectionStore, first: number, { warn }: Follower) 
 
 const follow = Effect.fnUntraced(function* (
   store: ProjectionStore,
+  check: Effect.Effect<void, unknown, Broker>,
   follower: Follower,
   tell: (change: Partial<WriterReport>) => void
 ) {
@@ -168,7 +200,7 @@ const follow = Effect.fnUntraced(function* (
     const wanted = follower.wanted()
     if (wanted === "remake") return yield* Effect.fail(new BrokenFiles(store.directory))
     if (wanted === "rebuild") yield* attempt(() => rebuildFrom(store, first, follower))
-    if (hasOtherEnd(store.position, end.state)) yield* resume(store, follower)
+    if (hasOtherEnd(store.position, end.state)) yield* check
     yield* attempt(() => announceGap(store, first, follower))
     const from = Math.max(first, store.position.seq + 1)
     if (from <= last) {

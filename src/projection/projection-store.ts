@@ -42,6 +42,7 @@ const schema = `
   CREATE TABLE IF NOT EXISTS state (
     seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL,
     repeated_attempts INTEGER NOT NULL);
+  CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
   ${segmentTables}
@@ -107,6 +108,21 @@ export class ProjectionStore {
   /** Up to where the history was read and stored. */
   get position(): ReadingPosition {
     return this.#position
+  }
+
+  /** The id of the installation that the files are of; undefined if none is noted. */
+  get installation(): string | undefined {
+    const noted = this.#main.prepare("SELECT id FROM installation").get()
+    return noted === undefined ? undefined : String(noted.id)
+  }
+
+  /** Notes of which installation the files are. */
+  noteInstallation(id: string): void {
+    if (this.installation === id) return
+    this.#main.exec("BEGIN IMMEDIATE")
+    this.#main.exec("DELETE FROM installation")
+    this.#main.prepare("INSERT INTO installation VALUES (?)").run(id)
+    this.#main.exec("COMMIT")
   }
 
   /** The rounds of the batch under way. */

@@ -18,6 +18,8 @@ export interface ProjectionOptions {
   readonly broker: BrokerOptions
   /** Directory of its files. It is made if it is missing. */
   readonly data: string
+  /** Replaces files of another installation. (Default: they are left, and nothing is kept) */
+  readonly replacesOther?: boolean
   /** How long ended rounds are kept, ms. */
   readonly keepMs: number
   /** How much disk they may take, bytes. */
@@ -97,12 +99,16 @@ const notBegun = new LogUnavailable({ reason: "it has not begun to read the hist
 
 /** The thread that keeps the files in step with the history. */
 const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
-  const { broker, data, keepMs, maxBytes, stopWithinMs = defaultStopWithinMs } = options
+  const { broker, data, stopWithinMs = defaultStopWithinMs } = options
+  const { keepMs, maxBytes, replacesOther = false } = options
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let report: WriterReport | undefined
   const tell = yield* lastingThread<FromWriter>({
     name: "writer-thread",
-    data: { broker, store: { directory: data, keepMs, maxBytes } } satisfies WriterData,
+    data: {
+      broker,
+      store: { directory: data, keepMs, maxBytes, replacesOther }
+    } satisfies WriterData,
     stop: { message: { do: "stop" } satisfies ToWriter, withinMs: stopWithinMs },
     told: (message) => {
       if (message.tells === "report") report = message.report

@@ -1,13 +1,12 @@
 import type { BrokerOptions } from "../broker/connection.ts"
 import type { DeliveryLookup, DeliveryQuery, LoggedDeliveries } from "./delivery-log.ts"
-import type { WriterReport } from "./follow-history.ts"
+import type { FollowOptions, WriterReport } from "./follow-history.ts"
 import type { PageRows } from "./log-reader.ts"
-import type { StoreOptions } from "./projection-store.ts"
 
 /** What the writer's thread is started with. */
 export interface WriterData {
   readonly broker: BrokerOptions
-  readonly store: StoreOptions
+  readonly store: FollowOptions
 }
 
 /** `remake`: a file is damaged, so all are made again; `rebuild` keeps what is older than the history. */

@@ -6,6 +6,7 @@ import {
   NewerFiles,
   OlderFiles,
   OtherHistory,
+  OtherInstallation,
   OtherWriter,
   problemOf,
   RemovedFiles
@@ -23,6 +24,11 @@ describe("a problem with the files of the projection", () => {
     [sqliteError(10 | (1 << 8), "disk I/O error"), false, /cannot be written \(disk I\/O error\)/],
     [new BrokenFiles("/data"), true, /a file in \/data is damaged/],
     [new OtherHistory("/data"), true, /the history is not the one/],
+    [
+      new OtherInstallation("/data", 7),
+      false,
+      /\/data has 7 rows of another installation.* say --replace-log/
+    ],
     [new OlderFiles("/data"), true, /by an older version/],
     [new NewerFiles("/data"), false, /newer version of Petrel: use that one/],
     [new OtherWriter("/data"), false, /another console keeps its delivery log in \/data: give/],

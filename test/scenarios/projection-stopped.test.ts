@@ -1,15 +1,17 @@
-import { rmSync } from "node:fs"
+import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { Worker } from "node:worker_threads"
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
 import { LogUnavailable } from "../../src/projection/delivery-log.ts"
+import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import { answerLog, findRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
 import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
-import { eventually, nth } from "../kit/engine.ts"
+import { eventually, installation, nth } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { randomFacts } from "../kit/random-facts.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -103,6 +105,54 @@ describe("a delivery log that does not follow the history", () => {
       yield* caughtUp(two.log.status)
       assert.deepStrictEqual(saidBy(yield* walk(two.log.find)), foldedRows(facts))
       assert.strictEqual(log.count("another console keeps its delivery log in"), 1)
+    })
+  )
+
+  scenario("leaves the files of another installation as they are, unless told", (place, server) =>
+    Effect.gen(function* () {
+      const options = optionsOf(place, yield* directory)
+      const file = () => statSync(join(options.data, "main.db")).ino
+      const shown = (from: ProjectionOptions) =>
+        Effect.scoped(
+          Effect.gen(function* () {
+            const { log } = yield* startProjection(from)
+            yield* caughtUp(log.status)
+            return saidBy(yield* walk(log.find))
+          })
+        )
+      yield* store(first)
+      const kept = yield* shown(options)
+      assert.deepStrictEqual(kept, foldedRows(first))
+      const made = file()
+      const elsewhere = installation(server)
+      yield* elsewhere.run(
+        Effect.gen(function* () {
+          yield* store(facts)
+          const misled = optionsOf(elsewhere, options.data)
+          yield* Effect.scoped(
+            Effect.gen(function* () {
+              const { log } = yield* startProjection(misled)
+              const problem = yield* eventually(
+                Effect.match(log.status, {
+                  onFailure: () => null,
+                  onSuccess: ({ problem }) => problem
+                }),
+                (text) => text !== null
+              )
+              assert.match(problem ?? "", /rows of another installation.* --replace-log/)
+              assert.instanceOf(yield* Effect.flip(log.find({})), LogUnavailable)
+            })
+          )
+          yield* Effect.provideService(
+            Effect.map(shown(options), (rows) => assert.deepStrictEqual(rows, kept)),
+            Broker,
+            yield* place.connection
+          )
+          assert.strictEqual(file(), made)
+          const replaced = yield* shown({ ...misled, replacesOther: true })
+          assert.deepStrictEqual(replaced, foldedRows(facts))
+        })
+      )
     })
   )
 

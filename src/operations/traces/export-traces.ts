@@ -7,7 +7,7 @@ import { keepLease, takeLease } from "../../cluster/lease.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { decodeFact } from "../../history/fact-at.ts"
 import type { ReadingPosition } from "../../history/reading-position.ts"
-import { hasOtherEnd, isOtherHistory } from "../../history/reading-position.ts"
+import { compareHistory, hasOtherEnd } from "../../history/reading-position.ts"
 import type { Span, TracedFact } from "../../metrics/fact-spans.ts"
 import { spansOf, tracedFact } from "../../metrics/fact-spans.ts"
 import { otlpSpans } from "../../metrics/otlp-json.ts"
@@ -91,7 +91,8 @@ const makeSpans = Effect.fnUntraced(function* (
 const findPosition = Effect.gen(function* () {
   const { firstSince, names, streamInfo } = yield* Broker
   const { position, revision } = yield* readTracePosition
-  if (position !== undefined && !(yield* isOtherHistory(position))) return { ...position, revision }
+  if (position !== undefined && (yield* compareHistory(position)) !== "other")
+    return { ...position, revision }
   const { state } = yield* streamInfo("look at the history", names.history)
   const { nanoseconds = "" } = position ?? {}
   const next =

@@ -197,7 +197,7 @@ export const console = Command.make(
       return yield* refusal([
         `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       ])
-    const projection = { data, keepMs: keep, maxBytes }
+    const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(
       roles,
       { ...at, publicUrl, tls: tls.success },

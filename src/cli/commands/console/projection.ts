@@ -3,6 +3,7 @@ import { Duration, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
 import { durationExpected, readDuration } from "../../flags/duration.ts"
+import { isSet } from "../../flags/shared.ts"
 
 /** What a projection keeps by default: how long, ms, and how much, bytes. */
 export const defaultKeepMs = 7 * 24 * 60 * 60_000
@@ -19,6 +20,10 @@ export const projectionFlags = {
     Flag.withDescription("Where the projection keeps its files (default: .petrel/console)"),
     Flag.withDefault(".petrel/console"),
     Flag.map((path) => resolve(path))
+  ),
+  replaceLog: isSet(
+    "replace-log",
+    "Drop what is in --data of another installation, and begin anew"
   ),
   keep: Flag.String("keep").pipe(
     Flag.withMetavar("DURATION"),

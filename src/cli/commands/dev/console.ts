@@ -95,6 +95,8 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   const log = yield* serveProjection({
     broker: client,
     data: join(data, "console"),
+    // Both are in the data directory: where the broker's store was removed, the log is of no use.
+    replacesOther: true,
     keepMs: defaultKeepMs,
     maxBytes: defaultMaxBytes,
     stopWithinMs: stopWithin
