@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Stdio } from "effect"
 import { visible } from "../format/visible.ts"
 import { Output } from "./output.ts"
 
@@ -10,3 +10,9 @@ export const remark = (text: string): Effect.Effect<void> =>
   Effect.map(Output, ({ stderr }) => {
     stderr.write(`${visible(text)}\n`)
   })
+
+/** Whether somebody is at a terminal who can be asked. */
+export const canAsk = Effect.gen(function* () {
+  const stdio = yield* Stdio.Stdio
+  return (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+})

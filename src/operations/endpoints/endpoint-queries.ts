@@ -26,6 +26,10 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   })
 })
 
+/** Shows what waits for an endpoint now, and what it does; also of one whose settings are damaged. */
+export const showActivity = ({ id, tenant }: EndpointName) =>
+  Effect.map(readEndpointNow(tenant, id), activityView)
+
 const hostView = ({ host, systemCap, tenantCap }: SharedHost) => ({
   host,
   ...(tenantCap === undefined ? {} : { tenantCap }),
@@ -50,7 +54,7 @@ export const showEndpoint = Effect.fnUntraced(function* (
     ...endpointHealthView(stored, health, reveal),
     forwards: forwardedTo(stored.endpoint, settings),
     ...(shared === undefined ? {} : { sharedHost: hostView(shared) }),
-    ...activityView(yield* readEndpointNow(tenant, id)),
+    ...(yield* showActivity({ id, tenant })),
     raised
   } satisfies EndpointDetail
 })

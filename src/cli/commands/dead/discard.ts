@@ -1,4 +1,4 @@
-import { Effect, Stdio } from "effect"
+import { Effect } from "effect"
 import { Command, Prompt } from "effect/cli"
 import { selectionProblem } from "../../../operations/dead-letters/dead-letter-selection.ts"
 import type {
@@ -11,13 +11,8 @@ import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, showing } from "../../terminal/progress.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { canAsk, remark } from "../../terminal/terminal.ts"
 import { goneText, lettersText, reasonLines, selectionFlags } from "./selection.ts"
-
-const canAsk = Effect.gen(function* () {
-  const stdio = yield* Stdio.Stdio
-  return (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
-})
 
 const agreed = ({ discard, reasons }: DiscardPlan) => {
   const parts = Object.entries(reasons).map(([reason, count]) => `${countText(count)} ${reason}`)

@@ -1,21 +1,26 @@
-import { Clock, Effect, Option, Schema, Stdio } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
 import { isToken } from "../../../domain/token.ts"
-import { listEndpoints, showEndpoint } from "../../../operations/endpoints/endpoint-queries.ts"
+import {
+  listEndpoints,
+  showActivity,
+  showEndpoint
+} from "../../../operations/endpoints/endpoint-queries.ts"
 import type { EndpointName } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
+import { plural } from "../../../operations/text/number-format.ts"
 import { byFlag, endpointArgument, isSet, revealFlag } from "../../flags/shared.ts"
 import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
 import { outlineLines } from "../../format/outline-view.ts"
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { makeTable } from "../../format/table.ts"
-import { refusal } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { canAsk, remark } from "../../terminal/terminal.ts"
 import { endpointRetryNow } from "../delivery/retry-now.ts"
 import { add } from "./add.ts"
 import { diagnose } from "./diagnose.ts"
@@ -119,24 +124,43 @@ const show = Command.make(
 )
 
 /**
- * Asks for confirmation on a terminal. Without one, the answer is yes: a program that runs the
- * command has already decided.
+ * Asks on a terminal whether to remove an endpoint. Fails without one where deliveries wait, since
+ * nobody may know of them.
  */
-const agreed = Effect.fnUntraced(function* (question: string) {
-  const stdio = yield* Stdio.Stdio
-  const asks = (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
-  return asks ? yield* Prompt.run(Prompt.Confirm({ message: question })) : true
+const agreed = Effect.fnUntraced(function* (name: EndpointName) {
+  const { json } = yield* petrel
+  const label = endpointLabel(name)
+  const { waiting } = yield* showActivity(name)
+  const count = waiting.queue + (waiting.schedules ?? 0) + waiting.backlog
+  const deliveries = plural(count, "delivery", "deliveries")
+  const waits = `${waiting.schedules === null ? "at least " : ""}${deliveries} ${count === 1 ? "waits" : "wait"} for ${label}`
+  const ends = `${count === 1 ? "ends as a dead letter" : "end as dead letters"}`
+  if (!json && (yield* canAsk))
+    return yield* Prompt.run(
+      Prompt.Confirm({
+        message: count === 0 ? `Remove ${label}?` : `Remove ${label}? ${waits}, and ${ends}.`
+      })
+    )
+  if (count === 0) return true
+  return yield* new Refused({
+    message: `${waits}, and ${ends} where it is removed: say --yes to remove it, or \`petrel endpoint pause ${label}\` to keep them`
+  })
 })
 
 const remove = Command.make(
   "remove",
-  { name: endpointArgument, yes: isSet("yes", "Do not ask"), by: byFlag },
+  {
+    name: endpointArgument,
+    yes: isSet("yes", "Remove it without asking, whatever waits for it"),
+    by: byFlag
+  },
   Effect.fnUntraced(function* ({ by, name, yes }) {
     const label = endpointLabel(name)
-    const question = `Remove ${label}? What waits for it ends as dead letters.`
-    if (!yes && !(yield* agreed(question))) return yield* remark(`${label} stays`)
-    const removed = yield* removeEndpoint(name, by).pipe(Effect.provide(connected))
-    yield* report(removed, `${label} is removed; what waits for it ends as dead letters`)
+    yield* Effect.gen(function* () {
+      if (!yes && !(yield* agreed(name))) return yield* remark(`${label} stays`)
+      const removed = yield* removeEndpoint(name, by)
+      yield* report(removed, `${label} is removed; what waits for it ends as dead letters`)
+    }).pipe(Effect.provide(connected))
   })
 ).pipe(Command.withDescription("Remove an endpoint"))
 

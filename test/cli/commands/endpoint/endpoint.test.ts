@@ -1,6 +1,9 @@
 import { spawn } from "node:child_process"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Broker } from "../../../../src/broker/broker.ts"
+import { readLayout } from "../../../../src/broker/installed.ts"
+import { partitionOf } from "../../../../src/domain/names.ts"
 import { suspendEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { writeHealth } from "../../../../src/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../../../kit/engine.ts"
@@ -94,7 +97,23 @@ describe("petrel endpoint", () => {
           ]
         )
 
-        const removed = yield* petrel("remove", "acme/hook")
+        const { names, publish } = yield* Broker
+        const { partitions } = yield* readLayout
+        const backlog = names.subjects.backlog(
+          partitionOf("acme", "hook", partitions),
+          "acme",
+          "hook"
+        )
+        yield* publish(backlog, "{}", [])
+        yield* publish(backlog, "{}", [])
+        const refused = yield* petrel("remove", "acme/hook")
+        assert.strictEqual(
+          nth(refused.err, 0),
+          "petrel: 2 deliveries wait for acme/hook, and end as dead letters where it is removed: say --yes to remove it, or `petrel endpoint pause acme/hook` to keep them"
+        )
+        assert.strictEqual(refused.code, 1)
+        assert.strictEqual((yield* petrel("show", "acme/hook")).code, 0)
+        const removed = yield* petrel("remove", "acme/hook", "--yes")
         assert.match(nth(removed.out, 0), /^acme\/hook is removed/)
         const gone = yield* petrel("show", "acme/hook")
         assert.strictEqual(
