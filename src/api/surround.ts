@@ -207,7 +207,8 @@ export const surround = (
               : problemResponse(wrongHost)
           const ms = (yield* Clock.currentTimeMillis) - began
           const { method } = request
-          const { status } = response
+          // An operation may set another status than that of its answer's schema, which comes last.
+          const { status = response.status } = notes
           durations.note({ method, route: routeOf(pathOf(request.url)), status, ms })
           yield* Effect.logInfo("request", {
             method,

@@ -16,7 +16,7 @@ describe.concurrent("the console's /metrics", () => {
       yield* endpoint({ url: refuses.url })
       yield* worker()
       yield* publishMany(3)
-      const { ask } = yield* startConsole()
+      const { ask, token } = yield* startConsole()
       yield* runAudit({})
       const { headers, text } = yield* eventually(ask("/metrics"), ({ text }) =>
         text.includes("\npetrel_dead_letters 3\n")
@@ -25,6 +25,8 @@ describe.concurrent("the console's /metrics", () => {
       assert.include(text, 'petrel_endpoints{state="closed"} 1\n')
       yield* ask("/v1/tenants/acme/endpoints/none")
       yield* ask("/v1/nothing/of/this/kind")
+      const made = { method: "POST", token: yield* token(), body: { type: "made", data: {} } }
+      assert.strictEqual((yield* ask("/v1/tenants/acme/events", made)).status, 201)
       const later = yield* eventually(ask("/metrics"), (answer) =>
         answer.text.includes('http_route="none"')
       )
@@ -34,6 +36,9 @@ describe.concurrent("the console's /metrics", () => {
         'http_request_method="GET",http_route="/v1/tenants/{tenant}/endpoints/{id}",http_response_status_code="401"'
       )
       counted('http_request_method="_OTHER",http_route="none",http_response_status_code="404"')
+      counted(
+        'http_request_method="POST",http_route="/v1/tenants/{tenant}/events",http_response_status_code="201"'
+      )
       assert.include(text, "\npetrel_workers 1\n")
       assert.include(text, "\npetrel_audit_problems 0\n")
       assert.include(text, 'petrel_partitions{state="owned"} 2\n')
