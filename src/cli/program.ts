@@ -4,7 +4,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { clock } from "../time/timers.ts"
 import { exitOf } from "./exit.ts"
 import { visible } from "./format/visible.ts"
-import { named } from "./named.ts"
+import { named, withoutVainHelp } from "./named.ts"
 import { petrel } from "./root-command.ts"
 import type { OutputStreams } from "./terminal/output.ts"
 import { usage } from "./usage.ts"
@@ -50,9 +50,14 @@ const wanted = (args: ReadonlyArray<string>) => {
 /** The command line, as the arguments in `Stdio` say. */
 export const program = Stdio.Stdio.pipe(
   Effect.flatMap(({ args }) => args),
-  Effect.flatMap((args) => Effect.promise(() => wanted(args))),
-  Effect.flatMap((subcommands) =>
-    petrel.pipe(Command.withSubcommands(subcommands), Command.run({ version: packageJson.version }))
+  Effect.flatMap((args) =>
+    Effect.flatMap(
+      Effect.promise(() => wanted(args)),
+      (subcommands) => {
+        const root = petrel.pipe(Command.withSubcommands(subcommands))
+        return Command.runWith(root, { version: packageJson.version })(withoutVainHelp(args, root))
+      }
+    )
   ),
   Effect.provide(Layer.merge(usage, Layer.succeed(Clock.Clock, clock)))
 )

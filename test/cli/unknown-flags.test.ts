@@ -60,6 +60,33 @@ const wrong: ReadonlyArray<readonly [typed: string, said: string, help: string]>
   ["dead lst --open", 'there is no command "lst"; did you mean list?', "dead"]
 ]
 
+describe("help with a command that there is not", () => {
+  it.live("is refused as the command is", () =>
+    Effect.gen(function* () {
+      for (const [typed, meant] of [
+        ["wroker --help", "worker"],
+        ["-h --json wroker", "worker"],
+        ["dead lst --help", "list"],
+        ["endpoint --nats nats://127.0.0.1:1 ad -h", "add"]
+      ] as const) {
+        const { code, err, out } = yield* run(...typed.split(" "))
+        assert.deepStrictEqual([code, out, err.length], [2, [], 1], typed)
+        assert.include(nth(err, 0), `did you mean ${meant}?`)
+      }
+      for (const typed of [
+        "worker -h",
+        "dead list --help",
+        "history --tenant acme --help",
+        "dead -h"
+      ]) {
+        const { code, err, out } = yield* run(...typed.split(" "))
+        assert.deepStrictEqual([code, err], [0, []], typed)
+        assert.isAbove(out.length, 5)
+      }
+    })
+  )
+})
+
 describe("an unknown flag", () => {
   it.live("is named before anything else, with the flag that was meant", () =>
     Effect.gen(function* () {
