@@ -101,7 +101,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
     // all permissions that they need.
     jetstreamManager(connection, { timeout: 10_000, checkAPI: false })
   )
-  yield* checkJetStream(jsm, shown)
+  yield* checkJetStream(jsm, shown, connection.info?.jetstream === true)
   const js = jetstream(connection)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
@@ -155,6 +155,10 @@ const unreachable = (options: BrokerOptions, cause: unknown) => {
     return new BrokerUnusable({ message: `the broker at ${shown} refuses ${given}` })
   }
   const why = withoutLogin(cause instanceof Error ? cause.message : String(cause), url)
+  if (codeOf(cause) === "ERR_TLS_CERT_ALTNAME_INVALID")
+    return new BrokerUnusable({
+      message: `the broker at ${shown} has a certificate for another name (${why}): address it by a name that the certificate has, or give it one for this name`
+    })
   if (ofTls.test(codeOf(cause)))
     return new BrokerUnusable({
       message: `no TLS with the broker at ${shown} (${why}): name who vouches for its certificate with --nats-ca, and where it wants a certificate of yours, that with --nats-cert and --nats-key`
@@ -170,13 +174,16 @@ const unreachable = (options: BrokerOptions, cause: unknown) => {
   })
 }
 
-const checkJetStream = (jsm: JetStreamManager, shown: string) =>
+/** @param isOffered true if the server has JetStream, if not for this account. */
+const checkJetStream = (jsm: JetStreamManager, shown: string, isOffered: boolean) =>
   Effect.tryPromise({ try: () => jsm.getAccountInfo(), catch: (cause) => cause }).pipe(
     Effect.catch((cause) =>
       isWithoutJetStream(cause)
         ? Effect.fail(
             new BrokerUnusable({
-              message: `the broker at ${shown} has no JetStream for this account: start nats-server with -js, or see nats.conf`
+              message: isOffered
+                ? `the account of this user has no JetStream at ${shown}: a tenant's user publishes to the subjects events.<tenant>.<type> with a NATS client of its own, or asks the API; commands need a user of Petrel's account, see nats.conf`
+                : `the broker at ${shown} has no JetStream: start nats-server with -js, or see nats.conf`
             })
           )
         : Effect.void

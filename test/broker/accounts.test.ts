@@ -69,6 +69,18 @@ describe("nats.conf with its accounts taken into use", () => {
     assert.include(asked.string(), "JetStream not enabled for account")
   })
 
+  it.live("tells a tenant's user that commands need another one", () =>
+    Effect.gen(function* () {
+      const args = ["publish", "acme", "invoice.paid", "{}", "--nats", server.url("acme")]
+      const { code, err } = yield* run(...args)
+      assert.strictEqual(code, 1)
+      const said = err.at(-1) ?? ""
+      assert.include(said, "the account of this user has no JetStream")
+      assert.include(said, "events.<tenant>.<type>")
+      assert.notInclude(said, "-js")
+    })
+  )
+
   it("lets a publisher reach nothing by its reply subject", async () => {
     const jsm = await jetstreamManager(operator)
     await jetstream(operator).publish("$KV.petrel_endpoints.other.ep", "configuration")

@@ -86,14 +86,18 @@ const operatorMode = () => {
 }
 
 /** A certificate of a CA, or a CA where none is given, as files. */
-const certificate = (name: string, ca?: { readonly cert: string; readonly key: string }) => {
+const certificate = (
+  name: string,
+  ca?: { readonly cert: string; readonly key: string },
+  host = "localhost"
+) => {
   const made = { cert: join(directory, `${name}.crt`), key: join(directory, `${name}.key`) }
   execFileSync(
     "openssl",
     [
       ...["req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes"],
       ...["-keyout", made.key, "-out", made.cert, "-days", "2", "-subj", `/CN=${name}`],
-      ...["-addext", "subjectAltName=DNS:localhost"],
+      ...["-addext", `subjectAltName=DNS:${host}`],
       ...(ca === undefined ? [] : ["-CA", ca.cert, "-CAkey", ca.key])
     ],
     { stdio: "pipe" }
@@ -173,6 +177,11 @@ describe("the credentials for a broker", () => {
       // A CA alone asks for TLS, too.
       assert.strictEqual(yield* connects(`localhost:${port}`, { ca: ca.cert, cert, key }), port)
       assert.match(yield* problem(url, { cert, key }), /certificate.*--nats-ca/)
+      const other = certificate("other", ca, "other.example")
+      const misnamed = yield* server(`tls { cert_file: "${other.cert}", key_file: "${other.key}" }`)
+      const wrongName = yield* problem(`tls://localhost:${misnamed.port}`, { ca: ca.cert })
+      assert.match(wrongName, /certificate for another name .*address it by a name that/)
+      assert.notInclude(wrongName, "--nats-ca")
       assert.match(
         yield* problem(url, { ca: ca.cert }),
         /certificate of its clients.*--nats-cert and/
