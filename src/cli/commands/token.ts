@@ -31,11 +31,12 @@ const tenantArgument = (description: string) =>
     Argument.map(Option.getOrUndefined)
   )
 
-/** Returns the scopes that are asked for: `all` stands for those of a tenant. */
+/** Returns the scopes that are asked for: `all` stands for all that the token may have. */
 const scopesOf = (given: ReadonlyArray<string>, operator: boolean): ReadonlyArray<string> => {
   const named = given.flatMap((text) => text.split(",").map((name) => name.trim()))
-  if (named.length === 0) return operator ? scopes : []
-  return [...new Set(named.flatMap((name) => (name === everyScope ? tenantScopes : [name])))]
+  const possible = operator ? scopes : tenantScopes
+  if (named.length === 0) return operator ? possible : []
+  return [...new Set(named.flatMap((name) => (name === everyScope ? possible : [name])))]
 }
 
 const create = Command.make(

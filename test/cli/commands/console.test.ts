@@ -66,6 +66,14 @@ describe("petrel console", () => {
         const listed = yield* run("token", "list", ...where)
         assert.include(listed.out.join("\n"), `${id}  acme    endpoints:read,deliveries:read  ours`)
         assert.notInclude(listed.out.join("\n"), token)
+        const all = yield* Effect.forEach([["acme"], ["--operator"]], (whose) =>
+          run("token", "create", ...whose, "--scope", "all", "--json", ...where)
+        )
+        const scopes = all.map(({ out }): ReadonlyArray<string> => JSON.parse(nth(out, 0)).scopes)
+        assert.deepStrictEqual(
+          scopes.map((some) => some.includes("operator")),
+          [false, true]
+        )
         const revoked = yield* run("token", "revoke", id, ...where)
         assert.strictEqual(revoked.code, 0)
         yield* Effect.repeat(ask, { until: (status) => status === 401 })
