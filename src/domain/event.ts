@@ -105,6 +105,14 @@ const idPattern = /^[\x21-\x7e]{1,255}$/
 export const eventId = (messageId: string | undefined, seq: number, at: number): string =>
   messageId !== undefined && idPattern.test(messageId) ? messageId : `evt_${seq}_${at.toString(36)}`
 
+/**
+ * Returns the id under which an event of a tenant is stored that is published through the API or the
+ * command line. It begins with the tenant, because the broker's deduplication covers all tenants:
+ * without it, equal ids of two tenants would be one event. A dot follows, which no tenant contains.
+ */
+export const idOfTenant = (tenant: string, given: string): string =>
+  given.startsWith(`${tenant}.`) ? given : `${tenant}.${given}`
+
 const contentTypePattern = /^[\x20-\x7e]{1,255}$/
 const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/

@@ -2,6 +2,7 @@ import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
+import { idOfTenant } from "../domain/event.ts"
 import type { FactKind } from "../domain/fact.ts"
 import { Fact, factResult } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
@@ -71,7 +72,8 @@ export const subjectsOf = (query: FactQuery, { subjects }: Names): ReadonlyArray
 }
 
 /**
- * Tests whether a fact is about an event (an id, or `evt_` + a sequence), and whether a text may be
+ * Tests whether a fact is about an event (its id, with or without its tenant in front, or `evt_` + a
+ * sequence), and whether a text may be
  * such a fact. Searching the text costs a fraction of parsing it.
  */
 export const concerning = (
@@ -82,10 +84,17 @@ export const concerning = (
 } => {
   const seq = /^evt_(\d+)$/.exec(event)?.[1]
   const id = JSON.stringify(event)
+  const afterTenant = `.${id.slice(1)}`
   const eventSeq = seq === undefined ? undefined : `"eventSeq":${Number(seq)}`
   return {
-    isAbout: (fact) => fact.event === event || (seq !== undefined && fact.eventSeq === Number(seq)),
-    mayBeAbout: (text) => text.includes(id) || (eventSeq !== undefined && text.includes(eventSeq))
+    isAbout: (fact) =>
+      fact.event === event ||
+      fact.event === idOfTenant(fact.tenant, event) ||
+      (seq !== undefined && fact.eventSeq === Number(seq)),
+    mayBeAbout: (text) =>
+      text.includes(id) ||
+      text.includes(afterTenant) ||
+      (eventSeq !== undefined && text.includes(eventSeq))
   }
 }
 

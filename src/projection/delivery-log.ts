@@ -156,7 +156,7 @@ export type LoggedRound = typeof LoggedRound.Type
 /** Names one delivery. */
 export const DeliveryLookup = Schema.Struct({
   tenant: Schema.optionalKey(Token),
-  /** The event's id. */
+  /** The event's id; where the tenant is given, also without it in front. */
   event: Text,
   /** (Default: all endpoints of the event) */
   endpoint: Schema.optionalKey(Token)

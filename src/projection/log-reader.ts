@@ -1,5 +1,6 @@
 import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
+import { idOfTenant } from "../domain/event.ts"
 import { timers } from "../time/timers.ts"
 import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
 import { conditionsOf } from "./conditions.ts"
@@ -67,10 +68,11 @@ export class LogReader {
   get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
     return this.#atOneState((main, seq) => {
       const rounds: Array<TrackedRound> = []
+      const full = tenant === undefined ? event : idOfTenant(tenant, event)
       const tables = [main, ...this.#segmentsOf(main).map(({ table }) => table)]
       for (const table of tables) {
-        const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event = ? AND position < ? LIMIT ?`
-        const found = table.prepare(query).all(event, positionAfter(seq), maxLoggedRounds)
+        const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event IN (?, ?) AND position < ? LIMIT ?`
+        const found = table.prepare(query).all(event, full, positionAfter(seq), maxLoggedRounds)
         for (const row of found as unknown as Array<StoredRow>)
           rounds.push(trackedOf(row, table.names))
       }

@@ -5,7 +5,13 @@ import { headerOf } from "../broker/header-lookup.ts"
 import { seeStream, storedAt } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
-import { eventId, eventName, parseEventSubject, subjectWithId } from "../domain/event.ts"
+import {
+  eventId,
+  eventName,
+  idOfTenant,
+  parseEventSubject,
+  subjectWithId
+} from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import { isSuccess, successKinds } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
@@ -23,7 +29,7 @@ export interface ReplayQuery {
   readonly types: ReadonlyArray<string>
   readonly since: number
   readonly until: number
-  /** Only events of this id, as receivers see it. (Default: all) */
+  /** Only events of this id, as receivers see it or without the tenant in front. (Default: all) */
   readonly event?: string | undefined
   /** Only events that a plan skipped because the endpoint was disabled, and that no replay sent. */
   readonly skipped: boolean
@@ -76,7 +82,8 @@ const subjectsOf = ({ tenant, types }: ReplayQuery, { subjects }: Names): Readon
 /** Reads the next events of the range from their headers. */
 const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery, { after, most }: ChunkLimits) {
   const { names } = yield* Broker
-  const { event, since, types, until } = query
+  const { event, since, tenant, types, until } = query
+  const wanted = event === undefined ? undefined : new Set([event, idOfTenant(tenant, event)])
   const matches = matcher(types)
   const events: Array<SelectedEvent> = []
   const range = {
@@ -89,8 +96,7 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery, { after, most 
     const eventAt = storedAt(message)
     if (eventAt > until) return true
     const header = headerOf(message.headers)
-    if (event !== undefined && event !== eventId(header("nats-msg-id"), message.seq, eventAt))
-      return false
+    if (wanted?.has(eventId(header("nats-msg-id"), message.seq, eventAt)) === false) return false
     const parsed = subjectWithId(parseEventSubject(message.subject, names), header)
     if (!("problem" in parsed) && matches(parsed.type))
       events.push({ eventSeq: message.seq, eventAt, type: parsed.type })

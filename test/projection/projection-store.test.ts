@@ -408,6 +408,14 @@ describe("a page of the delivery log", () => {
     for (const { number, seq } of found?.recorded ?? [])
       assert.strictEqual(facts[seq - 1]?.attempt, number)
     assert.deepStrictEqual(reader.get({ event: "none" }).rounds, [])
+    const { tenant = "" } = facts[0] ?? {}
+    const own = { event: `${tenant}.as-published`, tenant }
+    const named = new LogReader(made(facts.map((fact) => ({ ...fact, event: own.event }))))
+    const all = named.get(own).rounds
+    assert.isAbove(all.length, 0)
+    assert.deepStrictEqual(named.get({ event: "as-published", tenant }).rounds, all)
+    assert.deepStrictEqual(named.get({ event: "as-published" }).rounds, [])
+    named.close()
     reader.close()
   })
 })

@@ -96,6 +96,28 @@ describe.concurrent("endpoints over HTTP", () => {
     })
   )
 
+  scenario("say of an event that a disabled endpoint was not sent why", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "off", disabled: { at: Date.now(), by: "test", reason: "gone" } })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("a", "{}", { "Nats-Msg-Id": "acme.x" })
+      yield* facts.count("routed", 1)
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const event = yield* ask("/v1/tenants/acme/events/x", { token })
+      assert.deepStrictEqual(event.json.deliveries, [
+        {
+          ...{ delivery: "acme.x.off", endpoint: "off", round: "0" },
+          ...{ state: "skipped", attempts: 0, reason: "endpoint-disabled" }
+        }
+      ])
+      const delivery = yield* ask("/v1/tenants/acme/deliveries/acme.x.off", { token })
+      assert.strictEqual(delivery.status, 404)
+      assert.include(delivery.text, "its endpoint was not sent the event (endpoint-disabled)")
+    })
+  )
+
   scenario("show what became of events, to their tenant only", () =>
     Effect.gen(function* () {
       const { url } = yield* receiver({ answer: { status: 400 } })
@@ -113,6 +135,10 @@ describe.concurrent("endpoints over HTTP", () => {
         delivery: "acme.x.e",
         state: "dead-lettered"
       })
+      for (const path of ["events/x", "deliveries/x.e"]) {
+        const asPublished = yield* ask(`/v1/tenants/acme/${path}`, { token })
+        assert.strictEqual(asPublished.status, 200, path)
+      }
       const body = yield* ask("/v1/tenants/acme/events/acme.x/body", { token })
       assert.strictEqual(body.text, '{"n":1}')
       assert.strictEqual(

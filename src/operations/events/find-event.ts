@@ -1,6 +1,7 @@
 import { Effect, HashMap, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { contentOf, parseEventSubject } from "../../domain/event.ts"
 import type { DeliveryLife } from "../../history/fold/delivery.ts"
@@ -17,8 +18,11 @@ export const EventDelivery = Schema.Struct({
   delivery: Schema.String,
   endpoint: Schema.String,
   round: Schema.String,
-  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]),
-  attempts: Schema.Int
+  /** `skipped`: the endpoint wanted the event and was sent none, for the reason. */
+  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded", "skipped"]),
+  attempts: Schema.Int,
+  /** Why it was skipped, or ended without success. */
+  reason: Schema.optionalKey(Schema.String)
 })
 export type EventDelivery = typeof EventDelivery.Type
 
@@ -61,6 +65,8 @@ interface KnownEvent extends EventIdentity {
   readonly id: string
   readonly type: string
   readonly lives: ReadonlyArray<DeliveryLife>
+  /** Endpoints that a plan left out. They may have been sent the event later. */
+  readonly skipped: ReadonlyArray<{ readonly endpoint: string; readonly reason: string }>
 }
 
 /**
@@ -69,12 +75,17 @@ interface KnownEvent extends EventIdentity {
  */
 const findLogged = Effect.fnUntraced(function* (tenant: string, event: string) {
   const found = yield* getRemotely({ tenant, event }).pipe(Effect.orElseSucceed(() => undefined))
-  const rounds = found?.rounds.filter(({ state }) => state !== "skipped") ?? []
-  const last = rounds.at(-1)
+  const last = found?.rounds.at(-1)
   if (found === undefined || last === undefined || found.lag.ms > maxLagMs) return undefined
   const { eventAt, eventSeq, type } = last
-  const lives = livesOf(rounds.filter((round) => round.eventSeq === eventSeq))
-  return { id: last.event, type: type ?? "", eventAt, eventSeq, lives } satisfies KnownEvent
+  const rounds = found.rounds.filter((round) => round.eventSeq === eventSeq)
+  const skipped = rounds.flatMap(({ endpoint, reason, state }) =>
+    state === "skipped" ? [{ endpoint, reason: reason ?? "" }] : []
+  )
+  return {
+    ...{ id: last.event, type: type ?? "", eventAt, eventSeq, skipped },
+    lives: livesOf(rounds)
+  } satisfies KnownEvent
 })
 
 /**
@@ -93,7 +104,10 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
     type: own.find((fact) => fact.type !== undefined)?.type ?? "",
     eventAt,
     eventSeq,
-    lives: [...HashMap.values(viewOf(own).deliveries)]
+    lives: [...HashMap.values(viewOf(own).deliveries)],
+    skipped: own.flatMap(({ plan }) =>
+      (plan?.skipped ?? []).map(({ id, reason }) => ({ endpoint: id, reason }))
+    )
   } satisfies KnownEvent
 })
 
@@ -102,11 +116,43 @@ const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
   return logged ?? (yield* findInHistory(tenant, event))
 })
 
+const deliveryOf = (
+  event: string,
+  { endpoint, rounds }: DeliveryLife
+): ReadonlyArray<EventDelivery> => {
+  const round = rounds.at(-1)
+  if (round === undefined) return []
+  const end = endOf(round.state)
+  const reason = round.end?.reason
+  return [
+    {
+      delivery: `${event}.${endpoint}`,
+      endpoint,
+      round: round.round,
+      state: end === "none" ? "open" : end,
+      attempts: attemptsOf(round.state),
+      ...(reason === undefined ? {} : { reason })
+    }
+  ]
+}
+
+const skippedOf = (
+  event: string,
+  { endpoint, reason }: KnownEvent["skipped"][number]
+): EventDelivery => ({
+  delivery: `${event}.${endpoint}`,
+  endpoint,
+  round: firstRound,
+  state: "skipped",
+  attempts: 0,
+  reason
+})
+
 /**
  * Shows an event. Asks a projection if one runs and is not far behind, else reads the history. Fails with EventNotKept if that tells of none of this id.
  */
 export const showEvent = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const { eventAt, eventSeq, id, lives, type } = yield* lookUp(tenant, event)
+  const { eventAt, eventSeq, id, lives, skipped, type } = yield* lookUp(tenant, event)
   const message = yield* messageOf(tenant, eventSeq, eventAt)
   const content = message === undefined ? {} : contentOf(headerOf(message.header))
   const { contentType } = content
@@ -118,22 +164,12 @@ export const showEvent = Effect.fnUntraced(function* (tenant: string, event: str
     at: eventAt,
     ...(message === undefined ? {} : { bytes: message.data.length }),
     ...(contentType === undefined ? {} : { contentType }),
-    deliveries: lives
-      .toSorted((a, b) => (a.endpoint < b.endpoint ? -1 : 1))
-      .flatMap(({ endpoint, rounds }): ReadonlyArray<EventDelivery> => {
-        const round = rounds.at(-1)
-        if (round === undefined) return []
-        const end = endOf(round.state)
-        return [
-          {
-            delivery: `${event}.${endpoint}`,
-            endpoint,
-            round: round.round,
-            state: end === "none" ? "open" : end,
-            attempts: attemptsOf(round.state)
-          }
-        ]
-      })
+    deliveries: [
+      ...lives.flatMap((life) => deliveryOf(id, life)),
+      ...skipped.flatMap((one) =>
+        lives.some(({ endpoint }) => endpoint === one.endpoint) ? [] : [skippedOf(id, one)]
+      )
+    ].toSorted((a, b) => (a.endpoint < b.endpoint ? -1 : 1))
   } satisfies EventView
 })
 

@@ -1,6 +1,6 @@
 import { Result, Schema } from "effect"
 import type { HeaderList } from "../../broker/publisher.ts"
-import { contentOf, eventId } from "../../domain/event.ts"
+import { contentOf, eventId, idOfTenant } from "../../domain/event.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
@@ -33,14 +33,6 @@ export interface CheckedEvent {
 }
 
 const maxIdLength = 255
-
-/**
- * Returns the id for the broker's deduplication. It begins with the tenant, because deduplication
- * covers all tenants: without it, equal ids of two tenants would be one event. A dot follows, which
- * no tenant contains.
- */
-const idOf = (tenant: string, given: string): string =>
-  given.startsWith(`${tenant}.`) ? given : `${tenant}.${given}`
 
 const headerName = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/
 const headerValue = /^[^\p{Cc}]*$/u
@@ -93,7 +85,7 @@ export const checkEvent = (
   const typeProblem = eventTypeProblem(type)
   if (typeProblem !== undefined)
     refuse("type", type, `must be one such as invoice.paid: ${typeProblem}`)
-  const id = idOf(tenant, event.id ?? madeId)
+  const id = idOfTenant(tenant, event.id ?? madeId)
   // A generated id is invalid only if the tenant is, which is reported already.
   if (event.id !== undefined && (event.id === "" || eventId(id, 0, 0) !== id)) {
     const most = maxIdLength - tenant.length - 1
