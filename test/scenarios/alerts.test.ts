@@ -261,7 +261,7 @@ describe.concurrent("what is wrong with one endpoint", () => {
         url: hook.url,
         types: ["a"],
         retry,
-        alerts: { ...quick, window: "4 seconds" }
+        alerts: { ...quick, window: "8 seconds" }
       })
       yield* endpoint({ id: "ops", url: ops.url, types: ["petrel.alert.>"], alerts: "off" })
       yield* storeTenantThresholds("acme", { samples: 1_000 })
@@ -271,7 +271,7 @@ describe.concurrent("what is wrong with one endpoint", () => {
       yield* publishMany(30, "a")
       yield* facts.until((all) => story(all, "success-critical").length === 1)
       // Each further reading is as bad as before by now.
-      yield* facts.count("attempt-failed", 120)
+      yield* facts.count("attempt-failed", 40)
       const first = nth(told(), 0).alert
       assert.include(
         [["success-critical"], ["status-repeated", "success-critical"]].map(String),
