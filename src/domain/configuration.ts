@@ -52,7 +52,8 @@ export const ConfigurationChange = Schema.Struct({
 })
 export type ConfigurationChange = typeof ConfigurationChange.Type
 
-const digestOf = (url: string): string =>
+/** The digest of a URL, by which the history shows whether it has changed. */
+export const urlDigest = (url: string): string =>
   createHash("sha256").update(url).digest("hex").slice(0, 12)
 
 /** Returns the part of an endpoint's configuration that the history may record. */
@@ -62,7 +63,7 @@ export const configurationOf = (endpoint: EndpointJson): Configuration => {
   return {
     generation,
     origin,
-    urlDigest: digestOf(url),
+    urlDigest: urlDigest(url),
     ...told,
     secrets: secrets.map(({ value: _, ...times }) => times),
     ...(disabled === undefined ? {} : { disabled }),

@@ -13,6 +13,7 @@ import type { DirectoryTable } from "./directory-table.ts"
 import type { Stored } from "./endpoint-changes.ts"
 import { storedUnder } from "./endpoint-changes.ts"
 import { decodeEndpoint } from "./endpoint-value.ts"
+import { untilNoneIsLost } from "./lost-endpoints.ts"
 import { decodeSettings } from "./settings-value.ts"
 import type { ShownValue } from "./watch-lag.ts"
 import { maxSilenceMs, WatchLag, weigh } from "./watch-lag.ts"
@@ -208,6 +209,7 @@ class DirectoryReading {
   }
 
   readonly #readAll = Effect.gen({ self: this }, function* () {
+    yield* untilNoneIsLost
     let lastSeq = yield* this.#check
     while (!this.#lag.isCaughtUp(elapsedMs())) {
       yield* this.#failIfStuck()

@@ -45,6 +45,9 @@ describe.concurrent("the projection", () => {
       const ids = ["acme.one.flaky", "acme.one.gone"]
       const explained = Effect.forEach(ids, (id) => explainDelivery(id, "acme"))
       const fromHistory = yield* explained
+      assert.isTrue(
+        fromHistory.every(({ rounds }) => rounds[0]?.attempts.every(({ response }) => response))
+      )
       const options = optionsOf(place, yield* directory)
       const log = yield* serveProjection(options)
       yield* caughtUp(log.status)

@@ -1,10 +1,12 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { plainText } from "../../history/line.ts"
+import type { RebuiltEndpoint } from "../../operations/endpoints/rebuild-endpoints.ts"
+import { rebuildEndpoints } from "../../operations/endpoints/rebuild-endpoints.ts"
 import type { RebuiltHealth } from "../../operations/endpoints/rebuild-health.ts"
 import { rebuildHealth } from "../../operations/endpoints/rebuild-health.ts"
 import { plural } from "../../operations/text/number-format.ts"
-import { isSet } from "../flags/shared.ts"
+import { byFlag, isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import { remark } from "../terminal/terminal.ts"
 
@@ -35,8 +37,37 @@ const health = Command.make(
   )
 )
 
+const rebuiltText = ({ endpoint, gone, problem }: RebuiltEndpoint): string => {
+  if (problem !== undefined) return `${endpoint}  cannot be made again: ${problem}`
+  return gone.length === 0
+    ? endpoint
+    : `${endpoint}  paused: the history does not hold ${gone.join(", ")}; \`petrel endpoint set ${endpoint} ${gone.join(" ")}\`, then \`petrel endpoint resume ${endpoint}\``
+}
+
+const endpoints = Command.make(
+  "endpoints",
+  {
+    by: byFlag,
+    dryRun: isSet("dry-run", "Only say what would be made again")
+  },
+  Effect.fnUntraced(function* ({ by, dryRun }) {
+    const { json } = yield* petrel
+    const rebuilt = yield* Effect.provide(rebuildEndpoints({ by, dryRun }), connected)
+    for (const one of rebuilt) yield* report(one, rebuiltText(one))
+    if (json) return
+    if (rebuilt.length === 0) yield* remark("no endpoint was lost with a former bucket")
+    else if (dryRun)
+      yield* remark(`${plural(rebuilt.length, "entry", "entries")} would be made again`)
+    else yield* remark(`${plural(rebuilt.length, "entry", "entries")} made again from the history`)
+  })
+).pipe(
+  Command.withDescription(
+    "Make again, from the history, the endpoints and settings of tenants that were lost with their bucket. What it does not hold (secrets, values of headers, paths of URLs) is named, and the endpoint is paused until somebody has set it."
+  )
+)
+
 /** Commands that rebuild data from the history. */
 export const rebuild = Command.make("rebuild").pipe(
   Command.withDescription("Make again, from the history, what was lost or damaged"),
-  Command.withSubcommands([health])
+  Command.withSubcommands([health, endpoints])
 )

@@ -5,8 +5,14 @@ const gap = 3
 /** A column that is narrower is hard to read: the texts then follow each other. */
 const minColumn = 36
 
-const wrapped = (lines: ReadonlyArray<string>, width: number): ReadonlyArray<string> =>
-  lines.flatMap((line) => labelled("", line, width)).flatMap((line) => cut(line, width))
+/** Returns lines of at most a width, if there is one. A word that is longer is cut. */
+export const wrapped = (
+  lines: ReadonlyArray<string>,
+  width: number | undefined
+): ReadonlyArray<string> =>
+  width === undefined
+    ? lines
+    : lines.flatMap((line) => labelled("", line, width)).flatMap((line) => cut(line, width))
 
 /** Cuts a line without spaces into pieces. */
 const cut = (line: string, width: number): ReadonlyArray<string> => {

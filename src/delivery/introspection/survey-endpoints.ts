@@ -3,6 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState } from "../../domain/health.ts"
+import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
 
 /** An endpoint whose circuit is open. */
 export interface Troubled {
@@ -27,6 +28,8 @@ export interface EndpointsSurvey {
   readonly disabled: number
   /** Endpoints whose configuration this version cannot read. */
   readonly unreadable: number
+  /** Endpoints that the history has, and that are not in the bucket since it was made again. */
+  readonly lost: number
   /** The three endpoints whose circuit has been open longest, in that order. */
   readonly longestOpen: ReadonlyArray<Troubled>
 }
@@ -107,5 +110,6 @@ export const surveyEndpoints = Effect.gen(function* () {
     }
   })
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
-  return { total, ...counts, longestOpen } satisfies EndpointsSurvey
+  const { length: lost } = yield* readLostEndpoints
+  return { total, ...counts, lost, longestOpen } satisfies EndpointsSurvey
 })

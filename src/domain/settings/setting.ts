@@ -230,6 +230,9 @@ const mapped = <Entry>(
 const valueIn = (values: object, name: string): never =>
   (values as Readonly<Record<string, unknown>>)[name] as never
 
+/** Whether the history tells all of a setting, so that it can be made again from there. */
+export const isFullyTold = ({ tell }: Setting): boolean => tell === same
+
 /** Returns the values of the settings that a new thing has. */
 export const initialOf = <T extends Table>(table: T): Initial<T> =>
   mapped(table, (_, { initial }) => initial) as Initial<T>

@@ -3,6 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { firstRound } from "../../domain/delivery.ts"
+import type { Fact } from "../../domain/fact.ts"
 import { ErrorClass } from "../../domain/outcome.ts"
 import { invalid } from "../../domain/problem.ts"
 import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
@@ -17,6 +18,8 @@ import { Lag } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
 import { healthOf } from "../endpoints/current-health.ts"
+import type { FindAnswer } from "./attempt-answers.ts"
+import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
 
 const AttemptView = Schema.Struct({
@@ -29,7 +32,8 @@ const AttemptView = Schema.Struct({
   error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.optionalKey(Schema.Number),
   nextAttemptAt: Schema.optionalKey(Schema.Number),
-  worker: Schema.optionalKey(Schema.String)
+  worker: Schema.optionalKey(Schema.String),
+  ...AnswerView.fields
 })
 
 /** One round of a delivery. Times in ms since the epoch. */
@@ -136,43 +140,54 @@ const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
   return [...new Set([...configured.map((stored) => stored.endpoint.tenant), ...recorded])]
 })
 
-/** Reads the rounds of an event for an endpoint from the history. */
-const readLife = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
-  const facts = yield* readDeliveryFacts(tenant, endpoint, event)
-  const { deliveries } = viewOf(facts.map(({ fact }) => fact))
-  const skips = facts.flatMap(({ fact }) => fact.plan?.skipped ?? [])
+/** Reads the rounds of an event for an endpoint from the history, with all facts about them. */
+const readLives = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
+  const facts = (yield* readDeliveryFacts(tenant, endpoint, event)).map(({ fact }) => fact)
+  const skips = facts.flatMap(({ plan }) => plan?.skipped ?? [])
   return {
-    lives: [...HashMap.values(deliveries)].filter((life) => life.endpoint === endpoint),
+    lives: [...HashMap.values(viewOf(facts).deliveries)]
+      .filter((life) => life.endpoint === endpoint)
+      .map((life) => ({ life, facts: facts.filter(isAbout(life)) })),
     /** Why a plan left the endpoint out, if one did. */
     skipped: skips.find(({ id }) => id === endpoint)?.reason
   }
 })
 
-/** Returns the rounds of a delivery, according to the facts. */
-export const findDelivery = Effect.fnUntraced(function* (
-  delivery: string,
-  tenant: string | undefined
-) {
+/** Whether a fact names a delivery. Its plan, which may name many, does not. */
+const isAbout =
+  (life: DeliveryLife) =>
+  ({ endpoint, eventAt, eventSeq, tenant }: Fact): boolean =>
+    tenant === life.tenant &&
+    endpoint === life.endpoint &&
+    eventSeq === life.eventSeq &&
+    eventAt === life.eventAt
+
+/** Returns the rounds of a delivery, according to the facts, and the facts. */
+const findRecorded = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
   const id = readDeliveryId(delivery)
   if (id === undefined)
     return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
   const { endpoint, event } = id
   const tenants = tenant === undefined ? yield* tenantsWith(endpoint) : [tenant]
-  const read = yield* Effect.forEach(tenants, (one) => readLife(one, endpoint, event))
+  const read = yield* Effect.forEach(tenants, (one) => readLives(one, endpoint, event))
   const lives = read.flatMap((one) => one.lives)
-  const [life] = lives
-  if (life === undefined) {
+  const newest = lives.at(-1)
+  if (newest === undefined) {
     const reason = read.find(({ skipped }) => skipped !== undefined)?.skipped
     return yield* new DeliveryNotFound({ delivery, ...(reason === undefined ? {} : { reason }) })
   }
-  const owners = [...new Set(lives.map((one) => one.tenant))]
+  const owners = [...new Set(lives.map(({ life }) => life.tenant))]
   if (owners.length > 1)
     return yield* invalid(
       "",
       `there is more than one delivery ${delivery}: say whose with \`tenant\` (${owners.join(", ")})`
     )
-  return lives.at(-1) ?? life
+  return newest
 })
+
+/** Returns the rounds of a delivery, according to the facts. */
+export const findDelivery = (delivery: string, tenant: string | undefined) =>
+  Effect.map(findRecorded(delivery, tenant), ({ life }) => life)
 
 /** Looks for the message of an open round, and for what blocks it. */
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
@@ -209,13 +224,13 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
   }
 })
 
-const roundView = (round: DeliveryRound): RoundView => {
+const roundView = (round: DeliveryRound, answerOf: FindAnswer): RoundView => {
   const { attempts, begun, discardedAt, end, repeats, state, waits } = round
   const how = endOf(state)
   return {
     round: round.round,
     begun: begun ?? null,
-    attempts,
+    attempts: attempts.map((attempt) => ({ ...attempt, ...answerOf(round.round, attempt) })),
     lastAttempt: attemptsOf(state),
     state: how === "none" ? "open" : how,
     ...(end === undefined ? {} : { end }),
@@ -241,13 +256,25 @@ const findLogged = Effect.fnUntraced(function* (delivery: string, tenant: string
   if (found === undefined || found.lag.ms > maxLagMs) return undefined
   const lives = livesOf(found.rounds)
   const life = lives.at(-1)
-  return life === undefined || lives.some((one) => one.tenant !== life.tenant)
-    ? undefined
-    : { life, lag: found.lag }
+  if (life === undefined || lives.some((one) => one.tenant !== life.tenant)) return undefined
+  const seqs = found.rounds.flatMap(({ recorded }) => recorded.map(({ seq }) => seq))
+  return { life, lag: found.lag, seqs }
+})
+
+/** Returns a delivery, and the answers of its attempts. */
+const findExplained = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
+  const logged = yield* findLogged(delivery, tenant)
+  if (logged !== undefined) {
+    const { lag, life, seqs } = logged
+    return { life, lag, answerOf: yield* readAnswers(seqs, isAbout(life)) }
+  }
+  const { facts, life } = yield* findRecorded(delivery, tenant)
+  return { life, lag: undefined, answerOf: answersIn(facts) }
 })
 
 /**
- * Returns the rounds of one delivery, and what blocks it if it has not ended. Asks a projection if
+ * Returns the rounds of one delivery with the answers of its last attempts, and what blocks it if it
+ * has not ended. Asks a projection if
  * one runs and is not far behind, else reads the history. Fails with DeliveryNotFound if the history
  * has none.
  *
@@ -255,12 +282,14 @@ const findLogged = Effect.fnUntraced(function* (delivery: string, tenant: string
  * @param tenant needed if several tenants have such a delivery.
  */
 export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
-  const logged = yield* findLogged(delivery, tenant)
-  const life = logged?.life ?? (yield* findDelivery(delivery, tenant))
+  const { answerOf, lag, life } = yield* findExplained(delivery, tenant)
   const rounds = yield* Effect.forEach(life.rounds, (round) =>
     hasEnded(round.state)
-      ? Effect.succeed(roundView(round))
-      : Effect.map(whereabouts(life, round), (found) => ({ ...roundView(round), ...found }))
+      ? Effect.succeed(roundView(round, answerOf))
+      : Effect.map(whereabouts(life, round), (found) => ({
+          ...roundView(round, answerOf),
+          ...found
+        }))
   )
   const { endpoint, event, eventSeq, type } = life
   return {
@@ -271,6 +300,6 @@ export const explainDelivery = Effect.fnUntraced(function* (delivery: string, te
     eventSeq,
     ...(type === undefined ? {} : { type }),
     rounds,
-    ...(logged === undefined ? {} : { lag: logged.lag })
+    ...(lag === undefined ? {} : { lag })
   } satisfies ExplainedDelivery
 })

@@ -6,6 +6,7 @@ import { raisedSubject, raisedView } from "../alerts/raised-alerts.ts"
 import { countText, plural } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
 import type { AllNews, News } from "./news.ts"
+import { newsIf } from "./news.ts"
 import { roomNews } from "./room-news.ts"
 import { routingNews } from "./routing-news.ts"
 import { waitingSums } from "./status-sums.ts"
@@ -66,6 +67,15 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
           text: `${plural(unreadable, "waiting message")} cannot be read by this version and ${unreadable === 1 ? "is" : "are"} kept: run the newer version that wrote ${unreadable === 1 ? "it" : "them"}; \`petrel audit\` names each`
         }
       ]
+}
+
+const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<News> => {
+  const { lost = 0 } = endpoints ?? {}
+  return newsIf(
+    lost > 0,
+    "endpoints-lost",
+    `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} not there, so events wait to be routed: run \`petrel rebuild endpoints\``
+  )
 }
 
 const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
@@ -144,6 +154,7 @@ export const newsOf = (survey: Survey): AllNews => {
   return {
     problems: [
       ...aboutStreams(survey),
+      ...aboutLostEndpoints(survey),
       ...aboutSources(survey),
       ...workers.problems,
       ...routing.problems,

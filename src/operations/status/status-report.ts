@@ -246,7 +246,7 @@ const brokerIn = (survey: Survey): Status["broker"] => {
 
 const endpointsIn = (survey: Survey): Status["endpoints"] => {
   if (survey.endpoints === undefined) return null
-  const { longestOpen: _, ...states } = survey.endpoints
+  const { longestOpen: _, lost: __, ...states } = survey.endpoints
   return { ...states, withBacklog: waitingSums(survey).backlogs }
 }
 

@@ -60,6 +60,7 @@ export const endpoints: EndpointsSurvey = {
   suspended: 0,
   disabled: 990,
   unreadable: 0,
+  lost: 0,
   longestOpen: []
 }
 

@@ -4,7 +4,9 @@ import { attemptsText, momentText, plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
 import type { RoundView } from "../../../operations/deliveries/explain-delivery.ts"
 import { explainDelivery, readDeliveryId } from "../../../operations/deliveries/explain-delivery.ts"
-import { tenantFlag } from "../../flags/shared.ts"
+import { isSet, tenantFlag } from "../../flags/shared.ts"
+import { redirectLines, responseLines, shortResponseLines } from "../../format/answer.ts"
+import { wrapped } from "../../format/columns.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
@@ -41,7 +43,26 @@ const attemptText = (attempt: RoundView["attempts"][number], now: number): strin
   ].join("  ")
 }
 
-const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
+const indent = "    "
+
+/** What the receiver answered: its beginning, or all that is kept of it. */
+const answerLines = (
+  { redirects, response }: RoundView["attempts"][number],
+  isWhole: boolean,
+  width: number | undefined
+): ReadonlyArray<string> => {
+  const room = width === undefined ? undefined : width - indent.length
+  return [
+    ...wrapped(redirectLines(redirects), room),
+    ...(response === undefined
+      ? []
+      : isWhole
+        ? wrapped(responseLines(response), room)
+        : shortResponseLines(response, room))
+  ].map((line) => `${indent}${line}`.trimEnd())
+}
+
+const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyArray<string> => {
   const width = screenWidth()
   const { attempts, begun, discardedAt, end, holds, lastAttempt, repeats, state, waitsIn } = round
   const at = (time: number) => momentText(time, now)
@@ -52,7 +73,10 @@ const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
     ...(begun === null
       ? ["  What began it is not in the history any more."]
       : [line(begun.at, beginnings[begun.by])]),
-    ...attempts.map((attempt) => line(attempt.at, attemptText(attempt, now))),
+    ...attempts.flatMap((attempt) => [
+      line(attempt.at, attemptText(attempt, now)),
+      ...answerLines(attempt, isWhole, width)
+    ]),
     ...(end?.late === true ? [lateLine(end.dead)] : []),
     ...(end !== undefined && state !== "delivered"
       ? [
@@ -78,8 +102,12 @@ const roundLines = (round: RoundView, now: number): ReadonlyArray<string> => {
 /** Shows the rounds of one delivery, and what blocks it. */
 export const deliveryShow = Command.make(
   "show",
-  { id: deliveryIdArgument, tenant: tenantFlag },
-  Effect.fnUntraced(function* ({ id, tenant }) {
+  {
+    id: deliveryIdArgument,
+    tenant: tenantFlag,
+    answers: isSet("answers", "Show the receiver's answers as they are kept: headers and body")
+  },
+  Effect.fnUntraced(function* ({ answers, id, tenant }) {
     const { json } = yield* petrel
     const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))
     if (json) return yield* print(JSON.stringify(found))
@@ -88,8 +116,10 @@ export const deliveryShow = Command.make(
     yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
     for (const round of rounds) {
       if (rounds.length > 1) yield* print(`round ${round.round}`)
-      yield* Effect.forEach(roundLines(round, now), print, { discard: true })
+      yield* Effect.forEach(roundLines(round, now, answers), print, { discard: true })
     }
+    if (!answers && rounds.some(({ attempts }) => attempts.some(({ response }) => response)))
+      yield* remark("With --answers: the receiver's answers with their headers.")
     if (lag !== undefined)
       yield* remark(`From the delivery log, which is ${lagText(lag)} the history.`)
   })

@@ -8,9 +8,8 @@ import {
 } from "../../../operations/endpoints/diagnosis/failure-advice.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
-import { bytesText } from "../../../operations/text/bytes.ts"
 import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"
-import { shownBody } from "../../format/body-text.ts"
+import { bodyLines, redirectLines, responseLines } from "../../format/answer.ts"
 import { sideBySide } from "../../format/columns.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { Refused } from "../../refused.ts"
@@ -21,11 +20,6 @@ const encode = Schema.encodeSync(TestReport)
 
 const textFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), maybe)
-
-const bodyLines = (body: string): ReadonlyArray<string> => {
-  const { lines, note } = shownBody(Buffer.from(body, "utf8"))
-  return ["", ...(lines.length === 0 ? [`(${note})`] : lines)]
-}
 
 const requestLines = ({ body, headers, url }: TestReport): ReadonlyArray<string> => [
   "REQUEST",
@@ -44,20 +38,14 @@ const timesText = ({ connectMs, durationMs, firstByteMs }: TestReport): string =
   ].join(", ")
 
 const answerLines = (report: TestReport): ReadonlyArray<string> => {
-  const { error, redirects = [], response, status } = report
+  const { error, redirects, response, status } = report
   return [
     "ANSWER",
-    ...redirects.map(({ status, to }) => `status ${status}, redirected to ${plainText(to)}`),
+    ...redirectLines(redirects),
     ...(status === undefined ? [] : [`status ${status}`]),
     ...(error === undefined ? [] : [`${error.class}: ${plainText(error.message)}`]),
     timesText(report),
-    ...Object.entries(response?.headers ?? {}).map(
-      ([name, value]) => `${name}: ${plainText(value)}`
-    ),
-    ...(response === undefined ? [] : bodyLines(response.body)),
-    ...(response !== undefined && response.bytes > Buffer.byteLength(response.body)
-      ? [`(of ${bytesText(response.bytes)})`]
-      : [])
+    ...(response === undefined ? [] : responseLines(response))
   ]
 }
 

@@ -77,4 +77,49 @@ describe("petrel delivery show", () => {
       })
     )
   })
+
+  it.live("shows with every attempt what the receiver answered, and by which redirects", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        const hook = yield* receiver({
+          answer: ({ headers, path }) => {
+            if (!path.startsWith("/login"))
+              return { status: 307, headers: { location: "/login?a=secret" } }
+            return headers["petrel-attempt"] === "1"
+              ? { status: 503, headers: { server: "gate" }, body: `down ${"x".repeat(1_200)}` }
+              : { status: 200, body: "log in \u001b[2Jfirst" }
+          }
+        })
+        const told = yield* history
+        yield* endpoint({ url: hook.url, redirects: 3, retry: quickRetry() })
+        yield* worker()
+        yield* publish("a", "{}", { "Nats-Msg-Id": "acme.42" })
+        yield* told.count("delivered", 1)
+        const show = (...more: ReadonlyArray<string>) =>
+          run("delivery", "show", "acme.42.hook", ...more, ...flags)
+        const [json, short, whole] = yield* Effect.all([show("--json"), show(), show("--answers")])
+        const { rounds } = parse(nth(json.out, 0))
+        const [round] = Array.isArray(rounds) ? rounds : []
+        const redirects = [{ status: 307, to: `${hook.url}/login` }]
+        const [failed, delivered] = round.attempts
+        assert.deepInclude(failed, { status: 503, redirects })
+        assert.include(failed.response, { bytes: 1_205 })
+        assert.match(failed.response.body, /^down x+$/)
+        assert.strictEqual(failed.response.headers.server, "gate")
+        assert.deepInclude(delivered, { status: 200, redirects })
+        assert.strictEqual(delivered.response.body, "log in \u001b[2Jfirst")
+
+        const text = short.out.join("\n")
+        assert.include(text, `\n    status 307, redirected to ${hook.url}/login\n    down xx`)
+        assert.include(text, "\n    log in \\u001b[2Jfirst")
+        assert.notInclude(text, "server: gate")
+        assert.match(short.err.join("\n"), /With --answers/)
+        const all = whole.out.join("\n")
+        assert.include(all, "\n    server: gate\n")
+        assert.match(all, /\n {4}down x+\n {4}\(of 1\.2 KiB\)\n/)
+        assert.notInclude(`${text}${all}${json.out[0]}`, "secret")
+      })
+    )
+  })
 })

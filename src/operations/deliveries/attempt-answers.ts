@@ -1,0 +1,65 @@
+import { Effect, Option, Schema } from "effect"
+import { firstRound } from "../../domain/delivery.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { isSuccess } from "../../domain/fact.ts"
+import { Redirect, Response } from "../../domain/outcome.ts"
+import { readFact } from "../../history/fact-at.ts"
+
+/** Attempts of one delivery whose answers are shown: the newest. An answer has 1 KiB and headers. */
+const maxAnswers = 100
+/** Facts that are read at once. */
+const readAtOnce = 8
+
+/** What a receiver answered, as far as it is kept. */
+export const AnswerView = Schema.Struct({
+  /** Absent if there was none, or if it is not kept. */
+  response: Schema.optionalKey(Response),
+  /** The redirects that were followed. `response` is the answer of the last address. */
+  redirects: Schema.optionalKey(Schema.Array(Redirect))
+})
+export type AnswerView = typeof AnswerView.Type
+
+/** What tells one attempt of a delivery from all others. */
+interface AttemptName {
+  readonly number: number
+  readonly at: number
+  readonly worker?: string | undefined
+}
+
+const nameOf = (round: string, { at, number, worker = "" }: AttemptName): string =>
+  `${round} ${number} ${at} ${worker}`
+
+const isAttempt = ({ kind }: Fact): boolean => kind === "attempt-failed" || isSuccess(kind)
+
+/** Finds the answer of an attempt; it is empty if there was none, or if it is not kept. */
+export type FindAnswer = (round: string, attempt: AttemptName) => AnswerView
+
+/** @param facts all facts about one delivery, in the order of the history. */
+export const answersIn = (facts: ReadonlyArray<Fact>): FindAnswer => {
+  const found = new Map<string, AnswerView>()
+  for (const fact of facts.filter(isAttempt).slice(-maxAnswers)) {
+    const { at, attempt: number = 0, redirects, response, round = firstRound, worker } = fact
+    const name = nameOf(round, { at, number, worker })
+    const answer = {
+      ...(response === undefined ? {} : { response }),
+      ...(redirects === undefined ? {} : { redirects })
+    }
+    if (!found.has(name)) found.set(name, answer)
+  }
+  return (round, attempt) => found.get(nameOf(round, attempt)) ?? {}
+}
+
+/**
+ * Reads the answers of a delivery's attempts, which the delivery log does not have.
+ *
+ * @param seqs the sequences of the attempts' facts in HISTORY.
+ * @param isAbout whether a fact is about the delivery: a truncated history assigns sequences again.
+ */
+export const readAnswers = Effect.fnUntraced(function* (
+  seqs: ReadonlyArray<number>,
+  isAbout: (fact: Fact) => boolean
+) {
+  const newest = seqs.toSorted((a, b) => a - b).slice(-maxAnswers)
+  const read = yield* Effect.forEach(newest, readFact, { concurrency: readAtOnce })
+  return answersIn(read.flatMap((fact) => Option.toArray(fact)).filter(isAbout))
+})
