@@ -5,7 +5,8 @@ import { Clock, Effect, Exit, Layer, Logger, References, Scope } from "effect"
 import { disableEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { revokeToken } from "../../src/operations/tokens/manage-tokens.ts"
 import { startConsole } from "../kit/console.ts"
-import { endpoint, eventually } from "../kit/engine.ts"
+import { endpoint, eventually, history, publish, quickRetry, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -55,6 +56,25 @@ describe.concurrent("a token", () => {
       for (const { headers } of refused) assert.strictEqual(headers.get("retry-after"), "1")
       assert.strictEqual((yield* ask(acme, { token: other })).status, 200)
       yield* eventually(ask(acme, { token: slow }), ({ status }) => status === 200)
+    })
+  )
+
+  scenario("sees what a receiver answered only where it may see what was sent", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const hook = yield* receiver({ answer: { status: 400, body: "you sent: a secret" } })
+      yield* endpoint({ url: hook.url, retry: quickRetry({ maxAttempts: 1 }) })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("invoice.paid", "a secret", { "Nats-Msg-Id": "acme.x" })
+      yield* facts.count("dead-lettered", 1)
+      const path = "/v1/tenants/acme/deliveries/acme.x.hook"
+      const without = yield* ask(path, { token: yield* make({ scopes: ["deliveries:read"] }) })
+      assert.strictEqual(without.status, 200)
+      assert.include(without.text, '"status":400')
+      assert.notInclude(without.text, "a secret")
+      const scopes = ["deliveries:read", "payloads:read"] as const
+      assert.include((yield* ask(path, { token: yield* make({ scopes }) })).text, "a secret")
     })
   )
 

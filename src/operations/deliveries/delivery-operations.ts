@@ -11,7 +11,7 @@ import {
   sumUpGroups,
   sumUpHistory
 } from "../history/period-totals.ts"
-import { Bytes, Following, operation, operationGroup } from "../operation.ts"
+import { Bytes, Caller, Following, operation, operationGroup } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,
@@ -77,7 +77,21 @@ const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:deliver
     description: "One event for one endpoint: its rounds and attempts, and why it waits."
   }),
   refusals: ["not-found"],
-  run: ({ params: { delivery, tenant } }) => explainDelivery(delivery, tenant)
+  run: ({ params: { delivery, tenant } }) =>
+    Effect.gen(function* () {
+      const { scopes } = yield* Caller
+      const explained = yield* explainDelivery(delivery, tenant)
+      return scopes.includes("payloads:read") ? explained : withoutAnswers(explained)
+    })
+})
+
+/** A receiver may repeat in its answer what it was sent. */
+const withoutAnswers = (explained: typeof ExplainedDelivery.Type) => ({
+  ...explained,
+  rounds: explained.rounds.map((round) => ({
+    ...round,
+    attempts: round.attempts.map(({ redirects: _, response: __, ...attempt }) => attempt)
+  }))
 })
 
 const day = Duration.toMillis("1 day")
