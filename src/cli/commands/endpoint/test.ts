@@ -57,7 +57,7 @@ const verdictTexts = {
 
 const adviceOf = ({ endpoint, error, status = 0, tenant }: TestReport): string => {
   const name = endpointLabel({ tenant, id: endpoint })
-  return error === undefined ? statusAdvice(status, name) : errorAdvice(error.class, name)
+  return error === undefined ? statusAdvice(status, name, false) : errorAdvice(error.class, name)
 }
 
 /** Sends a test event to an endpoint. */

@@ -18,6 +18,12 @@ const renewalMs = 14 * dayMs
 /** A look-up that takes longer is worth a word, ms. */
 const slowLookupMs = 1_000
 
+/** The codes do not tell an authority of one's own from an intermediate certificate that is not sent. */
+const unknownIssuer = [
+  "its issuer is not known here",
+  "Where the issuer is an authority of your own, start the workers with --receiver-ca; where it is a public one, configure the receiver to send its whole chain, not its own certificate alone."
+] as const
+
 /** What Node's and OpenSSL's codes mean for the one who runs the receiver. */
 const distrusts: Readonly<Record<string, readonly [says: string, advice: string]>> = {
   CERT_HAS_EXPIRED: ["it has expired", "Renew it at the receiver."],
@@ -33,14 +39,8 @@ const distrusts: Readonly<Record<string, readonly [says: string, advice: string]
     "its authority is not a public one",
     "Give the receiver a certificate of a public authority, or start the workers with --receiver-ca."
   ],
-  UNABLE_TO_VERIFY_LEAF_SIGNATURE: [
-    "the receiver does not send the intermediate certificate",
-    "Configure the receiver to send its whole chain, not its own certificate alone."
-  ],
-  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: [
-    "its authority is not known here, or the chain is incomplete",
-    "Configure the receiver to send its whole chain; for an authority of your own, start the workers with --receiver-ca."
-  ],
+  UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
+  UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,
   ERR_TLS_CERT_ALTNAME_INVALID: [
     "it is for another host",
     "Use a name that the certificate covers in the endpoint's URL, or get a certificate for this one."
@@ -113,13 +113,21 @@ const daysText = ({ validUntil }: ShownCertificate, now: number): string => {
 const chainText = (chain: ReadonlyArray<ShownCertificate>): string =>
   chain.map(({ subject }) => plainText(subject)).join(" ← ")
 
+/** Returns who issued the last certificate of a chain that ends too early. */
+const missingText = (chain: ReadonlyArray<ShownCertificate>): string => {
+  const last = chain.at(-1)
+  return last === undefined ? "" : ` ← ${plainText(last.issuer)} (not sent)`
+}
+
 const certificateCheck = ({ addresses }: ConnectionCheck, now: number): Check | undefined => {
   const shaken = addresses.flatMap(({ tls }) => (tls === undefined ? [] : [tls]))
   const bad = shaken.find(({ distrust }) => distrust !== undefined)
   const tls = bad ?? shaken[0]
   const [own] = tls?.chain ?? []
   if (tls === undefined || own === undefined) return undefined
-  const says = `${chainText(tls.chain)}; ${daysText(own, now)}; ${tls.protocol}`
+  const isKnown = distrusts[tls.distrust ?? ""] !== unknownIssuer
+  const chain = `${chainText(tls.chain)}${isKnown ? "" : missingText(tls.chain)}`
+  const says = `${chain}; ${daysText(own, now)}; ${tls.protocol}`
   if (tls.distrust !== undefined) {
     const [why, advice] = distrusts[tls.distrust] ?? [
       `it is not trusted (${tls.distrust})`,

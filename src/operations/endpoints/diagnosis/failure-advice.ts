@@ -38,8 +38,9 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
  * Returns what to do about answers with a status that is no success.
  *
  * @param name `<tenant>/<endpoint>`, for the commands in the text.
+ * @param goesOn whether the endpoint's deliveries are tried again now.
  */
-export const statusAdvice = (status: number, name: string): string => {
+export const statusAdvice = (status: number, name: string, goesOn: boolean): string => {
   switch (status) {
     case 400:
     case 422:
@@ -67,7 +68,7 @@ export const statusAdvice = (status: number, name: string): string => {
       return "A proxy answers for a receiver that is down, overloaded or too slow: look at what is behind it. petrel endpoint set --max-in-flight spares it."
     default:
       if (status >= 500)
-        return "The receiver fails inside: its log, at the times above, says why. Nothing has to be done here; retries go on."
+        return `The receiver fails inside: its log, at the times above, says why.${goesOn ? " Nothing has to be done here; retries go on." : ""}`
       if (status >= 300 && status < 400)
         return `It redirects, and redirects are not followed: point the endpoint there with petrel endpoint set ${name} --url URL, or follow them with --redirects 3 (and --redirects-to, where they lead to another origin).`
       return "The receiver refuses the requests: its answer and its log say why."

@@ -45,27 +45,34 @@ const onTheWay: ReadonlySet<ErrorClass> = new Set([
   ...(["handshake", "refused", "unreachable"] as const)
 ])
 
+/** Up to so many requests before a 429 are not called too fast: in its minute, and its second. */
+const slow = { inMinute: 10, inSecond: 2 }
+
 /** Returns what to do about a failure; undefined where another check says it. */
 const adviceFor = (
   { error, response, status = 0 }: Fact,
-  name: string,
+  { endpoint, rate }: Findings,
   way: Way
 ): string | undefined => {
+  const { disabled, id: endpointId, paused, suspended, tenant } = endpoint
+  const name = `${tenant}/${endpointId}`
+  const goesOn = disabled === undefined && suspended === undefined && paused === undefined
   if (error !== undefined) {
     if (!onTheWay.has(error.class) || way === "unknown") return errorAdvice(error.class, name)
-    return way === "blocked"
+    return way === "blocked" || !goesOn
       ? undefined
       : `The way to it works now: do not wait for the next attempt, petrel endpoint retry-now ${name}.`
   }
-  const advice = statusAdvice(status, name)
+  if (status === 429 && rate !== undefined) return undefined
+  const advice = statusAdvice(status, name, goesOn)
   const id = response?.headers["x-request-id"]
   return id === undefined
     ? advice
     : `${advice} The receiver's id of that request: ${plainText(id)}.`
 }
 
-const failuresCheck = ({ attempts, endpoint }: Findings, way: Way, now: number): Check => {
-  const { deliveredAt, failures } = attempts
+const failuresCheck = (findings: Findings, way: Way, now: number): Check => {
+  const { deliveredAt, failures } = findings.attempts
   const last = failures.at(-1)
   const well =
     deliveredAt === undefined
@@ -79,7 +86,7 @@ const failuresCheck = ({ attempts, endpoint }: Findings, way: Way, now: number):
   const says = `${many}: ${countsText(failures)}; the latest at ${moment(last.at, now)}${answer === "" ? "" : `: ${answer}`}`
   if (deliveredAt !== undefined && deliveredAt > last.at)
     return { name: "failures", result: "ok", says: `over: ${well}. Before that, ${says}` }
-  const advice = adviceFor(last, `${endpoint.tenant}/${endpoint.id}`, way)
+  const advice = adviceFor(last, findings, way)
   return {
     name: "failures",
     result: "problem",
@@ -102,7 +109,7 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
   const went = `${plural(inMinute, "request")} went there in the minute before its 429 of ${moment(limited.at, now)}, ${countText(inSecond)} of them in the last second; ${asked}`
   const half =
     inSecond > 1 ? `${Math.ceil(inSecond / 2)}/s` : `${Math.max(1, Math.floor(inMinute / 2))}/min`
-  if (inMinute > 1)
+  if (inMinute > slow.inMinute || inSecond > slow.inSecond)
     return [
       {
         name: "rate",

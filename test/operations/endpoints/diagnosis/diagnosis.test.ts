@@ -317,11 +317,43 @@ describe("what it says of a failure on the way", () => {
   })
 })
 
+describe("what it says of the failures of an endpoint that gets nothing now", () => {
+  const held: ReadonlyArray<Partial<Findings["endpoint"]>> = [
+    { disabled: { at: now, by: "x", reason: "failing" } },
+    { suspended: { at: now, by: "x", reason: "failing" } },
+    { paused: { at: now, by: "ana" } }
+  ]
+
+  it.each(held)("%j: not that retries go on, nor that they may be sooner", (state) => {
+    const changes = { endpoint: { ...endpoint, ...state } }
+    const failures = check({ ...changes, ...failing(failed(500)) }, "failures")
+    assert.match(failures.advice ?? "", /its log, at the times above, says why\.$/)
+    assert.isUndefined(check({ ...changes, ...failing(failed("refused")) }, "failures").advice)
+  })
+
+  it("but of one that is sent events that nothing has to be done", () => {
+    const { advice } = check(failing(failed(500)), "failures")
+    assert.match(advice ?? "", /Nothing has to be done here; retries go on\.$/)
+  })
+})
+
+describe("what it says of a certificate whose authority is not known", () => {
+  it.each(["UNABLE_TO_VERIFY_LEAF_SIGNATURE", "UNABLE_TO_GET_ISSUER_CERT_LOCALLY"])(
+    "%s: who issued it, and both that it may be",
+    (distrust) => {
+      const addresses = [{ ...address, tls: { ...tls, distrust } }]
+      const { advice, says } = check({ connection: { ...connection, addresses } }, "certificate")
+      assert.match(says, /^its issuer is not known here: .* ← Some CA \(not sent\); /)
+      assert.match(advice ?? "", /authority of your own, .*--receiver-ca; .*its whole chain/)
+    }
+  )
+})
+
 describe("what it says of 429s", () => {
   const response = { headers: { "retry-after": "30" }, body: "", bytes: 0 }
-  const limited = (requests: number) => ({
+  const limited = (inMinute: number, inSecond = Math.ceil(inMinute / 60)) => ({
     ...failing(failed(429, { response })),
-    rate: { inMinute: requests, inSecond: Math.ceil(requests / 60), at: now - minute }
+    rate: { inMinute, inSecond, at: now - minute }
   })
 
   it("that follow many requests: they may be of our own making", () => {
@@ -333,8 +365,25 @@ describe("what it says of 429s", () => {
     assert.match(advice ?? "", /--rate 5\/s/)
   })
 
-  it("that follow a single request: they are not", () => {
-    assert.match(check(limited(1), "rate").says, /^the 429s are not of our own making: 1 request /)
+  it.each([
+    [1, 1],
+    [2, 1],
+    [2, 2],
+    [10, 1]
+  ])("that follow %d requests in a minute, %d in a second: they are not", (inMinute, inSecond) => {
+    const { advice, says } = check(limited(inMinute, inSecond), "rate")
+    assert.match(says, new RegExp(`^the 429s are not of our own making: ${inMinute} request`))
+    assert.notInclude(advice ?? "", "--rate")
+    assert.isUndefined(check(limited(inMinute, inSecond), "failures").advice)
+  })
+
+  it.each([
+    [3, 3, "2/s"],
+    [11, 1, "5/min"]
+  ])("that follow %d in a minute, %d in a second: they may be", (inMinute, inSecond, half) => {
+    const { advice, says } = check(limited(inMinute, inSecond), "rate")
+    assert.match(says, /^the 429s may be of our own making: /)
+    assert.include(advice ?? "", `--rate ${half}`)
   })
 })
 
