@@ -25,9 +25,18 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
 /** JetStream's error codes for a missing message. */
 const noSuchMessage: ReadonlySet<number> = new Set([10037, 10043, 10057])
 
-/** True if a request failed because its message does not exist, or no longer. */
-export const isNoSuchMessage = ({ code }: BrokerError): boolean =>
-  code !== undefined && noSuchMessage.has(code)
+/** Returns the reason of a failed operation on a file: `write /data/9.blk: no space left on device`. */
+export const fileErrorIn = (text: string): string | undefined =>
+  /^(?:close|create|mkdir|open|read|remove|rename|sync|truncate|write) .+: ([^:]+)$/.exec(text)?.[1]
+
+/**
+ * True if a request failed because its message does not exist, or no longer. A disk that fails has
+ * the same code.
+ */
+export const isNoSuchMessage = ({ cause, code }: BrokerError): boolean =>
+  code !== undefined &&
+  noSuchMessage.has(code) &&
+  !(cause instanceof Error && fileErrorIn(cause.message) !== undefined)
 
 /** Runs a request. A rejection becomes a BrokerError that names the operation. */
 export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>

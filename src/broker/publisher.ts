@@ -341,7 +341,7 @@ export class Publisher {
       publication.settle = undefined
       if (!this.#keep(token, publication)) this.#outstanding.take(token)
       const ms = Math.round(now - publication.sentAt)
-      const detail = `no acknowledgement within ${ms} ms`
+      const detail = `no acknowledgement within ${ms} ms; if that lasts, \`petrel status\` says whether the broker's disk is full`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }
   }

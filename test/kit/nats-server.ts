@@ -1,8 +1,8 @@
 import type { ChildProcess } from "node:child_process"
-import { spawn } from "node:child_process"
+import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
 import { readFileSync, rmSync } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
@@ -55,7 +55,24 @@ export interface TestServerOptions {
   /** Size limit of its store, in bytes. (Default: more than tests reserve) */
   readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
+  /** Size in bytes of a disk that only its store is on. A restart begins with an empty one. */
+  readonly diskBytes?: number
 }
+
+const ownDisk = ["--user", "--map-root-user", "--mount", "sh", "-c"]
+
+/** Whether this machine lets a test mount a disk of its own. */
+export const canMount = (): boolean =>
+  spawnSync("unshare", [...ownDisk, "mount -t tmpfs -o size=1m tmpfs /mnt"]).status === 0
+
+/** Runs a program with a disk of its own at a directory, which no other process sees. */
+const onDisk = (bytes: number, directory: string, program: string) =>
+  [
+    "unshare",
+    ...ownDisk,
+    'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"',
+    ...["sh", `${bytes}`, directory, program]
+  ] as const
 
 const living = new Map<ChildProcess, string>()
 process.once("exit", () => {
@@ -82,9 +99,17 @@ const oneThread = { GOMAXPROCS: "1", GOGC: "400" }
 
 /**
  * Starts `binary` with a configuration file, in that file's directory, and waits until it is ready.
+ *
+ * @param within the command that starts it. (Default: its path)
  */
-export const launch = async (binary: string, config: string, env: NodeJS.ProcessEnv = {}) => {
-  const child = spawn(binary, ["-c", config], {
+export const launch = async (
+  binary: string,
+  config: string,
+  env: NodeJS.ProcessEnv = {},
+  within: (binary: string) => readonly [string, ...ReadonlyArray<string>] = (path) => [path]
+) => {
+  const [program, ...args] = within(binary)
+  const child = spawn(program, [...args, "-c", config], {
     cwd: dirname(config),
     stdio: ["ignore", "ignore", "pipe"],
     env: { ...process.env, ...oneThread, ...env }
@@ -145,7 +170,10 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
       ""
     ]
     await writeFile(file, lines.join("\n"))
-    return launch(binary.path, file, options.env)
+    const { diskBytes, env } = options
+    if (diskBytes === undefined) return launch(binary.path, file, env)
+    await mkdir(storeDir, { recursive: true })
+    return launch(binary.path, file, env, (program) => onDisk(diskBytes, storeDir, program))
   }
   const first = await start(-1, options.config)
   const { port } = first

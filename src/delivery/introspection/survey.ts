@@ -12,6 +12,7 @@ import type { EventsSurvey } from "../../broker/survey-events.ts"
 import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
+import type { WriteError } from "../../broker/write-errors.ts"
 import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
@@ -82,6 +83,8 @@ export interface Survey {
   /** Bytes stored in the account, and its limit. */
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
+  /** Streams in which the broker cannot store; empty also where it was not asked. */
+  readonly writeErrors: ReadonlyArray<WriteError>
   readonly room: RoomSurvey
   readonly events: EventsSurvey
   readonly dead: {
@@ -323,6 +326,7 @@ export const readSurvey = Effect.gen(function* () {
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account,
     streams,
+    writeErrors: [],
     room: {
       events: roomOf(names.events, byName.get(names.events)),
       history: roomOf(names.history, byName.get(names.history)),

@@ -77,6 +77,17 @@ const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
   return ` (${named.join(", ")}${others === 0 ? "" : ` and ${plural(others, "other tenant")}`})`
 }
 
+/** The broker's health and the streams' infos say nothing of it to a client. */
+const aboutDisk = ({ writeErrors: [first, ...others] }: Survey): ReadonlyArray<News> =>
+  first === undefined
+    ? []
+    : [
+        {
+          code: "disk-failed",
+          text: `the broker's disk took no more for ${first.stream} (${first.reason})${others.length === 0 ? "" : `, and so for ${plural(others.length, "other stream")}`}: nothing is stored there and publishers get no answer; see to the disk, then restart the broker, which does not try again by itself`
+        }
+      ]
+
 /** Returns the news of the room in the streams and in the store. */
 export const roomNews = (survey: Survey): AllNews => {
   const { account, dead, room } = survey
@@ -91,7 +102,7 @@ export const roomNews = (survey: Survey): AllNews => {
   const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
   const news = ({ code, text }: Filled): News => ({ code, text })
   return {
-    problems: [...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
+    problems: [...aboutDisk(survey), ...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
     notices: [
       ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
       ...aboutHistory(survey),

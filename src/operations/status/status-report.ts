@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { readWriteErrors } from "../../broker/write-errors.ts"
 import type { StreamRoom, Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
 import { LastHour } from "../endpoints/activity-view.ts"
@@ -292,11 +293,23 @@ export const statusOf = (survey: Survey): Status => {
 /** JetStream's error code while its servers cannot elect a leader. */
 const unavailable = 10008
 
-/** Reads the state of the installation. */
-export const readStatus = readSurvey.pipe(
-  Effect.map(statusOf),
+const read = readSurvey.pipe(
   Effect.catchIf(
     (error) => error._tag === "BrokerError" && error.code === unavailable,
     () => new NoLeader()
   )
 )
+
+/** Reads the state of the installation. */
+export const readStatus = Effect.map(read, statusOf)
+
+/**
+ * Reads the state of the installation, and asks the broker what it could not write. Of streams with
+ * copies it is not asked: there each request would go through all of them.
+ */
+export const readStatusAndDisk = Effect.gen(function* () {
+  const survey = yield* read
+  const single = survey.streams.filter(({ info }) => info?.config.num_replicas === 1)
+  const writeErrors = yield* readWriteErrors(single.map(({ name }) => name))
+  return statusOf({ ...survey, writeErrors })
+})

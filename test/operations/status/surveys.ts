@@ -95,6 +95,7 @@ export const busy: Survey = {
   dead: { stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limit: 100 },
   alerts: [],
   sources: [],
+  writeErrors: [],
   change: undefined,
   partitions: Array.from({ length: 8 }, (_, index) => partition(index)),
   workers: [someone("worker-0"), someone("worker-1"), someone("worker-2")],

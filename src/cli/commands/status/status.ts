@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Status } from "../../../operations/status/status-report.ts"
-import { readStatus } from "../../../operations/status/status-report.ts"
+import { readStatusAndDisk } from "../../../operations/status/status-report.ts"
 import { isSet } from "../../flags/shared.ts"
 import { screenHeight, screenWidth } from "../../format/screen.ts"
 import { Refused, refusal } from "../../refused.ts"
@@ -23,7 +23,7 @@ const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
 
 const watchOnce = Effect.gen(function* () {
   const { json } = yield* petrel
-  yield* readStatus.pipe(
+  yield* readStatusAndDisk.pipe(
     Effect.flatMap((found) => (json ? print(JSON.stringify(found)) : show(linesOf(found)))),
     Effect.catchTag(["BrokerError", "NoLeader"], ({ message }) =>
       Effect.gen(function* () {
@@ -60,7 +60,7 @@ export const status = Command.make(
         untilStopped
       )
     }
-    const found = yield* Effect.provide(readStatus, connected)
+    const found = yield* Effect.provide(readStatusAndDisk, connected)
     if (json) yield* print(JSON.stringify(found))
     else for (const line of linesOf(found)) yield* print(line)
     const { problems } = found
