@@ -1,5 +1,5 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Schedule } from "effect"
 import { Broker } from "./broker.ts"
 import { BrokerError, consumerNotFound, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -8,7 +8,6 @@ import { startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
   findPartitions,
-  NoRoomError,
   noteLayout,
   refuseChange,
   refuseOlderFormat,
@@ -16,6 +15,7 @@ import {
 } from "./installed.ts"
 import { notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
+import { checkReservations, lacksRoom } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
 import { repairSources } from "./sources/repair.ts"
 import { keepingRestarts } from "./sources/restart.ts"
@@ -32,39 +32,19 @@ export interface Change {
   readonly lost?: string
 }
 
-const storageExceeded = 10047
-/** Returned by a cluster without a suitable server, for whatever reason. */
-const noSuitablePeers = 10005
-
-const lacksRoom = ({ code, message }: BrokerError): boolean =>
-  code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
+/** How often a cluster is asked again, each second, for a stream that it has room for. */
+const maxRoomRetries = 15
 
 /**
- * Turns a failure for lack of storage into a sentence that names the stream; leaves other failures
- * as they are.
+ * The servers of a cluster may still report what was reserved to find out whether there is room, for
+ * some seconds.
  */
-const withRoomNeeded =
-  (stream: WantedStream) =>
-  <A>(effect: Effect.Effect<A, BrokerError>): Effect.Effect<A, BrokerError | NoRoomError, Broker> =>
-    Effect.catchIf(effect, lacksRoom, () =>
-      Effect.gen(function* () {
-        const { names } = yield* Broker
-        const mebibytes = Math.ceil(Math.max(0, stream.max_bytes ?? 0) / 2 ** 20)
-        const reserves = mebibytes === 0 ? "more room" : `${mebibytes} MiB`
-        const flag =
-          stream.name === names.events
-            ? "--event-bytes"
-            : stream.name === names.history
-              ? "--history-bytes"
-              : stream.name === names.dead
-                ? "--dead-bytes"
-                : "--tenant-bytes"
-        return yield* new NoRoomError({
-          stream: stream.name,
-          message: `the stream ${stream.name} needs ${reserves} and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
-        })
-      })
-    )
+const untilReported = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
+  Effect.retry(effect, {
+    while: lacksRoom,
+    schedule: Schedule.spaced("1 second"),
+    times: maxRoomRetries
+  })
 
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
@@ -146,6 +126,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const losses = isComplete ? lossesOf(names, options.partitions) : new Map<string, string>()
   const beyond = isComplete ? beyondRemoved(yield* Clock.currentTimeMillis) : 0
   const items = wanted(names, options, maxPayload)
+  yield* checkReservations(items, options.replicas)
   // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
     inAccountOf(tenant, (jsm) =>
@@ -231,21 +212,20 @@ const ensureStream = Effect.fnUntraced(function* (
   )
   if (info === undefined) {
     const first = beyond === 0 ? {} : { first_seq: beyond + 1 }
-    yield* ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first })).pipe(
-      withRoomNeeded(stream)
-    )
+    yield* untilReported(ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first })))
     return { what, change: "created", fields: [] } satisfies Change
   }
   const wanted = { ...stream, ...keepingRestarts(stream, info.config) }
   const fields = differing(wanted, info.config)
   if (fields.length === 0) return { what, change: "unchanged", fields } satisfies Change
-  yield* ask(`change ${fields.join(", ")} of ${what}`, () =>
+  const change = ask(`change ${fields.join(", ")} of ${what}`, () =>
     jsm.streams.update(stream.name, {
       ...info.config,
       ...wanted,
       ...notingRaise(stream, info)
     })
-  ).pipe(withRoomNeeded(stream))
+  )
+  yield* untilReported(change)
   return { what, change: "updated", fields } satisfies Change
 })
 

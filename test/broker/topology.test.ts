@@ -246,7 +246,7 @@ describe.concurrent("init", () => {
         const error = yield* Effect.flip(init(options({ deadBytes: 2 ** 50 })))
         assert.include(
           error.message,
-          `the stream ${names.dead} needs 1073741824 MiB and the broker has less that is not reserved: reserve less with \`petrel init --dead-bytes\``
+          `the streams need 1073741824 MiB more (${names.dead} 1073741824 MiB), and the broker has less that is not reserved: reserve less with \`petrel init --dead-bytes\``
         )
       })
     )

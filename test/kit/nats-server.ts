@@ -289,7 +289,10 @@ const startLeaf = async (hub: number): Promise<TestLeaf> => {
 }
 
 /** Starts the servers of a cluster. The caller stops it. */
-export const startCluster = async (size = 3): Promise<TestCluster> => {
+export const startCluster = async (
+  size = 3,
+  options: Pick<TestServerOptions, "maxStore"> = {}
+): Promise<TestCluster> => {
   const ports = await Promise.all(Array.from({ length: size }, freePort))
   const leafPorts = await Promise.all(Array.from({ length: size }, freePort))
   const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")
@@ -300,6 +303,7 @@ export const startCluster = async (size = 3): Promise<TestCluster> => {
         const cluster = `cluster { name: test, listen: "127.0.0.1:${port}", routes: [${routes}] }`
         const leafs = `leafnodes { listen: "127.0.0.1:${leafPorts[index]}" }`
         const server = await startServer({
+          ...options,
           domain: clusterDomain,
           config: `server_name: ${name}\n${cluster}\n${leafs}`
         })

@@ -159,7 +159,7 @@ no_auth_user: p`
         const tooMuch = yield* run("init", ...asked, "2GiB", ...flags)
         assert.strictEqual(
           nth(tooMuch.err, 0),
-          `petrel: the stream ${prefix}EVENTS needs 2048 MiB and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
+          `petrel: the streams need 3584 MiB more (${prefix}EVENTS 2048 MiB, ${prefix}HISTORY 1024 MiB, ${prefix}DEAD 512 MiB), and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
         )
         const made = yield* run("init", "--partitions", "1", ...flags)
         assert.strictEqual(made.code, 0)

@@ -10,7 +10,6 @@ import { defaultEventBytes, minStreamBytes } from "../../../broker/storage-limit
 import { unheardTenants } from "../../../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
-import type { Names } from "../../../domain/names.ts"
 import { isToken } from "../../../domain/token.ts"
 import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
@@ -151,17 +150,6 @@ const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares
   ...(historyBytes === undefined ? {} : { historyBytes })
 })
 
-/** Returns the names of the sized streams that do not exist yet. */
-const missingIn = (
-  { deadBytes, eventBytes, historyBytes }: Partial<TopologyOptions>,
-  names: Names
-): ReadonlySet<string> =>
-  new Set([
-    ...(deadBytes === undefined ? [names.dead] : []),
-    ...(eventBytes === undefined ? [names.events] : []),
-    ...(historyBytes === undefined ? [names.history] : [])
-  ])
-
 const line = ({ change, fields, lost, what }: Change): string => {
   const text = `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
   return lost === undefined ? text : `${text}, which was missing: ${lost}`
@@ -263,7 +251,15 @@ export const init = Command.make(
         return yield* refusal([
           `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
         ])
-      const { names, server } = yield* Broker
+      for (const [flag, age] of [
+        ["--history-age", topology.historyAge],
+        ["--dead-age", topology.deadAge]
+      ] as const)
+        if (age < topology.moveDedupe)
+          return yield* new Refused({
+            message: `${flag} (${durationText(Duration.millis(age))}) must not be shorter than ${durationText(Duration.millis(topology.moveDedupe))}: that long the broker must know what it has stored already`
+          })
+      const { names } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],
         ["--event-bytes", names.events, options.eventBytes],
@@ -274,12 +270,10 @@ export const init = Command.make(
       // Partitions are created last: while there are none, no sizes have been chosen.
       const make = Effect.gen(function* () {
         if (installed.partitions === undefined)
-          return yield* makeWithRoom(topology, sizesIn(options), missingIn(installed, names))
+          return yield* makeWithRoom(topology, sizesIn(options))
         return { changes: yield* makeTopology(topology), room: undefined } satisfies InitChanges
       })
-      const { changes, room } = yield* make.pipe(
-        Effect.mapError((error) => clustered(error.message, topology.replicas, server().cluster))
-      )
+      const { changes, room } = yield* make
       yield* warnOfAges(topology)
       yield* warnOfTenants(
         topology,
@@ -306,11 +300,3 @@ export const init = Command.make(
     }
   ])
 )
-
-const clustered = (message: string, replicas: number, cluster: string | undefined): Refused =>
-  new Refused({
-    message:
-      replicas > 1 && /replicas|peers/i.test(message)
-        ? `--replicas ${replicas} needs a cluster of that many brokers with JetStream${cluster === undefined ? ", and this broker is alone" : ""} (${message})`
-        : message
-  })

@@ -1,5 +1,4 @@
 import { Effect } from "effect"
-import { Broker } from "../../../broker/broker.ts"
 import type { Change } from "../../../broker/init.ts"
 import { init as makeTopology } from "../../../broker/init.ts"
 import type { Shares } from "../../../broker/storage-limits.ts"
@@ -39,40 +38,27 @@ const roomText = (
  * account's limit, and its size is unknown if the account has no limit.
  *
  * @param given sizes set by the user; never changed.
- * @param fresh names of sized streams that did not exist before.
  */
 export const makeWithRoom = Effect.fnUntraced(function* (
   options: TopologyOptions,
-  given: Partial<Shares>,
-  fresh: ReadonlySet<string>
+  given: Partial<Shares>
 ) {
-  const { names } = yield* Broker
   const left = roomLeft(yield* readAccountRoom(options.replicas), options.replicas)
   const first = given.eventBytes ?? (left === undefined ? defaultEventBytes : Math.floor(left / 2))
-  const isGiven = (stream: string) =>
-    (stream === names.history && given.historyBytes !== undefined) ||
-    (stream === names.dead && given.deadBytes !== undefined)
   const sizes = given.eventBytes === undefined ? eventBytesToTry(first) : [first]
   for (const [index, eventBytes] of sizes.entries()) {
     const shares = { ...sharesBeside(eventBytes), ...given }
     const changes = yield* makeTopology({ ...options, ...shares }).pipe(
       Effect.catchIf(
-        (error) =>
-          error._tag === "NoRoomError" && !isGiven(error.stream) && index < sizes.length - 1,
+        (error) => error._tag === "NoRoomError" && index < sizes.length - 1,
         () => Effect.succeed(undefined)
       )
     )
     if (changes !== undefined)
       return {
-        changes: changes.map((change) => asCreated(change, fresh)),
+        changes,
         room: roomText(shares, first, left, options.replicas)
       } satisfies InitChanges
   }
   return yield* Effect.die("the last size is made, or fails")
 })
-
-/** Reports a stream as created if it was created too large for the broker and then reduced. */
-const asCreated = (change: Change, fresh: ReadonlySet<string>): Change => {
-  const stream = change.what.split(" ").at(-1) ?? ""
-  return fresh.has(stream) ? { ...change, change: "created", fields: [] } : change
-}

@@ -1,0 +1,111 @@
+import { StorageType } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { Broker } from "./broker.ts"
+import type { BrokerError } from "./broker-error.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
+import { natsClients } from "./clients.ts"
+import { NoRoomError, TopologyError } from "./installed.ts"
+import type { StreamSpec } from "./topology.ts"
+
+const storageExceeded = 10047
+/** Returned by a cluster without a suitable server, for whatever reason. */
+const noSuitablePeers = 10005
+/** Returned by a server that is alone, or by a cluster that is too small. */
+const tooManyReplicas: ReadonlySet<number> = new Set([10074, 10058])
+
+/** True if the broker refused a stream for lack of storage. */
+export const lacksRoom = ({ code, message }: BrokerError): boolean =>
+  code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
+
+const lacksServers = ({ code }: BrokerError): boolean =>
+  code !== undefined && (code === noSuitablePeers || tooManyReplicas.has(code))
+
+/** What a stream of an installation reserves beyond what it has. */
+interface Need {
+  readonly name: string
+  readonly isNew: boolean
+  /** Copies beyond those that it has. */
+  readonly copies: number
+  /** Bytes of each copy. */
+  readonly bytes: number
+}
+
+const needOf = Effect.fnUntraced(function* ({ stream }: StreamSpec) {
+  const { streamInfo } = yield* Broker
+  const { max_bytes = 0, name, num_replicas = 1 } = stream
+  const look = streamInfo(`look at stream ${name}`, name)
+  const config = (yield* ifFound(look, streamNotFound))?.config
+  const need: Need = {
+    name,
+    isNew: config === undefined,
+    copies: num_replicas - (config?.num_replicas ?? 0),
+    bytes: Math.max(0, Math.max(0, max_bytes) - Math.max(0, config?.max_bytes ?? 0))
+  }
+  return need
+})
+
+/** Makes a stream that reserves as much as asked for, and removes it again. */
+const tryStream = Effect.fnUntraced(function* (replicas: number, bytes: number) {
+  const { ask, jsm, names } = yield* natsClients
+  const name = `${names.events.replace(/EVENTS$/, "")}RESERVATION`
+  const remove = ifFound(
+    ask("remove the reservation", () => jsm.streams.delete(name)),
+    streamNotFound
+  )
+  // An init that was killed may have left it.
+  yield* remove
+  const config = { name, subjects: [names.subjects.removed(name)], storage: StorageType.File }
+  yield* ask("reserve room", () =>
+    jsm.streams.add({
+      ...config,
+      num_replicas: replicas,
+      ...(bytes > 0 ? { max_bytes: bytes } : {})
+    })
+  ).pipe(Effect.ensuring(Effect.ignore(remove)))
+})
+
+const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`
+
+/**
+ * Fails unless the broker has the servers and the room for all streams together, before the first is
+ * made. A cluster checks each stream by what its servers reported some seconds ago, and would reserve
+ * more than they have.
+ */
+export const checkReservations = Effect.fnUntraced(function* (
+  items: ReadonlyArray<StreamSpec>,
+  replicas: number
+) {
+  const { names, server } = yield* Broker
+  const needs = yield* Effect.forEach(items, needOf, { concurrency: 8 })
+  if (replicas > 1 && needs.some(({ copies }) => copies > 0))
+    yield* tryStream(replicas, 0).pipe(
+      Effect.catchIf(lacksServers, ({ message }) =>
+        Effect.fail(
+          new TopologyError({
+            message: `--replicas ${replicas} needs a cluster of that many brokers with JetStream${server().cluster === undefined ? ", and this broker is alone" : ""} (${message})`
+          })
+        )
+      )
+    )
+  const bytes = needs.reduce((sum, need) => sum + need.bytes, 0)
+  if (bytes === 0) return
+  const most = needs.toSorted((a, b) => b.bytes - a.bytes).filter((need) => need.bytes > 0)
+  const flags = new Map([
+    [names.events, "--event-bytes"],
+    [names.history, "--history-bytes"],
+    [names.dead, "--dead-bytes"]
+  ])
+  const each = most.map((need) => `${need.name} ${mebibytes(need.bytes)}`).join(", ")
+  const [largest] = most
+  const flag = flags.get(largest?.name ?? "") ?? "--tenant-bytes"
+  yield* tryStream(replicas, bytes).pipe(
+    Effect.catchIf(lacksRoom, () =>
+      Effect.fail(
+        new NoRoomError({
+          stream: largest?.name ?? "",
+          message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
+        })
+      )
+    )
+  )
+})

@@ -1,0 +1,90 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { natsClients } from "../../../src/broker/clients.ts"
+import { installation, nth } from "../../kit/engine.ts"
+import type { TestCluster } from "../../kit/nats-server.ts"
+import { startCluster } from "../../kit/nats-server.ts"
+import { run } from "../in-process.ts"
+
+const maxStore = 1024 ** 3
+
+let cluster: TestCluster
+beforeAll(async () => {
+  cluster = await startCluster(3, { maxStore })
+})
+afterAll(() => cluster.stop())
+
+const place = () => {
+  const there = installation(cluster)
+  const { eventRoot, prefix, url } = there
+  return { ...there, flags: ["--nats", url, "--prefix", prefix, "--events", eventRoot] }
+}
+
+/** The streams of an installation: copies, bytes reserved and age of each. */
+const streamsOf = (prefix: string) =>
+  Effect.gen(function* () {
+    const { ask, jsm } = yield* natsClients
+    return yield* ask("list", async () => {
+      const found: Array<readonly [string, number, number, number]> = []
+      for await (const { config } of jsm.streams.list())
+        if (config.name.startsWith(prefix))
+          found.push([config.name, config.num_replicas, config.max_bytes, config.max_age])
+      return found.sort()
+    })
+  })
+
+describe("petrel init on a cluster", () => {
+  it.live(
+    "makes nothing that its servers have not all the room or copies for, then all of it",
+    () => {
+      const { flags, prefix, within } = place()
+      return within(
+        Effect.gen(function* () {
+          const init = (...args: ReadonlyArray<string>) =>
+            run("init", "--partitions", "1", ...args, ...flags)
+          const bytes = [
+            "--event-bytes",
+            "600MiB",
+            "--history-bytes",
+            "300MiB",
+            "--dead-bytes",
+            "200MiB"
+          ]
+          const tooMuch = yield* init("--replicas", "3", ...bytes)
+          assert.strictEqual(
+            nth(tooMuch.err, 0),
+            `petrel: the streams need 1100 MiB more (${prefix}EVENTS 600 MiB, ${prefix}HISTORY 300 MiB, ${prefix}DEAD 200 MiB) on each of 3 servers, and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
+          )
+          const tooMany = yield* init("--replicas", "5")
+          assert.match(
+            nth(tooMany.err, 0),
+            /^petrel: --replicas 5 needs a cluster of that many brokers/
+          )
+          assert.deepStrictEqual(yield* streamsOf(prefix), [])
+
+          const made = yield* init("--replicas", "3")
+          assert.strictEqual(made.code, 0, made.err.join())
+          const streams = yield* streamsOf(prefix)
+          const reserved = streams.reduce((sum, [, , bytes]) => sum + Math.max(0, bytes), 0)
+          assert.isAtMost(reserved, maxStore, "each server has a copy of each stream")
+
+          const short = ["--event-dedupe", "5m", "--history-age", "1m", "--dead-age", "1m"]
+          for (const [args, says] of [
+            [["--replicas", "5"], "--replicas 5 needs a cluster of that many brokers"],
+            [
+              ["--replicas", "3", "--dead-bytes", "900MiB"],
+              "reserve less with `petrel init --dead-bytes`"
+            ],
+            [short, "--history-age (1 min) must not be shorter than 2 min"]
+          ] as const) {
+            const refused = yield* run("init", ...args, ...flags)
+            assert.include(nth(refused.err, 0), says)
+            assert.strictEqual(refused.code, 1)
+            assert.deepStrictEqual(yield* streamsOf(prefix), streams, "nothing is changed")
+          }
+        })
+      )
+    }
+  )
+})
