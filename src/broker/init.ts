@@ -8,6 +8,7 @@ import { startAfter } from "./consumers.ts"
 import { noteInstallation } from "./installation.ts"
 import {
   findPartitions,
+  NoRoomError,
   noteLayout,
   refuseChange,
   refuseOlderFormat,
@@ -44,7 +45,15 @@ const untilReported = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
     while: lacksRoom,
     schedule: Schedule.spaced("1 second"),
     times: maxRoomRetries
-  })
+  }).pipe(
+    Effect.catchIf(lacksRoom, ({ message }) =>
+      Effect.fail(
+        new NoRoomError({
+          message: `the broker has less room than its servers reported before (${message}): wait a minute, and run init again with smaller sizes`
+        })
+      )
+    )
+  )
 
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {

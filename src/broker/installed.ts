@@ -14,7 +14,6 @@ export class TopologyError extends Schema.TaggedError<TopologyError>()("Topology
 
 /** The broker has less free storage than a stream reserves. */
 export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError", {
-  stream: Schema.String,
   message: Schema.String
 }) {}
 

@@ -102,7 +102,6 @@ export const checkReservations = Effect.fnUntraced(function* (
     Effect.catchIf(lacksRoom, () =>
       Effect.fail(
         new NoRoomError({
-          stream: largest?.name ?? "",
           message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`
         })
       )

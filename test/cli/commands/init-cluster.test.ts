@@ -72,10 +72,6 @@ describe("petrel init on a cluster", () => {
           const short = ["--event-dedupe", "5m", "--history-age", "1m", "--dead-age", "1m"]
           for (const [args, says] of [
             [["--replicas", "5"], "--replicas 5 needs a cluster of that many brokers"],
-            [
-              ["--replicas", "3", "--dead-bytes", "900MiB"],
-              "reserve less with `petrel init --dead-bytes`"
-            ],
             [short, "--history-age (1 min) must not be shorter than 2 min"]
           ] as const) {
             const refused = yield* run("init", ...args, ...flags)

@@ -167,6 +167,9 @@ no_auth_user: p`
         assert.isTrue(made.out.slice(0, -2).every((line) => line.startsWith("created ")))
         const [events = 0, history = 0, dead = 0] = yield* boundsOf
         assert.deepStrictEqual([events, history, dead], [320, 160, 80])
+        const more = yield* run("init", "--event-age", "8d", "--dead-bytes", "900MiB", ...flags)
+        assert.include(nth(more.err, 0), "the streams need 820 MiB more")
+        assert.deepStrictEqual(yield* boundsOf, [events, history, dead])
       })
     )
   })
