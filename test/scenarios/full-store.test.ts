@@ -144,7 +144,9 @@ describe("a store that publishers fill", () => {
           )
           // Routing is held back by what it has begun, too, which queues and backlogs hold later.
           yield* eventually(run("status", "--check", ...flags), ({ err }) =>
-            /; queues and backlogs take .* events are not routed until/.test(nth(err, 0))
+            /; queues and backlogs take [^;]* \(acme [\d,]+\); at .* events are not routed until/.test(
+              nth(err, 0)
+            )
           )
           const { storage } = yield* ask("look", () => jsm.getAccountInfo())
           assert.isBelow(storage, 0.9 * store)

@@ -3,7 +3,6 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
-import { ageLimitMs } from "../../broker/kept-since.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/survey.ts"
@@ -22,6 +21,9 @@ import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
+import type { RoomSurvey } from "./survey-room.ts"
+import { bound, bytesOf, roomOf } from "./survey-room.ts"
+import { countByTenant } from "./survey-tenants.ts"
 
 /** A partition, and the number of messages that wait in it. Undefined values are unknown. */
 export interface PartitionSurvey {
@@ -50,27 +52,6 @@ export interface Oldest {
   readonly place: "queue" | "schedule" | "backlog"
   /** When its round began, ms since the epoch. */
   readonly since: number
-}
-
-/** The size of a stream, in bytes. Undefined values are unknown. */
-export interface StreamRoom {
-  readonly name: string
-  readonly bytes: number | undefined
-  /** Also undefined where it has none. */
-  readonly limit: number | undefined
-  /** When its oldest message was stored, ms since the epoch; also undefined where it is empty. */
-  readonly oldestAt: number | undefined
-  /** How long it keeps messages, ms; also undefined where it keeps them without limit. */
-  readonly maxAge: number | undefined
-}
-
-/** The size of the streams. That of the whole account is `account` of the survey. */
-export interface RoomSurvey {
-  readonly events: StreamRoom
-  readonly history: StreamRoom
-  /** Bytes in the queues of all partitions, schedules included; undefined where one is unknown. */
-  readonly queues: number | undefined
-  readonly backlogs: number | undefined
 }
 
 /** The state of an installation, as far as it is known. Times in ms since the epoch. */
@@ -106,6 +87,8 @@ export interface Survey {
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
   readonly oldest: Oldest | undefined
+  /** What waits, by tenant; undefined unless routing is held back. */
+  readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
 }
@@ -203,34 +186,6 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
   return oldest
 })
 
-const bound = (limit: number | undefined): number | undefined =>
-  limit === undefined || limit <= 0 ? undefined : limit
-
-const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
-  const { config, state } = stream?.info ?? {}
-  return {
-    name,
-    bytes: state?.bytes,
-    limit: bound(config?.max_bytes),
-    oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
-    maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined
-  }
-}
-
-/** Returns the total bytes of some streams; undefined where one is unknown. */
-const bytesOf = (
-  names: ReadonlyArray<string>,
-  streams: ReadonlyMap<string, StreamSurvey>
-): number | undefined => {
-  let sum = 0
-  for (const name of names) {
-    const bytes = streams.get(name)?.info?.state.bytes
-    if (bytes === undefined) return undefined
-    sum += bytes
-  }
-  return sum
-}
-
 /** Undefined for what cannot be read, or not in time. */
 const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.timeoutOption(effect, bucketPatience).pipe(
@@ -320,6 +275,18 @@ export const readSurvey = Effect.gen(function* () {
     },
     { concurrency: "unbounded" }
   )
+  const room: RoomSurvey = {
+    events: roomOf(names.events, byName.get(names.events)),
+    history: roomOf(names.history, byName.get(names.history)),
+    queues: bytesOf(range(count).map(names.deliveries), byName),
+    backlogs: bytesOf(range(count).map(names.backlog), byName)
+  }
+  const size = {
+    bytes: bytesOf(waitingStreams, byName),
+    eventBytes: room.events.limit,
+    historyBytes: room.history.limit,
+    deadBytes: letters.limit
+  }
   const survey: Survey = {
     at,
     version: server().version ?? "",
@@ -327,12 +294,8 @@ export const readSurvey = Effect.gen(function* () {
     account,
     streams,
     writeErrors: [],
-    room: {
-      events: roomOf(names.events, byName.get(names.events)),
-      history: roomOf(names.history, byName.get(names.history)),
-      queues: bytesOf(range(count).map(names.deliveries), byName),
-      backlogs: bytesOf(range(count).map(names.backlog), byName)
-    },
+    room,
+    waitingByTenant: yield* orUnknown(countByTenant(size, range(count))),
     events,
     dead: letters,
     sources: sources ?? [],

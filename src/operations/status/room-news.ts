@@ -63,12 +63,12 @@ const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
     : [
         {
           code: "routing-held-back",
-          text: `queues and backlogs take ${bytesText(bytes)}; at ${bytesText(limit)} events are not routed until some has gone out: look for large backlogs with \`petrel endpoint list\`, or raise \`petrel init --event-bytes\``
+          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: \`petrel endpoint list TENANT\` shows the endpoints that take it; mend, \`disable\` or \`remove\` them, or raise \`petrel init --event-bytes\``
         }
       ]
 }
 
-/** Returns the tenants with the most dead letters, highest first. */
+/** Returns the tenants with the most, highest first. */
 const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
   if (byTenant === undefined || byTenant.size === 0) return ""
   const most = [...byTenant].sort(([, a], [, b]) => b - a)

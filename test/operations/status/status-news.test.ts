@@ -165,6 +165,14 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(waiting(2.2 * 1024 ** 3)), [["routing-held-back"], []])
     const [text = ""] = texts(waiting(3 * 1024 ** 3))
     assert.match(text, /^queues and backlogs take 3 GiB; at 2\.5 GiB events are not routed /)
+    const waitingByTenant = new Map([
+      ["acme", 12_000],
+      ["globex", 30],
+      ["initech", 7],
+      ["umbrella", 1]
+    ])
+    const [named = ""] = texts({ ...waiting(3 * 1024 ** 3), waitingByTenant })
+    assert.include(named, "take 3 GiB (acme 12,000, globex 30, initech 7 and 1 other tenant); at")
     const unbounded = { ...history, limit: undefined }
     const { room } = busy
     assert.deepStrictEqual(
