@@ -3,8 +3,8 @@ import { RoutedEvents } from "../../src/history/audit/lost-events.ts"
 import type { AuditReach } from "../../src/history/audit/reach.ts"
 
 const base = Date.parse("2026-11-22T20:00:00.000Z")
-/** Events are stored a second apart. */
-const at = (seq: number) => base + seq * 1_000
+/** Events are stored a second apart, also in a stream that was made again. */
+const at = (seq: number) => base + (seq % 1_000_000) * 1_000
 
 const reach = (changes: {
   plansSince?: number
@@ -58,6 +58,15 @@ describe("events that left the event stream", () => {
     assert.deepStrictEqual(gaps(50, [10, 12, 19, 22, 24], { plansSince }), [
       [23, 23],
       [25, 49]
+    ])
+  })
+
+  it("are not counted where the stream was removed and made again", () => {
+    const begins = 28_727_241_006_561
+    assert.deepStrictEqual(gaps(begins, [1, 2, 3]), [])
+    assert.deepStrictEqual(gaps(begins + 3, [1, 3, begins, begins + 2]), [
+      [2, 2],
+      [begins + 1, begins + 1]
     ])
   })
 

@@ -43,7 +43,7 @@ describe("petrel rebuild health", () => {
           yield* told.count("circuit-opened", 1)
           yield* told.count("attempt-failed", 7)
           const refused = yield* rebuild()
-          assert.strictEqual(refused.code, 1)
+          assert.strictEqual(refused.code, 2)
           assert.match(nth(refused.err, 0), /stop w1 first/)
         })
       )

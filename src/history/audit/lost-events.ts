@@ -1,6 +1,12 @@
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
+/**
+ * A gap of more sequences than any stream stores: the event stream was removed and made again,
+ * where its sequences begin far beyond (`beyondRemoved`). What it held is not known.
+ */
+const remadeGap = 2 ** 40
+
 /** Consecutive events that facts are about, and when the first and the last were stored. */
 interface Run {
   from: number
@@ -63,7 +69,8 @@ export class RoutedEvents {
       const isKnown = last === undefined ? scope.isWhole : last.toAt >= plansSince
       const isWithin =
         (last?.toAt ?? 0) <= scope.until && (run?.fromAt ?? Number.POSITIVE_INFINITY) >= scope.since
-      if (isKnown && isWithin && gap.from <= gap.to)
+      const isGap = gap.from <= gap.to && gap.to - gap.from < remadeGap
+      if (isKnown && isWithin && isGap)
         found.push(lostProblem({ ...gap, after: last?.toAt, before: run?.fromAt }))
       last = run
     }

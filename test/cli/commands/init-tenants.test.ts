@@ -51,7 +51,7 @@ describe("petrel init --tenant-streams", () => {
       ])
       assert.match(unreachable.err.join("\n"), /the account of initech does not answer on/)
       assert.match(names.err.join("\n"), /must be names of tenants, with commas: acme,globex/)
-      assert.deepStrictEqual([unreachable.code, names.code], [1, 1])
+      assert.deepStrictEqual([unreachable.code, names.code], [1, 2])
     })
   )
 })
