@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { readValue } from "../../src/broker/values.ts"
+import { readValue, writeValue } from "../../src/broker/values.ts"
 import { closedBooks } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
 import type { Installation } from "../kit/engine.ts"
@@ -195,11 +195,12 @@ describe.concurrent("a worker", () => {
     "stops, and says why, when there are more partitions than it knows",
     (place, server) =>
       Effect.gen(function* () {
-        const { ask, jsm, names } = yield* natsClients
+        const { names } = yield* natsClients
         const { refused } = yield* workerApart(place, "w1")
-        yield* ask("make a stream", () =>
-          jsm.streams.add({ name: names.deliveries(8), subjects: [names.subjects.deliveriesOf(8)] })
-        )
+        // As where another installation took the place of this one.
+        const layout = yield* readValue(names.buckets.workers, "layout")
+        const record = { ...JSON.parse(layout?.string() ?? "{}"), partitions: 9 }
+        yield* writeValue(names.buckets.workers, "layout", JSON.stringify(record))
         yield* crashBroker(server)
         const { message } = yield* Effect.flip(refused)
         assert.include(
