@@ -7,6 +7,9 @@ import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { consumerNotFound, ifFound } from "./broker-error.ts"
 
+/** Without a leader the broker does not answer, and pulling must not wait for that, ms. */
+const answerWithinMs = 2_000
+
 /** The configuration of a durable consumer. */
 export type WantedConsumer = Partial<ConsumerConfig> & { readonly durable_name: string }
 
@@ -42,8 +45,9 @@ export const startAfter = (seq: number): Partial<ConsumerConfig> =>
   seq === 0 ? {} : { deliver_policy: DeliverPolicy.StartSequence, opt_start_seq: seq + 1 }
 
 /**
- * Makes a consumer again that somebody removed: without it nothing leaves its stream. Logs a
- * failure, and that it was made.
+ * Makes a consumer again that somebody removed: without it nothing leaves its stream. Logs that it
+ * was made. A failure is none of its own: as while the broker elects a leader, who pulls has said
+ * that no messages come, and asks again.
  *
  * @param position after which sequence the new one begins.
  */
@@ -66,7 +70,8 @@ export const remakeConsumer = Effect.fnUntraced(
       after
     })
   },
+  Effect.timeout(answerWithinMs),
   Effect.catch(({ message }) =>
-    Effect.logWarning("cannot make a consumer again; trying again", { why: message })
+    Effect.logDebug("cannot make a consumer again; trying again", { why: message })
   )
 )

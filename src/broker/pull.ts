@@ -78,8 +78,9 @@ export const pullWith = Effect.fnUntraced(function* (
     if (typeof ended === "object") {
       if (!failing)
         yield* Effect.logWarning(`${options.name} gets no messages`, { why: ended.message })
+      // Not at once: most often it has no leader for a moment.
+      if (failing && ended.isMissing) yield* options.remake
       failing = true
-      if (ended.isMissing) yield* options.remake
       yield* Effect.sleep(retryPauseMs)
       continue
     }
