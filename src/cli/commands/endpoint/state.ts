@@ -1,5 +1,5 @@
-import { Clock, Effect, Option, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Clock, Effect, Schema } from "effect"
+import { Command } from "effect/cli"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   disableEndpoint,
@@ -8,7 +8,7 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../../operations/endpoints/endpoint-state.ts"
-import { byFlag, endpointArgument } from "../../flags/shared.ts"
+import { byFlag, endpointArgument, textFlag } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { stateText } from "./view.ts"
@@ -30,17 +30,11 @@ export const pause = Command.make(
   "pause",
   {
     name: endpointArgument,
-    reason: Flag.String("reason").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("Told in the history"),
-      Flag.optional
-    ),
+    reason: textFlag("reason", "TEXT", "Told in the history"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, name, reason }) {
-    const after = yield* pauseEndpoint(name, { reason: Option.getOrUndefined(reason) }, by).pipe(
-      Effect.provide(connected)
-    )
+    const after = yield* pauseEndpoint(name, { reason }, by).pipe(Effect.provide(connected))
     yield* reportState(
       after,
       () => `is paused: its events wait until \`petrel endpoint resume ${endpointLabel(name)}\``,
@@ -86,17 +80,11 @@ export const disable = Command.make(
   "disable",
   {
     name: endpointArgument,
-    reason: Flag.String("reason").pipe(
-      Flag.withMetavar("TEXT"),
-      Flag.withDescription("Told in the history (default: by hand)"),
-      Flag.optional
-    ),
+    reason: textFlag("reason", "TEXT", "Told in the history (default: by hand)"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, name, reason }) {
-    const after = yield* disableEndpoint(name, { reason: Option.getOrUndefined(reason) }, by).pipe(
-      Effect.provide(connected)
-    )
+    const after = yield* disableEndpoint(name, { reason }, by).pipe(Effect.provide(connected))
     yield* reportState(
       after,
       () => "is disabled: it gets no events, and what waits for it ends as dead letters",
