@@ -6,7 +6,7 @@ import { exitOf } from "./exit.ts"
 import { visible } from "./format/visible.ts"
 import { named, withoutVainHelp } from "./named.ts"
 import { petrel } from "./root-command.ts"
-import type { OutputStreams } from "./terminal/output.ts"
+import type { OutputStreams } from "./terminal/stdout.ts"
 import { usage } from "./usage.ts"
 
 /**

@@ -8,7 +8,7 @@ import { ConfigProvider, Console, Effect, Layer, Stdio, Stream } from "effect"
 import { visible } from "../../src/cli/format/visible.ts"
 import { program, reportExit } from "../../src/cli/program.ts"
 import { loggingTo } from "../../src/cli/terminal/logging.ts"
-import { Output } from "../../src/cli/terminal/output.ts"
+import { Output } from "../../src/cli/terminal/stdout.ts"
 
 /** Its exit code for a command that was interrupted, as by Ctrl-C. */
 const interrupted = 130

@@ -8,7 +8,7 @@ import { rebuildHealth } from "../../operations/endpoints/rebuild-health.ts"
 import { plural } from "../../operations/text/number-format.ts"
 import { byFlag, isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
-import { remark } from "../terminal/terminal.ts"
+import { remark } from "../terminal/stdout.ts"
 
 const shown = (value: unknown): string => (value === undefined ? "-" : plainText(String(value)))
 

@@ -6,8 +6,7 @@ import { isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import type { Bar } from "../terminal/progress.ts"
 import { makeBar } from "../terminal/progress.ts"
-import { print } from "../terminal/stdout.ts"
-import { remark } from "../terminal/terminal.ts"
+import { print, remark } from "../terminal/stdout.ts"
 
 const most = 256
 

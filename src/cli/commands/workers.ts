@@ -3,10 +3,9 @@ import { Command } from "effect/cli"
 import type { WorkerView } from "../../operations/status/workers.ts"
 import { listWorkers } from "../../operations/status/workers.ts"
 import { moment } from "../../operations/text/time.ts"
-import { makeTable } from "../format/table.ts"
+import { makeTable } from "../format/screen.ts"
 import { connected, petrel } from "../root-command.ts"
-import { print } from "../terminal/stdout.ts"
-import { remark } from "../terminal/terminal.ts"
+import { print, remark } from "../terminal/stdout.ts"
 
 const headings = ["worker", "host", "pid", "since", "roles", "partitions", "in flight", "in memory"]
 

@@ -5,6 +5,23 @@ import type { Setting } from "../../domain/settings/setting.ts"
 import { tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { readInput } from "../../operations/input.ts"
 
+/** Quotes a text, truncated if it is long. */
+export const shown = (text: string): string =>
+  JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}…` : text)
+
+/** Parses JSON. Fails with a sentence that says what is expected. */
+export const readJson = (
+  flag: string,
+  text: string,
+  expected: string
+): Result.Result<unknown, ReadonlyArray<string>> =>
+  Result.try({
+    try: (): unknown => JSON.parse(text),
+    catch: (error) => [
+      `${flag} ${shown(text)} must be ${expected}: ${error instanceof Error ? error.message : String(error)}`
+    ]
+  })
+
 const namesOf = (choose: (setting: Setting) => boolean): ReadonlyArray<string> =>
   Object.entries<Setting>({ ...endpointSettings, ...tenantSettings }).flatMap(([name, setting]) =>
     choose(setting) ? [name] : []

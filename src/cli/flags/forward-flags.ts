@@ -1,7 +1,20 @@
-import { Result } from "effect"
+import { Result, type Schema } from "effect"
 import { type ForwardHeadersPatch, forwardNameProblem } from "../../domain/forwarded-headers.ts"
-import { shown } from "./json-text.ts"
+import { readField, readJson, shown } from "./flag-problems.ts"
 import { repeated } from "./shared.ts"
+
+/** Parses `off`, or alert thresholds as JSON. Fails with all problems found. */
+export const readAlertChoice = <A>(
+  field: "alerts" | "set",
+  text: string,
+  schema: Schema.ConstraintDecoder<A>
+): Result.Result<A | "off", ReadonlyArray<string>> => {
+  if (text.trim() === "off") return Result.succeed("off")
+  const expected = `off, or thresholds as JSON such as '{"successWarnPercent":98}'`
+  return Result.flatMap(readJson(`--${field}`, text, expected), (json) =>
+    readField(field, schema, json)
+  )
+}
 
 /** The flag that removes a header from those that are forwarded. */
 export const noForwardHeader = repeated(

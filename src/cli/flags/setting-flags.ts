@@ -1,10 +1,9 @@
 import { Duration, Result, type Schema } from "effect"
 import type { Command, Flag } from "effect/cli"
 import type { Input } from "../../domain/settings/setting.ts"
-import { durationExpected, readDuration } from "./duration.ts"
-import { readField, settingName } from "./flag-problems.ts"
-import { shown } from "./json-text.ts"
+import { readField, settingName, shown } from "./flag-problems.ts"
 import { isSet, textFlag } from "./shared.ts"
+import { durationExpected, readDuration } from "./times.ts"
 
 /** What a flag's text says, or what is wrong with it: sentences about the flag. */
 export type Read<A> = Result.Result<A, ReadonlyArray<string>>

@@ -4,7 +4,7 @@ import { Argument, CliError, Flag } from "effect/cli"
 import { isToken } from "../../domain/token.ts"
 import type { EndpointName } from "../../operations/endpoints/endpoint-settings.ts"
 import { nearestName } from "../../policy/nearest-name.ts"
-import { parseWhen, whenExpected } from "./when.ts"
+import { parseWhen, whenExpected } from "./times.ts"
 
 const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 

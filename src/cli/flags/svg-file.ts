@@ -1,9 +1,9 @@
 import { writeFile } from "node:fs/promises"
 import { Effect } from "effect"
 import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
-import { outlineSvg } from "../format/outline-svg.ts"
+import { outlineSvg } from "../format/outline.ts"
 import { Refused } from "../refused.ts"
-import { remark } from "../terminal/terminal.ts"
+import { remark } from "../terminal/stdout.ts"
 import { textFlag } from "./shared.ts"
 
 export const svgFlag = textFlag("svg", "FILE", "Write the drawing as an SVG picture instead")

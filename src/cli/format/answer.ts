@@ -2,7 +2,7 @@ import type { Redirect, Response } from "../../domain/outcome.ts"
 import { plainText } from "../../history/line.ts"
 import { bytesText } from "../../operations/text/bytes.ts"
 import { shownBody } from "./body-text.ts"
-import { wrapped } from "./columns.ts"
+import { wrapped } from "./screen.ts"
 
 /** Headers that say why a receiver did not take a request, or when it will. */
 const tellingHeaders = ["retry-after", "location"]

@@ -3,8 +3,7 @@ import { countText } from "../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
 import { cutTo } from "../format/screen.ts"
 import { visible } from "../format/visible.ts"
-import { Output } from "./output.ts"
-import { coloured, remark } from "./terminal.ts"
+import { coloured, Output, remark } from "./stdout.ts"
 
 /** Width of a bar, columns. */
 const width = 30

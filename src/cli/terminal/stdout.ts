@@ -1,8 +1,33 @@
-import { Effect, Schema } from "effect"
+import type { Writable } from "node:stream"
+import { Context, Effect, Schema, Stdio } from "effect"
 import { visible, visibleInColours } from "../format/visible.ts"
 import { Refused } from "../refused.ts"
-import { Output } from "./output.ts"
-import { coloured } from "./terminal.ts"
+
+/** The streams that a command writes to. */
+export interface OutputStreams {
+  readonly stdout: Writable
+  readonly stderr: Writable
+}
+
+/** By default those of this process. Tests run several commands in one process. */
+export const Output = Context.Reference<OutputStreams>("petrel/cli/Output", {
+  defaultValue: () => process
+})
+
+/** Returns true if stdout is a terminal that supports colours and NO_COLOR is not set. */
+export const coloured = (): boolean => process.stdout.isTTY && process.stdout.hasColors()
+
+/** Prints a remark about the results on stderr. */
+export const remark = (text: string): Effect.Effect<void> =>
+  Effect.map(Output, ({ stderr }) => {
+    stderr.write(`${visible(text)}\n`)
+  })
+
+/** Whether somebody is at a terminal who can be asked. */
+export const canAsk = Effect.gen(function* () {
+  const stdio = yield* Stdio.Stdio
+  return (yield* stdio.stdinIsTerminal) && (yield* stdio.stdoutIsTerminal)
+})
 
 /** The reader of the results has gone (`| head`). The command ends without a failure. */
 export class OutputClosed extends Schema.TaggedError<OutputClosed>()("OutputClosed", {}) {}

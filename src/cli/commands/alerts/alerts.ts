@@ -1,17 +1,174 @@
 import type { Msg } from "@nats-io/transport-node"
-import { Effect, Option, Queue, Stream } from "effect"
-import { Command } from "effect/cli"
+import { Clock, Effect, Option, Queue, Result, Schema, Stream } from "effect"
+import { Argument, Command } from "effect/cli"
 import { Broker } from "../../../broker/broker.ts"
 import { streamNotFound } from "../../../broker/broker-error.ts"
+import { SystemAlertSettings, TenantAlertSettings } from "../../../domain/alert.ts"
+import { isToken } from "../../../domain/token.ts"
+import { alertDetails, alertText } from "../../../history/alert-text.ts"
+import { plainText } from "../../../history/line.ts"
 import { parseFact } from "../../../history/read.ts"
-import { tenantFlag } from "../../flags/shared.ts"
-import { connected, petrel } from "../../root-command.ts"
+import {
+  setSystemThresholds,
+  setTenantThresholds,
+  showThresholds,
+  type ThresholdsView
+} from "../../../operations/alerts/alert-thresholds.ts"
+import { listRaisedAlerts, raisedSubject } from "../../../operations/alerts/raised-alerts.ts"
+import { TestAlert, testAlert } from "../../../operations/alerts/test-alert.ts"
+import { moment } from "../../../operations/text/time.ts"
+import { readAlertChoice } from "../../flags/forward-flags.ts"
+import { byFlag, isSet, tenantFlag, textFlag } from "../../flags/shared.ts"
+import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
+import { refusal } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { print, remark } from "../../terminal/stdout.ts"
 import { reportFact } from "../history/history.ts"
-import { list } from "./list.ts"
-import { test } from "./test.ts"
-import { thresholds } from "./thresholds.ts"
+
+const headings = ["about", "since", "level", "alert", "what"]
+
+/** Lists the alerts that are raised. */
+const list = Command.make(
+  "list",
+  { tenant: tenantFlag },
+  Effect.fnUntraced(function* ({ tenant }) {
+    const { json } = yield* petrel
+    const found = yield* listRaisedAlerts(tenant).pipe(Effect.provide(connected))
+    if (json)
+      return yield* Effect.forEach(found, (one) => print(JSON.stringify(one)), { discard: true })
+    if (found.length === 0) return yield* remark("No alert is raised.")
+    const now = yield* Clock.currentTimeMillis
+    const rows = found.map((one) => [
+      raisedSubject(one),
+      moment(one.raisedAt, now),
+      one.level,
+      one.name,
+      plainText([alertText(one), ...alertDetails(one)].join("; "))
+    ])
+    const width = screenWidth()
+    for (const line of makeTable(headings).lines(rows)) yield* print(cutTo(width, line))
+  })
+).pipe(Command.withDescription("List the alerts that are raised now"))
+
+/** The tenant that a command about alerts is for; undefined for the system. */
+const tenantArgument = Argument.String("TENANT").pipe(
+  Argument.withDescription("Whose and whose endpoints'; without it those of all and of the system"),
+  Argument.filterMap(
+    (text) => (isToken(text) ? Option.some(text) : Option.none()),
+    () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+  ),
+  Argument.optional,
+  Argument.map(Option.getOrUndefined)
+)
+
+const viewText = (view: ThresholdsView): string => {
+  const { contact, off, set, systemAlertsTo, tenant, thresholds } = view
+  const own = new Set(set)
+  const names = Object.keys(thresholds)
+  const width = Math.max(...names.map((name) => name.length))
+  const source = (name: string) => (off === true || own.has(name) ? "  (set)" : "")
+  return [
+    `Alerts about ${tenant === undefined ? "the system, and all tenants and endpoints that have no thresholds of their own" : `${tenant} and its endpoints that have none of their own`}:`,
+    ...names.map((name) => `  ${name.padEnd(width)}  ${thresholds[name]}${source(name)}`),
+    ...(systemAlertsTo === undefined
+      ? []
+      : [`  ${"systemAlertsTo".padEnd(width)}  ${systemAlertsTo}  (set)`]),
+    ...(contact === undefined ? [] : [`  ${"contact".padEnd(width)}  ${plainText(contact)}  (set)`])
+  ].join("\n")
+}
+
+type ThresholdChange = "off" | SystemAlertSettings | TenantAlertSettings
+
+/** Parses the value of --set. */
+const readChoice = (
+  set: string,
+  tenant: string | undefined
+): Result.Result<ThresholdChange, ReadonlyArray<string>> =>
+  tenant === undefined
+    ? readAlertChoice("set", set, SystemAlertSettings)
+    : readAlertChoice("set", set, TenantAlertSettings)
+
+/** Shows and changes the thresholds of alerts. */
+const thresholds = Command.make(
+  "thresholds",
+  {
+    tenant: tenantArgument,
+    set: textFlag(
+      "set",
+      "JSON",
+      `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
+    ),
+    unset: isSet("unset", "Back to what holds without it")
+  },
+  Effect.fnUntraced(function* ({ set, tenant, unset }) {
+    if (set !== undefined && unset) return yield* refusal(["--set and --unset exclude each other"])
+    const read = set === undefined ? undefined : readChoice(set, tenant)
+    if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
+    const choice = read?.success
+    const isChange = choice !== undefined || unset
+    if (tenant === undefined && choice === "off")
+      return yield* refusal([
+        `--set off is for a tenant or an endpoint: for the system say which alerts, such as '{"waitingGrowth":"off"}'`
+      ])
+    const work = Effect.suspend(() => {
+      if (!isChange) return showThresholds(tenant)
+      if (tenant !== undefined) return setTenantThresholds(tenant, choice)
+      return setSystemThresholds(choice === "off" ? undefined : choice)
+    })
+    const view = yield* work.pipe(Effect.provide(connected))
+    yield* report(view, viewText(view))
+  })
+).pipe(
+  Command.withDescription("Show when alerts are raised, or change it"),
+  Command.withExamples([
+    { command: "petrel alerts thresholds", description: "Those of all" },
+    { command: `petrel alerts thresholds acme --set '{"successWarnPercent":98}'` }
+  ])
+)
+
+const encode = Schema.encodeSync(TestAlert)
+
+const endpointsText = ({ endpoints, event, tenant }: TestAlert): ReadonlyArray<string> => {
+  if (tenant === undefined)
+    return [
+      `No endpoint gets alerts about the system: name a tenant whose operational endpoints do, with \`petrel alerts thresholds --set '{"systemAlertsTo":"TENANT"}'\``
+    ]
+  if (endpoints.length === 0)
+    return [
+      `No endpoint of ${tenant} gets it: add one with \`petrel endpoint add ${tenant}/ops --operational --url URL\``
+    ]
+  return [
+    ...endpoints.map(
+      ({ held, id }) =>
+        `Endpoint ${tenant}/${id}${held === undefined ? " gets it" : ` wants it and is ${held}`}`
+    ),
+    `What became of it: \`petrel delivery show ${event}.${endpoints[0]?.id ?? ""}\``
+  ]
+}
+
+/** Sends a test alert. */
+const test = Command.make(
+  "test",
+  { tenant: tenantArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, tenant }) {
+    const sent = yield* testAlert(tenant, by).pipe(Effect.provide(connected))
+    const text = [
+      `Sent a test alert about ${tenant ?? "the system"}, ${sent.alert.id}`,
+      `Subject ${sent.subject}: whoever listens has got it`,
+      ...endpointsText(sent)
+    ]
+    yield* report(encode(sent), text.join("\n"))
+  })
+).pipe(
+  Command.withDescription(
+    "Send a test alert on the ways that alerts about a tenant or the system go"
+  ),
+  Command.withExamples([
+    { command: "petrel alerts test", description: "About the system" },
+    { command: "petrel alerts test acme" }
+  ])
+)
 
 /**
  * The failures that the broker republishes. Failures while no command listens are only in the

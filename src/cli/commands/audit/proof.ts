@@ -9,7 +9,7 @@ import { compareWithProof, Proof, proofOf } from "../../../history/audit/proof.t
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { countText } from "../../../operations/text/number-format.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { remark } from "../../terminal/stdout.ts"
 
 const why = (error: unknown): string => (error instanceof Error ? error.message : String(error))
 

@@ -2,8 +2,8 @@ import { resolve } from "node:path"
 import { Duration, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
-import { durationExpected, readDuration } from "../../flags/duration.ts"
 import { isSet } from "../../flags/shared.ts"
+import { durationExpected, readDuration } from "../../flags/times.ts"
 
 /** What a projection keeps by default: how long, ms, and how much, bytes. */
 export const defaultKeepMs = 7 * 24 * 60 * 60_000

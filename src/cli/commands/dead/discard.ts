@@ -11,7 +11,7 @@ import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, showing } from "../../terminal/progress.ts"
-import { canAsk, remark } from "../../terminal/terminal.ts"
+import { canAsk, remark } from "../../terminal/stdout.ts"
 import { goneText, lettersText, reasonLines, selectionFlags } from "./selection.ts"
 
 const agreed = ({ discard, reasons }: DiscardPlan) => {

@@ -1,7 +1,234 @@
-import { Command } from "effect/cli"
-import { deliveryResend } from "./resend.ts"
-import { deliveryRetry } from "./retry-now.ts"
-import { deliveryShow } from "./show.ts"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Argument, Command } from "effect/cli"
+import { attemptsText, momentText, plainText } from "../../../history/line.ts"
+import { spanText } from "../../../history/span.ts"
+import {
+  explainDelivery,
+  type RoundView,
+  readDeliveryId
+} from "../../../operations/deliveries/explain-delivery.ts"
+import { ResentDelivery } from "../../../operations/deliveries/resend-delivery.ts"
+import {
+  type RetriedDelivery as Delivery,
+  RetriedDelivery,
+  retryDelivery
+} from "../../../operations/deliveries/retry-delivery.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { RetriedEndpoint, retryEndpointNow } from "../../../operations/endpoints/retry-now.ts"
+import { countText, plural } from "../../../operations/text/number-format.ts"
+import { byFlag, endpointArgument, isSet, tenantFlag, thisUser } from "../../flags/shared.ts"
+import { redirectLines, responseLines, shortResponseLines } from "../../format/answer.ts"
+import { labelled, screenWidth, wrapped } from "../../format/screen.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { print, remark } from "../../terminal/stdout.ts"
+import { lagText } from "../projection.ts"
+
+const deliveryIdArgument = Argument.String("ID").pipe(
+  Argument.withDescription("<event id>.<endpoint id>, as the history shows it"),
+  Argument.filterMap(
+    (text) => (readDeliveryId(text) === undefined ? Option.none() : Option.some(text)),
+    () => "must be <event id>.<endpoint id>, such as acme.invoice-42.billing"
+  )
+)
+
+const beginnings = { routed: "routed", redelivered: "sent again", replayed: "replayed" } as const
+
+/** Explains why a delivered round may have a dead letter. */
+const lateLine = (dead: number | undefined): string =>
+  `  Delivered late: recorded by a worker that did not own the partition any more.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
+
+const attemptText = (attempt: RoundView["attempts"][number], now: number): string => {
+  const { durationMs, error, isProbe, isSuccess, nextAttemptAt, number, status } = attempt
+  return [
+    `#${number}`,
+    ...(isProbe === true ? ["probe"] : []),
+    ...(status === undefined ? [] : [String(status)]),
+    ...(error === undefined ? [] : [`${error.class}: ${error.message}`]),
+    ...(durationMs === undefined ? [] : [spanText(durationMs)]),
+    isSuccess
+      ? "delivered"
+      : nextAttemptAt === undefined
+        ? "no further attempt"
+        : `next at ${momentText(nextAttemptAt, now)}`
+  ].join("  ")
+}
+
+const indent = "    "
+
+/** What the receiver answered: its beginning, or all that is kept of it. */
+const answerLines = (
+  { redirects, response }: RoundView["attempts"][number],
+  isWhole: boolean,
+  width: number | undefined
+): ReadonlyArray<string> => {
+  const room = width === undefined ? undefined : width - indent.length
+  return [
+    ...wrapped(redirectLines(redirects), room),
+    ...(response === undefined
+      ? []
+      : isWhole
+        ? wrapped(responseLines(response), room)
+        : shortResponseLines(response, room))
+  ].map((line) => `${indent}${line}`.trimEnd())
+}
+
+const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyArray<string> => {
+  const width = screenWidth()
+  const { attempts, begun, discardedAt, end, holds, lastAttempt, repeats, state, waitsIn } = round
+  const at = (time: number) => momentText(time, now)
+  const line = (time: number, text: string) =>
+    labelled(`  ${at(time)}  `, plainText(text), width).join("\n")
+  const deadline = begun?.deadline ?? waitsIn?.deadline ?? undefined
+  return [
+    ...(begun === null
+      ? ["  What began it is not in the history any more."]
+      : [line(begun.at, beginnings[begun.by])]),
+    ...attempts.flatMap((attempt) => [
+      line(attempt.at, attemptText(attempt, now)),
+      ...answerLines(attempt, isWhole, width)
+    ]),
+    ...(end?.late === true ? [lateLine(end.dead)] : []),
+    ...(end !== undefined && state !== "delivered"
+      ? [
+          line(
+            end.at,
+            `dead-lettered: ${end.reason} ${attemptsText(lastAttempt, end.probes)}${end.dead === undefined ? "" : `; petrel dead show ${end.dead}`}`
+          )
+        ]
+      : []),
+    ...(discardedAt === undefined ? [] : [line(discardedAt, "discarded")]),
+    ...(repeats === 0 ? [] : [`  ${repeats} facts tell again what was told before.`]),
+    ...(holds ?? []).flatMap(({ freedBy, says }) => [
+      ...labelled("  waits    ", plainText(says), width),
+      ...labelled("           freed by: ", plainText(freedBy), width)
+    ]),
+    ...(waitsIn === undefined || waitsIn === null
+      ? []
+      : [`  in       message ${waitsIn.seq} of ${waitsIn.stream}`]),
+    ...(state !== "open" || deadline === undefined ? [] : [`  expires  ${at(deadline)}`])
+  ]
+}
+
+/** Shows the rounds of one delivery, and what blocks it. */
+const deliveryShow = Command.make(
+  "show",
+  {
+    id: deliveryIdArgument,
+    tenant: tenantFlag,
+    answers: isSet("answers", "Show the receiver's answers as they are kept: headers and body")
+  },
+  Effect.fnUntraced(function* ({ answers, id, tenant }) {
+    const { json } = yield* petrel
+    const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))
+    if (json) return yield* print(JSON.stringify(found))
+    const { endpoint, event, eventSeq, lag, rounds } = found
+    const now = yield* Clock.currentTimeMillis
+    yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
+    for (const round of rounds) {
+      if (rounds.length > 1) yield* print(`round ${round.round}`)
+      yield* Effect.forEach(roundLines(round, now, answers), print, { discard: true })
+    }
+    if (!answers && rounds.some(({ attempts }) => attempts.some(({ response }) => response)))
+      yield* remark("With --answers: the receiver's answers with their headers.")
+    if (lag !== undefined)
+      yield* remark(`From the delivery log, which is ${lagText(lag)} the history.`)
+  })
+).pipe(Command.withDescription("Show the life of one delivery, and what it waits for"))
+
+/** Imported on demand: other commands do not need the engine. */
+const operation = Effect.promise(() => import("../../../operations/deliveries/resend-delivery.ts"))
+
+const encode = Schema.encodeSync(ResentDelivery)
+
+/** Sends one delivery again. */
+const deliveryResend = Command.make(
+  "resend",
+  { id: deliveryIdArgument, tenant: tenantFlag, by: byFlag },
+  Effect.fnUntraced(function* ({ by, id, tenant }) {
+    const { resendDelivery } = yield* operation
+    const sent = yield* resendDelivery(id, tenant, by).pipe(Effect.provide(connected))
+    const shown = plainText(id)
+    yield* report(
+      encode(sent),
+      `${shown} is sent again (replay ${sent.replay}): \`petrel delivery show ${shown}\` shows what comes of it`
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Send a delivery once more, also one that succeeded, in a round of its own: the same id and bytes, attempts counted from 1"
+  ),
+  Command.withShortDescription("Send a delivery once more"),
+  Command.withExamples([{ command: "petrel delivery resend acme.invoice-42.billing" }])
+)
+
+const encodeDelivery = Schema.encodeSync(RetriedDelivery)
+const encodeEndpoint = Schema.encodeSync(RetriedEndpoint)
+
+const ignoreFlag = isSet(
+  "ignore-retry-after",
+  "Do not wait for the end of the Retry-After that the receiver asked for"
+)
+
+const stateTexts: Readonly<Record<Delivery["state"], string>> = {
+  moved: "goes on now",
+  "in-flight": "is being attempted, or about to be",
+  backlog: "waits for its endpoint and goes on as soon as that takes it",
+  left: "stays as it is: its endpoint's backlog is full"
+}
+
+const withPace = (says: string, pace: ReadonlyArray<string>): string =>
+  [`${says}. From here on:`, ...pace.map((line) => `  ${line}`)].join("\n")
+
+const counted = ({ inBacklog, inFlight, left, moved }: RetriedEndpoint): string => {
+  const all = [
+    ...(moved === 0 ? [] : [`${plural(moved, "delivery goes", "deliveries go")} on now`]),
+    ...(inFlight === 0 ? [] : [`${countText(inFlight)} in flight or in line already`]),
+    ...(inBacklog === 0 ? [] : [`${countText(inBacklog)} in the backlog already`]),
+    ...(left === 0 ? [] : [`${countText(left)} stay as they are: the backlog is full`])
+  ]
+  return all.length === 0 ? "nothing waits for it" : all.join(", ")
+}
+
+/** Tries one delivery now. */
+const deliveryRetry = Command.make(
+  "retry",
+  { id: deliveryIdArgument, tenant: tenantFlag, ignoreRetryAfter: ignoreFlag },
+  Effect.fnUntraced(function* ({ id, ignoreRetryAfter, tenant }) {
+    const request = { ignoreRetryAfter }
+    const retried = yield* retryDelivery(id, tenant, request, thisUser()).pipe(
+      Effect.provide(connected)
+    )
+    const says = `${plainText(id)} ${stateTexts[retried.state]}`
+    yield* report(encodeDelivery(retried), withPace(says, retried.pace))
+  })
+).pipe(
+  Command.withDescription(
+    "Try a delivery now that waits for its next attempt. That is one of its attempts as any other. A probe of its endpoint's open circuit comes at once, too"
+  ),
+  Command.withShortDescription("Try a waiting delivery now"),
+  Command.withExamples([{ command: "petrel delivery retry acme.invoice-42.billing" }])
+)
+
+/** Tries all deliveries of an endpoint now. */
+export const endpointRetryNow = Command.make(
+  "retry-now",
+  { name: endpointArgument, ignoreRetryAfter: ignoreFlag },
+  Effect.fnUntraced(function* ({ ignoreRetryAfter, name }) {
+    const retried = yield* retryEndpointNow(name, { ignoreRetryAfter }, thisUser()).pipe(
+      Effect.provide(connected)
+    )
+    yield* report(
+      encodeEndpoint(retried),
+      withPace(`${endpointLabel(name)}: ${counted(retried)}`, retried.pace)
+    )
+  })
+).pipe(
+  Command.withDescription(
+    "Let all that waits for an endpoint go on now, as after a fix: under its cap, rate and ramp, beginning with a probe if its circuit is open"
+  ),
+  Command.withShortDescription("Try all that waits for an endpoint now"),
+  Command.withExamples([{ command: "petrel endpoint retry-now acme/billing" }])
+)
 
 /** Commands for single deliveries. */
 export const delivery = Command.make("delivery").pipe(

@@ -5,7 +5,7 @@ import { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnosis.ts"
 import { endpointArgument } from "../../flags/shared.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"
-import { coloured } from "../../terminal/terminal.ts"
+import { coloured } from "../../terminal/stdout.ts"
 import { diagnosisLines } from "./diagnosis-view.ts"
 
 const encode = Schema.encodeSync(Diagnosis)

@@ -10,8 +10,7 @@ import type {
 import type { NamesBy } from "../../../domain/settings/setting.ts"
 import type { EndpointPatch } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointInputs, NewEndpoint } from "../../../operations/endpoints/endpoint-settings.ts"
-import { readAlertChoice } from "../../flags/alert-settings.ts"
-import { forwardFlag, noForwardHeader } from "../../flags/forward-flags.ts"
+import { forwardFlag, noForwardHeader, readAlertChoice } from "../../flags/forward-flags.ts"
 import type { Given, OrElse, Read, SettingFlag } from "../../flags/setting-flags.ts"
 import {
   flagsOf,

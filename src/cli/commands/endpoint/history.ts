@@ -7,8 +7,7 @@ import { endpointHistory } from "../../../operations/endpoints/endpoint-story.ts
 import { moment } from "../../../operations/text/time.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
 import { petrel } from "../../root-command.ts"
-import { print } from "../../terminal/stdout.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { print, remark } from "../../terminal/stdout.ts"
 import { additionTexts, differenceTexts } from "./difference.ts"
 
 const words: Record<EndpointStep["change"], string> = {

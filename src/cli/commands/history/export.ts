@@ -5,8 +5,7 @@ import { readFacts } from "../../../history/read.ts"
 import { plural } from "../../../operations/text/number-format.ts"
 import { endpointFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { connected } from "../../root-command.ts"
-import { print } from "../../terminal/stdout.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { print, remark } from "../../terminal/stdout.ts"
 
 /** Lines per write. */
 const factsPerPage = 500

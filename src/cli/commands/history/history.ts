@@ -9,7 +9,7 @@ import { type EventQuery, readEventFacts } from "../../../operations/history/eve
 import { endpointFlag, limitFlag, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { coloured, remark } from "../../terminal/terminal.ts"
+import { coloured, remark } from "../../terminal/stdout.ts"
 import { lagText } from "../projection.ts"
 import { historyExport } from "./export.ts"
 import { historyTotals } from "./totals.ts"

@@ -10,13 +10,12 @@ import type {
 import { sumUpGroups, sumUpHistory } from "../../../operations/history/period-totals.ts"
 import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
 import { isSet, limitFlag, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
-import { makeTable } from "../../format/table.ts"
+import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import type { ReadingProgress } from "../../terminal/progress.ts"
 import { clearProgress, showingProgress } from "../../terminal/progress.ts"
-import { print } from "../../terminal/stdout.ts"
-import { remark } from "../../terminal/terminal.ts"
+import { print, remark } from "../../terminal/stdout.ts"
 
 /** Endpoints or types that are listed unless --limit says otherwise. */
 const usualLimit = 20

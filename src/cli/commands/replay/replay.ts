@@ -1,14 +1,18 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Invalid } from "../../../domain/problem.ts"
+import { TypeFilter } from "../../../domain/type-filter.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import type {
   Replayed,
   ReplayPlan,
   ReplaySelection
 } from "../../../operations/replays/replay-events.ts"
-import type { ReplayRequest } from "../../../operations/replays/replay-request.ts"
-import { replayIdProblem, replayProblems } from "../../../operations/replays/replay-request.ts"
+import {
+  type ReplayRequest,
+  replayIdProblem,
+  replayProblems
+} from "../../../operations/replays/replay-request.ts"
 import { countText, plural } from "../../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
 import {
@@ -22,7 +26,21 @@ import {
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, watchRounds } from "../../terminal/progress.ts"
-import { typesFlag } from "./types.ts"
+
+const decode = Schema.decodeUnknownOption(Schema.NonEmptyArray(TypeFilter))
+
+/** `--types FILTERS`: event types as NATS wildcards, comma-separated. */
+const typesFlag = Flag.String("types").pipe(
+  Flag.withMetavar("FILTERS"),
+  Flag.withDescription(
+    "Only these types: 'invoice.>,*.created' (default: those the endpoint wants)"
+  ),
+  Flag.filterMap(
+    (text) => decode(text.split(",").map((filter) => filter.trim())),
+    () => "must be event types such as 'invoice.>,*.created'"
+  ),
+  maybe
+)
 
 /** Maximum number of types that are listed by name. */
 const named = 15

@@ -11,8 +11,7 @@ import {
 } from "../../../operations/text/number-format.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { tallySince } from "../../../policy/tally.ts"
-import { cutTo, labelled } from "../../format/screen.ts"
-import { makeTable } from "../../format/table.ts"
+import { cutTo, labelled, makeTable } from "../../format/screen.ts"
 
 export interface ViewOptions {
   readonly colour: boolean

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
-import { sideBySide } from "../../../../src/cli/format/columns.ts"
+import { sideBySide } from "../../../../src/cli/format/screen.ts"
 import { disableEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { endpoint, history, nth, secret, worker } from "../../../kit/engine.ts"
 import { receiver } from "../../../kit/receiver.ts"

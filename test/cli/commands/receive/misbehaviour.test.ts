@@ -1,6 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Misbehaviour, Reply } from "../../../../src/cli/commands/receive/misbehaviour.ts"
-import { misbehaviourProblems, replyTo } from "../../../../src/cli/commands/receive/misbehaviour.ts"
+import {
+  type Misbehaviour,
+  misbehaviourProblems,
+  type Reply,
+  replyTo
+} from "../../../../src/cli/commands/receive/receiver.ts"
 
 const good: Misbehaviour = {
   ...{ failFirst: undefined, percent: undefined, status: undefined },

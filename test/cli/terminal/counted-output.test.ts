@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { LineBudget, summaryText } from "../../../src/cli/format/summary-lines.ts"
+import { LineBudget, summaryText } from "../../../src/cli/terminal/counted-output.ts"
 
 const noted = (budget: LineBudget, count: number, now: number, kind = "delivered") =>
   Array.from({ length: count }, () => budget.note(kind, now)).filter(Boolean).length
