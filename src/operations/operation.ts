@@ -2,7 +2,16 @@ import { Context, Data, Effect, type Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "./history/live-failures.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
-import type { TokenScope } from "./tokens/token.ts"
+import { scopes, type TokenScope } from "./tokens/token.ts"
+
+/** Who asks for something: their name for the history, and what they may. */
+export interface Asker {
+  readonly by: string
+  readonly scopes: ReadonlyArray<TokenScope>
+}
+
+/** Whoever has a connection of an operator to the broker may see and do everything there. */
+export const operatorNamed = (by: string): Asker => ({ by, scopes })
 
 /** Who asks for an operation, and what they may. */
 export class Caller extends Context.Service<

@@ -282,6 +282,16 @@ export const toldOf = <T extends Table>(table: T, stored: StoredJson<T>): Told<T
 export const maskedOf = <T extends Table>(table: T, values: Stored<T>): Stored<T> =>
   applied(table, values, "masked") as Stored<T>
 
+/** Returns a thing whose settings that hold credentials are as in a new one. */
+export const withoutCredentials = <T extends Table, Value extends Stored<T>>(
+  table: T,
+  value: Value
+): Value => {
+  const entries = Object.entries(value).filter(([name]) => table[name]?.isSecret !== true)
+  const secret = Object.entries(table).filter(([, { isSecret }]) => isSecret)
+  return { ...Object.fromEntries(entries), ...initialOf(Object.fromEntries(secret)) } as Value
+}
+
 /** Returns the names of the settings that differ. */
 export const namesOfChanged = (before: object, after: object): ReadonlyArray<string> =>
   [...new Set([...Object.keys(before), ...Object.keys(after)])].filter(

@@ -1,10 +1,10 @@
-import { Schema } from "effect"
+import { Effect, Schema } from "effect"
 import { documented } from "../documented.ts"
 import { diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
 import { Diagnosis } from "../endpoints/diagnosis/diagnosis.ts"
 import { RetriedEndpoint, RetryNowRequest, retryEndpointNow } from "../endpoints/retry-now.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
-import { asCaller, operation, operationGroup, withStatus } from "../operation.ts"
+import { asCaller, Caller, operation, operationGroup, withStatus } from "../operation.ts"
 import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
 import { RetriedDelivery, retryDelivery } from "./retry-delivery.ts"
@@ -39,6 +39,8 @@ const TestBody = documented(TestEvent, {
 const test = operation("test", "POST", `${endpoint}/test`, {
   scope: "endpoints:write",
   summary: "Send an endpoint one test event, and show its answer",
+  description:
+    "A type other than petrel.test, or a body, needs the scope events:publish, too. The values of the signature and of the endpoint's own headers are masked.",
   params: name,
   payload: [TestBody, Schema.Null],
   output: documented(TestReport, {
@@ -46,7 +48,8 @@ const test = operation("test", "POST", `${endpoint}/test`, {
     description: "What was sent to an endpoint as a test, and what it answered."
   }),
   refusals: ["not-found"],
-  run: ({ params, payload }) => asCaller((by) => testEndpoint(params, payload ?? {}, by))
+  run: ({ params, payload }) =>
+    Effect.flatMap(Caller, (caller) => testEndpoint(params, payload ?? {}, caller))
 })
 
 const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {

@@ -37,7 +37,7 @@ export const addEndpoint = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const blank = blankEndpoint(name, yield* makeGeneration, now)
-  const { endpoint, made } = yield* changedEndpoint(blank, settings, now)
+  const { endpoint, made } = yield* changedEndpoint(blank, settings, now, { scopes: [] })
   const stored = yield* store(endpoint, by)
   return {
     ...endpointView(stored),

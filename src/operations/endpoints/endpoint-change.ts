@@ -15,9 +15,11 @@ import {
 import { alertType } from "../../domain/type-filter.ts"
 import { secretProblem } from "../../endpoints/signing.ts"
 import { equalFilters } from "../../policy/type-choice.ts"
+import type { Asker } from "../operation.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
 import { headerCollisions } from "./header-collisions.ts"
+import { mayKeepCredentials } from "./origin-change.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
@@ -46,17 +48,19 @@ export const blankEndpoint = (
 })
 
 /**
- * Applies the given settings and keeps all others. Drops secrets that the scheme cannot use.
- * Generates a secret if none is left.
+ * Applies the given settings and keeps all others, but for credentials that the asker may not send
+ * to another origin. Drops secrets that the scheme cannot use. Generates a secret if none is left.
  *
  * @param now ms since the epoch.
  */
 export const changedEndpoint = Effect.fnUntraced(function* (
   before: Endpoint,
   patch: EndpointPatch,
-  now: number
+  now: number,
+  asker: Pick<Asker, "scopes">
 ) {
-  const after = changedSettings(before, patch)
+  const kept = mayKeepCredentials(before, patch.url ?? before.url, asker)
+  const after = changedSettings(kept, patch)
   const problems = problemsOf(before, patch, after)
   if (problems.length > 0) return yield* new Invalid({ problems })
   const { made, secrets } = yield* secretsFor(after.sign, before.secrets, patch.secret, now)

@@ -123,9 +123,9 @@ const put = operation("put", "PUT", one, {
   refusals: changes,
   run: ({ headers, params, payload }) =>
     Effect.gen(function* () {
-      const { by } = yield* Caller
+      const caller = yield* Caller
       const expected = headers["if-none-match"] === "*" ? 0 : yield* expectedIn(headers["if-match"])
-      const { endpoint, isNew } = yield* putEndpoint(params, payload, by, expected)
+      const { endpoint, isNew } = yield* putEndpoint(params, payload, caller, expected)
       return tagged(endpoint, isNew)
     })
 })
@@ -133,6 +133,8 @@ const put = operation("put", "PUT", one, {
 const patch = operation("patch", "PATCH", one, {
   scope: "endpoints:write",
   summary: "Change some settings of an endpoint, and leave the rest",
+  description:
+    "A URL of another origin drops the endpoint's own headers, unless the request gives them again or the token has the scope secrets:read: `cautions` names them. The signing secret stays until it is rotated.",
   hasRevision: true,
   params: name,
   headers: ifMatch,
@@ -141,9 +143,9 @@ const patch = operation("patch", "PATCH", one, {
   refusals: changes,
   run: ({ headers, params, payload }) =>
     Effect.gen(function* () {
-      const { by } = yield* Caller
+      const caller = yield* Caller
       const expected = yield* expectedIn(headers["if-match"])
-      return tagged(yield* setEndpoint(params, payload, by, expected))
+      return tagged(yield* setEndpoint(params, payload, caller, expected))
     })
 })
 

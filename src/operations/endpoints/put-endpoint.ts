@@ -3,11 +3,13 @@ import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { initialOf, withoutSettings } from "../../domain/settings/setting.ts"
 import { changeEndpoint, EndpointChanged } from "../../endpoints/endpoint-store.ts"
+import type { Asker } from "../operation.ts"
 import { addEndpoint } from "./add-endpoint.ts"
 import { cautions } from "./cautions.ts"
 import { changedEndpoint } from "./endpoint-change.ts"
 import type { EndpointName, NewEndpoint } from "./endpoint-settings.ts"
 import { endpointView } from "./endpoint-view.ts"
+import { originCautions } from "./origin-change.ts"
 import type { ChangedEndpointView } from "./set-endpoint.ts"
 import { differences } from "./set-endpoint.ts"
 
@@ -15,24 +17,26 @@ import { differences } from "./set-endpoint.ts"
 const replaceEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   settings: NewEndpoint,
-  by: string,
+  asker: Asker,
   expected: number | undefined
 ) {
   const now = yield* Clock.currentTimeMillis
   let made: string | undefined
   let changed: ReadonlyArray<string> = []
+  let moved: ReadonlyArray<string> = []
   const change = Effect.fnUntraced(function* (before: Endpoint) {
     const reset = { ...withoutSettings(endpointSettings, before), ...initialOf(endpointSettings) }
-    const after = yield* changedEndpoint(reset, settings, now)
+    const after = yield* changedEndpoint(reset, settings, now, asker)
     made = after.made
+    moved = originCautions(before, after.endpoint)
     changed = differences(before, after.endpoint)
     return changed.length === 0 ? undefined : after.endpoint
   })
-  const stored = yield* changeEndpoint(tenant, id, change, { by, expected })
+  const stored = yield* changeEndpoint(tenant, id, change, { by: asker.by, expected })
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made }),
-    cautions: cautions(stored.endpoint),
+    cautions: [...cautions(stored.endpoint), ...moved],
     changed
   } satisfies ChangedEndpointView
 })
@@ -42,22 +46,21 @@ const replaceEndpoint = Effect.fnUntraced(function* (
  * is at its default afterwards, but secrets and the state (disabled, paused) remain. Fails with
  * Invalid for settings that do not go together.
  *
- * @param by who asks for it, recorded in the history.
  * @param expected the only revision that may be replaced, and 0 for an endpoint that must not be
  *   there; fails with EndpointChanged or EndpointExists. (Default: any)
  */
 export const putEndpoint = Effect.fnUntraced(function* (
   name: EndpointName,
   settings: NewEndpoint,
-  by: string,
+  asker: Asker,
   expected?: number
 ) {
-  const add = Effect.map(addEndpoint(name, settings, by), (added) => ({
+  const add = Effect.map(addEndpoint(name, settings, asker.by), (added) => ({
     endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
     isNew: true
   }))
   if (expected === 0) return yield* add
-  const replace = Effect.map(replaceEndpoint(name, settings, by, expected), (endpoint) => ({
+  const replace = Effect.map(replaceEndpoint(name, settings, asker, expected), (endpoint) => ({
     endpoint,
     isNew: false
   }))

@@ -5,10 +5,18 @@ import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { readInput } from "../input.ts"
+import type { Asker } from "../operation.ts"
+import { NotAllowed } from "../refusals.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */
 export const testEventType = "petrel.test"
+
+/**
+ * The beginning of a test event's id, which Standard Webhooks signs: no signature of a test passes
+ * for one of an event. The body is signed in all schemes, and only who may publish chooses it.
+ */
+const idPrefix = "petrel-test_"
 
 /** Maximum bytes of a test event's body. */
 const maxBodyBytes = 64 * 1024
@@ -56,21 +64,25 @@ export type TestReport = typeof TestReport.Type
  * Sends one signed event that nobody has published to an endpoint, through the worker that delivers
  * to it, also where the endpoint is paused or disabled. It counts for nothing: neither health nor
  * limits nor the history know of it. The receiver sees the header `petrel-test: true`. Fails with
- * Invalid, EndpointNotFound, or CommandFailed where no worker does it.
- *
- * @param by who asks for it.
+ * Invalid, EndpointNotFound, or CommandFailed where no worker does it; with NotAllowed for a type or
+ * a body of the asker's own if the asker may not publish: the signature would vouch for it.
  */
 export const testEndpoint = Effect.fnUntraced(function* (
   { id: endpoint, tenant }: EndpointName,
   event: TestEvent,
-  by: string
+  { by, scopes }: Asker
 ) {
   const read = readInput(TestEvent, event)
   if (Result.isFailure(read)) return yield* new Invalid({ problems: read.failure })
+  const isOwn = event.body !== undefined || (event.type ?? testEventType) !== testEventType
+  if (isOwn && !scopes.includes("events:publish"))
+    return yield* new NotAllowed({
+      message: `a test with a body of its own or of another type than ${testEventType} needs the scope events:publish, since it is signed like what is published`
+    })
   yield* getEndpoint(tenant, endpoint)
   const at = yield* Clock.currentTimeMillis
   const number = yield* Random.nextIntBetween(0, 36 ** 6)
-  const id = `test_${at.toString(36)}${number.toString(36)}`
+  const id = `${idPrefix}${at.toString(36)}${number.toString(36)}`
   const { contentType = "application/json", type = testEventType } = event
   const body =
     event.body ??

@@ -18,7 +18,8 @@ const before: Endpoint = {
   headers: { "X-Env": "prod", "x-team": "billing" }
 }
 
-const change = (patch: EndpointPatch, endpoint = before) => changedEndpoint(endpoint, patch, now)
+const change = (patch: EndpointPatch, endpoint = before) =>
+  changedEndpoint(endpoint, patch, now, { scopes: [] })
 
 const problems = (...args: Parameters<typeof change>) =>
   Effect.map(Effect.flip(change(...args)), (invalid) => invalid.problems)
@@ -157,11 +158,7 @@ describe("a change of an endpoint", () => {
       const connectTimeout = Duration.seconds(3)
       const { endpoint: limited } = yield* change({ connectTimeout })
       assert.deepStrictEqual(limited.connectTimeout, connectTimeout)
-      const { endpoint } = yield* changedEndpoint(
-        limited,
-        { timeout: null, connectTimeout: null },
-        now
-      )
+      const { endpoint } = yield* change({ timeout: null, connectTimeout: null }, limited)
       assert.notProperty(endpoint, "timeout")
       assert.notProperty(endpoint, "connectTimeout")
     })

@@ -17,6 +17,7 @@ import {
 import { EndpointDetail } from "../../../src/operations/endpoints/endpoint-view.ts"
 import { rotateSecret } from "../../../src/operations/endpoints/rotate-secret.ts"
 import { setEndpoint } from "../../../src/operations/endpoints/set-endpoint.ts"
+import { operatorNamed } from "../../../src/operations/operation.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -40,12 +41,14 @@ describe("what an operator can ask about endpoints", () => {
       const revealed = yield* showEndpoint(name, { reveal: true })
       assert.strictEqual(revealed.secrets[0]?.value, added.secret)
 
-      const set = yield* setEndpoint(name, { timeout: null, maxInFlight: 3 }, "bo")
+      const set = yield* setEndpoint(name, { timeout: null, maxInFlight: 3 }, operatorNamed("bo"))
       assert.sameMembers([...set.changed], ["timeout", "maxInFlight"])
       assert.deepStrictEqual(set.cautions, [])
-      const same = yield* setEndpoint(name, { maxInFlight: 3 }, "bo")
+      const same = yield* setEndpoint(name, { maxInFlight: 3 }, operatorNamed("bo"))
       assert.deepStrictEqual([same.changed, same.revision], [[], set.revision])
-      const wrong = yield* Effect.flip(setEndpoint(name, { signatureHeader: "x-sig" }, "bo"))
+      const wrong = yield* Effect.flip(
+        setEndpoint(name, { signatureHeader: "x-sig" }, operatorNamed("bo"))
+      )
       assert.propertyVal(wrong, "_tag", "Invalid")
       const comparison = yield* compareRevisions(name)
       assert.deepStrictEqual(comparison.differences, [
@@ -99,7 +102,7 @@ describe("what an operator can ask about endpoints", () => {
         )
       assert.deepStrictEqual(yield* problems(secret), ["secret"])
       assert.deepStrictEqual(yield* problems("short"), ["secret"])
-      yield* setEndpoint(name, { sign: "none" }, "ana")
+      yield* setEndpoint(name, { sign: "none" }, operatorNamed("ana"))
       assert.deepStrictEqual(yield* problems(secret), [""])
     })
   )

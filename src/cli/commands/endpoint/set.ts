@@ -2,6 +2,7 @@ import { Effect, Result, Schema, Struct } from "effect"
 import { Command } from "effect/cli"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { ChangedEndpointView, setEndpoint } from "../../../operations/endpoints/set-endpoint.ts"
+import { operatorNamed } from "../../../operations/operation.ts"
 import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
@@ -50,7 +51,7 @@ export const set = Command.make(
       retryFor: { ...allNull(removed.retryFor), ...retryFor },
       headers: { ...allNull(removed.headers), ...headers }
     }
-    const { cautions, ...set } = yield* setEndpoint(name, patch, by).pipe(
+    const { cautions, ...set } = yield* setEndpoint(name, patch, operatorNamed(by)).pipe(
       // What is wrong with a header or a policy that is given was found before.
       Effect.catchTag("Invalid", ({ problems }) =>
         refusal(flagProblems(problems, { headers: "--no-header", retryFor: "--no-retry-for" }))

@@ -8,6 +8,7 @@ import {
 } from "../../../operations/endpoints/diagnosis/failure-advice.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
+import { operatorNamed } from "../../../operations/operation.ts"
 import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"
 import { bodyLines, redirectLines, responseLines } from "../../format/answer.ts"
 import { screenWidth, sideBySide } from "../../format/screen.ts"
@@ -70,7 +71,9 @@ export const test = Command.make(
   },
   Effect.fnUntraced(function* ({ name, ...flags }) {
     const { json } = yield* petrel
-    const report = yield* testEndpoint(name, flags, thisUser()).pipe(Effect.provide(connected))
+    const report = yield* testEndpoint(name, flags, operatorNamed(thisUser())).pipe(
+      Effect.provide(connected)
+    )
     if (json) yield* print(JSON.stringify(encode(report)))
     else {
       const columns = sideBySide(requestLines(report), answerLines(report), screenWidth())
