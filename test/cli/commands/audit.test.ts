@@ -82,6 +82,13 @@ describe("petrel audit", () => {
         assert.strictEqual(verdict, "clean")
         assert.deepStrictEqual(problems, {})
         assert.deepInclude(deliveries, { begun: 5, delivered: 5, pending: 0, missing: 0 })
+
+        yield* publishMany(2, "invoice.late")
+        const late = yield* run("audit", ...flags)
+        assert.match(
+          late.out.join("\n"),
+          /Clean: .*\. It says\nnothing of the 2 events not routed yet: `petrel status` tells since when\.$/
+        )
       })
     )
   })

@@ -83,6 +83,15 @@ export const refusalOf = ({ books, judgement, reach }: Audit): string | undefine
   }
 }
 
+/** Says what was found to be right, and that this is not about events without deliveries. */
+const cleanText = (unrouted: number): string => {
+  const rest =
+    unrouted === 0
+      ? ""
+      : ` It says nothing of the ${plural(unrouted, "event")} not routed yet: \`petrel status\` tells since when.`
+  return `Clean: every delivery has ended once, or waits where it was found.${rest}`
+}
+
 /** Returns the audit for people, in lines of up to 80 columns. */
 export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => {
   const { books, judgement } = audit
@@ -120,7 +129,9 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ]),
     "",
     judgement.verdict === "clean"
-      ? "Clean: every delivery has ended once, or waits where it was found."
+      ? fitted(cleanText(events.unreached))
+          .map((line) => line.trim())
+          .join("\n")
       : judgement.verdict === "unvouched"
         ? "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
         : `${plural(judgement.problems.total, "problem")} found.`

@@ -86,8 +86,11 @@ const deliveriesText = ({ deliveries, partitions }: Status): string => {
   return `${countText(deliveries.waiting)} wait: ${places.join(", ")}${now}`
 }
 
-const oldestText = ({ at, oldestWaiting }: Status): string => {
-  if (oldestWaiting === null) return "nothing waits"
+const oldestText = ({ at, events: { oldestUnroutedAt }, oldestWaiting }: Status): string => {
+  if (oldestWaiting === null)
+    return oldestUnroutedAt === null
+      ? "nothing waits"
+      : `an event has waited for ${spanText(at - oldestUnroutedAt)} to be routed`
   const { endpoint, place, since, tenant } = oldestWaiting
   const where =
     place === "schedule"

@@ -31,6 +31,19 @@ describe("the screen of petrel status", () => {
     ])
   })
 
+  it("says that nothing waits only where no event waits to be routed either", () => {
+    const oldest = (events: Partial<Survey["events"]>) =>
+      statusLines(
+        statusOf({ ...busy, oldest: undefined, events: { ...busy.events, ...events } }),
+        plain
+      ).find((line) => line.startsWith("oldest"))
+    assert.strictEqual(
+      oldest({ oldestUnroutedAt: busy.at - 44_000 }),
+      "oldest      an event has waited for 44 s to be routed"
+    )
+    assert.strictEqual(oldest({ oldestUnroutedAt: undefined }), "oldest      nothing waits")
+  })
+
   it("shows as many workers as there is room for", () => {
     const workers = Array.from({ length: 30 }, (_, n) => someone(`w${n}`))
     const lines = statusLines(statusOf({ ...busy, workers }), plain)
