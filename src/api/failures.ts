@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Invalid } from "../domain/problem.ts"
+import { Busy } from "../operations/busy.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import {
   absences,
@@ -67,6 +68,7 @@ const problemOf = (
   if (error instanceof NotAllowed) return Effect.fail(new Forbidden({ detail: error.message }))
   if (error instanceof EventNotStored && error.reason === "too-large")
     return Effect.fail(new TooLarge({ detail: textOf(error) }))
+  if (error instanceof Busy) return unavailable(textOf(error), error.retryAfter)
   if (error instanceof EventNotStored || absences.some((kind) => error instanceof kind))
     return unavailable(textOf(error))
   if (!brokerFailures.some((kind) => error instanceof kind)) return Effect.die(error)

@@ -1,6 +1,7 @@
 import { Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { prometheusContentType, prometheusText } from "../metrics/prometheus-text.ts"
+import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { readSystemFamilies } from "../operations/status/status-metrics.ts"
 import { allTenants } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
@@ -60,6 +61,7 @@ export const metricsRoute = (
   Layer.unwrap(
     Effect.gen(function* () {
       const tokens = yield* LiveTokens
+      const refusedRequests = yield* RefusedRequests
       const read = yield* Effect.cachedWithTTL(
         Effect.flatMap(readProjection, readSystemFamilies),
         keptFor
@@ -78,7 +80,8 @@ export const metricsRoute = (
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
         const families = yield* read
-        return HttpServerResponse.text(prometheusText([...families, durations.family()]), {
+        const own = [durations.family(), refusedRequests.family()]
+        return HttpServerResponse.text(prometheusText([...families, ...own]), {
           contentType: prometheusContentType
         })
       })

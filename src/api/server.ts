@@ -8,6 +8,8 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
+import { RefusalCells, RefusedRequests } from "../metrics/refused-requests.ts"
+import { HistoryReadings } from "../operations/history/history-readings.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
 import { apiDocument } from "./document.ts"
@@ -185,7 +187,11 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
   )
   const stopping = yield* Deferred.make<void>()
-  const app = yield* Effect.provideService(makeApp(options), Stopping, stopping)
+  const app = yield* makeApp(options).pipe(
+    Effect.provideService(Stopping, stopping),
+    Effect.provideService(RefusedRequests, new RefusalCells()),
+    Effect.provideService(HistoryReadings, HistoryReadings.make())
+  )
   yield* Layer.build(
     HttpServer.serve(app).pipe(Layer.provide(closing), Layer.provide(server))
   ).pipe(

@@ -8,6 +8,7 @@ import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/
 import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
 import type { RoundsStopped } from "../rounds/rounds.ts"
+import { Busy } from "./busy.ts"
 import { DeadLettersNotFound } from "./dead-letters/dead-letter-selection.ts"
 import { DeliveryNotFound } from "./deliveries/explain-delivery.ts"
 import type { EventNotStored } from "./events/publish-event.ts"
@@ -50,7 +51,7 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 /** Failures that any operation may have, because something is away. */
-export const absences = [CommandFailed, LogUnavailable, NoLeader, NoProjection] as const
+export const absences = [Busy, CommandFailed, LogUnavailable, NoLeader, NoProjection] as const
 /** Failures of the broker. */
 export const brokerFailures = [BrokerError, PublishError, TopologyError] as const
 

@@ -2,6 +2,7 @@ import { Clock, Duration, Effect, Schema } from "effect"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { documented } from "../documented.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
+import { readingHistory } from "../history/history-readings.ts"
 import { liveFailures } from "../history/live-failures.ts"
 import {
   Grouping,
@@ -115,11 +116,13 @@ const sumUp = Effect.fnUntraced(function* (
     ...rangeOf(asked)
   }
   if (by === "endpoint" || by === "type") {
-    const { rows } = yield* sumUpGroups({ ...range, by, limit })
+    const { rows } = yield* readingHistory(sumUpGroups({ ...range, by, limit }))
     return { totals: rows }
   }
   const totals: Array<PeriodTotals> = []
-  yield* sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
+  yield* readingHistory(
+    sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
+  )
   return { totals }
 })
 

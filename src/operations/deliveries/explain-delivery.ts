@@ -18,6 +18,7 @@ import { Lag } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
 import { healthOf } from "../endpoints/current-health.ts"
+import { readingHistory } from "../history/history-readings.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
 import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
@@ -169,7 +170,9 @@ const findRecorded = Effect.fnUntraced(function* (delivery: string, tenant: stri
     return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
   const { endpoint, event } = id
   const tenants = tenant === undefined ? yield* tenantsWith(endpoint) : [tenant]
-  const read = yield* Effect.forEach(tenants, (one) => readLives(one, endpoint, event))
+  const read = yield* readingHistory(
+    Effect.forEach(tenants, (one) => readLives(one, endpoint, event))
+  )
   const lives = read.flatMap((one) => one.lives)
   const newest = lives.at(-1)
   if (newest === undefined) {

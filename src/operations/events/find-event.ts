@@ -10,6 +10,7 @@ import { viewOf } from "../../history/fold/view.ts"
 import { readFacts } from "../../history/read.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
+import { readingHistory } from "../history/history-readings.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
 
 /** What became of an event at an endpoint: its last round. */
@@ -113,7 +114,7 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
 
 const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
   const logged = yield* findLogged(tenant, event)
-  return logged ?? (yield* findInHistory(tenant, event))
+  return logged ?? (yield* readingHistory(findInHistory(tenant, event)))
 })
 
 const deliveryOf = (

@@ -5,6 +5,7 @@ import { checkAudit } from "../audit/check-audit.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { documented } from "../documented.ts"
+import { readingHistory } from "../history/history-readings.ts"
 import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from "../operation.ts"
 import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
@@ -169,7 +170,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
         ...named
       }
       const { by } = yield* Caller
-      if (dryRun === true) return (yield* planRedelivery(selection, { by })).plan
+      if (dryRun === true) return (yield* readingHistory(planRedelivery(selection, { by }))).plan
       return yield* accept(
         { kind: "redelivery", selection },
         params.tenant,
@@ -198,7 +199,7 @@ const startReplay = operation("replay", "POST", replays, {
         to: { tenant, id: endpoint },
         until: Math.min(rest.until ?? now, now)
       }
-      if (dryRun === true) return yield* previewReplay(replay, by)
+      if (dryRun === true) return yield* readingHistory(previewReplay(replay, by))
       // Which events it sends takes long to find: the job does it.
       yield* checkReplay(replay, by)
       return yield* accept({ kind: "replay", replay }, tenant, `/v1/tenants/${tenant}/replays`)

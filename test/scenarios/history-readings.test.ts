@@ -1,0 +1,140 @@
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import { startNatsService } from "../../src/service/nats-service.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import { type Answer, startConsole } from "../kit/console.ts"
+import { endpoint, eventually } from "../kit/engine.ts"
+import { askOverNats } from "../kit/nats-requests.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+/** A console on a broker whose readings of the history wait until they are let go on. */
+const withHeldReadings = <A, E, R>(
+  story: (readings: {
+    /** How many have begun. */
+    readonly begun: () => number
+    readonly goOn: Effect.Effect<unknown>
+  }) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function* () {
+    const { names } = yield* Broker
+    const released = yield* Deferred.make<void>()
+    let begun = 0
+    const altered = yield* alteredBroker(({ firstSince }) => ({
+      firstSince: (stream, time) =>
+        stream === names.history
+          ? Effect.suspend(() => {
+              begun++
+              return Effect.andThen(Deferred.await(released), firstSince(stream, time))
+            })
+          : firstSince(stream, time)
+    }))
+    return yield* Effect.provideService(
+      story({ begun: () => begun, goOn: Deferred.succeed(released, undefined) }),
+      Broker,
+      altered
+    )
+  })
+
+const statuses = (answers: ReadonlyArray<Answer>) => answers.map(({ status }) => status)
+
+describe.concurrent("readings of the history that callers cause", () => {
+  scenario("are few at once, by tenant first, and the rest is told to wait", () =>
+    withHeldReadings(({ begun, goOn }) =>
+      Effect.gen(function* () {
+        yield* endpoint({ id: "e" })
+        const { ask, token: make } = yield* startConsole()
+        const [acme, globex] = [yield* make(), yield* make({ tenant: "globex" })]
+        const look = (tenant: string, token: string, what: number) =>
+          ask(`/v1/tenants/${tenant}/events/unknown-${what}`, { token })
+        const answers: Array<Answer> = []
+        const many = yield* Effect.forkChild(
+          Effect.forEach(
+            Array.from({ length: 20 }, (_, n) => n),
+            (n) =>
+              Effect.tap(look("acme", acme, n), (answer) =>
+                Effect.sync(() => answers.push(answer))
+              ),
+            { concurrency: 20 }
+          )
+        )
+        yield* eventually(
+          Effect.sync(() => answers),
+          ({ length }) => length === 18
+        )
+        for (const { headers, json, status } of answers) {
+          assert.strictEqual(status, 503)
+          assert.strictEqual(headers.get("retry-after"), "2")
+          assert.strictEqual(json.type, "urn:petrel:problem:unavailable")
+          assert.include(String(json.detail), "try again")
+        }
+        assert.strictEqual(begun(), 2)
+        const other = yield* Effect.forkChild(look("globex", globex, 0))
+        yield* eventually(Effect.sync(begun), (count) => count === 3)
+        yield* goOn
+        assert.strictEqual((yield* Fiber.join(other)).status, 404)
+        yield* Fiber.join(many)
+        assert.deepStrictEqual(statuses(answers.slice(18)), [404, 404])
+        assert.strictEqual((yield* look("acme", acme, 99)).status, 404)
+        const { text } = yield* ask("/metrics")
+        assert.include(text, 'petrel_refused_requests_total{bound="history"} 18\n')
+      })
+    )
+  )
+
+  scenario("of a client that leaves end, and make room for the next", () =>
+    withHeldReadings(({ begun }) =>
+      Effect.gen(function* () {
+        const { token: make, url } = yield* startConsole()
+        const headers = { authorization: `Bearer ${yield* make()}` }
+        const look = (signal: AbortSignal) =>
+          Effect.promise(() =>
+            fetch(`${url}/v1/tenants/acme/events/unknown`, { headers, signal }).then(
+              ({ status }) => status,
+              () => 0
+            )
+          )
+        const controller = new AbortController()
+        const left = yield* Effect.forkChild(
+          Effect.all([look(controller.signal), look(controller.signal)], { concurrency: 2 })
+        )
+        yield* eventually(Effect.sync(begun), (count) => count === 2)
+        assert.strictEqual(yield* look(AbortSignal.timeout(20_000)), 503)
+        controller.abort()
+        assert.deepStrictEqual(yield* Fiber.join(left), [0, 0])
+        // One that is not refused waits for the broker, as the first did.
+        const another = Effect.suspend(() => look(AbortSignal.timeout(300)))
+        yield* eventually(another, (status) => status === 0)
+        assert.isAtLeast(begun(), 3)
+      })
+    )
+  )
+
+  scenario("are shared by those who ask over HTTP and over NATS", () =>
+    withHeldReadings(({ begun, goOn }) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const { connection } = yield* natsClients
+        const { app, ask, token: make } = yield* startConsole()
+        yield* startNatsService(app)
+        const token = yield* make()
+        const held = yield* Effect.forkChild(
+          Effect.all(
+            [1, 2].map((n) => ask(`/v1/tenants/acme/events/unknown-${n}`, { token })),
+            { concurrency: 2 }
+          )
+        )
+        yield* eventually(Effect.sync(begun), (count) => count === 2)
+        const subject = names.subjects.api("acme", "deliveries.event")
+        const answer = yield* askOverNats(connection, subject, { event: "unknown" })
+        assert.strictEqual(answer.code, 503)
+        assert.strictEqual(answer.header("retry-after"), "2")
+        yield* goOn
+        assert.deepStrictEqual(statuses(yield* Fiber.join(held)), [404, 404])
+      })
+    )
+  )
+})
