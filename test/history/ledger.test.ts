@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { Block, eventsPerBlock } from "../../src/history/audit/block.ts"
 import { Ledger } from "../../src/history/audit/ledger.ts"
-import type { Scope } from "../../src/history/audit/scope.ts"
+import { Block, eventsPerBlock } from "../../src/history/audit/ledger-memory.ts"
+import type { Scope } from "../../src/history/audit/reach.ts"
 import {
   afterStep,
   attemptsOf,

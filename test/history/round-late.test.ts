@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { HashMap, Schema } from "effect"
 import type { Fact } from "../../src/domain/fact.ts"
-import { Block } from "../../src/history/audit/block.ts"
 import { Ledger } from "../../src/history/audit/ledger.ts"
+import { Block } from "../../src/history/audit/ledger-memory.ts"
 import type { Step } from "../../src/history/fold/round.ts"
 import {
   afterStep,

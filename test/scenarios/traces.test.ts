@@ -2,11 +2,11 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { exportTraces } from "../../src/operations/traces/export-traces.ts"
 import {
+  exportTraces,
   readTracePosition,
   storeTracePosition
-} from "../../src/operations/traces/trace-position.ts"
+} from "../../src/operations/traces/export-traces.ts"
 import { attribute, type Collector, type OtlpSpan, spanCollector } from "../kit/collector.ts"
 import {
   endpoint,

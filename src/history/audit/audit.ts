@@ -1,23 +1,152 @@
 import { Clock, Effect } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
+import { compareSources } from "../../broker/sources/comparison.ts"
+import { divergenceText } from "../../broker/sources/divergence.ts"
+import { copyingStreams } from "../../broker/sources/record.ts"
+import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { roundName } from "../fact-record.ts"
 import { hasEnded } from "../fold/round.ts"
-import { makeAttemptTimes } from "./attempt-times.ts"
-import type { Books } from "./books.ts"
-import { openBooks } from "./books.ts"
-import { readCautions } from "./cautions.ts"
+import { makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
+import { type Books, openBooks } from "./books.ts"
 import { compareCircuits } from "./circuits.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
-import type { Findings, Overdue } from "./findings.ts"
-import { judge } from "./judgement.ts"
-import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
-import { isStillThere, scanAll, scanFor } from "./pending-scan.ts"
-import type { AuditRange, AuditReach } from "./reach.ts"
-import { readReach, withoutExpired } from "./reach.ts"
-import { withoutRemoved } from "./removed-beginning.ts"
-import { makeRoutingDue } from "./routing-due.ts"
-import { divergedSources } from "./source-check.ts"
+import type { EventHeaders } from "./event-headers.ts"
+import { type Findings, judge, type Overdue } from "./judgement.ts"
+import {
+  isStillThere,
+  type PendingMessage,
+  scanAll,
+  scanFor,
+  type UnreadableMessage
+} from "./pending-scan.ts"
+import type { AuditProblem } from "./problem.ts"
+import {
+  type AuditRange,
+  type AuditReach,
+  goneTooEarly,
+  readReach,
+  type Scope,
+  withoutExpired
+} from "./reach.ts"
+
+/** A risk that an operator should know of, and that is no problem of a delivery. */
+export interface Caution {
+  readonly kind: "ids-without-tenant" | "source-behind"
+  readonly tenant: string
+  /** Number of events concerned. */
+  readonly events: number
+  readonly says: string
+}
+
+/** Tenants of a shared stream whose ids may collide with ids of other tenants. */
+const foreignIds = ({ foreignIds }: EventHeaders): ReadonlyArray<Caution> =>
+  foreignIds.size < 2
+    ? []
+    : [...foreignIds]
+        .filter(([, events]) => events > 0)
+        .map(([tenant, events]) => ({
+          kind: "ids-without-tenant",
+          tenant,
+          events,
+          says: `their ids do not begin with "${tenant}." (or "${tenant}/", "${tenant}:"), and other tenants publish to the same stream: one that uses the same id makes the second event a duplicate, which is not stored`
+        }))
+
+/** Events in source streams that EVENTS has not copied yet: the audit does not see them. */
+const behind = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { sources = [] } = yield* streamInfo("look at the sources of the events", names.events)
+  return sources
+    .filter(({ lag }) => lag > 0)
+    .map(
+      ({ lag, name }): Caution => ({
+        kind: "source-behind",
+        tenant: names.tenantOf(name) ?? "_",
+        events: lag,
+        says: `they are in ${name} and have not come to ${names.events} yet: nothing here is about them`
+      })
+    )
+})
+
+/** Reads the cautions, each as a count of events. */
+const readCautions = (headers: EventHeaders) =>
+  Effect.map(behind, (cautions) => [...foreignIds(headers), ...cautions])
+
+/**
+ * Finds sources that lost what was copied from them: what has taken the sequences since was stored
+ * and acknowledged, and is in no stream that the audit reads. Compares each copy with its original,
+ * those of the range and all changes of endpoints.
+ *
+ * @param compared by stream, the next sequence to compare. Moves on where nothing is wrong.
+ */
+const divergedSources = Effect.fnUntraced(function* (
+  compared: Map<string, number>,
+  { firstEvent, lastEvent, tenant }: Scope
+) {
+  const { names } = yield* Broker
+  const problems: Array<AuditProblem> = []
+  for (const stream of yield* copyingStreams) {
+    const isEvents = stream === names.events
+    const found = yield* compareSources(stream, {
+      from: compared.get(stream) ?? (isEvents ? firstEvent : 1),
+      ...(isEvents ? { to: lastEvent } : {}),
+      isWanted: (source) => (names.tenantOf(source) ?? tenant) === tenant || tenant === undefined
+    })
+    for (const error of found.unread.values()) return yield* error
+    if (found.divergences.length === 0) compared.set(stream, found.next)
+    for (const divergence of found.divergences) {
+      const { from, source, start } = divergence
+      const owner = names.tenantOf(source)
+      problems.push({
+        kind: "source-diverged",
+        ...(owner === undefined ? {} : { tenant: owner }),
+        ...{ stream: source, streamSeq: from },
+        says: `${divergenceText(divergence)}: run \`petrel init\`, which starts the source again at ${start}`
+      })
+    }
+  }
+  return problems
+})
+
+const momentOf = (at: number): string => new Date(at).toISOString()
+
+/**
+ * Narrows the reach if the beginning of the history was removed although neither age nor size has
+ * dropped it. The sign of that: events that the router acknowledged have no plan. A quiet month, in
+ * which the oldest facts expire and none follow, leaves no such events.
+ */
+const withoutRemoved = (reach: AuditReach, books: Books): AuditReach => {
+  if (books.isBeginningKnown) return reach
+  books.isBeginningKnown = true
+  const { history, ledger, objections } = books
+  const { dueSince, first } = reach.begins.history
+  if (first <= 1 || reach.firstFact > first) return reach
+  const begin = history.first?.at ?? Number.POSITIVE_INFINITY
+  const gone = ledger
+    .unplanned()
+    .filter(({ eventSeq }) => eventSeq <= reach.routerFloor)
+    .map(({ eventSeq }) => ({ seq: eventSeq, at: ledger.times.of(eventSeq) }))
+    .filter(({ at }) => at >= dueSince && at < begin + maxClockSkewMs)
+    .sort((a, b) => a.seq - b.seq)
+  const [from] = gone
+  const to = gone.at(-1)
+  // Events of the same minutes as the first remaining fact may have no plan for another reason.
+  if (from === undefined || to === undefined || from.at > begin) return reach
+  objections.push({
+    kind: "history-gap",
+    seq: 1,
+    to: first - 1,
+    says: `facts up to ${first - 1} are not in the history any more, though ${goneTooEarly}. Events ${from.seq} to ${to.seq}, stored ${momentOf(from.at)} to ${momentOf(to.at)}, were routed, and ${gone.length} of them have no plan in it`
+  })
+  const firstEvent = to.seq + 1
+  ledger.beginAt(firstEvent)
+  return {
+    ...reach,
+    since: to.at + 1,
+    scope: { ...reach.scope, firstEvent, isWhole: false }
+  }
+}
 
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */

@@ -1,24 +1,186 @@
 import { Effect } from "effect"
-import { endOf, isBegun, isLate, isRepeated, reasonOf } from "../fold/round.ts"
-import type { Books } from "./books.ts"
-import { describeEvents } from "./event-description.ts"
+import { Broker } from "../../broker/broker.ts"
+import { firstRound } from "../../domain/delivery.ts"
+import { eventId, parseEventSubject } from "../../domain/event.ts"
+import type { RoundAt } from "../fact-record.ts"
 import {
-  deadLetterProblems,
-  isRoutingUnfinished,
-  lostProblem,
-  overdueProblems,
-  planProblems,
-  stateProblemsOf,
-  unreadableProblems
-} from "./finding-problems.ts"
-import type { Findings } from "./findings.ts"
+  endOf,
+  isBegun,
+  isContradicted,
+  isLate,
+  isOutOfTurn,
+  isRepeated,
+  isTooEarly,
+  reasonOf
+} from "../fold/round.ts"
+import type { Books } from "./books.ts"
+import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
+import type { Ledger } from "./ledger.ts"
 import { wronglyLeftOut } from "./left-out.ts"
-import type { AuditProblem } from "./problem.ts"
-import { ProblemList } from "./problem.ts"
+import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
+import { type AuditProblem, type ProblemKind, ProblemList } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
+/** A delivery that waits although its deadline has passed. */
+export interface Overdue extends PendingMessage {
+  readonly deadline: number
+}
+
+/** What the audit found in addition to the facts. */
+export interface Findings {
+  readonly reach: AuditReach
+  /** Changes of endpoints that the history has and the bucket has not. */
+  readonly misconfigured: ReadonlyArray<AuditProblem>
+  /** Sources that lost what was copied from them. */
+  readonly diverged: ReadonlyArray<AuditProblem>
+  readonly overdue: ReadonlyArray<Overdue>
+  /** Waiting messages that this version cannot read. */
+  readonly unreadable: ReadonlyArray<UnreadableMessage>
+  /** True if the router need not have finished the round's event yet. */
+  readonly mayBeUnderWay: (round: RoundAt) => boolean
+  /** Events up to this sequence should have been routed. */
+  readonly lastDue: number
+  readonly missingDeadLetters: ReadonlyArray<MissingDeadLetter>
+  readonly deadLettersWithoutFact: ReadonlyArray<DeadLetterWithoutFact>
+}
+
+const stateProblems: ReadonlyArray<
+  readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]
+> = [
+  ["contradiction", isContradicted, "it ended in two ways"],
+  ["outcome-without-route", (state) => !isBegun(state), "it has facts, and no fact planned it"],
+  ["outcome-before-route", isTooEarly, "a fact about it comes before the fact that planned it"],
+  [
+    "attempts-out-of-sequence",
+    isOutOfTurn,
+    "an attempt is recorded out of sequence, or an earlier one is not recorded"
+  ]
+]
+
+const aboutOf = (ledger: Ledger, eventSeq: number, lane: number) => ({
+  ...ledger.lanes.get(lane),
+  eventSeq
+})
+
+/** What is wrong with a round's state. */
+const stateProblemsOf = (
+  ledger: Ledger,
+  eventSeq: number,
+  lane: number,
+  state: number
+): ReadonlyArray<AuditProblem> => {
+  let found = none
+  for (const [kind, isSo, says] of stateProblems)
+    if (isSo(state)) found = [...found, { kind, ...aboutOf(ledger, eventSeq, lane), says }]
+  return found
+}
+const none: ReadonlyArray<AuditProblem> = []
+
+/** True if the round's event is to be delivered again: its next router continues the plan. */
+const isRoutingUnfinished = ({ eventSeq, round }: RoundAt, { routerFloor }: AuditReach): boolean =>
+  round === firstRound && eventSeq > routerFloor
+
+/** A round that has not ended and was found nowhere. */
+export const lostProblem = (round: RoundAt, reach: AuditReach): AuditProblem =>
+  isRoutingUnfinished(round, reach)
+    ? {
+        kind: "overdue",
+        ...round,
+        says: "its event has been stored for long, and the router has not finished it"
+      }
+    : {
+        kind: "missing",
+        ...round,
+        says: "it was to be delivered, has not ended, and waits nowhere"
+      }
+
+const overdueProblems = (overdue: ReadonlyArray<Overdue>): ReadonlyArray<AuditProblem> =>
+  overdue.map(({ deadline, endpoint, eventSeq, round, seq, stream, tenant }) => ({
+    kind: "overdue",
+    ...{ tenant, endpoint, eventSeq, round },
+    says: `it waits as message ${seq} of ${stream}, though its time was over at ${new Date(deadline).toISOString()}`
+  }))
+
+const unreadableProblems = (
+  unreadable: ReadonlyArray<UnreadableMessage>
+): ReadonlyArray<AuditProblem> =>
+  unreadable.map(({ about, endpoint, seq, stream, tenant }) => ({
+    kind: "unreadable-message",
+    ...{ tenant, endpoint, stream, streamSeq: seq },
+    ...(about === undefined
+      ? {
+          says: `message ${seq} of ${stream}, for ${tenant}/${endpoint}, is unreadable to this version`
+        }
+      : {
+          ...{ eventSeq: about.eventSeq, round: about.round },
+          says: `it waits as message ${seq} of ${stream}, which is unreadable to this version`
+        })
+  }))
+
+/** Events that should have been routed and have no complete plan. */
+const planProblems = (ledger: Ledger, { lastDue, reach }: Findings): ReadonlyArray<AuditProblem> =>
+  ledger.unplanned().flatMap(({ eventSeq, isBegun }) => {
+    const isReached = eventSeq <= reach.routerFloor
+    if (!isReached && eventSeq > lastDue) return []
+    const kind = isReached ? (isBegun ? "plan-incomplete" : "unrouted") : "overdue"
+    return [{ kind, eventSeq, says: planSays(isReached, isBegun) }]
+  })
+
+const deadLetterProblems = (
+  ledger: Ledger,
+  { deadLettersWithoutFact, missingDeadLetters }: Findings
+): ReadonlyArray<AuditProblem> => [
+  ...missingDeadLetters.map(
+    ({ dead, eventSeq, lane }): AuditProblem => ({
+      kind: "dead-letter-missing",
+      ...aboutOf(ledger, eventSeq, lane),
+      dead,
+      says: `its dead letter ${dead} is not there`
+    })
+  ),
+  ...deadLettersWithoutFact.map(
+    ({ dead, endpoint, eventSeq, round, tenant }): AuditProblem => ({
+      kind: "dead-letter-without-fact",
+      ...{ tenant, endpoint, eventSeq, round, dead },
+      says: `dead letter ${dead} is there, and no fact says so`
+    })
+  )
+]
+
+const planSays = (isReached: boolean, isBegun: boolean): string =>
+  isReached
+    ? isBegun
+      ? "the router has finished it, and a part of its plan is not in the history"
+      : "the router has finished it, and no plan for it is in the history"
+    : isBegun
+      ? "it has been stored for long, and the router has planned a part of it only"
+      : "it has been stored for long, and the router has not come to it"
+
+/** Reads the ids of the events that problems name: the ledger does not keep them. */
+const describeEvents = Effect.gen(function* () {
+  const { names, readMessage } = yield* Broker
+  const known = new Map<number, { readonly event?: string; readonly tenant?: string }>()
+  const look = Effect.fnUntraced(function* (seq: number) {
+    const message = yield* readMessage("look at an event", names.events, { seq })
+    if (message === null) return {}
+    const { tenant } = parseEventSubject(message.subject, names)
+    return {
+      event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq, message.time.getTime()),
+      ...(tenant === undefined ? {} : { tenant })
+    }
+  })
+  return Effect.fnUntraced(function* ({ eventSeq }: AuditProblem) {
+    if (eventSeq === undefined) return {}
+    const before = known.get(eventSeq)
+    if (before !== undefined) return before
+    const found = yield* look(eventSeq)
+    known.set(eventSeq, found)
+    return found
+  })
+})
+
 /** Rounds by state. Each is counted once, except for `repeated` and `late`. */
-export interface RoundTally {
+interface RoundTally {
   begun: number
   delivered: number
   /** Of those delivered: more than once. */
@@ -36,7 +198,7 @@ export interface RoundTally {
 }
 
 /** Events of the range. */
-export interface EventTally {
+interface EventTally {
   readonly stored: number
   /** Not routed yet. */
   readonly unreached: number

@@ -6,12 +6,20 @@ import type { About, Loose, RoundAt } from "../fact-record.ts"
 import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "../fact-record.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, unrecorded } from "../fold/round.ts"
-import { Block, eventsPerBlock } from "./block.ts"
 import { DeadEnds } from "./dead-ends.ts"
-import { EventTimes } from "./event-times.ts"
-import { Lanes } from "./lanes.ts"
-import { afterPart, hasBegun, hasPart, isComplete, isPlanned, isThere } from "./plan-marks.ts"
-import type { Scope } from "./scope.ts"
+import {
+  afterPart,
+  Block,
+  EventTimes,
+  eventsPerBlock,
+  hasBegun,
+  hasPart,
+  isComplete,
+  isPlanned,
+  isThere,
+  Lanes
+} from "./ledger-memory.ts"
+import type { Scope } from "./reach.ts"
 
 /** The ledger's own bit in a round's state: a message of the round was found waiting. */
 const waits = 1 << 13

@@ -1,8 +1,14 @@
 import type { Planned } from "../../domain/fact.ts"
 import type { Loose } from "../fact-record.ts"
 import { textIn } from "../fact-record.ts"
-import type { Version } from "./configuration-versions.ts"
-import { countUpTo, roundWindow, Versions, versionOf, wants } from "./configuration-versions.ts"
+import {
+  countUpTo,
+  roundWindow,
+  type Version,
+  Versions,
+  versionOf,
+  wants
+} from "./configuration-versions.ts"
 import type { AuditProblem } from "./problem.ts"
 import { RecordedChanges } from "./recorded-changes.ts"
 

@@ -1,10 +1,7 @@
 import { Schema } from "effect"
 import type { Audit } from "./audit.ts"
-import type { StreamBeginning } from "./beginning.ts"
-import { firstRemoved } from "./beginning.ts"
-import type { Stretch } from "./digest.ts"
-import { digestSpan } from "./digest.ts"
-import type { StreamReading } from "./stream-reading.ts"
+import { firstRemoved, type StreamBeginning } from "./reach.ts"
+import { digestSpan, type StreamReading, type Stretch } from "./stream-reading.ts"
 
 const StretchSchema = Schema.Struct({
   first: Schema.Int,

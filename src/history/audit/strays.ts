@@ -1,9 +1,7 @@
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, textIn } from "../fact-record.ts"
-import type { StreamBeginning } from "./beginning.ts"
-import { goneTooEarly } from "./beginning.ts"
 import type { AuditProblem } from "./problem.ts"
-import type { Scope } from "./scope.ts"
+import { goneTooEarly, type Scope, type StreamBeginning } from "./reach.ts"
 
 /** Events that are not in the event stream any more. */
 export const eventsGone = (from: number, to: number, why: string): AuditProblem => ({

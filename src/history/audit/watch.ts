@@ -8,11 +8,9 @@ import { raisedName } from "../fact-record.ts"
 import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
 import { openBooks } from "./books.ts"
-import type { Judgement } from "./judgement.ts"
-import { judge } from "./judgement.ts"
+import { type Judgement, judge } from "./judgement.ts"
 import type { AuditProblem } from "./problem.ts"
-import type { AuditRange } from "./reach.ts"
-import { readReach } from "./reach.ts"
+import { type AuditRange, readReach } from "./reach.ts"
 
 /** A delivery or an event that should have ended long ago, as the `missing` fact names it. */
 export interface Raised {

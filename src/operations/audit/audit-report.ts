@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { readInstallation } from "../../broker/installation.ts"
-import type { Audit, AuditOptions } from "../../history/audit/audit.ts"
-import { audit } from "../../history/audit/audit.ts"
+import { type Audit, type AuditOptions, audit } from "../../history/audit/audit.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
 import type { Proof } from "../../history/audit/proof.ts"
 import { timers } from "../../time/timers.ts"

@@ -17,10 +17,13 @@ import {
   tenantPath
 } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
-import { pageDeadLetters } from "./dead-letter-page.ts"
-import { DeadLetterDetail, showDeadLetter } from "./dead-letter-queries.ts"
+import {
+  DeadLetterDetail,
+  DeadLetterView,
+  pageDeadLetters,
+  showDeadLetter
+} from "./dead-letter-queries.ts"
 import { DeadLettersNotFound, statusProblem } from "./dead-letter-selection.ts"
-import { DeadLetterView } from "./dead-letter-view.ts"
 import { planDiscard } from "./discard-dead-letters.ts"
 
 const texts = {

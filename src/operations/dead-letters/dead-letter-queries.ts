@@ -1,14 +1,130 @@
 import { Effect, Schema, Stream } from "effect"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import { Progress } from "../../domain/delivery.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
-import { readFates } from "../../history/dead-fates.ts"
-import type { WholeDeadLetter } from "../../history/dead-letters.ts"
-import { getDeadLetter, getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
-import { readLateDeliveries } from "../../history/late-deliveries.ts"
+import { DeadReason } from "../../domain/outcome.ts"
+import { type Fate, readFates } from "../../history/dead-fates.ts"
+import {
+  type DeadLetter,
+  getDeadLetter,
+  getDeadLetters,
+  readDeadLetters,
+  type WholeDeadLetter
+} from "../../history/dead-letters.ts"
+import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../text/utf8.ts"
 import { DeadLetterFilter, DeadLettersNotFound } from "./dead-letter-selection.ts"
-import { DeadLetterView, deadLetterView } from "./dead-letter-view.ts"
+
+const { nextAttemptAt: _, ...attempted } = Progress.fields
+
+/** The round that a redelivery of a dead letter began. Times in ms since the epoch. */
+export const Redelivery = Schema.Struct({
+  round: Schema.String,
+  at: Schema.Number,
+  by: Schema.optional(Schema.String),
+  /** `waiting` while the round is open, otherwise how it ended. */
+  outcome: Schema.Literals(["waiting", "delivered", "delivered-late", "dead-lettered"]),
+  endedAt: Schema.optional(Schema.Number),
+  /** Id of the new dead letter, if the round was dead-lettered. */
+  dead: Schema.optional(Schema.Int)
+})
+export type Redelivery = typeof Redelivery.Type
+
+/** A delivery that ended without success. Times in ms since the epoch. */
+export const DeadLetterView = Schema.Struct({
+  id: Schema.Int,
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /** The event's id. */
+  event: Schema.String,
+  eventSeq: Schema.Int,
+  eventAt: Schema.Number,
+  type: Schema.String,
+  round: Schema.String,
+  reason: DeadReason,
+  ...attempted,
+  deadline: Schema.Number,
+  deadAt: Schema.Number,
+  /** The place that its message was moved from. */
+  origin: Schema.optionalKey(Schema.String),
+  redelivered: Schema.optionalKey(Redelivery),
+  /** A former owner recorded a success: the receiver has it. */
+  deliveredLate: Schema.optionalKey(
+    Schema.Struct({ at: Schema.Number, worker: Schema.optional(Schema.String) })
+  )
+})
+export type DeadLetterView = typeof DeadLetterView.Type
+
+/** Returns a dead letter, what came of sending it again, and its late success. */
+const deadLetterView = (
+  { deadAt, delivery, id, reason }: DeadLetter,
+  fate?: Fate,
+  late?: LateDelivery
+): DeadLetterView => {
+  const { deadline, endpoint, event, eventAt, eventSeq, origin, progress, round, tenant, type } =
+    delivery
+  const { nextAttemptAt: _, ...attempts } = progress
+  return {
+    id,
+    tenant,
+    endpoint,
+    event,
+    eventSeq,
+    eventAt,
+    type,
+    round,
+    reason,
+    ...attempts,
+    deadline,
+    deadAt,
+    ...(origin === undefined ? {} : { origin }),
+    ...(fate === undefined ? {} : { redelivered: fate }),
+    ...(late === undefined ? {} : { deliveredLate: late })
+  }
+}
+
+/** A page of dead letters, oldest first, and the id after which the next one begins. */
+interface DeadLetterPage {
+  readonly deadLetters: ReadonlyArray<DeadLetterView>
+  readonly next: number | undefined
+}
+
+/**
+ * Reads a page of the dead letters that a filter selects, and what became of each.
+ *
+ * @param after the id after which it begins. (Default: at the oldest)
+ */
+export const pageDeadLetters = Effect.fnUntraced(function* (
+  filter: Omit<DeadLetterFilter, "id">,
+  after: number | undefined,
+  limit: number
+) {
+  const found = yield* readDeadLetters({ ...filter, after }).pipe(
+    Stream.take(limit + 1),
+    Stream.runCollect
+  )
+  const page = found.slice(0, limit)
+  const [oldest] = page
+  if (oldest === undefined) return { deadLetters: [], next: undefined } satisfies DeadLetterPage
+  // A dead letter is sent again only after it was stored.
+  const [fates, late] = yield* Effect.all(
+    [
+      readFates(filter, {
+        since: oldest.deadAt - maxClockSkewMs,
+        ids: new Set(page.map(({ id }) => id))
+      }),
+      readLateDeliveries(filter)
+    ],
+    { concurrency: 2 }
+  )
+  return {
+    deadLetters: page.map((letter) =>
+      deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
+    ),
+    next: found.length > limit ? page.at(-1)?.id : undefined
+  } satisfies DeadLetterPage
+})
 
 /** A dead letter as a whole: what was sent, and how each attempt went. */
 export const DeadLetterDetail = Schema.Struct({
@@ -32,12 +148,12 @@ export const DeadLetterDetail = Schema.Struct({
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
 
 /** Which dead letters are listed. */
-export const DeadLetterListing = Schema.Struct({
+const DeadLetterListing = Schema.Struct({
   ...DeadLetterFilter.fields,
   /** Only open ones: neither sent again nor delivered late. Those discarded are not stored. */
   open: Schema.optional(Schema.Boolean)
 })
-export type DeadLetterListing = typeof DeadLetterListing.Type
+type DeadLetterListing = typeof DeadLetterListing.Type
 
 const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
   deliveredLate === undefined && redelivered === undefined

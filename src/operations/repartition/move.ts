@@ -15,11 +15,16 @@ import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
-import type { Arrivals, Arrived } from "./arrivals.ts"
-import { deliveryOf, namedIn } from "./arrivals.ts"
-import { removeMessage } from "./release.ts"
-import type { Relocation } from "./relocation.ts"
-import { relocated, relocatedRaw } from "./relocation.ts"
+import {
+  type Arrivals,
+  type Arrived,
+  deliveryOf,
+  namedIn,
+  type Relocation,
+  relocated,
+  relocatedRaw,
+  removeMessage
+} from "./relocation.ts"
 
 const limits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
 /** Concurrent requests about the messages of one batch. */

@@ -8,11 +8,16 @@ import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
-import { deliveryOf, namedIn, targetOf } from "./arrivals.ts"
 import type { Moving } from "./move.ts"
 import { firedKey, storeRelocation } from "./move.ts"
-import { removeMessage } from "./release.ts"
-import { relocated, relocatedRaw } from "./relocation.ts"
+import {
+  deliveryOf,
+  namedIn,
+  relocated,
+  relocatedRaw,
+  removeMessage,
+  targetOf
+} from "./relocation.ts"
 
 /** Schedules that are moved at the same time. */
 const maxConcurrentMoves = 32

@@ -11,7 +11,7 @@ import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-re
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
-import { removeMessage } from "./release.ts"
+import { removeMessage } from "./relocation.ts"
 
 /** Decisions that are checked concurrently. */
 const maxConcurrentLookups = 16

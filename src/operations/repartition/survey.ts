@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { scanQueue } from "../../broker/scan.ts"
-import { targetOf } from "./arrivals.ts"
+import { targetOf } from "./relocation.ts"
 import { home } from "./schedules.ts"
 
 /** An endpoint with messages in a partition that is not its own. */

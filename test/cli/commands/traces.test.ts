@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { readTracePosition } from "../../../src/operations/traces/trace-position.ts"
+import { readTracePosition } from "../../../src/operations/traces/export-traces.ts"
 import { spanCollector } from "../../kit/collector.ts"
 import { endpoint, eventually, nth, publish } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"

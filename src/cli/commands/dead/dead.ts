@@ -7,13 +7,11 @@ import { spanText } from "../../../history/span.ts"
 import {
   bodyOf,
   type DeadLetterDetail,
+  type DeadLetterView,
   listDeadLetters,
+  type Redelivery,
   showDeadLetter
 } from "../../../operations/dead-letters/dead-letter-queries.ts"
-import type {
-  DeadLetterView,
-  Redelivery
-} from "../../../operations/dead-letters/dead-letter-view.ts"
 import { plural } from "../../../operations/text/number-format.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { isSet, limitFlag } from "../../flags/shared.ts"

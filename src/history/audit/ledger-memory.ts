@@ -1,9 +1,10 @@
+import { firstRound } from "../../domain/delivery.ts"
 import { essenceOf, fromEssence, isSettled } from "../fold/round.ts"
 
 /** Events per block. A key has 8 bits for the event and 24 for the lane. */
 export const eventsPerBlock = 256
 /** A lane is an endpoint's round; 0 means none. */
-export const maxLanes = 1 << 24
+const maxLanes = 1 << 24
 
 const smallest = 64
 
@@ -136,3 +137,128 @@ export class Block {
 
 /** Lanes begin at 1, so that no key is 0. */
 const keyOf = (offset: number, lane: number): number => ((offset << 24) | lane) >>> 0
+
+/** An endpoint and a round, shared by the deliveries of many events. */
+interface AuditLane {
+  readonly tenant: string
+  readonly endpoint: string
+  readonly round: string
+}
+
+const laneKeyOf = (tenant: string, endpoint: string, round: string): string =>
+  round === firstRound ? `${tenant}.${endpoint}` : `${tenant}.${endpoint}.${round}`
+
+/**
+ * Numbers lanes from 1, so that each name is stored once. A number is freed with its last use,
+ * because most later rounds have a single delivery.
+ */
+export class Lanes {
+  readonly #numbers = new Map<string, number>()
+  readonly #lanes: Array<AuditLane | undefined> = []
+  /** By number - 1: how often it is in use. */
+  readonly #uses: Array<number> = []
+  readonly #free: Array<number> = []
+
+  get size(): number {
+    return this.#numbers.size
+  }
+
+  find(tenant: string, endpoint: string, round: string): number | undefined {
+    return this.#numbers.get(laneKeyOf(tenant, endpoint, round))
+  }
+
+  /** Returns the number of a lane, and assigns one if it has none. */
+  of(tenant: string, endpoint: string, round: string): number {
+    const key = laneKeyOf(tenant, endpoint, round)
+    const known = this.#numbers.get(key)
+    if (known !== undefined) return known
+    const number = this.#free.pop() ?? this.#lanes.length + 1
+    if (number >= maxLanes)
+      throw new RangeError(
+        `more than ${maxLanes} rounds of endpoints in one audit: audit a shorter range with --since and --until`
+      )
+    this.#lanes[number - 1] = { tenant, endpoint, round }
+    this.#uses[number - 1] = 0
+    this.#numbers.set(key, number)
+    return number
+  }
+
+  use(number: number): void {
+    this.#uses[number - 1] = (this.#uses[number - 1] ?? 0) + 1
+  }
+
+  /** Ends a {@link use}. After the last one the number is free for another lane. */
+  release(number: number): void {
+    const left = (this.#uses[number - 1] ?? 0) - 1
+    this.#uses[number - 1] = left
+    if (left > 0) return
+    const { endpoint, round, tenant } = this.get(number)
+    this.#numbers.delete(laneKeyOf(tenant, endpoint, round))
+    this.#lanes[number - 1] = undefined
+    this.#free.push(number)
+  }
+
+  get(number: number): AuditLane {
+    const lane = this.#lanes[number - 1]
+    if (lane === undefined) throw new RangeError(`there is no lane ${number}`)
+    return lane
+  }
+}
+
+/**
+ * When the event at each sequence was stored, ms since the epoch, in 8 bytes each. A fact with
+ * another time is about another event, which had the sequence before the broker lost it.
+ */
+export class EventTimes {
+  readonly #blocks = new Map<number, Float64Array>()
+
+  /** 0 if unknown. */
+  of(seq: number): number {
+    return this.#blocks.get(Math.floor(seq / eventsPerBlock))?.[seq % eventsPerBlock] ?? 0
+  }
+
+  set(seq: number, at: number): void {
+    const index = Math.floor(seq / eventsPerBlock)
+    const block = this.#blocks.get(index) ?? new Float64Array(eventsPerBlock)
+    this.#blocks.set(index, block)
+    block[seq % eventsPerBlock] = at
+  }
+
+  /** True if an event of another time is known at the sequence. */
+  isOther(seq: number, at: number): boolean {
+    const known = this.of(seq)
+    return known !== 0 && known !== at
+  }
+
+  /** Drops the times of one of the ledger's blocks of events. */
+  forget(block: number): void {
+    this.#blocks.delete(block)
+  }
+}
+
+/*
+ * The state of an event's plan in 16 bits: three marks, and the number of parts that were read.
+ */
+
+/** The event was read. */
+export const isThere = 1 << 15
+/** The part that ends the plan was read. */
+export const isComplete = 1 << 14
+const lacksPart = 1 << 13
+const parts = lacksPart - 1
+
+/** True if a part of the plan was read. */
+export const hasBegun = (plan: number): boolean => (plan & ~isThere) !== 0
+
+/** True if the plan is complete. Also for 0: an event that is not in the range. */
+export const isPlanned = (plan: number): boolean =>
+  plan === 0 || (plan & (isComplete | lacksPart)) === isComplete
+
+/** True if a part (from 0) was read before. */
+export const hasPart = (plan: number, part: number): boolean => part < (plan & parts)
+
+/** The plan after a further part. */
+export const afterPart = (plan: number, part: number, last: boolean): number => {
+  const lacks = part > (plan & parts) ? lacksPart : 0
+  return (plan & ~parts) | lacks | (last ? isComplete : 0) | Math.min(part + 1, parts)
+}
