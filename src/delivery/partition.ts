@@ -93,7 +93,7 @@ export class Partition {
       {
         ...{ memory, context: this.#context, fence, nextId, mayAttempt },
         settlement: queueSettlement,
-        ...{ lanes: this.#lanes, health: its.health, pool: options.pool },
+        ...{ lanes: this.#lanes, health: its.health },
         isTaking: () => this.#takesFromEvents(),
         events: its.names.events
       },
@@ -195,6 +195,14 @@ export class Partition {
       Effect.sync(() => timers.every(tickMs, () => this.#tick())),
       (timer) => Effect.sync(() => timers.cancel(timer))
     )
+    yield* Effect.acquireRelease(
+      Effect.sync(() =>
+        directory.onUnavailable((tenant, id) =>
+          this.#lanes.becameUnavailable(endpointKey(tenant, id))
+        )
+      ),
+      (stop) => Effect.sync(stop)
+    )
     yield* answerQueries({
       partition: memory.index,
       worker,
@@ -289,6 +297,14 @@ export class Partition {
     return this.#its.health.answered(endpoint, delivery, sent, progress)
   }
 
+  /** Ends the request of a task whose endpoint was removed, replaced or disabled. */
+  #endObsolete(task: DeliveryTask): void {
+    const { config } = this.#its.directory.find(task.key) ?? {}
+    if (config?.generation !== task.handle.delivery.generation)
+      task.endRequest("the endpoint was removed")
+    else if (config?.disabled !== undefined) task.endRequest("the endpoint was disabled")
+  }
+
   /** Called when a task no longer takes up its position in its lane. */
   #left(position: LanePosition<DeliveryTask>): void {
     this.#lanes.leave(position)
@@ -332,6 +348,7 @@ export class Partition {
         workerClock.isTrusted(),
       start: (task, position) => task.start(position),
       becameSlow: (task) => task.becameSlow(),
+      endObsolete: (task) => this.#endObsolete(task),
       defer: (task) => task.defer(),
       onCapacity: (key) => this.#drainer.wake(key)
     })

@@ -82,5 +82,8 @@ export const isHeldBack = ({
 /** Returns the endpoint's key in its bucket, `<tenant>.<endpoint>`. */
 export const endpointKey = (tenant: string, id: string): string => `${tenant}.${id}`
 
+/** Returns the tenant in an endpoint's key. */
+export const tenantOfKey = (key: string): string => key.slice(0, key.indexOf("."))
+
 /** Returns true if a key of the bucket has the form of an endpoint's key. */
 export const isEndpointKey = (key: string): boolean => key.split(".").length === 2

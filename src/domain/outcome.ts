@@ -28,7 +28,9 @@ export const ErrorClass = Schema.Literals([
    * A redirect that is not followed: too many hops, no usable location, to an origin that the
    * endpoint does not name, or from https to http.
    */
-  "redirect"
+  "redirect",
+  /** Its worker ended the attempt, because the endpoint was removed or disabled meanwhile. */
+  "interrupted"
 ])
 export type ErrorClass = typeof ErrorClass.Type
 

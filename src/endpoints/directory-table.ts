@@ -141,6 +141,11 @@ export class DirectoryTable {
     return this.#settings.of(tenant)
   }
 
+  /** Number of tenants that have endpoints. */
+  get tenantCount(): number {
+    return this.#tenants.size
+  }
+
   givenUp(): ReadonlyArray<string> {
     return [...this.#givenUp]
   }

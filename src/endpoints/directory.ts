@@ -70,6 +70,8 @@ export class Directory extends Context.Service<
     readonly forwardable: (tenant: string) => ReadonlyArray<string> | undefined
     /** The endpoints that share a host, where its requests are capped. */
     readonly hosts: Pick<HostIndex, "of">
+    /** Returns the number of tenants that have endpoints. */
+    readonly tenantCount: () => number
     /** Keys of disabled and suspended endpoints. */
     readonly givenUp: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
@@ -121,6 +123,7 @@ const open = Effect.fnUntraced(function* () {
     revision,
     version: () => table.version,
     find: (key) => table.find(key),
+    tenantCount: () => table.tenantCount,
     givenUp: () => table.givenUp(),
     forwardable: (tenant) => table.forwardable(tenant),
     hosts: table.hosts,

@@ -29,7 +29,8 @@ export const defaultErrors: Readonly<Record<ErrorClass, ErrorVerdict>> = {
   handshake: "retry",
   address: "retry",
   protocol: "retry",
-  redirect: "fail"
+  redirect: "fail",
+  interrupted: "retry"
 }
 
 const familyOf: ReadonlyMap<ErrorClass, string> = new Map(

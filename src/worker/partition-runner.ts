@@ -69,7 +69,9 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { checkConnection, sender } = yield* makeSender(node)
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const { alertEvery = defaultAlertEvery } = options
-  const pool = new CapacityPool({ requests: maxInFlight, bytes: maxBytes / 2 })
+  const directory = yield* Directory
+  const limits = { requests: maxInFlight, bytes: maxBytes / 2 }
+  const pool = new CapacityPool(limits, () => directory.tenantCount() > 1)
   const metrics = yield* Metrics
   metrics.load = () => ({
     requests: pool.requests.inFlight,

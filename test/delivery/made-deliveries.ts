@@ -47,7 +47,8 @@ export const live = makeLive(
 export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
   Directory.of({
     ...{ match: () => [], unreadable: () => [], isCurrent: () => true, current: Effect.void },
-    ...{ revision: () => 1, version: () => 1, givenUp: () => [], onUnavailable: () => () => {} },
+    ...{ revision: () => 1, version: () => 1, tenantCount: () => 1, givenUp: () => [] },
+    onUnavailable: () => () => {},
     standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
     ...{ liveNow: () => live, find: () => live, forwardable: () => undefined },
     hosts: { of: () => ({ hashes: [], version: 0 }) },

@@ -1,4 +1,4 @@
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawn } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import {
   createServer,
@@ -170,6 +170,31 @@ export const tcpServer = (onConnection: (socket: Socket) => void, host = "127.0.
     connected: (count: number) => conditions.until(() => listening.connections() >= count)
   }))
 }
+
+const deafProgram = `const server = require("node:net").createServer()
+server.listen({ port: 0, host: "127.0.0.1", backlog: 1 }, () => console.log(server.address().port))`
+
+/**
+ * A listening socket of a process that stands still: the system completes two connections or so that
+ * nobody accepts, and answers no others.
+ */
+export const deafServer = Effect.acquireRelease(
+  Effect.callback<{ readonly host: string; readonly stop: () => void }>((resume) => {
+    const child = spawn(process.execPath, ["-e", deafProgram], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    child.stdout.once("data", (port: Buffer) => {
+      child.kill("SIGSTOP")
+      resume(
+        Effect.succeed({
+          host: `127.0.0.1:${String(port).trim()}`,
+          stop: () => child.kill("SIGKILL")
+        })
+      )
+    })
+  }),
+  ({ stop }) => Effect.sync(stop)
+)
 
 /** PEM. */
 export interface Certificate {

@@ -82,6 +82,7 @@ for (const [what, happens] of clockEvents) {
         ...{ limit: () => 1, admit: () => true, rateBudget: () => 10, hasBacklog: () => false },
         ...{ bytes: () => 1, isOver: () => false, closed: () => false },
         ...{ start: () => undefined, becameSlow: () => undefined, onCapacity: () => undefined },
+        endObsolete: () => undefined,
         defer: (item) => void deferred.push(item)
       })
       lanes.enter("a", "1")

@@ -150,6 +150,16 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     this.#source.giveBack(this.key, this.handle)
   }
 
+  /**
+   * Ends its request, if one is in flight: it has failed, and the delivery goes on as after any
+   * failure.
+   *
+   * @param why one short line, for the history.
+   */
+  endRequest(why: string): void {
+    if (this.#isSending) this.#request?.end(why)
+  }
+
   #send(attempt: AttemptToMake): void {
     const { sender } = this.#context
     const { endpoint, progress } = attempt

@@ -1,3 +1,4 @@
+import type { Socket } from "node:net"
 import type { Agent, Dispatcher } from "undici"
 import type { AttemptResult, Redirect, Response } from "../../domain/outcome.ts"
 import { isFollowed, redirected, type Target } from "../../endpoints/target.ts"
@@ -72,6 +73,8 @@ class Exchange implements Dispatcher.DispatchHandler {
   readonly attempt: HttpAttempt
   readonly target: Target
   controller: Dispatcher.DispatchController | undefined
+  /** Connects for this request alone, until the request is sent. */
+  connecting: Socket | undefined
   status = 0
   headers: Headers = {}
   bytes = 0
@@ -90,6 +93,7 @@ class Exchange implements Dispatcher.DispatchHandler {
       return
     }
     this.controller = controller
+    this.connecting = undefined
     this.attempt.connected(freshConnectMs())
   }
 
@@ -127,11 +131,12 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.attempt.failed(this, failureOf(error, this.status !== 0))
   }
 
-  /** Aborts the request: its connection is closed, or it is never sent if it has none yet. */
+  /** Aborts the request: its connection is closed, also while it is made. */
   abort(): void {
     if (this.over) return
     this.over = true
     this.controller?.abort(abandoned)
+    this.connecting?.destroy(abandoned)
   }
 
   get response(): Response {
@@ -195,11 +200,11 @@ class HttpAttempt implements Running {
     const { status, controller } = this.#exchange
     const missing =
       status !== 0 ? "complete answer" : controller !== undefined ? "answer" : "connection"
-    this.#exchange.abort()
-    this.#settle(
-      this.#exchange,
-      failure("timeout", `no ${missing} within ${this.#request.timeoutMs} ms`)
-    )
+    this.#end(failure("timeout", `no ${missing} within ${this.#request.timeoutMs} ms`))
+  }
+
+  end(why: string): void {
+    if (!this.#over) this.#end(failure("interrupted", why))
   }
 
   interrupt(): void {
@@ -209,12 +214,17 @@ class HttpAttempt implements Running {
     this.#exchange.abort()
   }
 
+  #end(error: Failure): void {
+    this.#exchange.abort()
+    this.#settle(this.#exchange, error)
+  }
+
   #send(target: Target): Exchange {
     const { body, headers, ownHeaders } = this.#request
     const exchange = new Exchange(this, target)
     this.#exchange = exchange
     try {
-      dispatchFor(
+      const connecting = dispatchFor(
         this.#request,
         this.#agent,
         {
@@ -226,6 +236,7 @@ class HttpAttempt implements Running {
         },
         exchange
       )
+      if (exchange.controller === undefined) exchange.connecting = connecting
     } catch (error) {
       if (!exchange.over) exchange.onResponseError(null, error instanceof Error ? error : abandoned)
     }
@@ -290,11 +301,14 @@ const afterParsing = (step: () => void): void => {
 
 /** An attempt in flight. */
 export interface Running {
-  /**
-   * Cancels it without an outcome. The connection in use is closed; a request that waits for one is
-   * never sent.
-   */
+  /** Cancels it without an outcome. Its connection is closed, also while it is made. */
   readonly interrupt: () => void
+  /**
+   * Ends it without an answer, unless it has one: its outcome is an error of class `interrupted`.
+   *
+   * @param why one short line.
+   */
+  readonly end: (why: string) => void
 }
 
 /**

@@ -1,5 +1,5 @@
 import type { LookupAddress } from "node:dns"
-import { isIP, type LookupFunction } from "node:net"
+import { isIP, type LookupFunction, Socket } from "node:net"
 import type { SecureContext } from "node:tls"
 import { Effect } from "effect"
 import { Agent, buildConnector, type Dispatcher } from "undici"
@@ -81,23 +81,33 @@ export interface ConnectionTerms {
 /** The terms of the request that is being dispatched right now. */
 let dispatchingFor: ConnectionTerms = { tenant: "", connectTimeoutMs: defaultConnectTimeoutMs }
 
+/** The socket that the dispatch of the moment has begun to connect. */
+let connecting: Socket | undefined
+
 /**
  * Dispatches a request in the name of a tenant, so that its name look-ups wait for no other
  * tenant's, and with its own connect time-out. undici tells the connector nothing about the request
  * that needs a connection, but calls it synchronously during the dispatch.
+ *
+ * Returns the socket that connects for this request alone; undefined where a connection was there,
+ * or none may be made. undici aborts no request that waits for its connection: destroying the
+ * socket does.
  */
 export const dispatchFor = (
   terms: ConnectionTerms,
   agent: Agent,
   options: Dispatcher.DispatchOptions,
   handler: Dispatcher.DispatchHandler
-): void => {
+): Socket | undefined => {
   const before = dispatchingFor
   dispatchingFor = terms
+  connecting = undefined
   try {
     agent.dispatch(options, handler)
+    return connecting
   } finally {
     dispatchingFor = before
+    connecting = undefined
   }
 }
 
@@ -175,7 +185,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
       return
     }
     wanted = asked
-    connectWithin(connectTimeoutMs)(target, (...[error, socket]) => {
+    const begun: unknown = connectWithin(connectTimeoutMs)(target, (...[error, socket]) => {
       if (error !== null) return callback(error, null)
       // The address of the peer decides, whatever was resolved before.
       const address = socket.remoteAddress
@@ -195,6 +205,8 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
       }
     })
     wanted = undefined
+    // Its types do not say that undici's connector returns the socket.
+    if (begun instanceof Socket) connecting = begun
   }
 }
 

@@ -1,12 +1,20 @@
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import { tenantOfKey } from "../../domain/endpoint.ts"
 import type { HostPlace } from "../../endpoints/host-limits.ts"
 import { timers } from "../../time/timers.ts"
-import type { CapacityPool, SpeedClass } from "./capacity-pool.ts"
-import { slowFromMs } from "./capacity-pool.ts"
+import type { CapacityPool } from "./capacity-pool.ts"
 import { CapacityWaiters } from "./capacity-waiters.ts"
 import type { LanePosition } from "./lane.ts"
 import { Lane, maxLineLength, speedOf } from "./lane.ts"
 import { SlowEndpoints } from "./slow-endpoints.ts"
+import type { SpeedClass, TenantCapacity } from "./tenant-capacity.ts"
+import { slowFromMs } from "./tenant-capacity.ts"
+
+/**
+ * How long a request of an endpoint that was removed or disabled may take in all, ms: an answer that
+ * comes as soon as usual still counts.
+ */
+const maxObsoleteMs = 5_000
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
@@ -37,6 +45,8 @@ export interface LaneOptions<A> {
    * the backlog.
    */
   readonly becameSlow: (item: A) => void
+  /** Ends the request of a task in flight, if its endpoint is removed or disabled. */
+  readonly endObsolete: (item: A) => void
   /** Returns to its source a task that cannot wait in memory. */
   readonly defer: (item: A) => void
   /** Called when an endpoint's backlog may have capacity again. */
@@ -68,6 +78,10 @@ export class LaneScheduler<A> {
   readonly #lanes = new Map<string, Lane<A>>()
   /** Positions in flight that are not slow so far, in the order in which they began. */
   readonly #young = new IntrusiveList<LanePosition<A>>()
+  /** Positions in flight that count as slow. */
+  readonly #aged = new IntrusiveList<LanePosition<A>>()
+  /** Endpoints that may be gone, with requests in flight. */
+  readonly #unavailable = new Set<string>()
   readonly #slow = new SlowEndpoints()
   readonly #waiters: CapacityWaiters
   readonly #options: LaneOptions<A>
@@ -75,15 +89,15 @@ export class LaneScheduler<A> {
 
   constructor(options: LaneOptions<A>) {
     this.#options = options
-    this.#waiters = new CapacityWaiters(options.pool, options.onCapacity)
+    this.#waiters = new CapacityWaiters(options.onCapacity)
   }
 
   /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
-    const { defer, hasBacklog, limit, maxQueueMs, pool } = this.#options
+    const { defer, hasBacklog, limit, maxQueueMs } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
-    if (hasBacklog(key) || most === 0 || lane.isTooLong(most, maxQueueMs, pool)) {
+    if (hasBacklog(key) || most === 0 || lane.isTooLong(most, maxQueueMs)) {
       defer(item)
       this.#dropIfIdle(lane)
       return
@@ -92,13 +106,16 @@ export class LaneScheduler<A> {
   }
 
   /**
-   * True where one more delivery would begin promptly: the endpoint is quick, and fewer than `most`
-   * are in flight or in line.
+   * True where one more delivery would begin promptly: the endpoint is quick, fewer than `most` are
+   * in flight or in line, and there is capacity for its body, should it turn out to be slow.
    */
   isQuick(key: string, most: number): boolean {
     const lane = this.#lanes.get(key)
-    if (lane === undefined) return !this.#slow.has(key)
-    return lane.speed === "quick" && lane.inFlight + lane.line.size < most
+    const isQuick =
+      lane === undefined
+        ? !this.#slow.has(key)
+        : lane.speed === "quick" && lane.inFlight + lane.line.size < most
+    return isQuick && this.#capacityOf(key, lane).bytesFor("quick") > 0
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
@@ -111,13 +128,14 @@ export class LaneScheduler<A> {
    * slow endpoint, and for any endpoint while memory is short.
    */
   rateBudget(key: string): number {
-    const { closed, limit, pool, rateBudget } = this.#options
+    const { closed, limit, rateBudget } = this.#options
     const most = closed() ? 0 : limit(key)
     const lane = this.#lanes.get(key)
     const { inFlight, inLine } = this.countsOf(key)
     const speed = this.#speedOf(key, lane)
-    if (most === 0 || pool.bytesFor(speed) === 0) return 0
-    if (speed === "slow" || pool.isTight) return inLine === 0 && inFlight < most ? 1 : 0
+    const capacity = this.#capacityOf(key, lane)
+    if (most === 0 || capacity.bytesFor(speed) === 0) return 0
+    if (speed === "slow" || capacity.isTight) return inLine === 0 && inFlight < most ? 1 : 0
     // Refill in batches of at least the limit, not one for each delivery that left.
     if (inLine > most) return 0
     return Math.max(0, Math.min(2 * most, maxLineLength, rateBudget(key)) - inLine)
@@ -125,16 +143,19 @@ export class LaneScheduler<A> {
 
   /** Asks to be called when there is body capacity again, if the endpoint lacks it. */
   awaitCapacity(key: string): void {
-    this.#waiters.await(key, this.#speedOf(key, this.#lanes.get(key)))
+    const lane = this.#lanes.get(key)
+    this.#waiters.await(key, this.#capacityOf(key, lane), this.#speedOf(key, lane))
   }
 
   /** Reserves capacity for bodies that are being read from the backlog, up to `most` bytes. */
   reserve(key: string, most: number): ReadReservation {
     const { pool } = this.#options
-    const speed = this.#speedOf(key, this.#lanes.get(key))
+    const lane = this.#lanes.get(key)
+    const speed = this.#speedOf(key, lane)
+    const capacity = this.#capacityOf(key, lane)
     const use = { requests: 0, bytes: 0, slow: speed === "slow" }
-    pool.take(use, 0, Math.min(most, pool.bytesFor(speed)))
-    return { bytes: use.bytes, giveBack: () => pool.giveBack(use) }
+    capacity.take(use, 0, Math.min(most, capacity.bytesFor(speed)))
+    return { bytes: use.bytes, giveBack: () => pool.giveBack(capacity, use) }
   }
 
   /** Notes how long an attempt took, answered or not, ms. */
@@ -145,13 +166,20 @@ export class LaneScheduler<A> {
   /** Called when work in flight is done: the next in line begins. */
   leave(position: LanePosition<A>): void {
     const { lane } = position
-    const { pool } = this.#options
-    this.#young.remove(position)
+    if (position.slow) {
+      this.#aged.remove(position)
+      lane.slowInFlight--
+    } else this.#young.remove(position)
     lane.inFlight--
-    if (lane.inFlight === 0) pool.lane(-1)
-    pool.giveBack(position)
+    if (lane.inFlight === 0) lane.capacity.lane(-1)
+    this.#options.pool.giveBack(lane.capacity, position)
     this.#leaveHost(position)
     this.#advance(lane)
+  }
+
+  /** Called for an endpoint that was removed, disabled, suspended or replaced. */
+  becameUnavailable(key: string): void {
+    if (this.countsOf(key).inFlight > 0) this.#unavailable.add(key)
   }
 
   /** Begins what may begin for one endpoint, whose limit may have changed, or for all. */
@@ -164,6 +192,7 @@ export class LaneScheduler<A> {
   tick(): void {
     const now = timers.monotonicMs()
     this.#noteSlow(now - slowFromMs)
+    if (this.#unavailable.size > 0) this.#endObsolete(now - maxObsoleteMs)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     this.#slow.tick(now)
     this.advance()
@@ -195,7 +224,7 @@ export class LaneScheduler<A> {
   }
 
   #queue(lane: Lane<A>, item: A, isFromBacklog: boolean): void {
-    const { bytes, pool } = this.#options
+    const { bytes } = this.#options
     const slow = lane.speed === "slow"
     const since = timers.monotonicMs()
     const position: LanePosition<A> = {
@@ -210,7 +239,7 @@ export class LaneScheduler<A> {
       before: undefined,
       after: undefined
     }
-    if (isFromBacklog) pool.take(position, 0, bytes(item))
+    if (isFromBacklog) lane.capacity.take(position, 0, bytes(item))
     lane.line.add(position)
     this.#advance(lane)
   }
@@ -218,7 +247,9 @@ export class LaneScheduler<A> {
   #laneOf(key: string): Lane<A> {
     const open = this.#lanes.get(key)
     if (open !== undefined) return open
-    const lane = new Lane<A>(key, this.#slow.ewmaMsOf(key), this.#advanceLane)
+    const capacity = this.#capacityOf(key, undefined)
+    capacity.hold(1)
+    const lane = new Lane<A>(key, capacity, this.#slow.ewmaMsOf(key), this.#advanceLane)
     this.#slow.forget(key)
     this.#lanes.set(key, lane)
     return lane
@@ -226,6 +257,10 @@ export class LaneScheduler<A> {
 
   #speedOf(key: string, lane: Lane<A> | undefined): SpeedClass {
     return lane === undefined ? speedOf(this.#slow.ewmaMsOf(key)) : lane.speed
+  }
+
+  #capacityOf(key: string, lane: Lane<A> | undefined): TenantCapacity {
+    return lane === undefined ? this.#options.pool.of(tenantOfKey(key)) : lane.capacity
   }
 
   /**
@@ -245,16 +280,16 @@ export class LaneScheduler<A> {
   }
 
   #beginNext(lane: Lane<A>, most: number): void {
-    const { admit, limit, defer, pool } = this.#options
-    const { key } = lane
+    const { admit, limit, defer } = this.#options
+    const { capacity, key } = lane
     const allowed = limit(key)
     if (allowed === 0) for (const position of lane.line.takeAll()) defer(this.#free(position))
     for (let begun = 0; lane.inFlight < allowed; begun++) {
       const { first: next } = lane.line
       if (next === undefined) return
       const speed = lane.speed
-      if (begun === most || !pool.mayStart(speed, lane.inFlight, next.isFromBacklog)) {
-        pool.wait(speed, lane.inFlight, lane)
+      if (begun === most || !capacity.mayStart(speed, lane.inFlight, next.isFromBacklog)) {
+        capacity.wait(speed, lane.inFlight, lane)
         return
       }
       if (!admit(key, next)) return
@@ -264,25 +299,27 @@ export class LaneScheduler<A> {
   }
 
   #begin(position: LanePosition<A>): void {
-    const { pool, start } = this.#options
     const { item, lane } = position
     position.since = timers.monotonicMs()
-    if (lane.inFlight === 0) pool.lane(1)
+    if (lane.inFlight === 0) lane.capacity.lane(1)
     lane.inFlight++
-    pool.take(position, 1, 0)
-    if (lane.speed === "slow") this.#becameSlow(position)
+    lane.capacity.take(position, 1, 0)
+    if (position.slow || lane.speed === "slow") this.#becameSlow(position)
     else this.#young.add(position)
-    start(item, position)
+    this.#options.start(item, position)
   }
 
   /**
    * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
    */
   #becameSlow(position: LanePosition<A>): void {
-    const { bytes, becameSlow, pool } = this.#options
-    pool.becomesSlow(position)
+    const { bytes, becameSlow } = this.#options
+    const { capacity } = position.lane
+    capacity.becomesSlow(position)
+    position.lane.slowInFlight++
+    this.#aged.add(position)
     if (position.isFromBacklog) return
-    pool.take(position, 0, bytes(position.item))
+    capacity.take(position, 0, bytes(position.item))
     becameSlow(position.item)
   }
 
@@ -293,6 +330,14 @@ export class LaneScheduler<A> {
       position.lane.becameSlow()
       this.#becameSlow(position)
     }
+  }
+
+  #endObsolete(before: number): void {
+    const { endObsolete } = this.#options
+    for (const { item, lane, since } of this.#aged)
+      if (since <= before && this.#unavailable.has(lane.key)) endObsolete(item)
+    for (const key of this.#unavailable)
+      if (this.countsOf(key).inFlight === 0) this.#unavailable.delete(key)
   }
 
   /**
@@ -316,7 +361,7 @@ export class LaneScheduler<A> {
   }
 
   #free(position: LanePosition<A>): A {
-    this.#options.pool.giveBack(position)
+    this.#options.pool.giveBack(position.lane.capacity, position)
     return position.item
   }
 
@@ -325,5 +370,6 @@ export class LaneScheduler<A> {
     if (!isIdle || this.#lanes.get(key) !== lane) return
     this.#slow.remember(key, ewmaMs)
     this.#lanes.delete(key)
+    lane.capacity.hold(-1)
   }
 }

@@ -1,8 +1,8 @@
 import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import type { HostPlace } from "../../endpoints/host-limits.ts"
-import type { CapacityPool, CapacityWaiter, Reservation, SpeedClass } from "./capacity-pool.ts"
-import { slowFromMs } from "./capacity-pool.ts"
+import type { CapacityWaiter, Reservation, SpeedClass, TenantCapacity } from "./tenant-capacity.ts"
+import { slowFromMs } from "./tenant-capacity.ts"
 
 /** Maximum length of the line of an endpoint whose speed is unknown. */
 export const maxLineLength = 64
@@ -22,8 +22,12 @@ export interface LanePosition<A> extends Reservation, HostPlace, Linked<LanePosi
 /** One endpoint's requests in flight, and its line: the deliveries that wait in memory. */
 export class Lane<A> implements CapacityWaiter {
   readonly key: string
+  /** What its tenant may use. */
+  readonly capacity: TenantCapacity
   readonly line = new IntrusiveList<LanePosition<A>>()
   inFlight = 0
+  /** Requests in flight that count as slow. */
+  slowInFlight = 0
   /** Moving average of the endpoint's recent request durations, ms. */
   ewmaMs: number | undefined
   /** True while deliveries in line are begun: one that ends at once calls back meanwhile. */
@@ -33,16 +37,22 @@ export class Lane<A> implements CapacityWaiter {
   /** @param advance begins up to `most` deliveries in line. */
   constructor(
     key: string,
+    capacity: TenantCapacity,
     ewmaMs: number | undefined,
     advance: (lane: Lane<A>, most: number) => void
   ) {
     this.key = key
+    this.capacity = capacity
     this.ewmaMs = ewmaMs
     this.#advance = advance
   }
 
+  /**
+   * An endpoint that answers many requests at once and others never has the average of a quick one.
+   * It is slow as long as most of its requests in flight are.
+   */
   get speed(): SpeedClass {
-    return speedOf(this.ewmaMs)
+    return 2 * this.slowInFlight > this.inFlight ? "slow" : speedOf(this.ewmaMs)
   }
 
   get isIdle(): boolean {
@@ -72,11 +82,11 @@ export class Lane<A> implements CapacityWaiter {
    *
    * @param limit how many requests may be in flight.
    */
-  isTooLong(limit: number, maxQueueMs: number, pool: CapacityPool): boolean {
-    const { ewmaMs, inFlight, line } = this
+  isTooLong(limit: number, maxQueueMs: number): boolean {
+    const { capacity, ewmaMs, inFlight, line } = this
     if (ewmaMs === undefined) return line.size >= maxLineLength
     if (this.speed === "quick") return (line.size * ewmaMs) / limit > maxQueueMs
     const hasPlace = line.size === 0 && inFlight < limit
-    return !(hasPlace && pool.mayStart("slow", inFlight, false))
+    return !(hasPlace && capacity.mayStart("slow", inFlight, false))
   }
 }

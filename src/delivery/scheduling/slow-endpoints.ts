@@ -1,5 +1,5 @@
 import { timers } from "../../time/timers.ts"
-import { slowFromMs } from "./capacity-pool.ts"
+import { slowFromMs } from "./tenant-capacity.ts"
 
 /** How long a slow endpoint with nothing in flight is remembered, ms. */
 const rememberedMs = 60 * 60_000

@@ -22,7 +22,6 @@ import type { TaskContext, TaskSource } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { DirectInFlight } from "../recovery/direct-delivery-registry.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import type { CapacityPool } from "../scheduling/capacity-pool.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 
 export interface EventSourceOptions {
@@ -37,7 +36,6 @@ export interface EventSourceOptions {
   readonly mayAttempt: () => boolean
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter" | "isQuick">
   readonly health: Pick<EndpointHealth, "isClosed">
-  readonly pool: Pick<CapacityPool, "bytesFor">
   /** True while deliveries may be taken from events. */
   readonly isTaking: () => boolean
   /** Name of the stream of events. */
@@ -117,15 +115,13 @@ export class EventSource implements TaskSource<DirectHandle> {
    * healthy and quick, and few deliveries wait for it. Returns false where it must go to the queue.
    */
   take(direct: DirectDelivery): boolean {
-    const { context, events, health, isTaking, lanes, memory, pool } = this.#options
+    const { context, events, health, isTaking, lanes, memory } = this.#options
     const { delivery, key } = direct
     const now = context.sender.clock.currentTimeMillisUnsafe()
-    // The attempt may turn out to be slow, and its body then counts.
     const isTaken =
       isTaking() &&
       health.isClosed(key) &&
       lanes.isQuick(key, maxWaitingDirect) &&
-      pool.bytesFor("quick") > 0 &&
       !memory.directDeliveries.endedBefore(key, delivery, now)
     if (isTaken)
       lanes.enter(key, new DeliveryTask(context, this, key, new DirectHandle(events, direct)))

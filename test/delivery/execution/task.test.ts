@@ -33,7 +33,10 @@ class HeldTransport implements HttpTransport {
     this.requests.push(request)
     this.#open.push(done)
     this.#steps.push("sent")
-    return { interrupt: () => void this.#steps.push("aborted") }
+    return {
+      interrupt: () => void this.#steps.push("aborted"),
+      end: (message: string) => done({ error: { class: "interrupted", message }, durationMs: 1 })
+    }
   }
 
   answer(result: Partial<AttemptResult> = {}) {
@@ -80,6 +83,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
     ...{ bytes: () => 1, isOver: () => false, closed: () => false, maxQueueMs: 1_000 },
     start: (task, position) => task.start(position),
     becameSlow: (task) => task.becameSlow(),
+    endObsolete: (task) => task.endRequest("the endpoint was removed"),
     defer: (task) => task.defer(),
     onCapacity: () => undefined
   })

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { receiver, tcpServer } from "../../kit/receiver.ts"
+import { deafServer, receiver, tcpServer } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("the time-out", () => {
@@ -15,6 +15,24 @@ describe("the time-out", () => {
       assert.isAtLeast(result.durationMs, 59)
       assert.isUndefined(result.status)
       yield* to.quiet
+    })
+  )
+
+  it.live("ends a connection that is not accepted, though it may take longer to connect", () =>
+    Effect.gen(function* () {
+      const { host } = yield* deafServer
+      const agent = yield* client()
+      const to = post(`http://${host}`, { timeoutMs: 300, connectTimeoutMs: 60_000 })
+      const connecting = () =>
+        process.getActiveResourcesInfo().filter((kind) => kind.startsWith("TCPConnect")).length
+      const before = connecting()
+      const attempts = Array.from({ length: 10 }, () => attempt(agent, to))
+      const results = yield* Effect.all(attempts, { concurrency: "unbounded" })
+      assert.include(
+        results.map((result) => errorOf(result).message),
+        "no connection within 300 ms"
+      )
+      assert.strictEqual(connecting(), before)
     })
   )
 
@@ -77,9 +95,9 @@ describe("the time-out", () => {
       })
       assert.strictEqual(to.connections(), 0)
       resolved()
-      yield* to.quiet
+      yield* attempt(http, post(to.url))
       assert.strictEqual(to.connections(), 1)
-      assert.strictEqual(to.requests.length, 0)
+      assert.strictEqual(to.requests.length, 1)
     })
   )
 })
@@ -109,8 +127,9 @@ describe("interruption", () => {
       const resolved = yield* Effect.promise(() => lookedUp.promise)
       yield* Fiber.interrupt(running)
       resolved()
-      yield* to.quiet
-      assert.strictEqual(to.requests.length, 0)
+      yield* attempt(http, post(to.url))
+      assert.strictEqual(to.connections(), 1)
+      assert.strictEqual(to.requests.length, 1)
     })
   )
 })

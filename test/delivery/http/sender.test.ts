@@ -62,7 +62,7 @@ describe("a request", () => {
       start: (request, done) => {
         requests.push(request)
         done({ status, durationMs: 1 })
-        return { interrupt: () => undefined }
+        return { interrupt: () => undefined, end: () => undefined }
       }
     }
     startSending(

@@ -1,11 +1,22 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Reservation, SpeedClass } from "../../../src/delivery/scheduling/capacity-pool.ts"
 import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
+import type {
+  CapacityLimits,
+  Reservation,
+  SpeedClass,
+  TenantCapacity
+} from "../../../src/delivery/scheduling/tenant-capacity.ts"
 
 const kilobyte = 1024
 
+/** The only tenant's part of a pool, which is all of it. */
+const soleTenant = (size: CapacityLimits) => {
+  const pool = new CapacityPool(size)
+  return { pool, room: pool.of("acme") }
+}
+
 /** Uses room for one request. */
-const begin = (room: CapacityPool, slow = false): Reservation => {
+const begin = (room: TenantCapacity, slow = false): Reservation => {
   const use = { requests: 0, bytes: 0, slow }
   room.take(use, 1, 0)
   return use
@@ -13,12 +24,12 @@ const begin = (room: CapacityPool, slow = false): Reservation => {
 
 const paces = ["quick", "slow"] satisfies ReadonlyArray<SpeedClass>
 
-const mayStart = (room: CapacityPool, inFlight = 0) =>
+const mayStart = (room: TenantCapacity, inFlight = 0) =>
   paces.filter((pace) => room.mayStart(pace, inFlight, true))
 
 describe("the room of a worker", () => {
   it("is everybody's up to half; from then on there is none for more slow ones", () => {
-    const room = new CapacityPool({ requests: 16, bytes: 1_024 * kilobyte })
+    const { room } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
     const uses = Array.from({ length: 7 }, () => begin(room, true))
     assert.deepStrictEqual(mayStart(room, 5), ["quick", "slow"])
     uses.push(begin(room, true))
@@ -28,7 +39,7 @@ describe("the room of a worker", () => {
   })
 
   it("is shared in equal parts once half is used, and the last eighth is for those with nothing under way", () => {
-    const room = new CapacityPool({ requests: 16, bytes: 1_024 * kilobyte })
+    const { room } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
     for (let lane = 0; lane < 4; lane++) room.lane(1)
     const uses = Array.from({ length: 8 }, () => begin(room))
     // 14 in four parts are 3.5 each.
@@ -40,7 +51,7 @@ describe("the room of a worker", () => {
   })
 
   it("counts what turns out to be slow with the slow ones, once", () => {
-    const room = new CapacityPool({ requests: 8, bytes: 1_024 * kilobyte })
+    const { room } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
     const uses = Array.from({ length: 5 }, () => begin(room))
     assert.deepStrictEqual(mayStart(room, 0), ["quick", "slow"])
     for (const use of [...uses, ...uses]) room.becomesSlow(use)
@@ -50,7 +61,7 @@ describe("the room of a worker", () => {
   })
 
   it("has bytes for what is worth reading, half of them for slow ones", () => {
-    const room = new CapacityPool({ requests: 8, bytes: 1_024 * kilobyte })
+    const { room } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
     const use = { requests: 0, bytes: 0, slow: true }
     room.take(use, 0, 400 * kilobyte)
     assert.strictEqual(room.bytesFor("slow"), 112 * kilobyte)
@@ -67,7 +78,7 @@ describe("the room of a worker", () => {
   })
 
   it("is offered to those that wait in their order, and to the next where one has no use for it", () => {
-    const room = new CapacityPool({ requests: 1, bytes: 1_024 * kilobyte })
+    const { pool, room } = soleTenant({ requests: 1, bytes: 1_024 * kilobyte })
     const told: Array<string> = []
     const waiting = (name: string, uses: boolean) => ({
       turn: () => {
@@ -80,11 +91,102 @@ describe("the room of a worker", () => {
     room.wait("quick", 0, waiting("first", true))
     room.wait("quick", 0, waiting("second", true))
     assert.deepStrictEqual(told, [])
-    room.giveBack(use)
+    pool.giveBack(room, use)
     assert.deepStrictEqual(told, ["gone", "first"])
-    room.next()
+    pool.next()
     assert.deepStrictEqual(told, ["gone", "first", "second"])
-    room.next()
+    pool.next()
     assert.strictEqual(told.length, 3)
+  })
+})
+
+describe("the room of several tenants", () => {
+  const size = { requests: 64, bytes: 1_024 * kilobyte }
+  /** Fills what a tenant may use with requests of lanes that have nothing else in flight. */
+  const fill = (room: TenantCapacity, slow = false): Array<Reservation> => {
+    const uses: Array<Reservation> = []
+    while (room.mayStart(slow ? "slow" : "quick", 0, true)) {
+      room.lane(1)
+      uses.push(begin(room, slow))
+    }
+    return uses
+  }
+  const both = (hasOthers = true) => {
+    const pool = new CapacityPool(size, () => hasOthers)
+    return { pool, acme: pool.of("acme"), globex: pool.of("globex") }
+  }
+
+  it("is one tenant's but for an eighth while no other wants any, and all of it where there is no other", () => {
+    assert.lengthOf(fill(both().acme), 56)
+    assert.lengthOf(fill(both(false).acme), 64)
+  })
+
+  it("is never all one tenant's, however many of its requests are slow: another gets an eighth at once and an equal part in time", () => {
+    const { acme, globex, pool } = both()
+    const uses = fill(acme)
+    for (const use of uses) acme.becomesSlow(use)
+    const others = fill(globex)
+    assert.deepStrictEqual([uses.length, others.length], [56, 8])
+    // Half of what it may use now is for its slow endpoints.
+    for (const use of others) globex.giveBack(use)
+    assert.lengthOf(fill(globex, true), 4)
+    assert.isFalse(acme.mayStart("quick", 0, true))
+    for (const use of uses) pool.giveBack(acme, use)
+    assert.lengthOf(fill(globex, true), 24)
+  })
+
+  it("goes to the tenant with less as requests end, until both have the same", () => {
+    const { acme, globex, pool } = both()
+    const uses = fill(acme)
+    const begun: Array<string> = []
+    const lane = (room: TenantCapacity) => {
+      const waiter = {
+        turn: () => {
+          if (!room.mayStart("quick", 0, true)) {
+            room.wait("quick", 0, waiter)
+            return false
+          }
+          begun.push(room.tenant)
+          begin(room)
+          room.wait("quick", 0, waiter)
+          return true
+        }
+      }
+      return waiter
+    }
+    acme.wait("quick", 0, lane(acme))
+    fill(globex)
+    globex.wait("quick", 0, lane(globex))
+    for (const use of uses.splice(0, 24)) pool.giveBack(acme, use)
+    assert.deepStrictEqual(new Set(begun), new Set(["globex"]))
+    assert.deepStrictEqual([acme.use.requests, globex.use.requests], [32, 32])
+    // From here on they take turns.
+    for (const use of uses.splice(0, 8)) pool.giveBack(acme, use)
+    assert.deepStrictEqual([acme.use.requests, globex.use.requests], [32, 32])
+  })
+
+  it("has bytes for each tenant, whatever another holds", () => {
+    const { acme, globex } = both()
+    const use = { requests: 0, bytes: 0, slow: false }
+    acme.take(use, 0, acme.bytesFor("quick"))
+    assert.strictEqual(use.bytes, 896 * kilobyte)
+    assert.strictEqual(acme.bytesFor("quick"), 0)
+    assert.strictEqual(globex.bytesFor("quick"), 128 * kilobyte)
+    assert.strictEqual(globex.bytesFor("slow"), 64 * kilobyte)
+  })
+
+  it("remembers no more idle tenants than some, and every one that is busy", () => {
+    const pool = new CapacityPool({ requests: 10_000, bytes: 1_024 * kilobyte })
+    const busy = Array.from({ length: 500 }, (_, n) => {
+      const room = pool.of(`busy${n}`)
+      begin(room)
+      return room
+    })
+    for (let n = 0; n < 5_000; n++) pool.of(`idle${n}`)
+    assert.deepStrictEqual(
+      busy.map(({ tenant }) => pool.of(tenant)),
+      busy
+    )
+    assert.lengthOf([...pool.uses()], 500)
   })
 })

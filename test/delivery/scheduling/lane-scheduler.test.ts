@@ -16,6 +16,7 @@ const makeLanes = (
   const started: Array<string> = []
   const defer: Array<string> = []
   const lasting: Array<string> = []
+  const obsolete: Array<string> = []
   const onCapacity: Array<string> = []
   const limits = new Map<string, number>()
   const behind = new Set<string>()
@@ -35,6 +36,7 @@ const makeLanes = (
       running.push(position)
     },
     becameSlow: (item) => lasting.push(item),
+    endObsolete: (item) => obsolete.push(item),
     defer: (item) => defer.push(item),
     onCapacity: (key) => onCapacity.push(key),
     closed: () => state.closed,
@@ -47,7 +49,19 @@ const makeLanes = (
     assert(position !== undefined, `nothing is under way for ${key}`)
     lanes.leave(position)
   }
-  return { lanes, leave, started, defer, lasting, onCapacity, limits, behind, over, state }
+  return {
+    lanes,
+    leave,
+    started,
+    defer,
+    lasting,
+    obsolete,
+    onCapacity,
+    limits,
+    behind,
+    over,
+    state
+  }
 }
 
 describe("a lane", () => {
@@ -238,6 +252,20 @@ describe("an endpoint that is slow", () => {
     assert.deepStrictEqual([lasting, defer], [["1", "2"], ["3"]])
   })
 
+  it("is known for it while most of what is under way lasts, however quick its other answers are", () => {
+    const { lanes, leave, limits } = makeLanes()
+    limits.set("a", 3)
+    for (const item of ["1", "2", "3"]) lanes.enter("a", item)
+    vi.advanceTimersByTime(1_000)
+    lanes.tick()
+    for (let n = 0; n < 20; n++) lanes.answered("a", 1)
+    leave("a")
+    assert.isFalse(lanes.isQuick("a", 64))
+    leave("a")
+    leave("a")
+    assert.isTrue(lanes.isQuick("a", 64))
+  })
+
   it("is brought what waits in its backlog one by one, also after a while without anything", () => {
     const { lanes, leave, limits } = makeLanes()
     limits.set("a", 3)
@@ -265,6 +293,35 @@ describe("an endpoint that is slow", () => {
     assert.strictEqual(defer.length, 7)
     lanes.enter("other", "1")
     assert.strictEqual(started.at(-1), "1")
+  })
+})
+
+describe("a request whose endpoint becomes unavailable", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("is ended once it has taken longer than usual ones do, and no other is", () => {
+    const { lanes, leave, obsolete } = makeLanes()
+    lanes.enter("a", "1")
+    lanes.enter("b", "2")
+    lanes.becameUnavailable("a")
+    lanes.becameUnavailable("c")
+    vi.advanceTimersByTime(4_999)
+    lanes.tick()
+    assert.deepStrictEqual(obsolete, [])
+    vi.advanceTimersByTime(1)
+    lanes.tick()
+    assert.deepStrictEqual(obsolete, ["1"])
+    leave("a")
+    lanes.tick()
+    lanes.enter("a", "3")
+    vi.advanceTimersByTime(6_000)
+    lanes.tick()
+    assert.deepStrictEqual(obsolete, ["1"])
   })
 })
 

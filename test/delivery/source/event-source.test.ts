@@ -17,8 +17,7 @@ describe("a delivery that is only in its event", () => {
       {},
       { isTaking: false },
       { isClosed: false },
-      { isQuick: false },
-      { bytes: 0 }
+      { isQuick: false }
     ]
     const taken = worlds.map((world) => {
       const { entered, source } = makeSource(world)
@@ -26,7 +25,7 @@ describe("a delivery that is only in its event", () => {
       assert.lengthOf(entered, isTaken ? 1 : 0)
       return isTaken
     })
-    assert.deepStrictEqual(taken, [true, false, false, false, false])
+    assert.deepStrictEqual(taken, [true, false, false, false])
   })
 
   it("is not taken again after it has ended, though its event comes as if for the first time", () => {

@@ -32,7 +32,6 @@ export interface World {
   readonly isTaking: boolean
   readonly isClosed: boolean
   readonly isQuick: boolean
-  readonly bytes: number
 }
 
 /** A plan of the event that no fact holds yet, and what it is told. */
@@ -51,7 +50,7 @@ export const makePlan = (changes: Partial<UncommittedPlan> = {}) => {
 export const makeSource = (changes: Partial<World> = {}) => {
   const world: World = {
     ...{ holds: [true], isOpen: true, mayAttempt: true, isKnown: true },
-    ...{ isTaking: true, isClosed: true, isQuick: true, bytes: 1 },
+    ...{ isTaking: true, isClosed: true, isQuick: true },
     ...changes
   }
   const entered: Array<DeliveryTask> = []
@@ -85,7 +84,6 @@ export const makeSource = (changes: Partial<World> = {}) => {
       settlement: { isOpen: world.isOpen },
       lanes: { isQuick: () => world.isQuick, enter: (_, task) => void entered.push(task) },
       health: { isClosed: () => world.isClosed },
-      pool: { bytesFor: () => world.bytes },
       ...{ isTaking: () => world.isTaking, events: "EVENTS" },
       mayAttempt: () => world.mayAttempt
     },

@@ -31,6 +31,8 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
       return "What answers there is no HTTP server: check host and port."
     case "redirect":
       return `Point the endpoint at where it redirects to: petrel endpoint set ${name} --url URL; or, where that is meant, name the other origin with --redirects-to.`
+    case "interrupted":
+      return "The endpoint was disabled while a request was under way, which the worker then ended: nothing is wrong with the receiver."
   }
 }
 

@@ -1,0 +1,234 @@
+import { allowanceOf } from "../../policy/tenant-share.ts"
+
+/** Limits of one worker, whatever its endpoints' limits. */
+export interface CapacityLimits {
+  /** Requests in flight. */
+  readonly requests: number
+  /** Bodies read from backlogs, or of slow requests, in bytes. */
+  readonly bytes: number
+}
+
+/** The speed of an endpoint. An endpoint of unknown speed counts as quick. */
+export type SpeedClass = "quick" | "slow"
+
+/** A lane that waits for capacity. */
+export interface CapacityWaiter {
+  /**
+   * Called when it is the lane's turn. Begins one request if the lane still can, and returns
+   * whether it did.
+   */
+  readonly turn: () => boolean
+}
+
+/** Capacity in use: requests, counted bytes, and whether it counts as slow. */
+export interface Reservation {
+  requests: number
+  bytes: number
+  slow: boolean
+}
+
+/** What a tenant uses of a worker's capacity. */
+export interface TenantUse {
+  readonly tenant: string
+  /** Requests in flight. */
+  readonly requests: number
+  /** Endpoints that wait for capacity. */
+  readonly waiting: number
+}
+
+/** What all tenants share. */
+export interface CapacityShares {
+  readonly size: CapacityLimits
+  readonly used: { requests: number; bytes: number }
+  /** Number of tenants that have requests in flight or wait. */
+  active: number
+  /**
+   * Returns the number of tenants among which the capacity is divided.
+   *
+   * @param isActive true where the tenant that asks is counted in `active`.
+   */
+  sharersWith(isActive: boolean): number
+  /** Puts a tenant in line, whose lanes wait. */
+  awaitTurn(tenant: TenantCapacity): void
+}
+
+/** An endpoint whose requests take at least this long is slow, ms. */
+export const slowFromMs = 1_000
+/** Share of a tenant's requests that lanes with requests in flight may use. */
+const tightShare = 7 / 8
+/** Minimum capacity for a read, in bytes. */
+const minReadBytes = 64 * 1024
+/** Maximum lanes that are offered a turn until one takes it: the others follow next time. */
+const maxOffers = 8
+
+/**
+ * One tenant's part of a worker's capacity, divided among its endpoints. Slow endpoints get at most
+ * half of it. Once half is in use, a lane with requests in flight gets at most an equal share, and
+ * none of the last eighth. So a lane with nothing in flight finds capacity, however many endpoints
+ * of the tenant are slow, and even before they are known to be slow. Waiting lanes get their turns
+ * in order.
+ */
+export class TenantCapacity {
+  readonly tenant: string
+  readonly slow = { requests: 0, bytes: 0 }
+  readonly #shares: CapacityShares
+  readonly #used = { requests: 0, bytes: 0 }
+  /** Number of lanes with requests in flight. */
+  #lanes = 0
+  /** Number of those who keep this object. */
+  #holders = 0
+  #isActive = false
+  /** Waiting lanes: with nothing in flight, with requests in flight, and slow ones. */
+  readonly #first = new Set<CapacityWaiter>()
+  readonly #more = new Set<CapacityWaiter>()
+  readonly #slowLine = new Set<CapacityWaiter>()
+  readonly #order = [this.#first, this.#more, this.#slowLine]
+  /** Index of the line whose turn comes next, counted up. */
+  #turns = 0
+
+  constructor(tenant: string, shares: CapacityShares) {
+    this.tenant = tenant
+    this.#shares = shares
+  }
+
+  /** Keeps it in memory (1), or no longer (-1). */
+  hold(change: 1 | -1): void {
+    this.#holders += change
+  }
+
+  /** True where nothing is in use, nobody waits, and nobody keeps it. */
+  get isIdle(): boolean {
+    return this.#holders === 0 && !this.#isActive && this.#used.bytes === 0
+  }
+
+  get isWaiting(): boolean {
+    return this.#first.size + this.#more.size + this.#slowLine.size > 0
+  }
+
+  get use(): TenantUse {
+    return {
+      tenant: this.tenant,
+      requests: this.#used.requests,
+      waiting: this.#first.size + this.#more.size + this.#slowLine.size
+    }
+  }
+
+  /**
+   * True where one more request may begin to an endpoint with `inFlight` requests. For a slow
+   * endpoint, its body needs capacity too, unless it is `counted` already.
+   */
+  mayStart(speed: SpeedClass, inFlight: number, counted: boolean): boolean {
+    const { requests: own } = this.#used
+    const allowed = this.#allowedRequests
+    if (speed === "slow" && !counted && this.bytesFor("slow") === 0) return false
+    if (own < allowed / 2) return true
+    if (speed === "slow") return own < tightShare * allowed && this.slow.requests < allowed / 2
+    if (inFlight === 0) return own < allowed
+    return own < tightShare * allowed && inFlight + 1 <= (tightShare * allowed) / this.#lanes
+  }
+
+  /** Returns the capacity for bodies in bytes; 0 where it is too little for a read. */
+  bytesFor(speed: SpeedClass): number {
+    const allowed = this.#allowedBytes
+    const left = allowed - this.#used.bytes
+    const free = speed === "slow" ? Math.min(left, allowed / 2 - this.slow.bytes) : left
+    return free < minReadBytes ? 0 : Math.floor(free)
+  }
+
+  /**
+   * True where bodies use more than half of the capacity: each lane then reads one delivery at a
+   * time.
+   */
+  get isTight(): boolean {
+    return this.#used.bytes > this.#allowedBytes / 2
+  }
+
+  /** Called when a lane begins its first request in flight (1), or ends its last (-1). */
+  lane(change: 1 | -1): void {
+    this.#lanes += change
+  }
+
+  /** Adds to a reservation, until it is given back. */
+  take(use: Reservation, requests: number, bytes: number): void {
+    use.requests += requests
+    use.bytes += bytes
+    this.#count(use, requests, bytes)
+  }
+
+  /** Counts a reservation as slow. */
+  becomesSlow(use: Reservation): void {
+    if (use.slow) return
+    use.slow = true
+    this.slow.requests += use.requests
+    this.slow.bytes += use.bytes
+  }
+
+  /** Takes back all of a reservation. The pool then gives a turn (`CapacityPool.giveBack`). */
+  giveBack(use: Reservation): void {
+    this.#count(use, -use.requests, -use.bytes)
+    use.requests = 0
+    use.bytes = 0
+  }
+
+  /** Puts a lane in line for capacity. */
+  wait(speed: SpeedClass, inFlight: number, lane: CapacityWaiter): void {
+    const line = speed === "slow" ? this.#slowLine : inFlight === 0 ? this.#first : this.#more
+    line.add(lane)
+    this.#noteActive()
+    this.#shares.awaitTurn(this)
+  }
+
+  /** Gives a waiting lane its turn. Returns whether one took it. */
+  giveTurn(): boolean {
+    if (this.#used.requests >= this.#allowedRequests) return false
+    for (let tried = 0; tried < this.#order.length; tried++) {
+      const line = this.#order[this.#turns++ % this.#order.length]
+      if (line !== undefined && this.#turnOf(line)) return true
+    }
+    this.#noteActive()
+    return false
+  }
+
+  /** Offers a turn to the lanes of a line in order, until one takes it. */
+  #turnOf(line: Set<CapacityWaiter>): boolean {
+    let left = Math.min(line.size, maxOffers)
+    for (const lane of line) {
+      if (left-- === 0) return false
+      line.delete(lane)
+      if (lane.turn()) return true
+    }
+    return false
+  }
+
+  get #allowedRequests(): number {
+    const { size, used } = this.#shares
+    const sharers = this.#shares.sharersWith(this.#isActive)
+    return allowanceOf(this.#used.requests, used.requests, sharers, size.requests)
+  }
+
+  get #allowedBytes(): number {
+    const { size, used } = this.#shares
+    const sharers = this.#shares.sharersWith(this.#isActive)
+    return allowanceOf(this.#used.bytes, used.bytes, sharers, size.bytes)
+  }
+
+  #count({ slow }: Reservation, requests: number, bytes: number): void {
+    const { used } = this.#shares
+    used.requests += requests
+    used.bytes += bytes
+    this.#used.requests += requests
+    this.#used.bytes += bytes
+    if (slow) {
+      this.slow.requests += requests
+      this.slow.bytes += bytes
+    }
+    this.#noteActive()
+  }
+
+  #noteActive(): void {
+    const isActive = this.#used.requests > 0 || this.isWaiting
+    if (isActive === this.#isActive) return
+    this.#isActive = isActive
+    this.#shares.active += isActive ? 1 : -1
+  }
+}
