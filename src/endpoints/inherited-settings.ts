@@ -1,4 +1,5 @@
 import type { Endpoint } from "../domain/endpoint.ts"
+import { defaultMaxTimeoutMs, timeoutBoundMs } from "../domain/timeout-bound.ts"
 import { hostOf } from "./host-index.ts"
 import type { SettingsInForce } from "./settings-table.ts"
 
@@ -21,6 +22,12 @@ export const sharedHostOf = (
   const systemCap = settings?.system?.hostCap
   if (tenantCap === undefined && systemCap === undefined) return undefined
   return { host: hostOf(url), tenant, tenantCap, systemCap }
+}
+
+/** Returns the longest time-out that a tenant's endpoints may have, ms. */
+export const maxTimeoutMsOf = (settings: SettingsInForce | undefined): number => {
+  const chosen = settings?.tenant?.maxTimeout ?? settings?.system?.maxTimeout
+  return chosen === undefined ? defaultMaxTimeoutMs : timeoutBoundMs(chosen)
 }
 
 /**

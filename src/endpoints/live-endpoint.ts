@@ -10,7 +10,7 @@ import type { StatusLimit } from "../policy/status-limit.ts"
 import { statusLimits } from "../policy/status-limit.ts"
 import { TypeChoice } from "../policy/type-choice.ts"
 import type { SharedHost } from "./inherited-settings.ts"
-import { forwardedTo, sharedHostOf } from "./inherited-settings.ts"
+import { forwardedTo, maxTimeoutMsOf, sharedHostOf } from "./inherited-settings.ts"
 import type { SettingsInForce } from "./settings-table.ts"
 import type { Signer } from "./signing.ts"
 import { makeSigner } from "./signing.ts"
@@ -20,9 +20,9 @@ import { targetOf } from "./target.ts"
 /** A retry policy of an endpoint, prepared for use. Durations in ms. */
 export interface PreparedPolicy {
   readonly policy: RetryPolicy
-  /** Of an attempt: the endpoint's own, else the policy's. */
+  /** Of an attempt: the endpoint's own, else the policy's, cut to what the tenant may have. */
   readonly timeout: number
-  /** Of a connection: the endpoint's own, else the policy's. */
+  /** The same of a connection. */
   readonly connectTimeout: number
   readonly retryAfterCap: number
   readonly schedule: () => RetrySchedule
@@ -100,7 +100,8 @@ export const makeLive = (
   settings?: SettingsInForce
 ): LiveEndpoint => {
   const policies = Result.getOrThrow(policiesOf(config))
-  const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy)
+  const maxTimeoutMs = maxTimeoutMsOf(settings)
+  const prepare = ({ policy }: EndpointPolicy) => prepared(config, policy, maxTimeoutMs)
   const [first, ...others] = policies
   const usual = prepare(first)
   const choice = choiceOf(others, prepare, usual)
@@ -129,10 +130,10 @@ export const makeLive = (
 
 const retryAfterCapOf = ({ retryAfterCap }: RetryPolicy): number => Duration.toMillis(retryAfterCap)
 
-const prepared = (config: Endpoint, policy: RetryPolicy): PreparedPolicy => ({
+const prepared = (config: Endpoint, policy: RetryPolicy, maxTimeoutMs: number): PreparedPolicy => ({
   policy,
-  timeout: attemptTimeoutMs(config, policy),
-  connectTimeout: connectTimeoutMs(config, policy),
+  timeout: attemptTimeoutMs(config, policy, maxTimeoutMs),
+  connectTimeout: connectTimeoutMs(config, policy, maxTimeoutMs),
   retryAfterCap: retryAfterCapOf(policy),
   schedule: () => scheduleOf(policy),
   statusLimits: () => limitsOf(policy)

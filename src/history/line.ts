@@ -109,6 +109,7 @@ const settingTexts: {
   readonly [Name in TenantSettingName]: (value: NonNullable<SettingsChange["now"][Name]>) => string
 } = {
   hostCap: (cap) => `host cap ${cap}`,
+  maxTimeout: (most) => `time-outs of at most ${most}`,
   forwardHeaders: (names) => `forwards ${names.join(", ")}`
 }
 

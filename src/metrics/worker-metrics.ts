@@ -8,8 +8,8 @@ import { counter, gauge } from "./family.ts"
 
 /** Tenants with series of their own, where the metrics are by tenant. */
 const maxTenants = 100
-/** Hosts that are named: those with the most requests in flight. */
-const maxHosts = 20
+/** Hosts, and tenants, that are named: those with the most requests in flight, or that wait most. */
+const maxNamed = 20
 /** Endpoints with a count of their own of answers that say too many requests. */
 const maxRateLimited = 100
 const tooManyRequests = 429
@@ -18,15 +18,32 @@ const tooManyRequests = 429
 export interface WorkerLoad {
   /** Requests in flight. */
   readonly requests: number
+  /** Those of them that have taken a second, or whose endpoints are known to take as long. */
+  readonly slowRequests: number
   /** Most requests that may be in flight. */
   readonly maxRequests: number
   /** Partitions that the worker delivers in. */
   readonly partitions: number
   /** Returns the requests in flight by host. */
   readonly byHost: () => ReadonlyMap<string, number>
+  /** Returns what each tenant uses and waits for. */
+  readonly byTenant: () => Iterable<TenantLoad>
 }
 
-const idle: WorkerLoad = { requests: 0, maxRequests: 0, partitions: 0, byHost: () => new Map() }
+/** What a tenant uses of a worker's capacity. */
+export interface TenantLoad {
+  readonly tenant: string
+  /** Requests in flight. */
+  readonly requests: number
+  /** Endpoints that wait for capacity. */
+  readonly waiting: number
+}
+
+const idle: WorkerLoad = {
+  ...{ requests: 0, slowRequests: 0, maxRequests: 0, partitions: 0 },
+  byHost: () => new Map(),
+  byTenant: () => []
+}
 
 /** Answers 429 of one endpoint. */
 interface RateLimited {
@@ -39,15 +56,44 @@ const rateLimitedCell = (key: string): RateLimited => {
   return { labels: { tenant, endpoint }, value: 0 }
 }
 
+/** The samples of the names with the highest values; those with 0 are left out. */
+const highest = (
+  label: string,
+  values: Iterable<readonly [string, number]>
+): NumberFamily["samples"] =>
+  [...values]
+    .filter(([, value]) => value > 0)
+    .toSorted(([, one], [, other]) => other - one)
+    .slice(0, maxNamed)
+    .map(([name, value]) => ({ labels: { [label]: name }, value }))
+
 const busiestHosts = (hosts: ReadonlyMap<string, number>): NumberFamily => ({
   name: "petrel.host.inflight_requests",
-  help: `Requests in flight by host, of the ${maxHosts} hosts with the most.`,
+  help: `Requests in flight by host, of the ${maxNamed} hosts with the most.`,
   type: "gauge",
-  samples: [...hosts]
-    .toSorted(([, one], [, other]) => other - one)
-    .slice(0, maxHosts)
-    .map(([host, value]) => ({ labels: { host }, value }))
+  samples: highest("host", hosts)
 })
+
+const busiestTenants = (tenants: ReadonlyArray<TenantLoad>): ReadonlyArray<NumberFamily> => [
+  {
+    name: "petrel.tenant.inflight_requests",
+    help: `Requests in flight by tenant, of the ${maxNamed} tenants with the most.`,
+    type: "gauge",
+    samples: highest(
+      "tenant",
+      tenants.map(({ requests, tenant }) => [tenant, requests] as const)
+    )
+  },
+  {
+    name: "petrel.tenant.waiting_endpoints",
+    help: `Endpoints that wait for their tenant's part of the worker, of the ${maxNamed} tenants with the most.`,
+    type: "gauge",
+    samples: highest(
+      "tenant",
+      tenants.map(({ tenant, waiting }) => [tenant, waiting] as const)
+    )
+  }
+]
 
 /** Puts the samples of several tenants together, by metric. */
 const joined = (all: Iterable<FactCells>): ReadonlyArray<Family> => {
@@ -92,7 +138,7 @@ export class WorkerMetrics {
   }
 
   families(): ReadonlyArray<Family> {
-    const { byHost, maxRequests, partitions, requests } = this.load()
+    const { byHost, byTenant, maxRequests, partitions, requests, slowRequests } = this.load()
     return [
       ...this.#facts(),
       counter(
@@ -102,8 +148,14 @@ export class WorkerMetrics {
       ),
       this.#rateLimits(),
       gauge("petrel.inflight.requests", "Requests in flight.", requests),
+      gauge(
+        "petrel.inflight.slow_requests",
+        "Requests in flight that have taken a second, or whose endpoints usually do.",
+        slowRequests
+      ),
       gauge("petrel.inflight.limit", "Most requests that may be in flight.", maxRequests),
       busiestHosts(byHost()),
+      ...busiestTenants([...byTenant()]),
       gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
     ]
   }

@@ -16,14 +16,25 @@ const chosen = (
   return given === undefined ? fallbackMs : Duration.toMillis(given)
 }
 
-/** Returns the time-out of one attempt, including redirects, ms. */
+/**
+ * Returns the time-out of one attempt, including redirects, ms.
+ *
+ * @param mostMs the longest that it may be. (Default: as long as it is set)
+ */
 export const attemptTimeoutMs = (
   { timeout }: Pick<Endpoint, "timeout">,
-  policy: Pick<RetryPolicy, "timeout">
-): number => chosen(timeout, policy.timeout, defaultTimeoutMs)
+  policy: Pick<RetryPolicy, "timeout">,
+  mostMs = Number.POSITIVE_INFINITY
+): number => Math.min(chosen(timeout, policy.timeout, defaultTimeoutMs), mostMs)
 
-/** Returns the time limit of name look-up, TCP and TLS of one connection, ms. */
+/**
+ * Returns the time limit of name look-up, TCP and TLS of one connection, ms.
+ *
+ * @param mostMs the longest that it may be. (Default: as long as it is set)
+ */
 export const connectTimeoutMs = (
   { connectTimeout }: Pick<Endpoint, "connectTimeout">,
-  policy: Pick<RetryPolicy, "connectTimeout">
-): number => chosen(connectTimeout, policy.connectTimeout, defaultConnectTimeoutMs)
+  policy: Pick<RetryPolicy, "connectTimeout">,
+  mostMs = Number.POSITIVE_INFINITY
+): number =>
+  Math.min(chosen(connectTimeout, policy.connectTimeout, defaultConnectTimeoutMs), mostMs)

@@ -75,7 +75,9 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const metrics = yield* Metrics
   metrics.load = () => ({
     requests: pool.requests.inFlight,
+    slowRequests: pool.requests.slow,
     maxRequests: pool.requests.max,
+    byTenant: () => pool.loads(),
     partitions: node.owned.size,
     byHost: () => {
       const hosts = new Map<string, number>()

@@ -138,11 +138,27 @@ describe("metrics by tenant", () => {
   it("name the 20 hosts with the most requests in flight", () => {
     const metrics = new WorkerMetrics()
     const hosts = new Map(Array.from({ length: 100 }, (_, n) => [`h${n}`, n]))
-    const load = { requests: 1, maxRequests: 1, partitions: 1 }
-    metrics.load = () => ({ ...load, byHost: () => hosts })
+    const load = { requests: 1, slowRequests: 1, maxRequests: 1, partitions: 1 }
+    metrics.load = () => ({ ...load, byHost: () => hosts, byTenant: () => [] })
     const name = "petrel_host_inflight_requests"
     assert.strictEqual(counted([metrics], name, { host: "h99" }), 99)
     assert.strictEqual(counted([metrics], name, { host: "h79" }), 0)
     assert.strictEqual(counted([metrics], name), (20 * (80 + 99)) / 2)
+  })
+
+  it("name the 20 tenants that use and want the most", () => {
+    const metrics = new WorkerMetrics()
+    const tenants = Array.from({ length: 100 }, (_, n) => ({
+      ...{ tenant: `t${n}`, requests: n, waiting: n === 3 ? 7 : 0 }
+    }))
+    const load = { requests: 1, slowRequests: 5, maxRequests: 1, partitions: 1 }
+    metrics.load = () => ({ ...load, byHost: () => new Map(), byTenant: () => tenants })
+    const requests = "petrel_tenant_inflight_requests"
+    assert.strictEqual(counted([metrics], requests), (20 * (80 + 99)) / 2)
+    assert.strictEqual(counted([metrics], requests, { tenant: "t99" }), 99)
+    const waiting = "petrel_tenant_waiting_endpoints"
+    assert.strictEqual(counted([metrics], waiting), 7)
+    assert.strictEqual(counted([metrics], waiting, { tenant: "t3" }), 7)
+    assert.strictEqual(counted([metrics], "petrel_inflight_slow_requests"), 5)
   })
 })

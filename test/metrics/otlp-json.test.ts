@@ -41,7 +41,9 @@ const withMetrics = () => {
   const metrics = new WorkerMetrics()
   metrics.stored(success)
   const byHost = () => new Map([["hooks.example", 7]])
-  metrics.load = () => ({ requests: 7, maxRequests: 1_024, partitions: 8, byHost })
+  const byTenant = () => [{ tenant: "acme", requests: 7, waiting: 0 }]
+  const load = { requests: 7, slowRequests: 2, maxRequests: 1_024, partitions: 8 }
+  metrics.load = () => ({ ...load, byHost, byTenant })
   return otlpMetrics(metrics.families(), source)
 }
 

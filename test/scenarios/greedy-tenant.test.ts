@@ -1,7 +1,9 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { vi } from "vitest"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { showEndpoint } from "../../src/operations/endpoints/endpoint-queries.ts"
+import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { endpoint, history, lateRetry, publishTo, worker } from "../kit/engine.ts"
 import { about } from "../kit/outcomes.ts"
 import { deafServer, receiver, tcpServer } from "../kit/receiver.ts"
@@ -97,6 +99,30 @@ describe.concurrent("a tenant that tries to use up what a worker has", () => {
         )
       })
     )
+})
+
+describe.concurrent("a time-out of a year", () => {
+  scenario("that is stored is cut to what an operator allows, and so is told", () =>
+    Effect.gen(function* () {
+      const host = yield* silent
+      yield* setTenant(undefined, { maxTimeout: "2 minutes" }, "ana")
+      yield* setTenant("globex", { maxTimeout: "1 second" }, "ana")
+      const year = { timeout: "366 days", connectTimeout: "366 days" } as const
+      yield* endpoint({ tenant: "globex", url: `http://${host.host}`, retry: lateRetry, ...year })
+      const facts = yield* history
+      yield* worker()
+      yield* publishTo("globex.a")
+      yield* facts.count("attempt-failed", 1)
+      yield* host.quiet
+      const [failed] = facts.of("attempt-failed")
+      assert.deepStrictEqual(failed?.error, {
+        class: "timeout",
+        message: "no answer within 1000 ms"
+      })
+      const { timeout, timeoutsCutTo } = yield* showEndpoint({ tenant: "globex", id: "hook" })
+      assert.deepStrictEqual([timeout, timeoutsCutTo], [Duration.days(366), Duration.seconds(1)])
+    })
+  )
 })
 
 describe.concurrent("requests in flight", () => {

@@ -1,11 +1,14 @@
-import { Effect, Option, Result } from "effect"
+import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
+import { PositiveDuration } from "../../domain/duration.ts"
 import type { NamesBy } from "../../domain/settings/setting.ts"
 import { type TenantSettingName, tenantSettings } from "../../domain/settings/tenant-table.ts"
+import { defaultMaxTimeoutMs } from "../../domain/timeout-bound.ts"
 import { isToken } from "../../domain/token.ts"
+import { spanText } from "../../history/span.ts"
 import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
-import { flagProblems, settingName } from "../flags/flag-problems.ts"
+import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
 import { forwardFlag, noForwardHeader } from "../flags/forward-flags.ts"
 import type { FlagTable, Read } from "../flags/setting-flags.ts"
 import {
@@ -17,6 +20,7 @@ import {
   one,
   readGiven,
   readNumber,
+  readTime,
   removalFlags
 } from "../flags/setting-flags.ts"
 import { byFlag, isSet } from "../flags/shared.ts"
@@ -52,6 +56,8 @@ const chosen = ({
           : "say whose settings: a tenant such as acme, or --system"
       ])
 
+const encodeTime = Schema.encodeSync(PositiveDuration)
+
 const label = ({ tenant }: Pick<TenantSettingsView, "tenant">): string => tenant ?? "the system"
 
 const headers = (names: ReadonlyArray<string>) => (names.length === 0 ? "none" : names.join(", "))
@@ -73,6 +79,15 @@ const shownSettings: Readonly<
     ({ hostCap, system, tenant }) => [
       cap(hostCap, tenant === undefined ? "of all tenants" : `of ${tenant}`),
       ...(system?.hostCap === undefined ? [] : [`and ${cap(system.hostCap, "of all tenants")}`])
+    ]
+  ],
+  maxTimeout: [
+    "longest time-out",
+    ({ maxTimeout, system }) => [
+      maxTimeout ??
+        (system?.maxTimeout === undefined
+          ? `${spanText(defaultMaxTimeoutMs)} (the default)`
+          : `${system.maxTimeout} (the system's)`)
     ]
   ],
   forwardHeaders: [
@@ -110,11 +125,20 @@ const settingFlags = {
     "Requests at the same time to one host, shared by all endpoints whose URL names it",
     readNumber(TenantPatch.fields.hostCap)
   ),
+  maxTimeout: one(
+    "DURATION",
+    "Longest time-out of an attempt that endpoints may have; a longer one that is stored is cut to it",
+    (text, name) =>
+      Result.flatMap(readTime(text, name), (time) =>
+        readField(name, TenantPatch.fields.maxTimeout, encodeTime(time))
+      )
+  ),
   forwardHeaders: forwardFlag("All its endpoints get this header of events; may be repeated")
 } satisfies FlagTable<TenantPatch>
 
 const removals = {
-  hostCap: "As many requests to one host as its endpoints may have"
+  hostCap: "As many requests to one host as its endpoints may have",
+  maxTimeout: "Back to the system's longest time-out, else to 5 minutes"
 } satisfies Record<NamesBy<typeof tenantSettings, "null">, string>
 
 const set = Command.make(
@@ -165,6 +189,10 @@ const set = Command.make(
     {
       command: "petrel tenant set --system --host-cap 100",
       description: "The same for the endpoints of all tenants together"
+    },
+    {
+      command: "petrel tenant set acme --max-timeout 15m",
+      description: "Endpoints of acme may have time-outs of up to 15 minutes"
     }
   ])
 )

@@ -1,4 +1,5 @@
-import type { CapacityLimits, CapacityShares, Reservation, TenantUse } from "./tenant-capacity.ts"
+import type { TenantLoad } from "../../metrics/worker-metrics.ts"
+import type { CapacityLimits, CapacityShares, Reservation } from "./tenant-capacity.ts"
 import { TenantCapacity } from "./tenant-capacity.ts"
 
 /** Default limits of a worker: requests in flight, and bytes of bodies in memory. */
@@ -57,8 +58,8 @@ export class CapacityPool implements CapacityShares {
   }
 
   /** What each tenant uses that uses some or waits. */
-  *uses(): Generator<TenantUse> {
-    for (const tenant of this.#tenants.values()) if (!tenant.isIdle) yield tenant.use
+  *loads(): Generator<TenantLoad> {
+    for (const tenant of this.#tenants.values()) if (!tenant.isIdle) yield tenant.load
   }
 
   awaitTurn(tenant: TenantCapacity): void {

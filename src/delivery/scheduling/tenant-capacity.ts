@@ -1,3 +1,4 @@
+import type { TenantLoad } from "../../metrics/worker-metrics.ts"
 import { allowanceOf } from "../../policy/tenant-share.ts"
 
 /** Limits of one worker, whatever its endpoints' limits. */
@@ -25,15 +26,6 @@ export interface Reservation {
   requests: number
   bytes: number
   slow: boolean
-}
-
-/** What a tenant uses of a worker's capacity. */
-export interface TenantUse {
-  readonly tenant: string
-  /** Requests in flight. */
-  readonly requests: number
-  /** Endpoints that wait for capacity. */
-  readonly waiting: number
 }
 
 /** What all tenants share. */
@@ -105,7 +97,7 @@ export class TenantCapacity {
     return this.#first.size + this.#more.size + this.#slowLine.size > 0
   }
 
-  get use(): TenantUse {
+  get load(): TenantLoad {
     return {
       tenant: this.tenant,
       requests: this.#used.requests,

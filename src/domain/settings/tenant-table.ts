@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { forwarded } from "../forwarded-headers.ts"
+import { TimeoutBound } from "../timeout-bound.ts"
 import type { Table } from "./setting.ts"
 import { removable } from "./setting.ts"
 
@@ -11,6 +12,10 @@ export const tenantSettings = {
   hostCap: removable(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })), {
     text: "Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000.",
     usual: "no limit"
+  }),
+  maxTimeout: removable(TimeoutBound, {
+    text: 'Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it.',
+    usual: "the system's, else 5 minutes"
   }),
   forwardHeaders: forwarded(
     "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one."

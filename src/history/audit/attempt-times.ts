@@ -4,6 +4,7 @@ import { firstSince } from "../../broker/scan.ts"
 import { readValue } from "../../broker/values.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
+import { highestMaxTimeoutMs } from "../../domain/timeout-bound.ts"
 import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import type { RoundAt } from "../fact-record.ts"
@@ -17,7 +18,9 @@ const timeoutIn = (text: string): number => {
   return Result.match(policiesOf(endpoint), {
     onFailure: () => defaultTimeoutMs,
     onSuccess: (policies) =>
-      Math.max(...policies.map(({ policy }) => attemptTimeoutMs(endpoint, policy)))
+      Math.max(
+        ...policies.map(({ policy }) => attemptTimeoutMs(endpoint, policy, highestMaxTimeoutMs))
+      )
   })
 }
 

@@ -4,6 +4,7 @@ import { cautions } from "./cautions.ts"
 import { blankEndpoint, changedEndpoint } from "./endpoint-change.ts"
 import type { EndpointName, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
+import { maxTimeoutFor } from "./timeout-problems.ts"
 
 /** An endpoint that was added. */
 export const AddedEndpoint = Schema.Struct({
@@ -37,7 +38,9 @@ export const addEndpoint = Effect.fnUntraced(function* (
 ) {
   const now = yield* Clock.currentTimeMillis
   const blank = blankEndpoint(name, yield* makeGeneration, now)
-  const { endpoint, made } = yield* changedEndpoint(blank, settings, now, { scopes: [] })
+  const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
+  const allowed = { scopes: [], maxTimeoutMs }
+  const { endpoint, made } = yield* changedEndpoint(blank, settings, now, allowed)
   const stored = yield* store(endpoint, by)
   return {
     ...endpointView(stored),

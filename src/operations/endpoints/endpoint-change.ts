@@ -20,11 +20,18 @@ import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
 import { headerCollisions } from "./header-collisions.ts"
 import { mayKeepCredentials } from "./origin-change.ts"
+import { timeoutProblems } from "./timeout-problems.ts"
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
   readonly endpoint: Endpoint
   readonly made: string | undefined
+}
+
+/** What whoever asks for a change may change. */
+export interface AllowedChange extends Pick<Asker, "scopes"> {
+  /** The longest time-out that the endpoint may be given, ms (`maxTimeoutFor`). */
+  readonly maxTimeoutMs: number
 }
 
 /**
@@ -57,11 +64,14 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   before: Endpoint,
   patch: EndpointPatch,
   now: number,
-  asker: Pick<Asker, "scopes">
+  allowed: AllowedChange
 ) {
-  const kept = mayKeepCredentials(before, patch.url ?? before.url, asker)
+  const kept = mayKeepCredentials(before, patch.url ?? before.url, allowed)
   const after = changedSettings(kept, patch)
-  const problems = problemsOf(before, patch, after)
+  const problems = [
+    ...problemsOf(before, patch, after),
+    ...timeoutProblems(patch, allowed.maxTimeoutMs)
+  ]
   if (problems.length > 0) return yield* new Invalid({ problems })
   const { made, secrets } = yield* secretsFor(after.sign, before.secrets, patch.secret, now)
   const endpoint: Endpoint = {

@@ -1,10 +1,13 @@
-import { Effect } from "effect"
+import { Duration, Effect, Result } from "effect"
 import { readRaised } from "../../alerts/alert-store.ts"
 import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import type { Endpoint } from "../../domain/endpoint.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
 import type { SharedHost } from "../../endpoints/inherited-settings.ts"
-import { forwardedTo, sharedHostOf } from "../../endpoints/inherited-settings.ts"
+import { forwardedTo, maxTimeoutMsOf, sharedHostOf } from "../../endpoints/inherited-settings.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
+import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
+import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { activityView } from "./activity-view.ts"
 import { healthOf, healthOfAll } from "./current-health.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
@@ -36,6 +39,15 @@ const hostView = ({ host, systemCap, tenantCap }: SharedHost) => ({
   ...(systemCap === undefined ? {} : { systemCap })
 })
 
+/** Returns to what time-outs of an endpoint are cut, if one is longer. */
+const cutTimeouts = (endpoint: Endpoint, mostMs: number) =>
+  Result.getOrElse(policiesOf(endpoint), () => []).some(
+    ({ policy }) =>
+      attemptTimeoutMs(endpoint, policy) > mostMs || connectTimeoutMs(endpoint, policy) > mostMs
+  )
+    ? { timeoutsCutTo: Duration.millis(mostMs) }
+    : {}
+
 /**
  * Shows one endpoint.
  *
@@ -54,6 +66,7 @@ export const showEndpoint = Effect.fnUntraced(function* (
     ...endpointHealthView(stored, health, reveal),
     forwards: forwardedTo(stored.endpoint, settings),
     ...(shared === undefined ? {} : { sharedHost: hostView(shared) }),
+    ...cutTimeouts(stored.endpoint, maxTimeoutMsOf(settings)),
     ...(yield* showActivity({ id, tenant })),
     raised
   } satisfies EndpointDetail

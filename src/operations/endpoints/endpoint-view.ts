@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { Alert } from "../../domain/alert.ts"
+import { PositiveDuration } from "../../domain/duration.ts"
 import { Endpoint, Secret } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
 import { endpointSettings, mask } from "../../domain/settings/endpoint-table.ts"
@@ -50,6 +51,8 @@ export const EndpointDetail = Schema.Struct({
       systemCap: Schema.optionalKey(Schema.Int)
     })
   ),
+  /** The longest time-out that counts, where one of its own or of its policies is longer. */
+  timeoutsCutTo: Schema.optionalKey(PositiveDuration),
   raised: Schema.Array(Alert)
 })
 export type EndpointDetail = typeof EndpointDetail.Type

@@ -12,6 +12,7 @@ import { endpointView } from "./endpoint-view.ts"
 import { originCautions } from "./origin-change.ts"
 import type { ChangedEndpointView } from "./set-endpoint.ts"
 import { differences } from "./set-endpoint.ts"
+import { maxTimeoutFor } from "./timeout-problems.ts"
 
 /** Replaces all settings of an endpoint that is there. */
 const replaceEndpoint = Effect.fnUntraced(function* (
@@ -21,12 +22,13 @@ const replaceEndpoint = Effect.fnUntraced(function* (
   expected: number | undefined
 ) {
   const now = yield* Clock.currentTimeMillis
+  const maxTimeoutMs = yield* maxTimeoutFor(tenant, settings)
   let made: string | undefined
   let changed: ReadonlyArray<string> = []
   let moved: ReadonlyArray<string> = []
   const change = Effect.fnUntraced(function* (before: Endpoint) {
     const reset = { ...withoutSettings(endpointSettings, before), ...initialOf(endpointSettings) }
-    const after = yield* changedEndpoint(reset, settings, now, asker)
+    const after = yield* changedEndpoint(reset, settings, now, { ...asker, maxTimeoutMs })
     made = after.made
     moved = originCautions(before, after.endpoint)
     changed = differences(before, after.endpoint)

@@ -9,6 +9,7 @@ import { changedEndpoint } from "./endpoint-change.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
 import { endpointView } from "./endpoint-view.ts"
 import { originCautions } from "./origin-change.ts"
+import { maxTimeoutFor } from "./timeout-problems.ts"
 
 /** An endpoint after a change. Cautions are those that the change has brought. */
 export const ChangedEndpointView = Schema.Struct({
@@ -39,11 +40,12 @@ export const setEndpoint = Effect.fnUntraced(function* (
   expected?: number
 ) {
   const now = yield* Clock.currentTimeMillis
+  const maxTimeoutMs = yield* maxTimeoutFor(tenant, patch)
   let made: string | undefined
   let changed: ReadonlyArray<string> = []
   let warnings: ReadonlyArray<string> = []
   const change = Effect.fnUntraced(function* (before: Endpoint) {
-    const after = yield* changedEndpoint(before, patch, now, asker)
+    const after = yield* changedEndpoint(before, patch, now, { ...asker, maxTimeoutMs })
     made = after.made
     changed = differences(before, after.endpoint)
     const known = cautions(before)

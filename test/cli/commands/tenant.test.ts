@@ -24,7 +24,19 @@ describe("petrel tenant", () => {
           "acme",
           "  host cap          20 at the same time to one host, over all endpoints of acme",
           "                    and 100 at the same time to one host, over all endpoints of all tenants",
+          "  longest time-out  5 min (the default)",
           "  forwards headers  x-correlation-id"
+        ])
+        yield* petrel("set", "--system", "--max-timeout", "10m")
+        assert.include(
+          (yield* petrel("show", "acme")).out,
+          "  longest time-out  10 minutes (the system's)"
+        )
+        yield* petrel("set", "acme", "--max-timeout", "90s")
+        assert.include((yield* petrel("show", "acme")).out, "  longest time-out  90 seconds")
+        const tooLong = yield* petrel("set", "acme", "--max-timeout", "25h")
+        assert.deepStrictEqual(tooLong.err, [
+          'petrel: --max-timeout "25 hours" must be a length of time between 1 second and 24 hours, such as "15 minutes"'
         ])
         yield* run(
           ...["endpoint", "add", "acme/hook", "--url", "https://H.example:8443/x", ...flags],

@@ -159,10 +159,10 @@ describe("the room of several tenants", () => {
     globex.wait("quick", 0, lane(globex))
     for (const use of uses.splice(0, 24)) pool.giveBack(acme, use)
     assert.deepStrictEqual(new Set(begun), new Set(["globex"]))
-    assert.deepStrictEqual([acme.use.requests, globex.use.requests], [32, 32])
+    assert.deepStrictEqual([acme.load.requests, globex.load.requests], [32, 32])
     // From here on they take turns.
     for (const use of uses.splice(0, 8)) pool.giveBack(acme, use)
-    assert.deepStrictEqual([acme.use.requests, globex.use.requests], [32, 32])
+    assert.deepStrictEqual([acme.load.requests, globex.load.requests], [32, 32])
   })
 
   it("has bytes for each tenant, whatever another holds", () => {
@@ -187,6 +187,6 @@ describe("the room of several tenants", () => {
       busy.map(({ tenant }) => pool.of(tenant)),
       busy
     )
-    assert.lengthOf([...pool.uses()], 500)
+    assert.lengthOf([...pool.loads()], 500)
   })
 })

@@ -1,11 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Result } from "effect"
 import type { Endpoint } from "../../../src/domain/endpoint.ts"
 import {
   blankEndpoint,
   changedEndpoint
 } from "../../../src/operations/endpoints/endpoint-change.ts"
 import type { EndpointPatch } from "../../../src/operations/endpoints/endpoint-settings.ts"
+import { resolveRetry } from "../../../src/policy/presets.ts"
 
 const now = 1_800_000_000_000
 const standardSecret = `whsec_${Buffer.alloc(32, 1).toString("base64")}`
@@ -18,8 +19,9 @@ const before: Endpoint = {
   headers: { "X-Env": "prod", "x-team": "billing" }
 }
 
+const minuteMs = 60_000
 const change = (patch: EndpointPatch, endpoint = before) =>
-  changedEndpoint(endpoint, patch, now, { scopes: [] })
+  changedEndpoint(endpoint, patch, now, { scopes: [], maxTimeoutMs: 5 * minuteMs })
 
 const problems = (...args: Parameters<typeof change>) =>
   Effect.map(Effect.flip(change(...args)), (invalid) => invalid.problems)
@@ -161,6 +163,31 @@ describe("a change of an endpoint", () => {
       const { endpoint } = yield* change({ timeout: null, connectTimeout: null }, limited)
       assert.notProperty(endpoint, "timeout")
       assert.notProperty(endpoint, "connectTimeout")
+    })
+  )
+
+  it.effect("gives no time-out that is longer than an operator allows, in a policy neither", () =>
+    Effect.gen(function* () {
+      const most = Duration.minutes(5)
+      const long = Duration.millis(5 * minuteMs + 1)
+      const policy = Result.getOrThrow(resolveRetry("stripe"))
+      yield* change({ timeout: most, connectTimeout: most, retry: { ...policy, timeout: most } })
+      const found = yield* problems({
+        timeout: long,
+        connectTimeout: Duration.days(366),
+        retry: { ...policy, timeout: long },
+        retryFor: { "invoice.>": { ...policy, connectTimeout: long }, "user.>": "stripe" }
+      })
+      const message =
+        "must be at most 5 min: an operator can allow more with petrel tenant set --max-timeout"
+      assert.deepStrictEqual(
+        found,
+        ["timeout", "connectTimeout", "retry.timeout", "retryFor.invoice.>.connectTimeout"].map(
+          (field) => ({ field, message })
+        )
+      )
+      // What is stored with more may stay: it is cut where it is used.
+      yield* change({ redirects: 1 }, { ...before, timeout: Duration.days(366) })
     })
   )
 

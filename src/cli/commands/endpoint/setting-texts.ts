@@ -149,7 +149,17 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
   },
   circuit: shownElsewhere,
   timeout: {
-    rows: (endpoint) => [["time-out", timeoutText("timeout", endpoint)]],
+    rows: (endpoint) => [
+      ["time-out", timeoutText("timeout", endpoint)],
+      ...(endpoint.timeoutsCutTo === undefined
+        ? []
+        : [
+            [
+              "",
+              `cut to ${durationText(endpoint.timeoutsCutTo)}: petrel tenant set ${endpoint.tenant} --max-timeout allows more`
+            ] as const
+          ])
+    ],
     unset: "the policy's"
   },
   connectTimeout: {
