@@ -9,6 +9,7 @@ import { withHeader } from "./answer.ts"
 import { listedOperations } from "./groups.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
+import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { LiveTokens } from "./tokens/live-tokens.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
@@ -71,6 +72,7 @@ export const accessLayer = Layer.effect(
   Access,
   Effect.gen(function* () {
     const tokens = yield* LiveTokens
+    const bodies = yield* RequestBodies
     const rates = new RequestRates()
     return Access.of({
       token: Effect.fnUntraced(function* (next, { credential, endpoint, group }) {
@@ -80,11 +82,9 @@ export const accessLayer = Layer.effect(
         if (insider !== undefined) {
           const refusal = refusalOf(insider, needs, tenant, "subject")
           if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
-          return yield* Effect.provideService(next, Caller, {
-            id: "",
-            isValid: () => true,
-            ...insider
-          })
+          return yield* countingBody(bodies, insider.tenant, next).pipe(
+            Effect.provideService(Caller, { id: "", isValid: () => true, ...insider })
+          )
         }
         const given = Redacted.value(credential)
         if (given === "") return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
@@ -109,7 +109,9 @@ export const accessLayer = Layer.effect(
             return now !== undefined && !hasExpired(now)
           }
         }
-        return yield* Effect.provideService(next, Caller, caller)
+        return yield* countingBody(bodies, record.tenant, next).pipe(
+          Effect.provideService(Caller, caller)
+        )
       })
     })
   })

@@ -20,7 +20,7 @@ import {
 } from "./event-input.ts"
 import { parseExact } from "./exact-json.ts"
 import { unavailable, withoutCommands } from "./failures.ts"
-import { withLargeBody } from "./request-body.ts"
+import { readBody } from "./request-body.ts"
 
 const bodyOf = ({ base64, data, text }: EventInput): Uint8Array => {
   if (text !== undefined) return Buffer.from(text, "utf8")
@@ -229,7 +229,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
   output: [Schema.Union([Published, BatchResult]), withStatus(Published, 201)],
   run: ({ headers, params: { tenant } }) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-      withLargeBody(maxEventsBytes, (body) =>
+      Effect.flatMap(readBody(maxEventsBytes), (body) =>
         publishBody(
           tenant,
           request.headers["content-type"] ?? "application/json",
@@ -261,7 +261,7 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/events/:event`
   output: [Published, withStatus(Published, 201)],
   run: ({ headers, params }) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-      withLargeBody(maxEventsBytes, (body) =>
+      Effect.flatMap(readBody(maxEventsBytes), (body) =>
         Effect.flatMap(
           publishEvents([{ event: rawEvent(request, params, headers["idempotency-key"]), body }]),
           ([one = refused([])]) => answerOne(one)

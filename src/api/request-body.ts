@@ -1,49 +1,211 @@
-import { ByteSize, Effect } from "effect"
+import { IncomingMessage } from "node:http"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { ByteSize, Context, Effect } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
+import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { bytesText } from "../operations/text/bytes.ts"
-import { unavailable } from "./failures.ts"
-import { InvalidRequest, TooLarge } from "./problems.ts"
-
-/** Upper bound of the large bodies in memory at the same time, bytes. */
-const maxTogether = 256 * 1024 * 1024
-let together = 0
-
-const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
-  error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
-
-/** Reads the body of the request. */
-const readWithin = (max: number) =>
-  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => request.arrayBuffer).pipe(
-    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(max)),
-    Effect.mapError((error) =>
-      HttpServerError.isHttpServerError(error) && isTooLarge(error)
-        ? new TooLarge({ detail: `the body is larger than the ${bytesText(max)} taken here` })
-        : new InvalidRequest({ detail: "the body ended before it was complete" })
-    ),
-    Effect.map((buffer) => new Uint8Array(buffer))
-  )
+import { Shares } from "../policy/shares.ts"
+import { timers } from "../time/timers.ts"
+import type { BareProblem } from "./problems.ts"
 
 /**
- * Reads a large body and uses it. Answers 413 if it is larger than `max` bytes, and 503 while the
- * bodies that are in use take too much memory together.
+ * Bytes of bodies in memory at the same time. One tenant has half of it where no other one publishes:
+ * four of the largest bodies.
  */
-export const withLargeBody = <A, E, R>(
-  max: number,
-  use: (body: Uint8Array) => Effect.Effect<A, E, R>
+const maxBodiesBytes = 128 * 1024 * 1024
+/** In each such time, ms, this many bytes must come, or the rest: a pace of 8 KiB a second. */
+const paceMs = 4_000
+const paceBytes = 32 * 1024
+
+/** A body that is not read to its end. */
+export class BodyRefused extends Error {
+  readonly problem: BareProblem
+  /** Of the answer. The rest of the body is not waited for. */
+  readonly headers: Readonly<Record<string, string>>
+
+  constructor(problem: BareProblem, retryAfter?: number) {
+    super(problem.detail)
+    this.problem = problem
+    this.headers = {
+      connection: "close",
+      ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) })
+    }
+  }
+}
+
+const tooLarge = (max: number) =>
+  new BodyRefused({
+    status: 413,
+    name: "too-large",
+    title: "The request is too large",
+    detail: `the body is larger than the ${bytesText(max)} that this route takes`
+  })
+
+const noMemory = new BodyRefused(
+  {
+    status: 503,
+    name: "unavailable",
+    title: "It cannot be answered now",
+    detail:
+      "too many and too large bodies of this tenant are being sent at the same time: try again"
+  },
+  1
+)
+
+const tooSlow = new BodyRefused({
+  status: 408,
+  name: "request-timeout",
+  title: "The request comes too slowly",
+  detail: `of its body less than ${bytesText(paceBytes)} came within ${paceMs / 1_000} s: send it again, faster or in parts`
+})
+
+const brokenOff = new BodyRefused({
+  status: 400,
+  name: "invalid-request",
+  title: "The request is not valid",
+  detail: "the body ended before it was complete"
+})
+
+/** What bounds the bodies of one server. */
+export class RequestBodies extends Context.Service<
+  RequestBodies,
+  { readonly shares: Shares; readonly paceMs: number; readonly refused: RefusalCells }
+>()("petrel/api/RequestBodies") {
+  static readonly make = (
+    refused: RefusalCells,
+    bounds: { readonly bytes?: number | undefined; readonly paceMs?: number | undefined } = {}
+  ) =>
+    RequestBodies.of({
+      shares: new Shares(bounds.bytes ?? maxBodiesBytes),
+      paceMs: bounds.paceMs ?? paceMs,
+      refused
+    })
+}
+
+const bufferOf = (chunks: ReadonlyArray<Buffer>): ArrayBuffer => {
+  const [first] = chunks
+  const { buffer, byteLength, byteOffset } =
+    first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
+  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer
+}
+
+/** The body of one request. What has come of it counts for its tenant until it is given back. */
+class CountedBody {
+  readonly #bodies: RequestBodies["Service"]
+  readonly #tenant: string
+  #bytes = 0
+
+  constructor(bodies: RequestBodies["Service"], tenant: string) {
+    this.#bodies = bodies
+    this.#tenant = tenant
+  }
+
+  /** Counts what has come. Returns false if that is more than the tenant may have in memory. */
+  count(bytes: number): boolean {
+    if (!this.#bodies.shares.take(this.#tenant, bytes)) {
+      this.#bodies.refused.note("bodies")
+      return false
+    }
+    this.#bytes += bytes
+    return true
+  }
+
+  giveBack(): void {
+    if (this.#bytes > 0) this.#bodies.shares.give(this.#tenant, this.#bytes)
+    this.#bytes = 0
+  }
+
+  /** Reads the body as it comes. */
+  read(source: IncomingMessage, max: number): Effect.Effect<ArrayBuffer, BodyRefused> {
+    return Effect.callback((resume) => {
+      const { paceMs, refused } = this.#bodies
+      if (Number(source.headers["content-length"]) > max) return resume(Effect.fail(tooLarge(max)))
+      const chunks: Array<Buffer> = []
+      let bytes = 0
+      let bytesBefore = 0
+      const stop = () => {
+        timers.cancel(pace)
+        source.off("data", onData).off("end", onEnd).off("close", onBreak).off("error", onBreak)
+      }
+      const end = (result: Effect.Effect<ArrayBuffer, BodyRefused>) => {
+        stop()
+        resume(result)
+      }
+      const refuse = (why: BodyRefused) => {
+        source.pause()
+        end(Effect.fail(why))
+      }
+      const onData = (chunk: Buffer) => {
+        bytes += chunk.length
+        if (bytes > max) return refuse(tooLarge(max))
+        if (!this.count(chunk.length)) return refuse(noMemory)
+        chunks.push(chunk)
+      }
+      const onEnd = () => end(Effect.sync(() => bufferOf(chunks)))
+      const onBreak = () => end(Effect.fail(brokenOff))
+      const pace = timers.every(paceMs, () => {
+        if (bytes - bytesBefore >= paceBytes) bytesBefore = bytes
+        else {
+          refused.note("pace")
+          refuse(tooSlow)
+        }
+      })
+      source.on("data", onData).on("end", onEnd).on("close", onBreak).on("error", onBreak)
+      return Effect.sync(stop)
+    })
+  }
+}
+
+const unread = (request: HttpServerRequest.HttpServerRequest) => (cause: BodyRefused) =>
+  new HttpServerError.HttpServerError({
+    reason: new HttpServerError.RequestParseError({ request, cause })
+  })
+
+/** Returns the request with a body that is counted. All forms of a body are made of its bytes. */
+const withCounted = (
+  request: HttpServerRequest.HttpServerRequest,
+  body: CountedBody
+): HttpServerRequest.HttpServerRequest => {
+  const { source } = request
+  const arrayBuffer = Effect.gen(function* () {
+    if (!(source instanceof IncomingMessage)) {
+      // A message over NATS has come as a whole.
+      if (!body.count(Number(request.headers["content-length"] ?? 0)))
+        return yield* unread(request)(noMemory)
+      return yield* request.arrayBuffer
+    }
+    if (source.headers.expect !== undefined)
+      NodeHttpServerRequest.toServerResponse(request).writeContinue()
+    const max = yield* HttpIncomingMessage.MaxBodySize
+    const most = max === undefined ? Number.POSITIVE_INFINITY : ByteSize.toNumberUnsafe(max)
+    return yield* Effect.mapError(body.read(source, most), unread(request))
+  })
+  return Object.create(request, { arrayBuffer: { value: arrayBuffer } })
+}
+
+/**
+ * Lets a request be answered whose body counts for its tenant, by what has come of it and until it
+ * is answered. Reading a body fails, with a `BodyRefused` as its cause, where it is too large or too
+ * slow, or its tenant has too much in memory.
+ */
+export const countingBody = <A, E, R>(
+  bodies: RequestBodies["Service"],
+  tenant: string,
+  answered: Effect.Effect<A, E, R>
 ) =>
-  Effect.gen(function* () {
-    const { headers } = yield* HttpServerRequest.HttpServerRequest
-    const declared = Number(headers["content-length"] ?? max)
-    const bytes = Math.min(Number.isFinite(declared) ? declared : max, max)
-    if (together + bytes > maxTogether)
-      return yield* unavailable("too much is being published at the same time", 1)
-    together += bytes
-    return yield* readWithin(max).pipe(
-      Effect.flatMap(use),
-      Effect.ensuring(
-        Effect.sync(() => {
-          together -= bytes
-        })
-      )
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const body = new CountedBody(bodies, tenant)
+    return answered.pipe(
+      Effect.provideService(HttpServerRequest.HttpServerRequest, withCounted(request, body)),
+      Effect.ensuring(Effect.sync(() => body.giveBack()))
     )
   })
+
+/** Reads the body of the request, of at most so many bytes. */
+export const readBody = (max: number) =>
+  Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ arrayBuffer }) => arrayBuffer).pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.fromInputUnsafe(max)),
+    // What surrounds all routes answers it.
+    Effect.orDie,
+    Effect.map((buffer) => new Uint8Array(buffer))
+  )

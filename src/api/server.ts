@@ -10,6 +10,7 @@ import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusalCells, RefusedRequests } from "../metrics/refused-requests.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
+import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
 import { apiDocument } from "./document.ts"
@@ -17,6 +18,7 @@ import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { problemBody, problemType } from "./problems.ts"
+import { RequestBodies } from "./request-body.ts"
 import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
@@ -37,6 +39,12 @@ export interface ApiOptions {
   readonly stopWithin?: number | undefined
   /** How long a client may take for its headers, ms. (Default: 10 s) */
   readonly headersWithin?: number | undefined
+  /** How long a client may take for a whole request, ms. (Default: 30 s) */
+  readonly requestWithin?: number | undefined
+  /** The time in which at least some of a body must come, ms. (Default: 4 s) */
+  readonly paceMs?: number | undefined
+  /** Bytes of bodies in memory at the same time. (Default: 128 MiB) */
+  readonly bodiesBytes?: number | undefined
 }
 
 /** The API cannot be served at its address. */
@@ -53,6 +61,8 @@ const requestWithinMs = 30_000
 const idleMs = 60_000
 /** How often these are checked, ms. */
 const checkedEveryMs = 1_000
+/** How long a client has to read why its connection is closed, ms. */
+const answeredWithinMs = 500
 const defaultStopWithinMs = 10_000
 
 /** Answers for requests that are none, by the code of the error. */
@@ -70,7 +80,7 @@ const refuseConnection = (error: Error, socket: Socket) => {
     detail: "this is no HTTP request that can be read"
   }
   const body = problemBody({ status, name: "bad-request", title: "The request is refused", detail })
-  return socket.end(
+  socket.end(
     [
       `HTTP/1.1 ${status} Refused`,
       `content-type: ${problemType}`,
@@ -80,13 +90,20 @@ const refuseConnection = (error: Error, socket: Socket) => {
       body
     ].join("\r\n")
   )
+  // What the client goes on to send, or an end that it does not send, must hold nothing.
+  const destroyed = timers.after(answeredWithinMs, () => socket.destroy())
+  return socket.once("close", () => timers.cancel(destroyed))
 }
 
-const makeServer = ({ headersWithin = headersWithinMs, tls }: ApiOptions) => {
+const makeServer = ({
+  headersWithin = headersWithinMs,
+  requestWithin = requestWithinMs,
+  tls
+}: ApiOptions) => {
   const limits = {
-    headersTimeout: headersWithin,
-    requestTimeout: requestWithinMs,
-    connectionsCheckingInterval: Math.min(checkedEveryMs, headersWithin)
+    headersTimeout: Math.min(headersWithin, requestWithin),
+    requestTimeout: requestWithin,
+    connectionsCheckingInterval: Math.min(checkedEveryMs, headersWithin, requestWithin)
   }
   const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...tls })
   server.maxConnections = maxConnections
@@ -187,9 +204,15 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
   )
   const stopping = yield* Deferred.make<void>()
+  const refused = new RefusalCells()
+  const { bodiesBytes, paceMs } = options
   const app = yield* makeApp(options).pipe(
     Effect.provideService(Stopping, stopping),
-    Effect.provideService(RefusedRequests, new RefusalCells()),
+    Effect.provideService(RefusedRequests, refused),
+    Effect.provideService(
+      RequestBodies,
+      RequestBodies.make(refused, { bytes: bodiesBytes, paceMs })
+    ),
     Effect.provideService(HistoryReadings, HistoryReadings.make())
   )
   yield* Layer.build(

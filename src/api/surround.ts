@@ -7,11 +7,11 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "effect/http"
-import { bytesText } from "../operations/text/bytes.ts"
 import { hostName } from "./hosts.ts"
 import { Insider } from "./insider.ts"
 import type { BareProblem } from "./problems.ts"
 import { problemResponse, problemType } from "./problems.ts"
+import { BodyRefused } from "./request-body.ts"
 import type { RequestDurations } from "./request-durations.ts"
 import type { Notes } from "./request-notes.ts"
 import { RequestNotes } from "./request-notes.ts"
@@ -41,13 +41,6 @@ const patternOf = (path: string): RegExp =>
   )
 
 const pathOf = (url: string): string => url.replace(/[?#].*$/s, "")
-
-const tooLarge: BareProblem = {
-  status: 413,
-  name: "too-large",
-  title: "The request is too large",
-  detail: `the body is larger than the ${bytesText(maxBodyBytes)} that this route takes`
-}
 
 const wrongHost: BareProblem = {
   status: 421,
@@ -106,8 +99,10 @@ const failed = (
     if (!HttpServerError.isHttpServerError(error)) continue
     const { reason: why } = error
     if (why._tag === "RouteNotFound") return notRouted(why.request, methodsOf)
-    if (why._tag === "RequestParseError")
-      return problemResponse(why.reason === "BodyTooLarge" ? tooLarge : unreadable)
+    if (why._tag !== "RequestParseError") continue
+    return why.cause instanceof BodyRefused
+      ? problemResponse(why.cause.problem, why.cause.headers)
+      : problemResponse(unreadable)
   }
   return undefined
 }
@@ -116,7 +111,7 @@ const unreadable: BareProblem = {
   status: 400,
   name: "invalid-request",
   title: "The request is not valid",
-  detail: "the body ended before it was complete"
+  detail: "the body cannot be read"
 }
 
 const notRouted = (

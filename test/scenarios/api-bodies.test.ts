@@ -1,0 +1,96 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { startConsole } from "../kit/console.ts"
+import { eventually } from "../kit/engine.ts"
+import { head, rawClient } from "../kit/raw-client.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const events = (tenant: string) => `/v1/tenants/${tenant}/events`
+const MiB = 1024 * 1024
+
+const publishHead = (tenant: string, token: string, length: number) =>
+  head("POST", events(tenant), {
+    authorization: `Bearer ${token}`,
+    "content-type": "application/json",
+    "content-length": length
+  })
+
+const oneEvent = { method: "POST", body: { type: "invoice.paid", data: {} } }
+
+describe.concurrent("the body of a request", () => {
+  scenario("counts by what has come of it, not by what it declares", () =>
+    Effect.gen(function* () {
+      const { ask, token: make, url } = yield* startConsole()
+      const token = yield* make()
+      for (let n = 0; n < 40; n++) {
+        const client = yield* rawClient(url)
+        client.send(`${publishHead("acme", token, 16 * MiB)}[`)
+      }
+      const answer = yield* ask(events("acme"), { ...oneEvent, token })
+      assert.strictEqual(answer.status, 201, answer.text)
+    })
+  )
+
+  scenario(
+    "takes memory of its tenant, and what a tenant has too much of is refused to it alone",
+    () =>
+      Effect.gen(function* () {
+        const { ask, token: make, url } = yield* startConsole({ bodiesBytes: MiB })
+        const [acme, globex] = [yield* make(), yield* make({ tenant: "globex" })]
+        const part = Buffer.alloc(200 * 1024, " ")
+        const clients = yield* Effect.all(Array.from({ length: 8 }, () => rawClient(url)))
+        for (const client of clients) {
+          client.send(publishHead("acme", acme, MiB))
+          client.send(part)
+        }
+        const refused = () => clients.filter((one) => one.heard().startsWith("HTTP/1.1 503"))
+        yield* eventually(Effect.sync(refused), ({ length }) => length === 6)
+        for (const one of refused()) assert.match(one.heard(), /retry-after: 1\r\n/)
+        const answer = yield* ask(events("globex"), { ...oneEvent, token: globex })
+        assert.strictEqual(answer.status, 201, answer.text)
+        const { text } = yield* ask("/metrics")
+        assert.include(text, 'petrel_refused_requests_total{bound="bodies"} 6\n')
+        for (const client of clients) client.leave()
+        const again = ask(events("acme"), { ...oneEvent, token: acme, body: part })
+        yield* eventually(again, ({ status }) => status === 400)
+      })
+  )
+
+  scenario("that comes too slowly is refused, and its connection destroyed", () =>
+    Effect.gen(function* () {
+      const { ask, token: make, url } = yield* startConsole({ paceMs: 300 })
+      const client = yield* rawClient(url)
+      // The client goes on to send a byte each 50 ms.
+      client.send(`${publishHead("acme", yield* make(), MiB)}[`)
+      yield* eventually(Effect.sync(client.heard), (text) => text.includes("comes too slowly"))
+      assert.match(client.heard(), /^HTTP\/1\.1 408 /)
+      assert.include(client.heard(), '"urn:petrel:problem:request-timeout"')
+      yield* eventually(Effect.sync(client.isOpen), (isOpen) => !isOpen)
+      assert.include((yield* ask("/metrics")).text, 'refused_requests_total{bound="pace"} 1\n')
+    })
+  )
+
+  scenario("that is not there in time is refused, and its connection destroyed", () =>
+    Effect.gen(function* () {
+      const { token: make, url } = yield* startConsole({ requestWithin: 500, paceMs: 20_000 })
+      const client = yield* rawClient(url)
+      client.send(`${publishHead("acme", yield* make(), MiB)}[`)
+      yield* eventually(Effect.sync(client.heard), (text) => text.includes("did not arrive"))
+      assert.match(client.heard(), /^HTTP\/1\.1 408 /)
+      yield* eventually(Effect.sync(client.isOpen), (isOpen) => !isOpen)
+    })
+  )
+
+  scenario("is refused by what it declares where that is more than the route takes", () =>
+    Effect.gen(function* () {
+      const { token: make, url } = yield* startConsole()
+      const token = yield* make()
+      const client = yield* rawClient(url)
+      client.send(publishHead("acme", token, 16 * MiB + 1))
+      yield* eventually(Effect.sync(client.heard), (text) => text.includes("16 MiB that this"))
+      assert.match(client.heard(), /^HTTP\/1\.1 413 /)
+    })
+  )
+})
