@@ -8,15 +8,20 @@ export const maxBatch = 1_000
 /** Upper bound of the body of a request that publishes, bytes. */
 export const maxEventsBytes = 16 * 1024 * 1024
 
-const hasOneBody = (event: object): string | undefined => {
-  const given = ["data", "text", "base64"].filter((name) => name in event)
-  return given.length === 1
+const hasOneBody = (event: object) => {
+  const [first, ...others] = ["data", "text", "base64"].filter((name) => Object.hasOwn(event, name))
+  if (first === undefined)
+    return {
+      path: ["data"],
+      issue: "is missing: give it, or `text` or `base64`, which receivers get"
+    }
+  return others.length === 0
     ? undefined
-    : "must have one of `data`, `text` and `base64`: what receivers get"
+    : { path: [first], issue: `is given beside ${others.join(" and ")}: give one of them` }
 }
 
 const base64Problem = (text: string): string | undefined =>
-  /^(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$/.test(text)
+  text.length % 4 === 0 && /^[A-Za-z0-9+/]*={0,2}$/.test(text)
     ? undefined
     : "must be base64, with + and / and padding"
 

@@ -8,7 +8,8 @@ const typeRoot = "urn:petrel:problem:"
 
 /** One problem for each field that is wrong. */
 const errors = Schema.optionalKey(Schema.Array(Problem)).annotateKey({
-  description: "What is wrong, field by field. `field` is empty for the input as a whole."
+  description:
+    "What is wrong, field by field, 20 at most. `field` is `body` for the body as a whole."
 })
 
 /** Seconds until it is worth trying again, as in the header Retry-After. */

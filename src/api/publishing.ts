@@ -21,6 +21,7 @@ import {
 import { parseExact } from "./exact-json.ts"
 import { unavailable, withoutCommands } from "./failures.ts"
 import { readBody } from "./request-body.ts"
+import { answeredProblems } from "./validation.ts"
 
 const bodyOf = ({ base64, data, text }: EventInput): Uint8Array => {
   if (text !== undefined) return Buffer.from(text, "utf8")
@@ -118,7 +119,8 @@ const answerOf = (publication: Publication): BatchAnswer => {
       status: publication.reason === "too-large" ? 413 : 503,
       detail: withoutCommands(publication.message)
     }
-  if ("_tag" in publication) return { status: 400, errors: publication.problems }
+  if ("_tag" in publication)
+    return { status: 400, errors: answeredProblems(publication.problems, "event") }
   const { duplicate, id, seq } = publication
   return { status: duplicate ? 200 : 201, id, ...(seq === undefined ? {} : { seq }) }
 }
@@ -145,9 +147,23 @@ const answerOne = (
   )
 }
 
+/** Problems that are told of the events of a batch together, beside the first of each. */
+const maxFurtherProblems = 1_000
+
+/** Leaves out what is told of the last events once enough is told. */
+const withinBound = (answers: ReadonlyArray<BatchAnswer>): ReadonlyArray<BatchAnswer> => {
+  let left = maxFurtherProblems
+  return answers.map((answer) => {
+    const { errors = [] } = answer
+    const kept = errors.slice(0, 1 + left)
+    left -= Math.max(0, kept.length - 1)
+    return kept.length < errors.length ? { ...answer, errors: kept } : answer
+  })
+}
+
 /** Answers for a batch: for each of its events, unless nothing at all was stored. */
 const answerBatch = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
-  const events = publications.map(answerOf)
+  const events = withinBound(publications.map(answerOf))
   const count = (status: number) => events.filter((one) => one.status === status).length
   const [stored, duplicates] = [count(201), count(200)]
   const first = events.find(({ status }) => status === 503)

@@ -2,7 +2,8 @@ import { Cause, Effect, ErrorReporter } from "effect"
 import { HttpServerRespondable } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import type { Problem } from "../domain/problem.ts"
-import { inputProblems } from "../operations/input.ts"
+import { boundedProblems, inputProblems } from "../operations/input.ts"
+import { shortened } from "../operations/shown-value.ts"
 import { Internal, InvalidRequest, TooLarge, Unavailable } from "./problems.ts"
 
 /** Every route may answer with these: its input is refused, or the broker is away. */
@@ -10,12 +11,25 @@ export class Validation extends HttpApiMiddleware.Service<Validation>()("petrel/
   error: [InvalidRequest, TooLarge, Unavailable, Internal]
 }) {}
 
+/** Upper bound of the sentence about a request as a whole, characters. `errors` says the rest. */
+const maxDetail = 2_000
+
+/** Returns the problems as they are answered: named by their field, and so many and no longer. */
+export const answeredProblems = (
+  problems: ReadonlyArray<Problem>,
+  whole = "body"
+): ReadonlyArray<Problem> =>
+  boundedProblems(problems).map(({ field, message }) => ({
+    field: field === "" ? whole : field,
+    message
+  }))
+
 /** Returns the refusal of a request for its problems. */
-export const invalidRequest = (problems: ReadonlyArray<Problem>): InvalidRequest =>
-  new InvalidRequest({
-    detail: problems.map(({ field, message }) => `${field} ${message}`.trim()).join("; "),
-    errors: problems
-  })
+export const invalidRequest = (problems: ReadonlyArray<Problem>): InvalidRequest => {
+  const errors = answeredProblems(problems)
+  const detail = errors.map(({ field, message }) => `${field} ${message}`).join("; ")
+  return new InvalidRequest({ detail: shortened(detail, maxDetail), errors })
+}
 
 /** `Validation`, with a problem for each field. */
 export const validationLayer = HttpApiMiddleware.layerSchemaErrorTransform(

@@ -1,5 +1,5 @@
-import { Duration, Schema } from "effect"
-import { PositiveDuration } from "./duration.ts"
+import { Schema } from "effect"
+import { durationBetween, PositiveDuration } from "./duration.ts"
 import { ErrorClass } from "./outcome.ts"
 import { Token } from "./token.ts"
 
@@ -121,13 +121,7 @@ const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000
 /**
  * A shorter window would hold almost no samples. A longer one would seldom fill between restarts.
  */
-const Window = PositiveDuration.check(
-  Schema.makeFilter((window: Duration.Duration) =>
-    Duration.toMillis(window) >= 1_000 && Duration.toMillis(window) <= 24 * 60 * 60_000
-      ? undefined
-      : "must be between 1 second and 1 day"
-  )
-)
+const Window = durationBetween([1_000, "1 second"], [24 * 60 * 60_000, "1 day"])
 const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {

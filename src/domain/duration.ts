@@ -1,7 +1,7 @@
 import { Duration, Schema, SchemaGetter } from "effect"
 
 /** Longer durations are mistakes, and exceed the range of the broker's timers. */
-const maxDurationMs = 366 * 24 * 60 * 60 * 1000
+export const longestDuration = [366 * 24 * 60 * 60 * 1000, "366 days"] as const
 
 const wholeUnits = [
   ["day", 86_400_000],
@@ -24,16 +24,20 @@ const DurationInWords = Schema.String.pipe(
     decode: SchemaGetter.passthrough(),
     encode: SchemaGetter.transform(inWords)
   })
-)
+).annotate({ expected: 'a length of time such as "30 seconds"' })
+
+/** Returns a schema of durations between two of them. The ends are told by their words. */
+export const durationBetween = (least: readonly [ms: number, words: string], most: typeof least) =>
+  DurationInWords.check(
+    Schema.makeFilter((duration: Duration.Duration) =>
+      Duration.toMillis(duration) >= least[0] && Duration.toMillis(duration) <= most[0]
+        ? undefined
+        : `must be between ${least[1]} and ${most[1]}`
+    )
+  )
 
 /**
  * A duration as people write it ("30 seconds", "1 hour"), from 1 ms to 366 days. Decodes to a
  * Duration and encodes to such a string.
  */
-export const PositiveDuration = DurationInWords.check(
-  Schema.makeFilter((duration: Duration.Duration) =>
-    Duration.toMillis(duration) >= 1 && Duration.toMillis(duration) <= maxDurationMs
-      ? undefined
-      : "must be between 1 millisecond and 366 days"
-  )
-)
+export const PositiveDuration = durationBetween([1, "1 millisecond"], longestDuration)

@@ -9,7 +9,7 @@ const standard = /^(webhook-.*|x-hub-signature-256|x-github-event|x-github-deliv
 
 const isHeaderName = (name: string): boolean => /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/.test(name)
 
-const invalid = "must be a valid header name"
+const invalid = "must be a valid header name such as x-tenant"
 const taken = "is a header that Petrel or HTTP sets itself"
 
 /** Returns why an endpoint may not have a header of this name, or undefined. */

@@ -1,119 +1,116 @@
-import { Result, Schema, SchemaAST, SchemaIssue } from "effect"
+import { Result, Schema, SchemaAST, type SchemaIssue } from "effect"
 import type { Problem } from "../domain/problem.ts"
 import { endpointRequests, endpointSettings } from "../domain/settings/endpoint-table.ts"
 import type { Input } from "../domain/settings/setting.ts"
 import { tenantSettings } from "../domain/settings/tenant-table.ts"
 import { nearestName } from "../policy/nearest-name.ts"
+import { checkSentence, wordsFor } from "./input-words.ts"
+import { shortened, shownValue } from "./shown-value.ts"
 
-const missing = "Missing key"
-const noSuchField = "Expected no excess property"
+/** Problems of one input that are told: whoever mends these sees the next ones. */
+export const maxProblems = 20
+/** Upper bounds of a problem, characters. What is longer repeats what the caller sent. */
+const maxKey = 64
+const maxField = 256
+const maxMessage = 1_000
 
-const format = SchemaIssue.makeFormatterStandardSchemaV1()
-
-const oneOf = (expected: string): string | undefined => {
-  const names = [...expected.matchAll(/"([^"]*)"/g)].map(([, name]) => name)
-  return /^Expected "[^"]*"( \| "[^"]*")*$/.test(expected)
-    ? `must be ${names.length > 1 ? "one of " : ""}${names.join(", ")}`
-    : undefined
-}
-
-/** Returns a schema's message as the end of a sentence about the value. */
-const reworded = (whole: string): string => {
-  const message = whole.replaceAll(/ \| (null|undefined)\b/g, "")
-  const kinds = [...message.matchAll(/\{ readonly "kind": "(\w+)", \.\.\. \}/g)]
-  if (kinds.length > 1)
-    return `must be an object with a kind: ${kinds.map(([, kind]) => kind).join(", ")}`
-  switch (message) {
-    case 'Expected "off" | number':
-      return "must be a number, or off"
-    case 'Expected "off" | string':
-      return 'must be a length of time such as "30 seconds", or off'
-    case missing:
-      return "is missing"
-    case "Expected an integer":
-      return "must be a whole number"
-    case "Expected a valid Duration string":
-      return 'must be a length of time such as "30 seconds"'
-  }
-  return (
-    oneOf(message) ??
-    message
-      // A struct that has a name is an object for whoever writes one.
-      .replace(/^Expected (?:object|[A-Z]\w+)$/, "must be an object")
-      .replace(/^Expected integer$/, "must be an integer")
-      .replace(/^Expected (string|number)$/, "must be a $1")
-      .replace(/^Expected a value between /, "must be between ")
-      .replace(/^Expected /, "must be ")
-  )
-}
-
-const quote = (value: unknown): string => {
-  const text = JSON.stringify(value) ?? String(value)
-  return text.length > 80 ? `${text.slice(0, 77)}…` : text
-}
-
-const at = (value: unknown, path: ReadonlyArray<string>): unknown =>
-  path.reduce<unknown>(
-    (inner, key) =>
-      typeof inner === "object" && inner !== null
-        ? new Map(Object.entries(inner)).get(key)
-        : undefined,
-    value
-  )
-
-const keyOf = (segment: PropertyKey | { readonly key: PropertyKey }): string =>
-  String(typeof segment === "object" ? segment.key : segment)
-
-/** Returns a schema's message without the input that it may show: that may be a secret. */
-const withoutInput = (message: string): string =>
-  message.startsWith("Unexpected key with value") ? noSuchField : message.replace(/, got .*$/s, "")
-
-/** Returns the problems in an input that does not decode, one for each invalid or unknown field. */
-const problemsIn = (
-  issue: SchemaIssue.Issue,
-  value: unknown,
-  ast: SchemaAST.AST
-): ReadonlyArray<Problem> => {
-  const byPlace = new Map<string, { field: string; shown: string; messages: Set<string> }>()
-  for (const { message: whole, path = [] } of format(issue).issues) {
-    const message = withoutInput(whole)
-    const keys = path.map(keyOf)
-    const field = isMissingElement(keys, message) ? keys.slice(0, -1) : keys
-    const sentence = problemOf(keys, message, ast)
-    const shown = needsValue(keys, message, sentence, at(value, keys)) ? quote(at(value, keys)) : ""
-    const place = `${field.join(".")} ${shown}`
-    const known = byPlace.get(place) ?? { field: field.join("."), shown, messages: new Set() }
-    known.messages.add(sentence)
-    byPlace.set(place, known)
-  }
-  return [...byPlace.values()].map(({ field, messages, shown }) => ({
-    field,
-    message: `${shown} ${[...messages].join(" and ")}`.trim()
+/** Returns the problems as they may be answered: so many, and each no longer than a sentence. */
+export const boundedProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> => {
+  const told = problems.slice(0, maxProblems).map(({ field, message }) => ({
+    field: shortened(field, maxField),
+    message: shortened(message, maxMessage)
   }))
+  return problems.length > maxProblems
+    ? [...told, { field: "", message: `has more problems than these ${maxProblems}` }]
+    : told
 }
 
-/**
- * Decodes the input of an operation. Fails with a problem for each invalid field
- * (`backoff.base "1 minut" must be …`) and each unknown one.
- */
-export const readInput = <A>(
-  schema: Schema.ConstraintDecoder<A>,
-  value: unknown
-): Result.Result<A, ReadonlyArray<Problem>> =>
-  Result.mapError(
-    Schema.decodeUnknownResult(schema)(value, { errors: "all", onExcessProperty: "error" }),
-    ({ issue }) => problemsIn(issue, value, schema.ast)
-  )
+/** A place of the input, and what an issue says of it. */
+interface Finding {
+  readonly keys: ReadonlyArray<string>
+  readonly sentence: string
+  /** Shown before the sentence. */
+  readonly value: unknown
+}
 
-/**
- * Returns the problems in an input that did not decode elsewhere, such as a request's body. Values
- * are shown where the issue keeps its input (`reportInput`).
- */
-export const inputProblems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>
-  problemsIn(issue, issue.input, "ast" in issue ? issue.ast : Schema.Unknown.ast)
+/** Where a walk through issues is. */
+interface Place {
+  readonly keys: ReadonlyArray<string>
+  readonly value: unknown
+  /** What decides there: what a transformation makes, and not what it is made of. */
+  readonly ast: SchemaAST.AST | undefined
+}
 
-const isMissingElement = (keys: ReadonlyArray<string>, message: string) =>
-  message === missing && /^\d+$/.test(keys.at(-1) ?? "")
+const within = (value: unknown, key: PropertyKey): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, key)
+    ? Reflect.get(value, key)
+    : undefined
+
+const shownKey = (key: PropertyKey): string => shortened(String(key), maxKey) || '""'
+
+/** Returns what issues say, one after the other, so that the rest of many is never looked at. */
+function* findings(issue: SchemaIssue.Issue, place: Place): Generator<Finding> {
+  const { ast, keys, value } = place
+  const found = (sentence: string): Finding => ({ keys, sentence, value })
+  const unshown = (sentence: string): Finding => ({ keys, sentence, value: undefined })
+  switch (issue._tag) {
+    case "Pointer": {
+      if (issue.issue._tag === "MissingKey" && typeof issue.path.at(-1) === "number") {
+        yield unshown("must not be empty")
+        return
+      }
+      const inner = issue.path.reduce<unknown>(within, value)
+      const path = [...keys, ...issue.path.map(shownKey)]
+      if (issue.issue._tag === "UnexpectedKey")
+        yield {
+          keys: path,
+          sentence: unknownSentence(String(issue.path.at(-1)), issue.issue.ast),
+          value: undefined
+        }
+      else yield* findings(issue.issue, { keys: path, value: inner, ast: undefined })
+      return
+    }
+    case "Encoding":
+      yield* findings(issue.issue, { ...place, ast: ast ?? issue.ast })
+      return
+    case "Composite":
+      for (const one of issue.issues) yield* findings(one, { ...place, ast: ast ?? issue.ast })
+      return
+    case "AnyOf": {
+      if (issue.issues.every(isAboutTheWhole)) yield found(`must be ${wordsFor(ast ?? issue.ast)}`)
+      else for (const one of issue.issues) yield* findings(one, { ...place, ast: undefined })
+      return
+    }
+    case "Filter":
+      if (issue.issue._tag === "InvalidValue")
+        yield found(checkSentence(issue, ast ?? SchemaAST.unknown, value))
+      else yield* findings(issue.issue, place)
+      return
+    case "InvalidType":
+      yield found(`must be ${wordsFor(ast ?? issue.ast)}`)
+      return
+    case "InvalidValue": {
+      const message = issue.annotations?.message
+      if (message === noBody) yield unshown("is no valid JSON")
+      else if (ast === undefined)
+        yield found(typeof message === "string" ? message : "is not valid")
+      else yield found(`must be ${wordsFor(ast)}`)
+      return
+    }
+    case "MissingKey":
+      yield unshown("is missing")
+      return
+    default:
+      yield found("is not valid")
+  }
+}
+
+/** True if no member of a union came near: what the union takes says more than what each refuses. */
+const isAboutTheWhole = (issue: SchemaIssue.Issue): boolean =>
+  issue._tag === "InvalidType" || (issue._tag === "AnyOf" && issue.issues.every(isAboutTheWhole))
+
+/** What the library says of a body that does not parse. */
+const noBody = "Expected a valid JSON body"
 
 /** Fields whose values may be credentials. A problem does not repeat them. */
 const secretFields: ReadonlySet<string> = new Set(
@@ -122,36 +119,76 @@ const secretFields: ReadonlySet<string> = new Set(
     .map(([name]) => name)
 )
 
-/** Returns true if the value is to be shown before the sentence. */
-const needsValue = (
-  keys: ReadonlyArray<string>,
-  message: string,
-  sentence: string,
-  value: unknown
-): boolean => {
-  if (message === missing || message === noSuchField || value === undefined) return false
-  if (secretFields.has(keys[0] ?? "")) return false
+const holdsSecrets = (value: unknown): boolean =>
+  (Array.isArray(value) ? value : [value]).some(
+    (one) =>
+      typeof one === "object" &&
+      one !== null &&
+      [...secretFields].some((name) => Object.hasOwn(one, name))
+  )
+
+/** Returns the value that is to be shown before the sentence, or nothing. */
+const shownBefore = ({ keys, sentence, value }: Finding): string => {
+  if (value === undefined || secretFields.has(keys[0] ?? "")) return ""
+  // Not one of these fields, but perhaps something that has them.
+  if (keys.length === 0 && holdsSecrets(value)) return ""
+  const shown = shownValue(value)
   // Some sentences name what they are about themselves.
-  const isNamed = typeof value === "string" && sentence.includes(quote(value))
-  return !isNamed && !sentence.startsWith('"')
+  const isNamed = typeof value === "string" && sentence.includes(shown)
+  return isNamed || sentence.startsWith('"') ? "" : `${shown} `
 }
 
-/** Returns the names of the fields that a schema has at a place. */
-const fieldsAt = (ast: SchemaAST.AST, [first, ...rest]: ReadonlyArray<string>): Array<string> => {
-  if (SchemaAST.isUnion(ast))
-    return ast.types.flatMap((type) => fieldsAt(type, first === undefined ? [] : [first, ...rest]))
-  if (!SchemaAST.isObjects(ast)) return []
-  const { propertySignatures: fields } = ast
-  return first === undefined
-    ? fields.map(({ name }) => String(name))
-    : fields.flatMap(({ name, type }) => (name === first ? fieldsAt(type, rest) : []))
+/** Returns the problems in an input that does not decode, one for each invalid or unknown field. */
+const problemsIn = (issue: SchemaIssue.Issue, value: unknown): ReadonlyArray<Problem> => {
+  const byPlace = new Map<string, { field: string; shown: string; sentences: Set<string> }>()
+  for (const finding of findings(issue, { keys: [], value, ast: undefined })) {
+    const field = finding.keys.join(".")
+    const shown = shownBefore(finding)
+    const place = `${field} ${shown}`
+    const known = byPlace.get(place) ?? { field, shown, sentences: new Set() }
+    known.sentences.add(finding.sentence)
+    byPlace.set(place, known)
+    if (byPlace.size > maxProblems) break
+  }
+  return boundedProblems(
+    [...byPlace.values()].map(({ field, sentences, shown }) => ({
+      field,
+      message: `${shown}${[...sentences].join(" and ")}`
+    }))
+  )
 }
 
-const problemOf = (keys: ReadonlyArray<string>, message: string, ast: SchemaAST.AST): string => {
-  if (isMissingElement(keys, message)) return "must not be empty"
-  if (message !== noSuchField) return reworded(message)
-  const nearest = nearestName(keys.at(-1) ?? "", fieldsAt(ast, keys.slice(0, -1)))
-  return nearest === undefined
-    ? "is not possible there"
-    : `is not a field; did you mean ${nearest}?`
+/**
+ * Decodes the input of an operation. Fails with a problem for each invalid field
+ * (`backoff.base "1 minut" must be …`) and each unknown one, `maxProblems` at most.
+ */
+export const readInput = <A>(
+  schema: Schema.ConstraintDecoder<A>,
+  value: unknown
+): Result.Result<A, ReadonlyArray<Problem>> =>
+  Result.mapError(
+    Schema.decodeUnknownResult(schema)(value, { errors: "all", onExcessProperty: "error" }),
+    ({ issue }) => problemsIn(issue, value)
+  )
+
+/**
+ * Returns the problems in an input that did not decode elsewhere, such as a request's body. Values
+ * are shown where the issue keeps its input (`reportInput`).
+ */
+export const inputProblems = (issue: SchemaIssue.Issue): ReadonlyArray<Problem> =>
+  problemsIn(issue, issue.input)
+
+/** How many fields are named where another one was given. */
+const maxNamed = 10
+
+const fieldsOf = (ast: SchemaAST.AST): ReadonlyArray<string> =>
+  SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
+
+const unknownSentence = (name: string, ast: SchemaAST.AST): string => {
+  const names = fieldsOf(ast)
+  const nearest = nearestName(name, names)
+  if (nearest !== undefined) return `is not a field; did you mean ${nearest}?`
+  return names.length === 0 || names.length > maxNamed
+    ? "is not a field here"
+    : `is not a field here: there ${names.length === 1 ? "is" : "are"} ${names.join(", ")}`
 }

@@ -18,14 +18,21 @@ const distance = (from: string, to: string): number => {
 /** Maximum edit distance of a typing error, as a share of the longer name. */
 const slip = 1 / 3
 
-/** Returns the most similar name, ignoring case; undefined if none is similar. */
+const mostEdits = (name: string, candidate: string): number =>
+  Math.max(name.length, candidate.length) * slip
+
+/**
+ * Returns the most similar name, ignoring case; undefined if none is similar. A name that is far
+ * longer or shorter than a candidate is not compared with it: whoever asks may send any.
+ */
 export const nearestName = (name: string, names: ReadonlyArray<string>): string | undefined =>
   names
+    .filter((candidate) => Math.abs(candidate.length - name.length) <= mostEdits(name, candidate))
     .map((candidate) => ({
       candidate,
       edits: distance(name.toLowerCase(), candidate.toLowerCase())
     }))
-    .filter(({ candidate, edits }) => edits <= Math.max(name.length, candidate.length) * slip)
+    .filter(({ candidate, edits }) => edits <= mostEdits(name, candidate))
     .reduce<{ readonly candidate: string; readonly edits: number } | undefined>(
       (best, next) => (best === undefined || next.edits < best.edits ? next : best),
       undefined

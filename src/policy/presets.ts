@@ -250,13 +250,16 @@ export const presetNames: ReadonlyArray<string> = [...presets.keys()]
 
 export const findPreset = (name: string): Preset | undefined => presets.get(name)
 
+/** How much of a preset's name is repeated that there is not, characters. */
+const maxShownName = 64
+
 /** An endpoint names a preset that does not exist. */
 export class UnknownPreset extends Schema.TaggedError<UnknownPreset>()("UnknownPreset", {
   name: Schema.String
 }) {
   override get message() {
     const nearest = nearestName(this.name, presetNames)
-    const none = `there is no retry preset ${JSON.stringify(this.name)}`
+    const none = `there is no retry preset ${JSON.stringify(this.name.slice(0, maxShownName))}`
     const meant = nearest === undefined ? ". " : `; did you mean ${JSON.stringify(nearest)}? `
     return `${none}${meant}There are: ${presetNames.join(", ")}`
   }

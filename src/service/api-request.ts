@@ -3,6 +3,8 @@ import { parseExact } from "../api/exact-json.ts"
 import type { BareProblem } from "../api/problems.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { nobody } from "../domain/token.ts"
+import { shortened } from "../operations/shown-value.ts"
+import { bytesText } from "../operations/text/bytes.ts"
 import { textOf } from "../operations/text/utf8.ts"
 import { allTenants } from "../operations/tokens/token.ts"
 import { nearestName } from "../policy/nearest-name.ts"
@@ -17,6 +19,9 @@ export interface ApiRequest {
   /** Undefined where there is none. */
   readonly body: string | undefined
 }
+
+/** Upper bound of what path and query may take, bytes: as over HTTP, where headers have as much. */
+const maxUrl = 16 * 1024
 
 const invalid = (detail: string): BareProblem => ({
   status: 400,
@@ -66,6 +71,9 @@ const pathWith = (path: string, values: Readonly<Record<string, unknown>>) => {
   return { filled, problems }
 }
 
+/** How much of a name is repeated that there is not, characters. */
+const maxShownName = 64
+
 /** Returns a sentence about a field of an operation that has parameters only. */
 const unknownIn = ({ id, parameters }: ServiceOperation, name: string): string => {
   const names = parameters.flatMap((one) =>
@@ -74,7 +82,7 @@ const unknownIn = ({ id, parameters }: ServiceOperation, name: string): string =
   const near = nearestName(name, names)
   const advice =
     near === undefined ? `it has ${names.join(", ") || "none"}` : `did you mean ${near}?`
-  return `${name} is not a field of ${id}: ${advice}`
+  return `${shortened(name, maxShownName)} is not a field of ${id}: ${advice}`
 }
 
 /**
@@ -126,8 +134,8 @@ export const apiRequest = (
       if (value !== undefined) headers[name] = value
     }
     const search = query.toString()
-    return Result.succeed({
-      ...{ method, headers, body: text },
-      url: search === "" ? filled : `${filled}?${search}`
-    })
+    const url = search === "" ? filled : `${filled}?${search}`
+    return url.length > maxUrl
+      ? Result.fail(invalid(`its parameters take more than ${bytesText(maxUrl)}: ask for less`))
+      : Result.succeed({ ...{ method, headers, body: text }, url })
   })

@@ -10,8 +10,12 @@ describe("the input of an operation", () => {
     [{ maxInFligt: 5 }, "maxInFligt", "is not a field; did you mean maxInFlight?"],
     [{ circuit: { failure: 3 } }, "circuit.failure", "is not a field; did you mean failures?"],
     [{ circuit: { failures: 0 } }, "circuit.failures", "0 must be between 1 and 10000"],
-    [{ circuit: 5 }, "circuit", "5 must be an object"],
-    [{ rate: 5 }, "rate", "5 must be an object"],
+    [
+      { circuit: 5 },
+      "circuit",
+      "5 must be an object with failures, rate, coolDown, maxCoolDown, successes, onOpen, giveUpAfter, permanentFailures, …"
+    ],
+    [{ rate: 5 }, "rate", "5 must be an object with perSecond, burst"],
     [{ timeout: "soon" }, "timeout", '"soon" must be a length of time such as "30 seconds"'],
     [{ types: [] }, "types", "must not be empty"],
     [
@@ -43,7 +47,8 @@ describe("the input of an operation", () => {
     const said = JSON.stringify([
       ...problems({ headers: { "x-key": "hush\n" } }),
       ...problems({ headers: { host: "hush" } }),
-      ...problems({ secret: ["hush"] })
+      ...problems({ secret: ["hush"] }),
+      ...problems([{ secret: "hush" }])
     ])
     assert.notInclude(said, "hush")
     assert.include(said, "x-key")

@@ -29,9 +29,12 @@ const urlProblem = (text: string): string | undefined => {
 
 const Url = Schema.String.check(Schema.makeFilter(urlProblem))
 
+const headerValueRule =
+  "must be a valid header value: at most 4,096 characters of Latin-1, on one line"
+
 const HeaderValue = Schema.String.check(
   Schema.makeFilter((value: string) =>
-    /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : "must be a valid header value"
+    /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : headerValueRule
   )
 )
 
@@ -47,7 +50,12 @@ export type BodyFormat = typeof BodyFormat.Type
 
 /** The sustained rate of requests to an endpoint, and the burst after a pause. */
 export const RateLimit = Schema.Struct({
-  perSecond: Schema.Finite.check(Schema.isBetween({ minimum: 1 / 3600, maximum: 100_000 })),
+  perSecond: Schema.Finite.check(
+    Schema.isBetween(
+      { minimum: 1 / 3600, maximum: 100_000 },
+      { message: "must be between 1/3600, one an hour, and 100000" }
+    )
+  ),
   burst: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
 })
 export type RateLimit = typeof RateLimit.Type

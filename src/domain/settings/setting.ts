@@ -109,6 +109,9 @@ interface Entries<Value> {
   readonly most?: { readonly count: number; readonly sentence: string }
 }
 
+const namesAlike = (alike: ReadonlyMap<string, Set<string>>, folded: string): Set<string> =>
+  alike.get(folded) ?? new Set()
+
 /** Makes a setting that is a record change by entries: null removes one, the others stay. */
 export const byName = <Value extends Schema.Constraint>({
   fold = same,
@@ -121,10 +124,20 @@ export const byName = <Value extends Schema.Constraint>({
   type Patch = Readonly<Record<string, Value["Type"] | null>> | undefined
   const after = (before: Before, patch: Patch): Readonly<Record<string, Value["Type"]>> => {
     const entries = new Map(Object.entries(before ?? {}))
+    // By what names have in common: a change may name thousands.
+    const alike = new Map<string, Set<string>>()
+    for (const name of entries.keys())
+      alike.set(fold(name), namesAlike(alike, fold(name)).add(name))
     for (const [name, given] of Object.entries(patch ?? {})) {
-      for (const other of entries.keys())
-        if (fold(other) === fold(name) && (given === null || other !== name)) entries.delete(other)
-      if (given !== null) entries.set(name, given)
+      const others = namesAlike(alike, fold(name))
+      for (const other of others)
+        if (given === null || other !== name) {
+          entries.delete(other)
+          others.delete(other)
+        }
+      if (given === null) continue
+      entries.set(name, given)
+      alike.set(fold(name), others.add(name))
     }
     return Object.fromEntries(entries)
   }
@@ -136,9 +149,9 @@ export const byName = <Value extends Schema.Constraint>({
     removal: "null by name" as const,
     after,
     problems: (field: string, before: Before, patch: Patch): ReadonlyArray<Problem> => {
-      const known = Object.keys(before ?? {}).map(fold)
+      const known = new Set(Object.keys(before ?? {}).map(fold))
       const gone = Object.entries(patch ?? {}).filter(
-        ([name, given]) => given === null && !known.includes(fold(name))
+        ([name, given]) => given === null && !known.has(fold(name))
       )
       const { length } = Object.keys(after(before, patch))
       const tooMany = most !== undefined && length > most.count

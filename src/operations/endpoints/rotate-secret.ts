@@ -1,4 +1,5 @@
 import { Clock, Duration, Effect, Schema } from "effect"
+import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { invalid } from "../../domain/problem.ts"
 import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -13,7 +14,7 @@ export const Rotation = Schema.Struct({
   /** (Default: a new one is generated) */
   secret: Schema.optional(Schema.String),
   /** How long the old secrets sign, too. Zero drops them at once. */
-  keepOld: Schema.DurationFromString
+  keepOld: durationBetween([0, "0 seconds"], longestDuration)
 })
 export type Rotation = typeof Rotation.Type
 

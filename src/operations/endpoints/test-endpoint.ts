@@ -22,7 +22,10 @@ const idPrefix = "petrel-test_"
 const maxBodyBytes = 64 * 1024
 
 const EventType = Schema.String.check(
-  Schema.makeFilter((type: string) => (type === testEventType ? undefined : eventTypeProblem(type)))
+  Schema.makeFilter((type: string) => {
+    const problem = type === testEventType ? undefined : eventTypeProblem(type)
+    return problem === undefined ? undefined : `must be one such as invoice.paid: ${problem}`
+  })
 )
 const Body = Schema.String.check(
   Schema.makeFilter((body: string) =>

@@ -4,6 +4,7 @@ import { contentOf, eventId, idOfTenant } from "../../domain/event.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
+import { shownValue } from "../shown-value.ts"
 
 /** An event to be published, without its body. */
 export const NewEvent = Schema.Struct({
@@ -79,7 +80,7 @@ export const checkEvent = (
   const { tenant, type } = event
   const problems: Array<Problem> = []
   const refuse = (field: string, value: string, message: string) =>
-    problems.push({ field, message: `${JSON.stringify(value)} ${message}` })
+    problems.push({ field, message: `${shownValue(value)} ${message}` })
   if (!isToken(tenant))
     refuse("tenant", tenant, "must be 1 to 64 letters, digits, - or _ (and not a lone _)")
   const typeProblem = eventTypeProblem(type)

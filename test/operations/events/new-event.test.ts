@@ -53,7 +53,7 @@ describe("an event to be published", () => {
     [{ type: "petrel.alert.x" }, "type", / belong to Petrel's own events: choose/],
     [{ id: "a b" }, "id", /^"a b" must be 1 to 250 ASCII characters without spaces$/],
     [{ id: "" }, "id", /^"" must be /],
-    [{ id: "x".repeat(251) }, "id", /^"x+" must be 1 to 250 /],
+    [{ id: "x".repeat(251) }, "id", /^"x+…" must be 1 to 250 /],
     [{ headers: { "x y": "1" } }, "headers.x y", /^must have a valid name$/],
     [{ headers: { x: "a\r\nNats-TTL: 1" } }, "headers.x", /^must have a value on one line$/],
     [{ headers: { "Nats-TTL": "1s" } }, "headers.nats-ttl", /^is a name that belongs to the br/],

@@ -98,8 +98,14 @@ describe("what is said of an endpoint on the command line", () => {
       { sign: "hmac" },
       '--sign "hmac" must be one of standard, standard-ed25519, stripe, github, none'
     ],
-    [{ signatureHeader: "a b" }, '--signature-header "a b" must be a valid header name'],
-    [{ headerNames: { type: "a b" } }, '--type-header "a b" must be a valid header name'],
+    [
+      { signatureHeader: "a b" },
+      '--signature-header "a b" must be a valid header name such as x-tenant'
+    ],
+    [
+      { headerNames: { type: "a b" } },
+      '--type-header "a b" must be a valid header name such as x-tenant'
+    ],
     [
       { headerNames: { id: "Host" } },
       '--id-header "Host" is a header that Petrel or HTTP sets itself'
@@ -129,15 +135,18 @@ describe("what is said of an endpoint on the command line", () => {
       `--rate "20" must be requests per second, minute or hour such as 20/s, 30/min or '20/s burst 40', from 1/h to 100000/s`
     ],
     [{ contact: "" }, '--contact "" must be 1 to 200 characters on one line'],
-    [{ alerts: "3" }, "--alerts: 3 must be an object"],
+    [
+      { alerts: "3" },
+      "--alerts: 3 must be an object with successWarnPercent, successCriticalPercent, retriesPercent, permanentPercent, attemptsPerDelivery, medianTime, p99Time, deadLetters, …"
+    ],
     [{ alerts: '{"medianTim":5}' }, "--alerts: medianTim is not a field; did you mean medianTime?"],
     [
       { alerts: '{"medianTime":5}' },
-      '--alerts: medianTime 5 must be a length of time such as "30 seconds", or off'
+      '--alerts: medianTime 5 must be off, or a length of time such as "30 seconds"'
     ],
     [
       { alerts: '{"retriesPercent":"5%","window":"1 milli"}' },
-      '--alerts: retriesPercent "5%" must be a number, or off, window "1 milli" must be between 1 second and 1 day'
+      '--alerts: retriesPercent "5%" must be off, or a number from 0 to 100, window "1 milli" must be between 1 second and 1 day'
     ],
     [{ redirects: "1.5" }, '--redirects "1.5" must be a whole number'],
     [{ redirects: "11" }, "--redirects 11 must be between 0 and 10"],
@@ -154,7 +163,7 @@ describe("what is said of an endpoint on the command line", () => {
       { headers: headers("Host: x") },
       '--header "Host" is a header that Petrel or HTTP sets itself'
     ],
-    [{ headers: headers("a b: c") }, '--header "a b" must be a valid header name'],
+    [{ headers: headers("a b: c") }, '--header "a b" must be a valid header name such as x-tenant'],
     [
       { headers: headers("x: a\nb") },
       '--header "x" must have a value of up to 4096 Latin-1 characters'
@@ -185,7 +194,10 @@ describe("what is said of an endpoint on the command line", () => {
   })
 
   it.each<[circuit: string, said: string | RegExp]>([
-    ["5", "--circuit: 5 must be an object"],
+    [
+      "5",
+      "--circuit: 5 must be an object with failures, rate, coolDown, maxCoolDown, successes, onOpen, giveUpAfter, permanentFailures, …"
+    ],
     [
       "{failures:5}",
       /^--circuit "\{failures:5\}" must be settings as JSON such as '\{"failures":5\}': /
@@ -214,7 +226,10 @@ describe("what is said of an endpoint on the command line", () => {
 
   it.each<[retry: string, said: string | RegExp]>([
     ["{", /^--retry "\{" must be the name of a preset or a policy as JSON: /],
-    ["[]", "--retry: [] must be an object"],
+    [
+      "[]",
+      "--retry: [] must be an object with backoff, jitter, maxAttempts, window, retryAfterCap, timeout, connectTimeout, statuses, …"
+    ],
     [
       JSON.stringify({ ...policy, maxAttempt: 3 }),
       "--retry: maxAttempt is not a field; did you mean maxAttempts?"
@@ -233,7 +248,7 @@ describe("what is said of an endpoint on the command line", () => {
     ],
     [
       JSON.stringify({ ...policy, statuses: { "404": "never" } }),
-      '--retry: statuses.404 "never" must be one of delivered, retry, fail'
+      '--retry: statuses.404 "never" must be one of delivered, retry, fail, or an object with retry, alert'
     ]
   ])("says where the policy %s is wrong", (retry, said) => {
     const [only = "", ...others] = problemsOf({ retry })
