@@ -1,5 +1,6 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { Clock, Effect, Schedule } from "effect"
+import { AccessBroker, inAccess, requireAccess } from "./access.ts"
 import { Broker } from "./broker.ts"
 import { BrokerError, consumerNotFound, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -22,7 +23,7 @@ import { repairSources } from "./sources/repair.ts"
 import { keepingRestarts } from "./sources/restart.ts"
 import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
 import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
-import { minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
+import { isOfAccess, minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
 /** What init did with one stream or consumer, and which fields it changed. */
 export interface Change {
@@ -100,7 +101,9 @@ const checkSubjects = Effect.gen(function* () {
 /** Fails unless the options fit what there is. Changes nothing. */
 const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: TopologyOptions) {
   const { server } = yield* Broker
-  yield* refuseChange
+  const access = yield* AccessBroker
+  const { isAccessApart } = yield* refuseChange
+  if (isAccessApart === true && access === undefined) yield* requireAccess
   yield* refuseOlderFormat
   const found = yield* findPartitions
   if (found.partitions !== undefined && found.partitions !== partitions)
@@ -134,9 +137,13 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
   const { isComplete, maxPayload } = yield* checkInit(options)
   const losses = isComplete ? lossesOf(names, options.partitions) : new Map<string, string>()
   const beyond = isComplete ? beyondRemoved(yield* Clock.currentTimeMillis) : 0
-  const items = wanted(names, options, maxPayload)
+  const all = wanted(names, options, maxPayload)
+  const access = yield* AccessBroker
+  const isApart = ({ stream }: StreamSpec) => access !== undefined && isOfAccess(names, stream.name)
+  const items = all.filter((item) => !isApart(item))
   yield* checkReservations(items, options.replicas)
-  // Tenants' streams come first: if an account is not set up, nothing has been changed yet.
+  // What is in other accounts comes first: if one is not set up, nothing has been changed yet.
+  const apart = yield* inAccess(ensureAll(all.filter(isApart), () => 0))
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
     inAccountOf(tenant, (jsm) =>
       ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)
@@ -149,9 +156,9 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
       { discard: true }
     )
   const own = yield* ensureAll(items, (stream) => (losses.has(stream) ? beyond : 0))
-  yield* noteLayout(options.partitions, beyond)
+  yield* noteLayout(options.partitions, beyond, access !== undefined)
   yield* noteInstallation
-  const made = [...theirs, ...own].map((change): Change => {
+  const made = [...apart, ...theirs, ...own].map((change): Change => {
     const lost = losses.get(change.what.replace(/^stream /, ""))
     return change.change !== "created" || lost === undefined ? change : { ...change, lost }
   })

@@ -4,7 +4,7 @@ import { Broker } from "./broker.ts"
 import { consumerNotFound, ifFound, isNoSuchMessage, streamNotFound } from "./broker-error.ts"
 import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
-import { defaultTopology, wanted } from "./topology.ts"
+import { defaultTopology, isOfAccess, wanted } from "./topology.ts"
 import { writeValue } from "./values.ts"
 
 /** The layout on the broker cannot be changed to the one that was asked for. */
@@ -44,6 +44,8 @@ export const LayoutRecord = Schema.Struct({
    * layout has changed.
    */
   epoch: Schema.Int,
+  /** True if the tokens are in an account of their own. (Default: false) */
+  isAccessApart: Schema.optionalKey(Schema.Boolean),
   /** The highest sequence of any removed stream. A new stream of the same name begins after it. */
   beyond: Schema.Int,
   /** The change in progress. Until the stage `moving`, everything is where it was before. */
@@ -143,6 +145,7 @@ export const findPartitions = Effect.gen(function* () {
       : wanted(names, { ...defaultTopology, partitions }, 0)
           .map(({ stream }) => stream.name)
           .filter((name) => !all.has(name))
+          .filter((name) => record.isAccessApart !== true || !isOfAccess(names, name))
   return { partitions, begun, missing }
 })
 
@@ -165,15 +168,25 @@ export const refuseOlderFormat = Effect.gen(function* () {
 })
 
 /**
- * Notes the format and the number of partitions of a completed installation.
+ * Notes the format and the number of partitions of a completed installation, and where its tokens
+ * are.
  *
  * @param beyond a sequence above those of removed streams; 0 in a new installation.
  */
-export const noteLayout = Effect.fnUntraced(function* (partitions: number, beyond: number) {
+export const noteLayout = Effect.fnUntraced(function* (
+  partitions: number,
+  beyond: number,
+  isAccessApart: boolean
+) {
   const { names } = yield* Broker
   const { record, revision } = yield* readLayoutRecord
-  if (record.partitions !== undefined) return
-  const value = JSON.stringify({ ...record, beyond, partitions } satisfies LayoutRecord)
+  const isNoted = record.partitions !== undefined
+  if (isNoted && (record.isAccessApart ?? false) === isAccessApart) return
+  const access = isAccessApart ? { isAccessApart } : {}
+  const layout: LayoutRecord = isNoted
+    ? { ...record, ...access }
+    : { ...record, ...access, beyond, partitions }
+  const value = JSON.stringify(layout)
   yield* writeValue(names.buckets.workers, layoutKey, value, { expected: revision })
 })
 

@@ -38,6 +38,33 @@ export interface MicroService {
   readonly endpoints: ReadonlyArray<ServiceEndpoint>
 }
 
+/** Headers of what JetStream delivers or answers with a stored message. */
+const storedHeaders = ["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"]
+
+/**
+ * Returns true for a request as a client makes it: on the subject of an endpoint, with a reply
+ * subject that is no stream's and no request to the broker. A consumer's deliver subject, or the
+ * reply subject of another request, can lead any message to the subscription: what a stream holds,
+ * or an answer of the broker. Such a message keeps the subject that it was stored with, has the
+ * headers of stored messages, or no reply subject.
+ *
+ * @param pattern subject of the endpoint, with `*` for what varies.
+ */
+export const isRequest = (
+  pattern: string,
+  { headers, reply, subject }: Pick<ServiceMsg, "headers" | "subject"> & { readonly reply?: string }
+): boolean => {
+  const tokens = subject.split(".")
+  const expected = pattern.split(".")
+  return (
+    reply !== undefined &&
+    /^[^$]/.test(reply) &&
+    tokens.length === expected.length &&
+    expected.every((token, index) => token === "*" || token === tokens[index]) &&
+    !storedHeaders.some((name) => headers?.has(name) === true)
+  )
+}
+
 /** How long requests under way may take when a service ends, ms. */
 const stopWithinMs = 5_000
 
@@ -90,7 +117,12 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
       metadata: { ...metadata },
       handler: (error, message) => {
         // Else the service ends by it, which is told.
-        if (error === null) run(handler(message))
+        if (error !== null) return
+        if (isRequest(subject, message)) run(handler(message))
+        else {
+          counted.errors++
+          counted.lastError = "a message that is no request: it was not looked at"
+        }
       }
     })
   }

@@ -197,6 +197,10 @@ const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
         ]
       }
 
+/** True for a stream that is kept in the account of access, if there is one (access.ts). */
+export const isOfAccess = (names: Names, stream: string): boolean =>
+  stream === `KV_${names.buckets.tokens}`
+
 /**
  * Returns all streams, buckets and consumers of an installation, as data, in order of creation.
  * Partition 0 comes last: if it exists, everything exists.

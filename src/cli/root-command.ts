@@ -1,6 +1,7 @@
 import { Config, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { readAddress } from "../broker/address.ts"
+import { accessTo, requireAccess } from "../broker/access.ts"
+import { readAddress, shownAddress } from "../broker/address.ts"
 import { connectTo } from "../broker/connection.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./terminal/stdout.ts"
@@ -49,6 +50,20 @@ export const petrel = Command.make("petrel").pipe(
     ca: credentialFile("nats-ca", "NATS_CA", "Certificates that vouch for the server's, in PEM"),
     cert: credentialFile("nats-cert", "NATS_CERT", "Your certificate for the server, in PEM"),
     key: credentialFile("nats-key", "NATS_KEY", "Its key, in PEM"),
+    access: Flag.String("access-nats").pipe(
+      Flag.withMetavar("URL"),
+      Flag.withDescription(
+        "The NATS server with the login of a user of the account of tokens, where they have one (default: NATS_ACCESS_URL)"
+      ),
+      Flag.withFallbackConfig(Config.String("NATS_ACCESS_URL")),
+      Flag.withDefault(""),
+      Flag.filter(
+        (text) => text === "" || readAddress(text) !== undefined,
+        () => `must be an address such as ${defaultUrl}`
+      )
+    ),
+    accessCreds: credentialFile("access-creds", "NATS_ACCESS_CREDS", "That user's credentials"),
+    accessNkey: credentialFile("access-nkey", "NATS_ACCESS_NKEY", "That user's seed"),
     json: Flag.Boolean("json").pipe(
       Flag.withDescription("Print one JSON object a line"),
       Flag.withDefault(false),
@@ -81,14 +96,32 @@ export const brokerOptions = Effect.map(
   })
 )
 
+/** @param variable the same of the environment, which other users cannot read. */
+const warnOfLogin = (url: string, flag: string, variable: string, files: string) =>
+  readAddress(url)?.login !== undefined && process.env[variable] !== url
+    ? Effect.logWarning(
+        `other users of this machine see the login in ${flag} while this runs: use ${variable}, ${files}`
+      )
+    : Effect.void
+
 const broker = Layer.unwrap(
   Effect.gen(function* () {
     const options = yield* brokerOptions
-    if (readAddress(options.url)?.login !== undefined && process.env.NATS_URL !== options.url)
-      yield* Effect.logWarning(
-        "other users of this machine see the login in --nats while this runs: use NATS_URL, --creds or --nkey"
-      )
+    yield* warnOfLogin(options.url, "--nats", "NATS_URL", "--creds or --nkey")
     return connectTo(options)
+  })
+)
+
+/** Connects to the account of tokens, where a login for it is given. */
+const access = Layer.unwrap(
+  Effect.gen(function* () {
+    const { access: url, accessCreds: creds, accessNkey: nkey } = yield* petrel
+    if (url === "" && creds === undefined && nkey === undefined) return Layer.empty
+    const files = "--access-creds or --access-nkey"
+    yield* warnOfLogin(url, "--access-nats", "NATS_ACCESS_URL", files)
+    const options = yield* brokerOptions
+    const at = url === "" ? shownAddress(options.url) : url
+    return accessTo({ ...options, url: at, creds, nkey })
   })
 )
 
@@ -97,6 +130,14 @@ const broker = Layer.unwrap(
  * command validates its input first.
  */
 export const connected = Facts.layer.pipe(Layer.provideMerge(broker))
+
+/** The same, with the account of tokens, which may be another one than the installation has. */
+export const connectedWithAccess = Layer.merge(connected, access)
+
+/** The same for commands on tokens: fails where the installation keeps them in another account. */
+export const connectedWithTokens = Layer.effectDiscard(requireAccess).pipe(
+  Layer.provideMerge(connectedWithAccess)
+)
 
 /** Prints one result: as an object with --json, otherwise as text of one or more lines. */
 export const report = Effect.fnUntraced(function* (result: object, text: string) {

@@ -7,6 +7,7 @@ import { Insider, type InsiderRecord } from "../api/insider.ts"
 import type { BareProblem } from "../api/problems.ts"
 import { problemBody, problemType } from "../api/problems.ts"
 import type { ApiApp } from "../api/server.ts"
+import { inAccess } from "../broker/access.ts"
 import { Broker } from "../broker/broker.ts"
 import type { ServiceAnswer, ServiceRequest } from "../broker/micro-service.ts"
 import { startMicroService } from "../broker/micro-service.ts"
@@ -103,8 +104,9 @@ const answerWith =
 
 /**
  * Offers the API as a NATS micro service, until the scope closes: requests on
- * `petrel.api.v1.<tenant>.<operation>`, `_` for all tenants. The broker's permissions authorise; the
- * API itself answers, with the same schemas and problems as over HTTP.
+ * `petrel.api.v1.<tenant>.<operation>`, `_` for all tenants, in the account of access (broker/access.ts).
+ * The broker's permissions authorise; the API itself answers, with the same schemas and problems as
+ * over HTTP.
  *
  * @param app what answers requests of the API.
  */
@@ -124,23 +126,25 @@ export const startNatsService = Effect.fnUntraced(function* (app: ApiApp) {
         })
       )
     })
-  yield* startMicroService({
-    name: names.subjects.root,
-    version: packageJson.version,
-    description: packageJson.description,
-    endpoints: serviceOperations.map((operation) => {
-      const anyTenant = names.subjects.api("*", operation.id)
-      // What is of no tenant is asked for as all of them.
-      const subject = operation.path.includes("{tenant}")
-        ? anyTenant
-        : names.subjects.api(nobody, operation.id)
-      const answer = answerWith(handle, most, operation, anyTenant.split(".").indexOf("*"))
-      return {
-        name: operation.id.replaceAll(".", "-"),
-        subject,
-        metadata: { summary: operation.summary, http: `${operation.method} ${operation.path}` },
-        answer: (message) => bounded(answer(message))
-      }
+  yield* inAccess(
+    startMicroService({
+      name: names.subjects.root,
+      version: packageJson.version,
+      description: packageJson.description,
+      endpoints: serviceOperations.map((operation) => {
+        const anyTenant = names.subjects.api("*", operation.id)
+        // What is of no tenant is asked for as all of them.
+        const subject = operation.path.includes("{tenant}")
+          ? anyTenant
+          : names.subjects.api(nobody, operation.id)
+        const answer = answerWith(handle, most, operation, anyTenant.split(".").indexOf("*"))
+        return {
+          name: operation.id.replaceAll(".", "-"),
+          subject,
+          metadata: { summary: operation.summary, http: `${operation.method} ${operation.path}` },
+          answer: (message) => bounded(answer(message))
+        }
+      })
     })
-  })
+  )
 })

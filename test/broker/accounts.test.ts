@@ -223,6 +223,88 @@ describe("nats.conf with its accounts taken into use", () => {
   })
 })
 
+/** What each user may not publish, beside what its story above tells. */
+const forbidden = {
+  worker: [
+    "events.acme.invoice.paid",
+    "$KV.petrel_tokens.0123456789abcdef",
+    "$KV.petrel_jobs.job",
+    "petrel.command.0",
+    "petrel.projection",
+    "petrel.api.v1._.system.status",
+    `$JS.API.STREAM.CREATE.X`,
+    `$JS.API.STREAM.UPDATE.${names.history}`,
+    `$JS.API.STREAM.DELETE.${names.history}`,
+    `$JS.API.STREAM.PURGE.${names.dead}`,
+    `$JS.API.STREAM.MSG.DELETE.${names.events}`
+  ],
+  console: [
+    "events.acme.petrel.alert.raised",
+    "petrel.alert-events.acme.petrel.alert.raised",
+    "petrel.dead.acme.ep",
+    "petrel.schedules.0.1",
+    "$KV.petrel_tokens.0123456789abcdef",
+    "$KV.petrel_retries.acme.ep",
+    "$KV.petrel_alerts.acme",
+    "$KV.petrel_workers.layout",
+    "petrel.api.v1._.system.status",
+    `$JS.API.STREAM.CREATE.X`,
+    `$JS.API.STREAM.UPDATE.${names.history}`,
+    `$JS.API.STREAM.DELETE.${names.history}`,
+    `$JS.API.STREAM.PURGE.${names.events}`,
+    `$JS.API.STREAM.MSG.DELETE.${names.events}`
+  ],
+  alerts: ["events.acme.a", "$JS.API.INFO", "petrel.failures.acme.ep.x"],
+  access_console: [
+    "$KV.other.key",
+    "petrel.api.v1._.system.status",
+    "$JS.API.STREAM.CREATE.X",
+    "$JS.API.STREAM.UPDATE.KV_petrel_tokens",
+    "$JS.API.STREAM.DELETE.KV_petrel_tokens",
+    "$JS.API.STREAM.PURGE.KV_petrel_tokens",
+    "$JS.API.STREAM.MSG.DELETE.KV_petrel_tokens",
+    "$JS.API.CONSUMER.CREATE.KV_other"
+  ]
+} as const
+
+/** What each user may not hear. */
+const unheard = {
+  worker: ["events.>", "$KV.>", "petrel.history.>", "petrel.api.>", "$JS.ACK.>"],
+  console: ["petrel.api.v1.>", "$SRV.>", "petrel.ask.*", "events.>", "$KV.>"],
+  alerts: ["events.>", "petrel.history.>", "_INBOX.>", "petrel.api.>"],
+  access_console: ["$KV.>", "events.>"]
+} as const
+
+describe("nats.conf with its accounts taken into use, what is forbidden", () => {
+  let server: AccountsServer
+  beforeAll(async () => {
+    server = await startWithAccounts()
+    await install(await server.as("operator"))
+  })
+  afterAll(() => server.stop())
+
+  for (const user of ["worker", "console", "alerts", "access_console"] as const)
+    it(`is refused to ${user}`, async () => {
+      const nc = await server.as(user)
+      const lines = (kind: string, subject: string) =>
+        server.violations.filter(
+          (line) =>
+            line.includes(`user:${user}"`) &&
+            line.includes(`${kind} Violation - Subject "${subject}"`)
+        )
+      for (const subject of forbidden[user]) nc.publish(subject, "")
+      for (const subject of unheard[user]) nc.subscribe(subject, { callback: () => undefined })
+      await nc.flush()
+      const expected = forbidden[user].length + unheard[user].length
+      const { violations } = server
+      while (violations.filter((line) => line.includes(`user:${user}"`)).length < expected)
+        await nc.flush()
+      for (const subject of forbidden[user]) assert.lengthOf(lines("Publish", subject), 1, subject)
+      for (const subject of unheard[user])
+        assert.lengthOf(lines("Subscription", subject), 1, subject)
+    })
+})
+
 describe("nats.conf with a further name for a tenant's events", () => {
   it("maps what its account publishes to the tenant's events", async () => {
     const line = '{ service: { account: PETREL, subject: "events.acme.>" } }'
@@ -242,6 +324,13 @@ describe("nats.conf with a further name for a tenant's events", () => {
   })
 })
 
+/** Makes what a file of deploy/ says, as deploy/README.md does. */
+const make = async (connection: NatsConnection, request: string, file: string) => {
+  const body = await readFile(new URL(`../../deploy/${file}`, import.meta.url), "utf8")
+  const answer = await connection.request(`$JS.API.${request}`, body, { timeout: 2_000 })
+  assert.notProperty(answer.json<object>(), "error", answer.string())
+}
+
 describe("the copy of the history", () => {
   it("keeps the facts when the history itself is deleted, by a worker too", async () => {
     const server = await startWithAccounts((text) =>
@@ -250,12 +339,10 @@ describe("the copy of the history", () => {
     try {
       const operator = await server.as("operator")
       await install(operator)
-      const text = await readFile(
-        new URL("../../deploy/history-copy.json", import.meta.url),
-        "utf8"
-      )
-      const auditor = await jetstreamManager(await server.as("auditor"))
-      await auditor.streams.add(JSON.parse(text))
+      await make(operator, `CONSUMER.CREATE.${names.history}.copy`, "history-copy-consumer.json")
+      const connection = await server.as("auditor")
+      await make(connection, `STREAM.CREATE.${names.history}`, "history-copy.json")
+      const auditor = await jetstreamManager(connection)
       const worker = await server.as("worker")
       const js = jetstream(worker)
       const subject = names.subjects.fact("acme", "ep", "ok", "delivered")

@@ -22,7 +22,15 @@ export const onFreePorts = (configuration: string): string =>
     .replace("port: 4222", "port: -1")
     .replace('http: "127.0.0.1:8222"', 'http: "127.0.0.1:-1"')
 
-export type User = "operator" | "worker" | "console" | "alerts" | "acme" | "auditor"
+export type User =
+  | "operator"
+  | "worker"
+  | "console"
+  | "alerts"
+  | "access_operator"
+  | "access_console"
+  | "acme"
+  | "auditor"
 
 /** A broker with `nats.conf` as shipped and its accounts enabled. */
 export interface AccountsServer {

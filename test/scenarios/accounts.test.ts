@@ -7,6 +7,7 @@ import { RequestError } from "@nats-io/transport-node"
 import { Duration, Effect, Layer, type Scope } from "effect"
 import { vi } from "vitest"
 import { storeSystemThresholds, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
+import { accessTo } from "../../src/broker/access.ts"
 import type { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
@@ -90,6 +91,7 @@ const scenario = <E>(
         Effect.scoped,
         Effect.raceFirst(refused),
         Effect.provide(Facts.layer.pipe(Layer.provideMerge(operator))),
+        Effect.provide(accessTo(connectionOf(server.url("access_operator")))),
         Effect.ensuring(Effect.promise(server.stop)),
         Effect.provide(quiet)
       )
@@ -214,7 +216,11 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       const hook = yield* receiver({ answer: byAttempt(400) })
       const petrel = (...args: ReadonlyArray<string>) =>
         Effect.gen(function* () {
-          const { code, err, out } = yield* run(...args, "--nats", people.server.url("operator"))
+          const { code, err, out } = yield* run(
+            ...args,
+            ...["--nats", people.server.url("operator")],
+            ...["--access-nats", people.server.url("access_operator")]
+          )
           assert.strictEqual(code, 0, [args.join(" "), ...out, ...err].join("\n"))
           return out
         })
@@ -267,7 +273,9 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
         ["history", "totals", "--by-endpoint"],
         ["history", "--limit", "2"],
         ["dead", "list", "--open"],
-        ["audit"]
+        ["audit"],
+        ["token", "create", "acme", "--scope", "all"],
+        ["token", "list"]
       ])
         yield* petrel(...command)
       const { delivery = "" } = facts.of("delivered")[0] ?? {}
@@ -291,7 +299,8 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       const asConsole = yield* Layer.build(
         Layer.fresh(
           Facts.layer.pipe(
-            Layer.provideMerge(connectTo(connectionOf(people.server.url("console"))))
+            Layer.provideMerge(connectTo(connectionOf(people.server.url("console")))),
+            Layer.merge(accessTo(connectionOf(people.server.url("access_console"))))
           )
         )
       )
@@ -387,7 +396,7 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       yield* eventually(over("acme.endpoints.get"), (id) => id === "billing")
       assert.strictEqual(yield* over("globex.endpoints.get"), "nobody")
       assert.strictEqual(yield* over("_.system.status"), "nobody")
-      const operator = yield* Effect.promise(() => people.server.as("operator"))
+      const operator = yield* Effect.promise(() => people.server.as("access_operator"))
       const info = yield* Effect.promise(() => operator.request("$SRV.INFO.petrel"))
       assert.strictEqual(info.json<{ readonly name: string }>().name, "petrel")
       yield* must("PATCH", one, { contact: "ops" })

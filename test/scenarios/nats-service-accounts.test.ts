@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
+import { accessTo } from "../../src/broker/access.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -22,13 +23,18 @@ const onAccounts = (changed = (text: string) => text) =>
     )
     const connect = (user: "operator" | "console") =>
       Layer.build(
-        Layer.fresh(Facts.layer.pipe(Layer.provideMerge(connectTo({ url: server.url(user) }))))
+        Layer.fresh(
+          Facts.layer.pipe(
+            Layer.provideMerge(connectTo({ url: server.url(user) })),
+            Layer.merge(accessTo({ url: server.url(`access_${user}`) }))
+          )
+        )
       )
     const operator = yield* connect("operator")
     yield* init(testTopology).pipe(Effect.provideContext(operator))
     const consoleUser = yield* connect("console")
     yield* serveNatsApi().pipe(Effect.provideContext(consoleUser))
-    const as = (user: "operator" | "acme" | "alerts") =>
+    const as = (user: "access_operator" | "acme" | "alerts" | "operator" | "worker") =>
       Effect.map(
         Effect.promise(() => server.as(user)),
         (connection) => (subject: string, body?: unknown) =>
@@ -68,7 +74,7 @@ describe("with the accounts of nats.conf, a tenant's program", () => {
         const refused = yield* acme(subject, { id: "theirs" })
         assert.include(String(refused), "no responders", subject)
       }
-      const over = yield* as("operator")
+      const over = yield* as("access_operator")
       const everything = yield* over("petrel.api.v1._.endpoints.list")
       assert.include(String(everything._tag === "Success" && everything.value.text), "theirs")
       const info = yield* over("$SRV.INFO.petrel")

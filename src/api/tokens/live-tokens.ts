@@ -1,4 +1,5 @@
 import { Context, Effect, Layer } from "effect"
+import { inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import type { FollowedEntries } from "../../broker/bucket-follow.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
@@ -37,7 +38,7 @@ export class LiveTokens extends Context.Service<
     Effect.gen(function* () {
       const { names } = yield* Broker
       const options = { bucket: names.buckets.tokens, lagMs }
-      const current = yield* followBucket(options, () => new TokenTable())
+      const current = yield* inAccess(followBucket(options, () => new TokenTable()))
       return LiveTokens.of({
         find: (token) => {
           const id = tokenIdOf(token)

@@ -12,7 +12,7 @@ import { byFlag, isSet, maybe, repeated, textFlag } from "../flags/shared.ts"
 import { durationExpected, readDuration } from "../flags/times.ts"
 import { makeTable } from "../format/screen.ts"
 import { refusal } from "../refused.ts"
-import { connected, petrel, report } from "../root-command.ts"
+import { connectedWithTokens, petrel, report } from "../root-command.ts"
 import { print, remark } from "../terminal/stdout.ts"
 
 const operatorScope = "operator"
@@ -89,7 +89,7 @@ const create = Command.make(
     if (settings._tag === "Failure") return yield* refusal(flagProblems(settings.failure, fields))
     const { token, ...made } = yield* createToken(settings.success, by).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, fields))),
-      Effect.provide(connected)
+      Effect.provide(connectedWithTokens)
     )
     yield* report({ ...made, token }, token)
     yield* remark("It is shown this once: keep it as you keep a password.")
@@ -126,7 +126,7 @@ const list = Command.make(
   { tenant: tenantArgument("Only those of this tenant") },
   Effect.fnUntraced(function* ({ tenant }) {
     const { json } = yield* petrel
-    const tokens = yield* Effect.provide(listTokens(tenant), connected)
+    const tokens = yield* Effect.provide(listTokens(tenant), connectedWithTokens)
     if (json) {
       for (const token of tokens) yield* print(JSON.stringify(token))
       return
@@ -147,7 +147,7 @@ const revoke = Command.make(
   "revoke",
   { id: tokenArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const revoked = yield* Effect.provide(revokeToken(id), connected)
+    const revoked = yield* Effect.provide(revokeToken(id), connectedWithTokens)
     yield* report(revoked, `${id} is revoked: it is refused from now on`)
   })
 ).pipe(Command.withDescription("Revoke a token of the HTTP API"))

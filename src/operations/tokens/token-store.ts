@@ -1,4 +1,5 @@
 import { Effect, Option, Schema, Stream } from "effect"
+import { inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import { eraseValue, readValue, readValues, writeValue } from "../../broker/values.ts"
 import { TokenRecord } from "./token.ts"
@@ -14,20 +15,20 @@ export const decodeToken = (key: string, text: string): TokenRecord | undefined 
 export const storeToken = Effect.fnUntraced(function* (record: TokenRecord) {
   const { names } = yield* Broker
   yield* writeValue(names.buckets.tokens, record.id, encode(record), { expected: 0 })
-})
+}, inAccess)
 
 /** Reads a token from the leader; undefined if there is none. */
 export const readToken = Effect.fnUntraced(function* (id: string) {
   const { names } = yield* Broker
   const entry = yield* readValue(names.buckets.tokens, id)
   return entry === undefined ? undefined : decodeToken(id, entry.string())
-})
+}, inAccess)
 
 /** Removes a token for good. */
 export const eraseToken = Effect.fnUntraced(function* (id: string) {
   const { names } = yield* Broker
   yield* eraseValue(names.buckets.tokens, id)
-})
+}, inAccess)
 
 /** Reads all tokens, oldest first. */
 export const readTokens = Effect.gen(function* () {
@@ -36,4 +37,4 @@ export const readTokens = Effect.gen(function* () {
   return values
     .flatMap(({ key, text }) => decodeToken(key, text) ?? [])
     .toSorted((a, b) => a.createdAt - b.createdAt)
-})
+}).pipe(inAccess)

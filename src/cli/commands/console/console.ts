@@ -4,6 +4,7 @@ import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../../../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
+import { requireAccess } from "../../../broker/access.ts"
 import { readLayout } from "../../../broker/installed.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
@@ -12,7 +13,7 @@ import { isSet, maybe, textFlag } from "../../flags/shared.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { brokerOptions, connected, report } from "../../root-command.ts"
+import { brokerOptions, connectedWithAccess, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { projectionFlags } from "./projection.ts"
 
@@ -95,6 +96,7 @@ const ownName = (): string => `${hostname()}-${process.pid}`
 
 /** Serves the API. Returns its address. */
 const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
+  yield* requireAccess
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
   yield* runJobs(ownName())
@@ -204,7 +206,7 @@ export const console = Command.make(
       listen,
       projection,
       given.tracesOtlp
-    ).pipe(Effect.provide(connected), untilStopped)
+    ).pipe(Effect.provide(connectedWithAccess), untilStopped)
   })
 ).pipe(
   Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),

@@ -18,7 +18,7 @@ import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { maybe } from "../../flags/shared.ts"
 import { durationExpected, readDuration } from "../../flags/times.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { connected, petrel } from "../../root-command.ts"
+import { connectedWithAccess, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 import type { InitChanges } from "./room.ts"
 import { makeWithRoom } from "./room.ts"
@@ -281,7 +281,7 @@ export const init = Command.make(
       )
       return { changes, room, topology }
     })
-    const { changes, room, topology } = yield* work.pipe(Effect.provide(connected))
+    const { changes, room, topology } = yield* work.pipe(Effect.provide(connectedWithAccess))
     for (const change of changes)
       if (json || change.change !== "unchanged")
         yield* print(json ? JSON.stringify(change) : line(change))
