@@ -3,8 +3,10 @@ import { Broker } from "../broker/broker.ts"
 import type { EventsSurvey } from "../broker/survey-events.ts"
 import { surveyEvents } from "../broker/survey-events.ts"
 import { lookAtStream } from "../broker/survey-streams.ts"
+import { readFailing } from "../cluster/failing-streams.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection-query.ts"
+import { readRoster } from "../cluster/roster.ts"
 import { nobody } from "../domain/token.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { systemReadings, tenantReadings } from "../policy/alerts.ts"
@@ -96,6 +98,7 @@ class SystemJudge {
       const events = yield* surveyEvents(undefined)
       const waiting = yield* countWaiting(this.#partitions, events.pending)
       if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
+      const failing = yield* readFailing(yield* countWorkers)
       const at = this.#options.clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
       if (began !== this.#growthSince) this.#growth = new Growth()
@@ -106,7 +109,8 @@ class SystemJudge {
         unroutedMs: unroutedMs(events, at),
         deadLetters,
         growth: this.#growth.within(own.window, at),
-        isMissing: at - this.#missingAt < missingFor
+        isMissing: at - this.#missingAt < missingFor,
+        failing: failing.length
       }
       // Each has a cause of its own, so each is a group of its own.
       for (const reading of systemReadings(state, own)) {
@@ -211,6 +215,12 @@ const countWaiting = Effect.fnUntraced(function* (
       waiting === undefined || info === undefined ? undefined : waiting + info.state.messages
   return waiting
 })
+
+/** Returns how many workers there are; infinitely many where that cannot be read. */
+const countWorkers = readRoster.pipe(
+  Effect.map(({ members }) => members.size),
+  Effect.orElseSucceed(() => Number.POSITIVE_INFINITY)
+)
 
 /** When an audit last recorded that a delivery is missing, ms since the epoch; 0 if none did. */
 const readLastMissing = Effect.gen(function* () {

@@ -8,6 +8,7 @@ import type { BrokerError } from "./broker-error.ts"
 import type { Life } from "./outbound.ts"
 import type { HeaderList, PubAck, PublishError } from "./publisher.ts"
 import type { Pull } from "./pull.ts"
+import type { UnansweredStream } from "./unanswered.ts"
 
 /** Which messages of a stream to read. Sequences are inclusive; times in ms since the epoch. */
 export interface Range {
@@ -76,6 +77,8 @@ export class Broker extends Context.Service<
     ) => void
     /** The current connection, for `publish`; undefined while there is none. */
     readonly life: () => Life | undefined
+    /** The streams for which this connection's publishes have gone unanswered for a while. */
+    readonly unanswered: () => ReadonlyArray<UnansweredStream>
     /** Maximum size of a message, headers included, bytes. */
     readonly largestMessage: () => number
 

@@ -15,6 +15,7 @@ import type { CredentialFiles } from "./credentials.ts"
 import { credentialsOf } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
+import { Unanswered } from "./unanswered.ts"
 
 const oldestServer = [2, 12] as const
 
@@ -103,8 +104,11 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   )
   yield* checkJetStream(jsm, shown, connection.info?.jetstream === true)
   const js = jetstream(connection)
+  const names = makeNames(options.prefix, options.eventRoot)
   const publisher = yield* Effect.acquireRelease(
-    Effect.sync(() => new Publisher(connection, options.publishTimeoutMs)),
+    Effect.sync(
+      () => new Publisher(connection, new Unanswered(names.streamOf), options.publishTimeoutMs)
+    ),
     (publisher) => Effect.sync(() => publisher.close())
   )
   publisher.outbound.isStored = async (stream, seq, at) =>
@@ -129,7 +133,7 @@ const open = Effect.fnUntraced(function* (options: BrokerOptions) {
   }
   const clients: Clients = { bucket, connection, js, jsm, publisher }
   const broker = Broker.of({
-    names: makeNames(options.prefix, options.eventRoot),
+    names,
     oneOfFew: yield* Semaphore.make(searches),
     ...operationsOf(clients, onReconnect)
   })
@@ -183,7 +187,7 @@ const checkJetStream = (jsm: JetStreamManager, shown: string, isOffered: boolean
             new BrokerUnusable({
               message: isOffered
                 ? `the account of this user has no JetStream at ${shown}: a tenant's user publishes to the subjects events.<tenant>.<type> with a NATS client of its own, or asks the API; commands need a user of Petrel's account, see nats.conf`
-                : `the broker at ${shown} has no JetStream: start nats-server with -js, or see nats.conf`
+                : `the broker at ${shown} has no JetStream: start nats-server with -js, or see nats.conf; a cluster's server turns it off when its disk is full, and needs room and a restart`
             })
           )
         : Effect.void

@@ -1,6 +1,7 @@
 import type { StreamInfoRequestOptions } from "@nats-io/jetstream"
 import { createInbox } from "@nats-io/transport-node"
 import { Effect } from "effect"
+import { timers } from "../time/timers.ts"
 import type { Broker } from "./broker.ts"
 import { ask, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
@@ -18,6 +19,7 @@ export const operationsOf = (
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
     send: (subject, body, headers, settle) => publisher.send(subject, body, headers, settle),
     life: () => outbound.life,
+    unanswered: () => publisher.unanswered.streams(timers.monotonicMs()),
     largestMessage: () => outbound.largest,
     pull: (options) => pullWith(connection, outbound, onReconnect, options),
     readMessage: (operation, stream, query) =>

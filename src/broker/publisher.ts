@@ -5,6 +5,7 @@ import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import { type Life, Outbound } from "./outbound.ts"
 import { SlotMap } from "./slot-map.ts"
+import type { Unanswered } from "./unanswered.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
@@ -133,6 +134,7 @@ const ackBody = (message: Msg): AckBody => {
  */
 export class Publisher {
   readonly outbound: Outbound
+  readonly unanswered: Unanswered
   readonly #inbox: string
   readonly #subscription: Subscription
   readonly #outstanding = new SlotMap<PendingPublication>()
@@ -148,8 +150,9 @@ export class Publisher {
   #epoch = 0
   #closed = false
 
-  constructor(connection: NatsConnection, timeoutMs = 5_000) {
+  constructor(connection: NatsConnection, unanswered: Unanswered, timeoutMs = 5_000) {
     this.outbound = new Outbound(connection)
+    this.unanswered = unanswered
     this.#timeoutMs = timeoutMs
     this.#currentTimeoutMs = timeoutMs
     const inbox = createInbox()
@@ -227,6 +230,7 @@ export class Publisher {
    */
   reconnected(): void {
     this.#epoch++
+    this.unanswered.clear()
     this.#forget(() => true)
     this.#expire((publication) => this.#until(publication))
     this.outbound.flush()
@@ -249,6 +253,7 @@ export class Publisher {
     const token = Number(message.subject.slice(this.#inbox.length))
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
+    this.unanswered.answered(publication.subject)
     if (publication.isSlow) this.#wasSlow(timers.monotonicMs() - publication.sentAt)
     const result = resultOf(message, publication.subject)
     if (publication.settle === undefined) this.#cameLate(token, publication, result)
@@ -339,16 +344,17 @@ export class Publisher {
       publication.isSlow ||= this.#until(publication) <= now
       if (end(publication) > now) continue
       publication.settle = undefined
-      if (!this.#keep(token, publication)) this.#outstanding.take(token)
+      const isConnected = publication.sentOn === this.#epoch && this.outbound.isConnected
+      if (isConnected) this.unanswered.timedOut(subject, publication.sentAt, now)
+      if (!isConnected || !this.#keep(token, publication)) this.#outstanding.take(token)
       const ms = Math.round(now - publication.sentAt)
       const detail = `no acknowledgement within ${ms} ms; if that lasts, \`petrel status\` says whether the broker's disk is full`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }
   }
 
-  /** Remembers a timed out publish, if an answer may still arrive. */
+  /** Remembers a timed out publish, whose answer may still arrive. */
   #keep(token: number, publication: PendingPublication): boolean {
-    if (publication.sentOn !== this.#epoch || !this.outbound.isConnected) return false
     if (this.#late.size >= maxLatePublications) return false
     const key = keyOf(publication.subject, publication.headers) ?? `${token}`
     if ((publication.body?.length ?? 0) > maxLateBodyLength) publication.body = undefined

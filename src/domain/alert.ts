@@ -32,6 +32,8 @@ export const systemAlerts = [
   "waiting-growing",
   "circuits-open",
   "deliveries-missing",
+  /** The broker stores nothing more in some stream. */
+  "disk-failed",
   "system-dead-letters"
 ] as const
 
@@ -165,7 +167,8 @@ const systemThresholds = {
   circuitsOpen: orOff(count),
   /** Dead letters of all tenants, each within its own window. */
   systemDeadLetters: orOff(count),
-  deliveriesMissing: toggle
+  deliveriesMissing: toggle,
+  diskFailed: toggle
 }
 
 /**

@@ -58,6 +58,8 @@ export interface Names {
     readonly tokens: string
     readonly jobs: string
   }
+  /** Returns the stream that messages on a subject are stored in; undefined for other subjects. */
+  readonly streamOf: (subject: string) => string | undefined
   readonly routerConsumer: string
   readonly deliverConsumer: string
   readonly subjects: {
@@ -81,6 +83,8 @@ export interface Names {
     readonly schedulesOf: (partition: number) => string
     /** The subject on which a partition's owner answers introspection queries. */
     readonly ask: (partition: number) => string
+    /** The subject on which every worker says in which streams it can store nothing. */
+    readonly askWorkers: string
     /** The subject on which a partition's owner takes commands. */
     readonly command: (partition: number) => string
     /** The subject on which a projection answers queries of the delivery log. */
@@ -102,6 +106,35 @@ export interface Names {
     readonly failures: (tenant: string, endpoint: string, kind: string) => string
     readonly failuresSource: string
     readonly failuresTarget: string
+  }
+}
+
+interface Roots {
+  readonly eventRoot: string
+  readonly root: string
+  /** Returns the name of a stream of the installation. */
+  readonly stream: (name: string) => string
+}
+
+const streamOf = (subject: string, { eventRoot, root, stream }: Roots): string | undefined => {
+  if (subject.startsWith("$KV.")) return `KV_${subject.split(".", 2)[1]}`
+  if (subject.startsWith(`${eventRoot}.`)) return stream("EVENTS")
+  if (!subject.startsWith(`${root}.`)) return undefined
+  const [kind, partition] = subject.slice(root.length + 1).split(".", 2)
+  switch (kind) {
+    case "history":
+      return stream("HISTORY")
+    case "dead":
+      return stream("DEAD")
+    case "alert-events":
+      return stream("EVENTS")
+    case "deliveries":
+    case "schedules":
+      return stream(`DELIVERIES_${partition}`)
+    case "backlog":
+      return stream(`BACKLOG_${partition}`)
+    default:
+      return undefined
   }
 }
 
@@ -142,6 +175,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       tokens: `${lower}tokens`,
       jobs: `${lower}jobs`
     },
+    streamOf: (subject) => streamOf(subject, { eventRoot, root, stream }),
     routerConsumer: "router",
     deliverConsumer: "deliver",
     subjects: {
@@ -164,6 +198,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       schedule: (partition, id) => `${root}.schedules.${partition}.${id}`,
       schedulesOf: (partition) => `${root}.schedules.${partition}.>`,
       ask: (partition) => `${root}.ask.${partition}`,
+      askWorkers: `${root}.ask.workers`,
       command: (partition) => `${root}.command.${partition}`,
       projection: `${root}.projection`,
       root,

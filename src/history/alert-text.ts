@@ -44,6 +44,8 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return `${number(value)} circuits are open at the same time`
     case "test":
       return "a test: nothing is wrong"
+    case "disk-failed":
+      return `the broker stores nothing more in ${number(value)} ${value === 1 ? "stream" : "streams"}, as after a failed write to its disk: see \`petrel status\``
     case "deliveries-missing":
       return "an audit found deliveries missing: see `petrel audit`"
   }

@@ -28,6 +28,7 @@ export interface AlertThresholds {
   readonly circuitsOpen: number | undefined
   readonly systemDeadLetters: number | undefined
   readonly deliveriesMissing: number | undefined
+  readonly diskFailed: number | undefined
   readonly window: number
   readonly samples: number
 }
@@ -52,6 +53,7 @@ export const defaultThresholds: AlertThresholds = {
   circuitsOpen: 10,
   systemDeadLetters: 1_000,
   deliveriesMissing: 1,
+  diskFailed: 1,
   window: 10 * minute,
   samples: 20
 }
@@ -76,7 +78,8 @@ const allOff: AlertThresholds = {
   waitingGrowth: undefined,
   circuitsOpen: undefined,
   systemDeadLetters: undefined,
-  deliveriesMissing: undefined
+  deliveriesMissing: undefined,
+  diskFailed: undefined
 }
 
 const numberOf = (value: number | string | Duration.Duration): number | undefined => {

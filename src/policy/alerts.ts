@@ -249,11 +249,13 @@ export interface SystemState {
   readonly deadLetters: number
   /** Whether an audit found missing deliveries within the last day. */
   readonly isMissing: boolean
+  /** Streams in which the broker stores nothing more. */
+  readonly failing: number
 }
 
 /** Returns all readings of the system. */
 export const systemReadings = (
-  { circuitsOpen, deadLetters, growth, isMissing, unroutedMs }: SystemState,
+  { circuitsOpen, deadLetters, failing, growth, isMissing, unroutedMs }: SystemState,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [
   judged({
@@ -307,5 +309,15 @@ export const systemReadings = (
     thresholds.deliveriesMissing,
     { bad: isMissing, good: !isMissing },
     "audits"
-  )
+  ),
+  {
+    ...stateReading(
+      "disk-failed",
+      "critical",
+      thresholds.diskFailed,
+      { bad: failing > 0, good: failing === 0 },
+      "streams"
+    ),
+    value: failing
+  }
 ]

@@ -5,6 +5,8 @@ export interface WorkerState {
   readonly isKnown: boolean
   /** True while the history takes facts. */
   readonly isHistoryOpen: boolean
+  /** Streams for which the broker answers no publish. */
+  readonly unanswered: ReadonlyArray<string>
   /** True once it delivers in its partitions, or where it is not to. */
   readonly delivers: boolean
   readonly isStopping: boolean
@@ -16,10 +18,13 @@ export interface WorkerState {
 export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
   if (state.isStopping) return ["the worker is stopping"]
   if (!state.isConnected) return ["the broker is not connected"]
-  const { overdue } = state
+  const { overdue, unanswered } = state
   return [
     ...(state.isKnown ? [] : ["the worker's heartbeats are not seen in the bucket of workers"]),
     ...(state.isHistoryOpen ? [] : ["the history takes no facts: nothing new is sent"]),
+    ...(unanswered.length === 0
+      ? []
+      : [`the broker answers nothing that is to be stored in ${unanswered.join(", ")}`]),
     ...(overdue.length === 0
       ? []
       : [

@@ -3,6 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { watchClock } from "../broker/clock-watch.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
+import { answerFailing } from "../cluster/failing-streams.ts"
 import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
 import { join } from "../cluster/membership.ts"
 import type { Owner } from "../cluster/ownership.ts"
@@ -83,6 +84,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     "the broker answers; going on",
     Effect.provideService(enter(owner, options.roles, loadOf(owned)), Metrics, metrics)
   )
+  yield* answerFailing(options.id)
   const asked = yield* Deferred.make<void>()
   const delivering = yield* Deferred.make<ReadonlyArray<number>>()
   const node: Node = {
@@ -141,6 +143,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
         isConnected: broker.life() !== undefined,
         isKnown: membership.isCurrent(),
         isHistoryOpen: Context.get(services, Facts).isOpen(),
+        unanswered: broker.unanswered().map(({ stream }) => stream),
         delivers: !options.roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
         isStopping: node.stopping(),
         overdue: [...owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)

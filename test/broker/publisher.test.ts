@@ -5,6 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { PublishError } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
+import { Unanswered } from "../../src/broker/unanswered.ts"
 import type { Installation } from "../kit/engine.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -14,9 +15,9 @@ import { tcpProxy } from "../kit/tcp-proxy.ts"
 const { scenario } = onServer()
 
 const openPublisher = (timeoutMs?: number) =>
-  Effect.flatMap(natsClients, ({ connection }) =>
+  Effect.flatMap(natsClients, ({ connection, names }) =>
     Effect.acquireRelease(
-      Effect.sync(() => new Publisher(connection, timeoutMs)),
+      Effect.sync(() => new Publisher(connection, new Unanswered(names.streamOf), timeoutMs)),
       (publisher) => Effect.sync(() => publisher.close())
     )
   )

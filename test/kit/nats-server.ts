@@ -1,7 +1,7 @@
 import type { ChildProcess } from "node:child_process"
 import { spawn, spawnSync } from "node:child_process"
 import { once } from "node:events"
-import { readFileSync, rmSync } from "node:fs"
+import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
@@ -33,6 +33,10 @@ export interface TestServer {
   /** Freezes the server: connections stay open and nothing answers. */
   readonly pause: () => void
   readonly resume: () => void
+  /** Leaves no room on the disk of its own. */
+  readonly fillDisk: () => void
+  /** Makes room again. */
+  readonly emptyDisk: () => void
   /** Stops the server permanently and removes its directory. */
   readonly stop: () => Promise<void>
 }
@@ -55,7 +59,7 @@ export interface TestServerOptions {
   /** Size limit of its store, in bytes. (Default: more than tests reserve) */
   readonly maxStore?: number
   readonly env?: NodeJS.ProcessEnv
-  /** Size in bytes of a disk that only its store is on. A restart begins with an empty one. */
+  /** Size in bytes of a disk that only its store is on. */
   readonly diskBytes?: number
 }
 
@@ -65,14 +69,32 @@ const ownDisk = ["--user", "--map-root-user", "--mount", "sh", "-c"]
 export const canMount = (): boolean =>
   spawnSync("unshare", [...ownDisk, "mount -t tmpfs -o size=1m tmpfs /mnt"]).status === 0
 
-/** Runs a program with a disk of its own at a directory, which no other process sees. */
-const onDisk = (bytes: number, directory: string, program: string) =>
-  [
-    "unshare",
-    ...ownDisk,
-    'mount -t tmpfs -o size="$1" tmpfs "$2" && shift 2 && exec "$@"',
-    ...["sh", `${bytes}`, directory, program]
-  ] as const
+/** Mounts a disk at a directory, which no process sees but those that run on it. */
+const mountDisk = async (bytes: number, directory: string) => {
+  await mkdir(directory, { recursive: true })
+  const mount = 'mount -t tmpfs -o size="$1" tmpfs "$2" && echo mounted && exec sleep infinity'
+  const holder = spawn("unshare", [...ownDisk, mount, "sh", `${bytes}`, directory], {
+    stdio: ["ignore", "pipe", "inherit"]
+  })
+  living.set(holder, directory)
+  await once(holder.stdout, "data")
+  const filler = join(`/proc/${holder.pid}/root`, directory, "filler")
+  return {
+    /** The command that runs a program on the disk. */
+    within: (program: string) =>
+      ["nsenter", "--preserve-credentials", "-U", "-m", "-t", `${holder.pid}`, program] as const,
+    fill: () => {
+      const file = openSync(filler, "w")
+      try {
+        while (true) writeSync(file, Buffer.alloc(4_096))
+      } catch {
+        closeSync(file)
+      }
+    },
+    empty: () => rmSync(filler),
+    remove: () => end(holder, "SIGKILL")
+  }
+}
 
 const living = new Map<ChildProcess, string>()
 process.once("exit", () => {
@@ -162,6 +184,8 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
   const file = join(directory, "nats.conf")
   const domain = options.domain === undefined ? "" : `, domain: ${options.domain}`
   const maxStore = `, max_file_store: ${options.maxStore ?? plenty}`
+  const disk =
+    options.diskBytes === undefined ? undefined : await mountDisk(options.diskBytes, storeDir)
   const start = async (port: number, config = "") => {
     const lines = [
       `listen: "127.0.0.1:${port}"`,
@@ -170,10 +194,7 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
       ""
     ]
     await writeFile(file, lines.join("\n"))
-    const { diskBytes, env } = options
-    if (diskBytes === undefined) return launch(binary.path, file, env)
-    await mkdir(storeDir, { recursive: true })
-    return launch(binary.path, file, env, (program) => onDisk(diskBytes, storeDir, program))
+    return launch(binary.path, file, options.env, disk?.within)
   }
   const first = await start(-1, options.config)
   const { port } = first
@@ -202,8 +223,11 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     stop: async () => {
       child.kill("SIGCONT")
       await end(child, "SIGTERM")
+      await disk?.remove()
       await rm(directory, { recursive: true, force: true })
-    }
+    },
+    fillDisk: () => disk?.fill(),
+    emptyDisk: () => disk?.empty()
   }
 }
 
@@ -291,7 +315,7 @@ const startLeaf = async (hub: number): Promise<TestLeaf> => {
 /** Starts the servers of a cluster. The caller stops it. */
 export const startCluster = async (
   size = 3,
-  options: Pick<TestServerOptions, "maxStore"> = {}
+  options: Pick<TestServerOptions, "diskBytes" | "maxStore"> = {}
 ): Promise<TestCluster> => {
   const ports = await Promise.all(Array.from({ length: size }, freePort))
   const leafPorts = await Promise.all(Array.from({ length: size }, freePort))

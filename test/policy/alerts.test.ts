@@ -161,9 +161,10 @@ describe("what alerts are raised about", () => {
     assert.isFalse(isSimplyWell(noAlertCounts, { ...well, failuresInRow: 1 }, defaultThresholds))
   })
 
-  it("is many open circuits, something missing, and waiting that has grown and goes on growing", () => {
+  it("is many open circuits, something missing, a failed disk, and waiting that has grown and goes on growing", () => {
     const state = {
-      ...{ circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false, unroutedMs: 0 }
+      ...{ circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false, unroutedMs: 0 },
+      failing: 0
     }
     const names = (changes: Partial<Parameters<typeof systemReadings>[0]>) =>
       systemReadings({ ...state, ...changes }, defaultThresholds)
@@ -175,6 +176,7 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(names({ deadLetters: 999 }), [])
     assert.deepStrictEqual(names({ deadLetters: 1_000 }), ["system-dead-letters"])
     assert.deepStrictEqual(names({ isMissing: true }), ["deliveries-missing"])
+    assert.deepStrictEqual(names({ failing: 1 }), ["disk-failed"])
     assert.deepStrictEqual(names({ unroutedMs: 299_000 }), [])
     assert.deepStrictEqual(names({ unroutedMs: 301_000 }), ["events-unrouted"])
     assert.deepStrictEqual(names({ unroutedMs: undefined }), [])

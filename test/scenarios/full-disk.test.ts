@@ -1,14 +1,57 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { Scope } from "effect"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import type { Facts } from "../../src/history/facts.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
-import { installation, nth, publish } from "../kit/engine.ts"
-import { canMount, startServer } from "../kit/nats-server.ts"
+import { startConsole } from "../kit/console.ts"
+import type { Installation } from "../kit/engine.ts"
+import { endpoint, eventually, history, installation, nth, publish, worker } from "../kit/engine.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { canMount, startCluster, startServer } from "../kit/nats-server.ts"
+import { receiver } from "../kit/receiver.ts"
 import { quiet } from "../kit/scenario.ts"
 
-vi.setConfig({ testTimeout: 90_000 })
+vi.setConfig({ testTimeout: 120_000 })
+
+const diskBytes = 32 * 1024 ** 2
+
+/** A story on a broker whose store is on a disk of its own. */
+const story = (
+  name: string,
+  tell: (
+    server: TestServer,
+    place: Installation
+  ) => Effect.Effect<void, unknown, Broker | Facts | Scope.Scope>
+) =>
+  it.live.skipIf(!canMount())(name, () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ diskBytes })),
+        (started) => Effect.promise(() => started.stop())
+      )
+      const place = installation(server)
+      yield* place.run(tell(server, place))
+    }).pipe(Effect.scoped, Effect.provide(quiet))
+  )
+
+/** `petrel status --check`: its exit code, the codes of the problems, and what it says of them. */
+const checked = ({ eventRoot, prefix, url }: Installation) =>
+  Effect.map(
+    run(
+      ...["status", "--check", "--json", "--nats", url],
+      ...["--prefix", prefix, "--events", eventRoot]
+    ),
+    ({ code, err, out }) => ({
+      code,
+      codes: (parse(nth(out, 0)).problems as ReadonlyArray<{ readonly code: string }>).map(
+        (problem) => problem.code
+      ),
+      said: err.join("\n")
+    })
+  )
 
 /** Publishes until the broker answers no more. */
 const flood = Effect.gen(function* () {
@@ -23,35 +66,89 @@ const flood = Effect.gen(function* () {
 })
 
 describe("a disk that is full", () => {
-  it.live.skipIf(!canMount())("is a problem, and the broker has to be restarted", () =>
+  story("is a problem, and the broker has to be restarted", (_server, place) =>
     Effect.gen(function* () {
-      const server = yield* Effect.acquireRelease(
-        Effect.promise(() => startServer({ diskBytes: 32 * 1024 ** 2 })),
+      const { deleteMessage, names, publish: store } = yield* Broker
+      assert.notInclude((yield* checked(place)).codes, "disk-failed")
+      assert.match(yield* flood, /timeout/)
+      const refused = yield* Effect.flip(store(`${place.eventRoot}.acme.a`, "{}", []))
+      assert.match(refused.message, /no acknowledgement .* whether the broker's disk is full/)
+      const kept = yield* Effect.flip(deleteMessage("remove", names.events, 1))
+      assert.match(kept.message, /no space left on device/)
+      const { code, codes, said } = yield* checked(place)
+      assert.strictEqual(code, 1)
+      assert.include(codes, "disk-failed")
+      assert.match(
+        said,
+        new RegExp(
+          `took no more for ${names.events} \\(no space left on device\\).* restart the broker`
+        )
+      )
+    })
+  )
+
+  story("is one where only buckets or the history stand, until the restart", (server, place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const { problems } = yield* worker()
+      const { ask, token } = yield* startConsole()
+      const operator = yield* token({ scopes: ["operator"], tenant: "*" })
+      assert.strictEqual((yield* checked(place)).code, 0)
+      server.fillDisk()
+      // Nobody publishes: the workers' heartbeats are what is not stored.
+      const { said } = yield* eventually(checked(place), ({ codes }) =>
+        codes.includes("disk-failed")
+      )
+      assert.match(said, /nothing that was to be stored in KV_\S+ for .* restart the broker/)
+      assert.match(problems().join(), /the broker answers nothing that is to be stored in KV_/)
+      const { json } = yield* ask("/v1/status", { token: operator })
+      const codes = (json.problems as ReadonlyArray<{ readonly code: string }>).map(
+        ({ code }) => code
+      )
+      assert.include(codes, "disk-failed")
+      yield* eventually(ask("/metrics"), ({ text }) =>
+        text.includes('petrel_problems{code="disk-failed"} 1\n')
+      )
+      server.emptyDisk()
+      assert.include((yield* checked(place)).codes, "disk-failed")
+      yield* Effect.promise(() => server.restart())
+      yield* eventually(checked(place), ({ code }) => code === 0)
+      // The connection may still be on its way back.
+      yield* Effect.eventually(publish("a"))
+      yield* hook.received(1)
+    })
+  )
+
+  story("is an alert where it is the events that are not stored", (server) =>
+    Effect.gen(function* () {
+      yield* worker({ alertEvery: 100 })
+      const facts = yield* history
+      server.fillDisk()
+      assert.match((yield* Effect.flip(publish("a", "x".repeat(100_000)))).message, /timeout/)
+      server.emptyDisk()
+      const isRaised = ({ alert, kind }: (typeof facts.facts)[number]) =>
+        kind === "alert-raised" && alert?.name === "disk-failed" && alert.level === "critical"
+      yield* facts.until((all) => all.some(isRaised))
+    })
+  )
+
+  it.live.skipIf(!canMount())("is told of as one where all servers of a cluster have one", () =>
+    Effect.gen(function* () {
+      const cluster = yield* Effect.acquireRelease(
+        Effect.promise(() => startCluster(3, { diskBytes: 2 * diskBytes })),
         (started) => Effect.promise(() => started.stop())
       )
-      const place = installation(server)
-      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
-      const check = run("status", "--check", "--json", ...flags)
-      const codes = (line: string) =>
-        (parse(line).problems as ReadonlyArray<{ readonly code: string }>).map(({ code }) => code)
+      const place = installation(cluster, { replicas: 3 })
       yield* place.run(
         Effect.gen(function* () {
-          const { deleteMessage, names, publish: store } = yield* Broker
-          assert.notInclude(codes(nth((yield* check).out, 0)), "disk-failed")
-          assert.match(yield* flood, /timeout/)
-          const refused = yield* Effect.flip(store(`${place.eventRoot}.acme.a`, "{}", []))
-          assert.match(refused.message, /no acknowledgement .* whether the broker's disk is full/)
-          const kept = yield* Effect.flip(deleteMessage("remove", names.events, 1))
-          assert.match(kept.message, /no space left on device/)
-          const { code, err, out } = yield* check
-          assert.strictEqual(code, 1)
-          assert.include(codes(nth(out, 0)), "disk-failed")
-          assert.match(
-            nth(err, 0),
-            new RegExp(
-              `took no more for ${names.events} \\(no space left on device\\).* restart the broker`
-            )
+          yield* worker()
+          for (const server of cluster.servers.values()) server.fillDisk()
+          const { code } = yield* eventually(
+            run("status", "--check", "--nats", place.url, "--prefix", place.prefix),
+            ({ err }) => /disk was full.* restart/.test(err.join())
           )
+          assert.strictEqual(code, 1)
         })
       )
     }).pipe(Effect.scoped, Effect.provide(quiet))

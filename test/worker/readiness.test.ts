@@ -3,7 +3,8 @@ import { problemsOf } from "../../src/worker/readiness.ts"
 
 const ready = {
   ...{ isConnected: true, isKnown: true, isHistoryOpen: true, delivers: true, isStopping: false },
-  overdue: []
+  overdue: [],
+  unanswered: []
 }
 
 describe("problemsOf", () => {
@@ -12,6 +13,10 @@ describe("problemsOf", () => {
     [{ isStopping: true, isConnected: false }, ["the worker is stopping"]],
     [{ isConnected: false, isHistoryOpen: false }, ["the broker is not connected"]],
     [{ isHistoryOpen: false }, ["the history takes no facts: nothing new is sent"]],
+    [
+      { unanswered: ["PETREL_DEAD", "KV_petrel_retries"] },
+      ["the broker answers nothing that is to be stored in PETREL_DEAD, KV_petrel_retries"]
+    ],
     [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
     [{ delivers: false }, ["the worker has not begun to deliver"]],
     [{ overdue: [3] }, ["the lease of partition 3 was not renewed in time"]],

@@ -12,6 +12,7 @@ import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
+import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
@@ -64,7 +65,7 @@ export interface Survey {
   /** Bytes stored in the account, and its limit. */
   readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
   readonly streams: ReadonlyArray<StreamSurvey>
-  /** Streams in which the broker cannot store; empty also where it was not asked. */
+  /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
   readonly room: RoomSurvey
   readonly events: EventsSurvey
@@ -100,6 +101,10 @@ const maxConcurrentLookups = 16
 const bucketPatience = "20 seconds"
 /** Number of streams among whose first messages the oldest is searched. */
 const candidates = 4
+
+/** Returns how many workers answer; infinitely many where the roster cannot be read. */
+const aliveIn = (roster: Roster | undefined): number =>
+  roster === undefined ? Number.POSITIVE_INFINITY : Math.max(1, roster.members.size)
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
 
@@ -293,7 +298,7 @@ export const readSurvey = Effect.gen(function* () {
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account,
     streams,
-    writeErrors: [],
+    writeErrors: yield* readFailing(aliveIn(roster?.roster)),
     room,
     waitingByTenant: yield* orUnknown(countByTenant(size, range(count))),
     events,

@@ -32,7 +32,8 @@ const toggles: ReadonlySet<string> = new Set([
   "endpointDisabled",
   "endpointSuspended",
   "statusInARow",
-  "deliveriesMissing"
+  "deliveriesMissing",
+  "diskFailed"
 ])
 
 const shownValue = (name: string, value: number | undefined): number | string => {

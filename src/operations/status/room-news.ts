@@ -77,16 +77,32 @@ const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
   return ` (${named.join(", ")}${others === 0 ? "" : ` and ${plural(others, "other tenant")}`})`
 }
 
-/** The broker's health and the streams' infos say nothing of it to a client. */
-const aboutDisk = ({ writeErrors: [first, ...others] }: Survey): ReadonlyArray<News> =>
-  first === undefined
-    ? []
-    : [
-        {
-          code: "disk-failed",
-          text: `the broker's disk took no more for ${first.stream} (${first.reason})${others.length === 0 ? "" : `, and so for ${plural(others.length, "other stream")}`}: nothing is stored there and publishers get no answer; see to the disk, then restart the broker, which does not try again by itself`
-        }
-      ]
+/**
+ * The broker's health and the streams' infos say nothing of it to a client. A stream without a leader
+ * stores nothing either, which is told of it already.
+ */
+const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<News> => {
+  const leaderless = new Set(
+    streams.filter(({ state }) => state === "leaderless").map(({ name }) => name)
+  )
+  const [first, ...others] = writeErrors
+    .filter(({ reason, stream }) => reason !== undefined || !leaderless.has(stream))
+    // One with a reason says the most.
+    .toSorted((a, b) => Number(a.reason === undefined) - Number(b.reason === undefined))
+  if (first === undefined) return []
+  const { ms = 0, reason, stream } = first
+  const further = others.length === 0 ? "" : `, and so for ${plural(others.length, "other stream")}`
+  const found =
+    reason === undefined
+      ? `the broker has answered nothing that was to be stored in ${stream} for ${spanText(ms)}${further}, as after a failed write to its disk, or where Petrel's user may not publish there: its log says which`
+      : `the broker's disk took no more for ${stream} (${reason})${further}: nothing is stored there and publishers get no answer`
+  return [
+    {
+      code: "disk-failed",
+      text: `${found}; see to the disk, then restart the broker, which does not try again by itself`
+    }
+  ]
+}
 
 /** Returns the news of the room in the streams and in the store. */
 export const roomNews = (survey: Survey): AllNews => {

@@ -12,15 +12,11 @@ const stoppedAfterMs = 30_000
 const heldAfterMs = 5 * 60_000
 
 /** Returns the news of events that are not routed, or were lost before. */
-export const routingNews = ({ at, events }: Survey): AllNews => {
-  const {
-    inRouter = 0,
-    isRouterMissing,
-    lastRoutedAt = 0,
-    lost,
-    oldestUnroutedAt,
-    pending = 0
-  } = events
+export const routingNews = ({ at, events, room, writeErrors }: Survey): AllNews => {
+  const { inRouter = 0, isRouterMissing, lastRoutedAt = 0, oldestUnroutedAt, pending = 0 } = events
+  // A failed write counts as stored in the stream's state, until the broker is restarted.
+  const isUnwritten = writeErrors.some(({ stream }) => stream === room.events.name)
+  const lost = isUnwritten ? 0 : events.lost
   const waitsMs = oldestUnroutedAt === undefined ? 0 : at - oldestUnroutedAt
   const restsMs = at - lastRoutedAt
   const isStopped = waitsMs > stoppedAfterMs && restsMs > stoppedAfterMs

@@ -33,7 +33,7 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
       : [
           {
             code: "stream-without-leader",
-            text: `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back`
+            text: `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back; one whose disk was full stores nothing before it is restarted with room`
           }
         ]),
     ...(missing.length === 0
@@ -91,8 +91,8 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
   return [...servers].map(([server, { lag, offline, streams }]) => ({
     code: offline ? "copy-offline" : "copy-behind",
     text: offline
-      ? `server ${server} is offline, and ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} a copy less: bring it back before another fails`
-      : `server ${server} is behind by up to ${countText(lag)} with ${namesText(streams)}: if this stays, look at its log`
+      ? `server ${server} is offline, and ${plural(streams.length, "stream")} ${streams.length === 1 ? "has" : "have"} a copy less: bring it back before another fails; one whose disk was full needs room and a restart`
+      : `server ${server} is behind by up to ${countText(lag)} with ${namesText(streams)}: if this stays, look at its log; one whose disk was full needs room and a restart`
   }))
 }
 

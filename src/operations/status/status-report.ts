@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
-import { readWriteErrors } from "../../broker/write-errors.ts"
+import { isUnanswered } from "../../broker/until-answered.ts"
+import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
 import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
@@ -151,10 +152,10 @@ export const Status = Schema.Struct({
 })
 export type Status = typeof Status.Type
 
-/** The broker's servers cannot elect a leader. */
+/** The broker answers no request about its streams, as where its servers cannot elect a leader. */
 export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
   override get message() {
-    return "the broker's cluster has no leader, so nothing is stored or delivered: more than half of its servers must run"
+    return "the broker answers no request about its streams, as where its cluster has no leader, so nothing is stored or delivered: more than half of its servers must run, and one whose disk was full needs room and a restart"
   }
 }
 
@@ -291,26 +292,21 @@ export const statusOf = (survey: Survey): Status => {
   }
 }
 
-/** JetStream's error code while its servers cannot elect a leader. */
-const unavailable = 10008
-
-const read = readSurvey.pipe(
-  Effect.catchIf(
-    (error) => error._tag === "BrokerError" && error.code === unavailable,
-    () => new NoLeader()
-  )
-)
+const read = readSurvey.pipe(Effect.catchIf(isUnanswered, () => new NoLeader()))
 
 /** Reads the state of the installation. */
 export const readStatus = Effect.map(read, statusOf)
 
 /**
- * Reads the state of the installation, and asks the broker what it could not write. Of streams with
- * copies it is not asked: there each request would go through all of them.
+ * Reads the state of the installation, and asks the broker itself what it could not write. Of streams
+ * with copies it is not asked: there each request would go through all of them.
  */
 export const readStatusAndDisk = Effect.gen(function* () {
   const survey = yield* read
   const single = survey.streams.filter(({ info }) => info?.config.num_replicas === 1)
   const writeErrors = yield* readWriteErrors(single.map(({ name }) => name))
-  return statusOf({ ...survey, writeErrors })
+  return statusOf({
+    ...survey,
+    writeErrors: joinWriteErrors([...writeErrors, ...survey.writeErrors])
+  })
 })

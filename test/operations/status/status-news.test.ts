@@ -111,10 +111,10 @@ describe("what is not as it should be", () => {
       []
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(true) }), [
-      "server n2 is offline, and 2 streams have a copy less: bring it back before another fails"
+      "server n2 is offline, and 2 streams have a copy less: bring it back before another fails; one whose disk was full needs room and a restart"
     ])
     assert.deepStrictEqual(texts({ ...busy, streams: behind(false) }), [
-      "server n2 is behind by up to 1,200 with PETREL_EVENTS, PETREL_DEAD: if this stays, look at its log"
+      "server n2 is behind by up to 1,200 with PETREL_EVENTS, PETREL_DEAD: if this stays, look at its log; one whose disk was full needs room and a restart"
     ])
   })
 
@@ -156,6 +156,27 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
       "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing before can be audited; raise `petrel init --history-bytes`"
     ])
+  })
+
+  it("is that the broker stores nothing more somewhere, unless there is no leader", () => {
+    const unanswered = [
+      { stream: "PETREL_HISTORY", ms: 40_000 },
+      { stream: "PETREL_DEAD", ms: 1 }
+    ]
+    const [text = ""] = texts({ ...busy, writeErrors: unanswered })
+    assert.match(
+      text,
+      /^the broker has answered nothing that was to be stored in PETREL_HISTORY for 40 s, and so for 1 other stream, as after a failed write to its disk/
+    )
+    const known = { stream: "PETREL_DEAD", reason: "read-only file system" }
+    const [named = ""] = texts({ ...busy, writeErrors: [...unanswered, known] })
+    assert.match(named, /^the broker's disk took no more for PETREL_DEAD \(read-only file system\)/)
+    const name = "PETREL_HISTORY"
+    const leaderless = { name, state: "leaderless", info: undefined, behind: [] } as const
+    assert.deepStrictEqual(
+      codes({ ...busy, streams: [leaderless], writeErrors: [{ stream: name, ms: 40_000 }] })[0],
+      ["stream-without-leader"]
+    )
   })
 
   it("is that what waits takes all the room there is for it, where that is bounded", () => {

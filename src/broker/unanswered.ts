@@ -1,0 +1,63 @@
+/**
+ * Time for which nothing must be answered before a stream counts as one that stores nothing, ms: a
+ * leader is elected within it, and a broker that is merely slow answers something.
+ */
+export const storesNothingAfterMs = 10_000
+/** After the last time-out a stream counts for so long, ms: what waits is published again sooner. */
+const forgottenAfterMs = 60_000
+
+/** A stream for which the broker, though connected, answers no publish. */
+export interface UnansweredStream {
+  readonly stream: string
+  /** For how long. */
+  readonly ms: number
+}
+
+interface Silence {
+  /** When the first publish was sent that got no answer, and when the last one timed out. */
+  readonly since: number
+  readonly latest: number
+}
+
+/**
+ * The streams whose publishes get no answer. After a failed write to its disk the broker answers
+ * none to the stream until it is restarted, and says so nowhere else. Times are ms of the monotonic
+ * clock.
+ */
+export class Unanswered {
+  readonly #streamOf: (subject: string) => string | undefined
+  readonly #silences = new Map<string, Silence>()
+
+  /** @param streamOf returns the stream that a subject is stored in; undefined if unknown. */
+  constructor(streamOf: (subject: string) => string | undefined) {
+    this.#streamOf = streamOf
+  }
+
+  timedOut(subject: string, sentAt: number, now: number): void {
+    const stream = this.#streamOf(subject)
+    if (stream === undefined) return
+    const known = this.#silences.get(stream)
+    const isOld = known === undefined || now - known.latest > forgottenAfterMs
+    this.#silences.set(stream, { since: isOld ? sentAt : known.since, latest: now })
+  }
+
+  /** The broker has stored or refused a message. */
+  answered(subject: string): void {
+    if (this.#silences.size === 0) return
+    const stream = this.#streamOf(subject)
+    if (stream !== undefined) this.#silences.delete(stream)
+  }
+
+  /** Forgets all: there is another connection, and perhaps another broker. */
+  clear(): void {
+    this.#silences.clear()
+  }
+
+  streams(now: number): ReadonlyArray<UnansweredStream> {
+    return [...this.#silences].flatMap(([stream, { latest, since }]) =>
+      latest - since < storesNothingAfterMs || now - latest > forgottenAfterMs
+        ? []
+        : [{ stream, ms: Math.round(now - since) }]
+    )
+  }
+}

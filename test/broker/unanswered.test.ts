@@ -1,0 +1,60 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Unanswered } from "../../src/broker/unanswered.ts"
+import { makeNames } from "../../src/domain/names.ts"
+
+const names = makeNames()
+const fact = names.subjects.fact("acme", "hook", "ok", "delivered")
+
+/** Publishes to a subject that time out after 5 s each, one after the other. */
+const silence = (unanswered: Unanswered, subject: string, times: number, from = 0) => {
+  for (let n = 0; n < times; n++)
+    unanswered.timedOut(subject, from + n * 5_000, from + (n + 1) * 5_000)
+}
+
+describe("streams for which the broker answers no publish", () => {
+  it("are those where nothing was answered for 10 s", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    silence(unanswered, fact, 1)
+    assert.deepStrictEqual(unanswered.streams(9_000), [])
+    silence(unanswered, fact, 2)
+    assert.deepStrictEqual(unanswered.streams(12_000), [{ stream: names.history, ms: 12_000 }])
+  })
+
+  it("are none of those in which something is stored", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    silence(unanswered, fact, 4)
+    silence(unanswered, "$KV.petrel_workers.worker.w1", 4)
+    unanswered.answered(names.subjects.fact("other", "hook", "ok", "delivered"))
+    assert.deepStrictEqual(unanswered.streams(20_000), [
+      { stream: "KV_petrel_workers", ms: 20_000 }
+    ])
+    unanswered.clear()
+    assert.deepStrictEqual(unanswered.streams(20_000), [])
+  })
+
+  it("are forgotten where nobody publishes any more", () => {
+    const unanswered = new Unanswered(names.streamOf)
+    silence(unanswered, fact, 4)
+    assert.lengthOf(unanswered.streams(80_000), 1)
+    assert.deepStrictEqual(unanswered.streams(81_000), [])
+    silence(unanswered, fact, 1, 100_000)
+    assert.deepStrictEqual(unanswered.streams(106_000), [])
+  })
+})
+
+describe("the stream of a subject", () => {
+  it.each([
+    [names.subjects.event("acme", "a"), names.events],
+    [names.subjects.alertEvent("acme", "a"), names.events],
+    [names.subjects.delivery(3, "acme", "hook"), names.deliveries(3)],
+    [names.subjects.schedule(3, "x"), names.deliveries(3)],
+    [names.subjects.backlog(12, "acme", "hook"), names.backlog(12)],
+    [fact, names.history],
+    [names.subjects.dead("acme", "hook"), names.dead],
+    ["$KV.petrel_endpoints.acme.hook", "KV_petrel_endpoints"],
+    [names.subjects.ask(1), undefined],
+    ["_INBOX.1", undefined]
+  ])("%s is %s", (subject, stream) => {
+    assert.strictEqual(names.streamOf(subject), stream)
+  })
+})
