@@ -2,8 +2,9 @@ import { Effect, Layer, Redacted } from "effect"
 import { HttpRouter } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { Caller } from "../operations/operation.ts"
+import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import type { TokenRecord, TokenScope } from "../operations/tokens/token.ts"
-import { allTenants, defaultTokenRate } from "../operations/tokens/token.ts"
+import { allTenants, defaultTokenRate, hasExpired, tokenView } from "../operations/tokens/token.ts"
 import { timers } from "../time/timers.ts"
 import { withHeader } from "./answer.ts"
 import { listedOperations } from "./groups.ts"
@@ -11,7 +12,6 @@ import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
-import { LiveTokens } from "./tokens/live-tokens.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
 
 /** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
@@ -56,10 +56,6 @@ const refusalOf = (
   return tenant === own ? undefined : `the ${what} is one of ${own}, and not of ${tenant}`
 }
 
-/** True for a token that is not valid any more. */
-export const hasExpired = ({ expiresAt }: TokenRecord): boolean =>
-  expiresAt !== undefined && expiresAt <= timers.wallMs()
-
 /** The scope that each operation needs, by its id. */
 const scopeOf: ReadonlyMap<string, TokenScope> = new Map(
   listedOperations.flatMap(({ id, operation: { scope } }) =>
@@ -83,7 +79,7 @@ export const accessLayer = Layer.effect(
           const refusal = refusalOf(insider, needs, tenant, "subject")
           if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
           return yield* countingBody(bodies, insider.tenant, next).pipe(
-            Effect.provideService(Caller, { id: "", isValid: () => true, ...insider })
+            Effect.provideService(Caller, { token: undefined, isValid: () => true, ...insider })
           )
         }
         const given = Redacted.value(credential)
@@ -93,20 +89,20 @@ export const accessLayer = Layer.effect(
           return yield* unauthorized("there is no such token: it was revoked, or never was")
         const notes = yield* RequestNotes
         notes.token = record.id
-        if (hasExpired(record)) return yield* unauthorized("the token has expired")
+        if (hasExpired(record, timers.wallMs())) return yield* unauthorized("the token has expired")
         const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
         if (waitMs > 0) return yield* tooMany(waitMs, record)
         const refusal = refusalOf(record, needs, tenant, "token")
         if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
         const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
         const caller = {
-          id: record.id,
+          token: tokenView(record),
           tenant: record.tenant,
           scopes: record.scopes,
           by,
           isValid: () => {
             const now = tokens.find(given)
-            return now !== undefined && !hasExpired(now)
+            return now !== undefined && !hasExpired(now, timers.wallMs())
           }
         }
         return yield* countingBody(bodies, record.tenant, next).pipe(

@@ -3,13 +3,8 @@ import type { HttpServerRequest } from "effect/http"
 import { Invalid } from "../domain/problem.ts"
 import { Busy } from "../operations/busy.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
-import {
-  absences,
-  brokerFailures,
-  NotAllowed,
-  type Refusal,
-  refusals
-} from "../operations/refusals.ts"
+import { NotAllowed } from "../operations/not-allowed.ts"
+import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
 import { withHeader } from "./answer.ts"
 import {
   Conflict,

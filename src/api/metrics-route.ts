@@ -3,13 +3,13 @@ import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { prometheusContentType, prometheusText } from "../metrics/prometheus-text.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { readSystemFamilies } from "../operations/status/status-metrics.ts"
-import { allTenants } from "../operations/tokens/token.ts"
+import { LiveTokens } from "../operations/tokens/live-tokens.ts"
+import { allTenants, hasExpired } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
-import { hasExpired } from "./access.ts"
+import { timers } from "../time/timers.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
-import { LiveTokens } from "./tokens/live-tokens.ts"
 
 export const metricsPath = "/metrics"
 
@@ -73,7 +73,7 @@ export const metricsRoute = (
           record !== undefined &&
           record.tenant === allTenants &&
           record.scopes.includes("operator") &&
-          !hasExpired(record)
+          !hasExpired(record, timers.wallMs())
         )
       }
       const answer = Effect.gen(function* () {

@@ -10,6 +10,7 @@ import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusalCells, RefusedRequests } from "../metrics/refused-requests.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
+import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
@@ -23,7 +24,6 @@ import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
-import { LiveTokens } from "./tokens/live-tokens.ts"
 import { validationLayer } from "./validation.ts"
 
 /** Where and how the API is served. */
@@ -115,7 +115,7 @@ const makeServer = ({
 const answering = handlers.pipe(
   Layer.provide(
     Layer.mergeAll(
-      accessLayer.pipe(Layer.provide(LiveTokens.layer)),
+      accessLayer.pipe(Layer.provideMerge(LiveTokens.layer)),
       validationLayer,
       EndpointKeys.layer
     )

@@ -2,6 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { FollowedEntries } from "../broker/bucket-follow.ts"
 import { followBucket } from "../broker/bucket-follow.ts"
+import { Reservations } from "../broker/reservations.ts"
 import { isEndpointKey } from "../domain/endpoint.ts"
 
 /** How long a change may be missing here if the watch has died, ms. */
@@ -67,6 +68,15 @@ export class SortedKeys implements FollowedEntries {
     return end === -1 ? page : page.slice(0, end)
   }
 
+  has(key: string): boolean {
+    return this.#keys[this.#at(key)] === key
+  }
+
+  /** Returns how many endpoints a tenant has. */
+  count(tenant: string): number {
+    return this.#at(`${tenant}.\u{7f}`) - this.#at(`${tenant}.`)
+  }
+
   /** Returns tenants in the order of their keys. */
   tenants(after: string | undefined, limit: number): ReadonlyArray<TenantCount> {
     const found: Array<TenantCount> = []
@@ -88,7 +98,11 @@ export class SortedKeys implements FollowedEntries {
  */
 export class EndpointKeys extends Context.Service<
   EndpointKeys,
-  { readonly current: () => Pick<SortedKeys, "page" | "tenants"> }
+  {
+    readonly current: () => Pick<SortedKeys, "count" | "has" | "page" | "tenants">
+    /** Endpoints that are about to be added. */
+    readonly reservations: Reservations
+  }
 >()("petrel/endpoints/EndpointKeys") {
   /** Ready when all names have been read once. */
   static readonly layer = Layer.effect(
@@ -97,7 +111,7 @@ export class EndpointKeys extends Context.Service<
       const { names } = yield* Broker
       const options = { bucket: names.buckets.endpoints, keysOnly: true, lagMs }
       const current = yield* followBucket(options, () => new SortedKeys())
-      return EndpointKeys.of({ current })
+      return EndpointKeys.of({ current, reservations: new Reservations() })
     })
   )
 }

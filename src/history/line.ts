@@ -110,6 +110,8 @@ const settingTexts: {
 } = {
   hostCap: (cap) => `host cap ${cap}`,
   maxTimeout: (most) => `time-outs of at most ${most}`,
+  maxEndpoints: (most) => `at most ${most} endpoints`,
+  maxTokens: (most) => `at most ${most} tokens`,
   forwardHeaders: (names) => `forwards ${names.join(", ")}`
 }
 

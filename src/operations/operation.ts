@@ -2,12 +2,14 @@ import { Context, Data, Effect, type Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "./history/live-failures.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
-import { scopes, type TokenScope } from "./tokens/token.ts"
+import { scopes, type TokenScope, type TokenView } from "./tokens/token.ts"
 
 /** Who asks for something: their name for the history, and what they may. */
 export interface Asker {
   readonly by: string
   readonly scopes: ReadonlyArray<TokenScope>
+  /** Absent where something else than a token has authorised them. */
+  readonly token?: TokenView | undefined
 }
 
 /** Whoever has a connection of an operator to the broker may see and do everything there. */
@@ -17,8 +19,8 @@ export const operatorNamed = (by: string): Asker => ({ by, scopes })
 export class Caller extends Context.Service<
   Caller,
   {
-    /** The id of its token. */
-    readonly id: string
+    /** Undefined where the broker has authorised it. */
+    readonly token: TokenView | undefined
     /** The tenant of its token, `*` for all. */
     readonly tenant: string
     readonly scopes: ReadonlyArray<TokenScope>

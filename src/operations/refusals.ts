@@ -14,14 +14,11 @@ import { DeliveryNotFound } from "./deliveries/explain-delivery.ts"
 import type { EventNotStored } from "./events/publish-event.ts"
 import { EventConflict } from "./events/publish-events.ts"
 import { JobNotFound } from "./jobs/manage-jobs.ts"
+import type { NotAllowed } from "./not-allowed.ts"
 import { EventNotKept } from "./replays/replay-events.ts"
 import { NoLeader } from "./status/status-report.ts"
+import { QuotaReached } from "./tenants/quota.ts"
 import { TokenNotFound } from "./tokens/manage-tokens.ts"
-
-/** The caller may use the operation, and not for this. */
-export class NotAllowed extends Schema.TaggedError<NotAllowed>()("NotAllowed", {
-  message: Schema.String
-}) {}
 
 /** What is asked for contradicts what is there. */
 export class Contradiction extends Schema.TaggedError<Contradiction>()("Contradiction", {
@@ -45,7 +42,7 @@ export const refusals = {
     JobNotFound,
     TokenNotFound
   ],
-  conflict: [Contradiction, EndpointExists, EndpointUnreadable, EventConflict],
+  conflict: [Contradiction, EndpointExists, EndpointUnreadable, EventConflict, QuotaReached],
   "revision-mismatch": [EndpointChanged]
 } as const
 export type Refusal = keyof typeof refusals

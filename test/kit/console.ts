@@ -1,7 +1,10 @@
 import { Effect } from "effect"
 import type { ApiApp, ApiOptions } from "../../src/api/server.ts"
 import { serveApi } from "../../src/api/server.ts"
-import { createToken } from "../../src/operations/tokens/manage-tokens.ts"
+import type { Broker } from "../../src/broker/broker.ts"
+import { operatorNamed } from "../../src/operations/operation.ts"
+import { LiveTokens } from "../../src/operations/tokens/live-tokens.ts"
+import { createToken, revokeToken } from "../../src/operations/tokens/manage-tokens.ts"
 import type { NewToken } from "../../src/operations/tokens/token.ts"
 import { allTenants, scopes } from "../../src/operations/tokens/token.ts"
 import { startNatsService } from "../../src/service/nats-service.ts"
@@ -56,12 +59,19 @@ const asked = (url: string, { body, headers = {}, method = "GET", token }: Reque
     }
   })
 
+/** Makes a token as the command line does. */
+const createTestToken = (settings: NewToken) =>
+  Effect.provide(createToken(settings, operatorNamed("test")), LiveTokens.layer)
+
+/** Revokes a token as the command line does. */
+export const revokeTestToken = (id: string) => Effect.provide(revokeToken(id, {}), LiveTokens.layer)
+
 /** The scopes of a token that may do all that a tenant may. */
 export const tenantScopes = scopes.filter((scope) => scope !== "operator")
 
 /** Starts a console on a free port. It stops with the scope. */
 export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
-  const context = yield* Effect.context<Effect.Services<ReturnType<typeof createToken>>>()
+  const context = yield* Effect.context<Broker>()
   const { app, port } = yield* serveApi({
     host: "127.0.0.1",
     port: 0,
@@ -81,7 +91,7 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
           scopes: settings.tenant === allTenants ? scopes : tenantScopes,
           ...settings
         } as NewToken
-        const { token } = yield* createToken(wanted, "test")
+        const { token } = yield* createTestToken(wanted)
         const path = `/v1/tenants/${settings.tenant ?? "acme"}/endpoints`
         // It comes to the console with its watch.
         const isKnown = ({ status }: Answer) => status !== 401

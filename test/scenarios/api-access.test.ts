@@ -3,8 +3,7 @@ import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Exit, Layer, Logger, References, Scope } from "effect"
 import { disableEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
-import { revokeToken } from "../../src/operations/tokens/manage-tokens.ts"
-import { startConsole } from "../kit/console.ts"
+import { revokeTestToken, startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -25,7 +24,7 @@ describe.concurrent("a token", () => {
       assert.strictEqual(followed.status, 200)
       const ended = Effect.promise(() => followed.text())
       const revokedAt = yield* Clock.currentTimeMillis
-      yield* revokeToken(idOf(token))
+      yield* revokeTestToken(idOf(token))
       yield* eventually(ask(acme, { token }), ({ status }) => status === 401)
       assert.isBelow((yield* Clock.currentTimeMillis) - revokedAt, 1_000)
       assert.include(yield* ended, ": following")

@@ -4,11 +4,10 @@ import { Effect } from "effect"
 import fc from "fast-check"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { revokeToken } from "../../src/operations/tokens/manage-tokens.ts"
 import type { JsonSchema, Operation } from "../kit/api-operations.ts"
 import { operations, pathOf, resolved } from "../kit/api-operations.ts"
 import type { Answer, Request, TestConsole } from "../kit/console.ts"
-import { startConsole } from "../kit/console.ts"
+import { revokeTestToken, startConsole } from "../kit/console.ts"
 import { endpoint, eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -268,7 +267,7 @@ const makeTokens = Effect.fnUntraced(function* ({ ask, token }: TestConsole) {
     token(),
     token({ scopes: ["secrets:read"] })
   ])
-  yield* revokeToken(revoked.split("_")[1] ?? "")
+  yield* revokeTestToken(revoked.split("_")[1] ?? "")
   yield* eventually(
     ask("/v1/tenants/acme/endpoints", { token: revoked }),
     ({ status }) => status === 401

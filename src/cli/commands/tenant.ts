@@ -2,12 +2,14 @@ import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { PositiveDuration } from "../../domain/duration.ts"
 import type { NamesBy } from "../../domain/settings/setting.ts"
-import { type TenantSettingName, tenantSettings } from "../../domain/settings/tenant-table.ts"
+import type { QuotaName, TenantSettingName } from "../../domain/settings/tenant-table.ts"
+import { defaultQuotas, tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { defaultMaxTimeoutMs } from "../../domain/timeout-bound.ts"
 import { isToken } from "../../domain/token.ts"
 import { spanText } from "../../history/span.ts"
 import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
+import { countText } from "../../operations/text/number-format.ts"
 import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
 import { forwardFlag, noForwardHeader } from "../flags/forward-flags.ts"
 import type { FlagTable, Read } from "../flags/setting-flags.ts"
@@ -67,6 +69,17 @@ const cap = (most: number | undefined, whose: string) =>
     ? "no limit"
     : `${most} at the same time to one host, over all endpoints ${whose}`
 
+/** What is set for a tenant counts, else what is for the system, else the default. */
+const quotaLines =
+  (name: QuotaName) =>
+  ({ [name]: own, system }: TenantSettingsView): ReadonlyArray<string> => {
+    if (own !== undefined) return [countText(own)]
+    const inherited = system?.[name]
+    return inherited === undefined
+      ? [`${countText(defaultQuotas[name])} (the default)`]
+      : [`${countText(inherited)} (the system's)`]
+  }
+
 /** How people see a setting: its name, and lines of what the tenant and the system have set. */
 const shownSettings: Readonly<
   Record<
@@ -90,6 +103,8 @@ const shownSettings: Readonly<
           : `${system.maxTimeout} (the system's)`)
     ]
   ],
+  maxEndpoints: ["max endpoints", quotaLines("maxEndpoints")],
+  maxTokens: ["max tokens", quotaLines("maxTokens")],
   forwardHeaders: [
     "forwards headers",
     ({ forwardHeaders, system }) => [
@@ -133,12 +148,20 @@ const settingFlags = {
         readField(name, TenantPatch.fields.maxTimeout, encodeTime(time))
       )
   ),
+  maxEndpoints: one("N", "Endpoints that it may have", readNumber(TenantPatch.fields.maxEndpoints)),
+  maxTokens: one(
+    "N",
+    "Tokens of the HTTP API that it may have",
+    readNumber(TenantPatch.fields.maxTokens)
+  ),
   forwardHeaders: forwardFlag("All its endpoints get this header of events; may be repeated")
 } satisfies FlagTable<TenantPatch>
 
 const removals = {
   hostCap: "As many requests to one host as its endpoints may have",
-  maxTimeout: "Back to the system's longest time-out, else to 5 minutes"
+  maxTimeout: "Back to the system's longest time-out, else to 5 minutes",
+  maxEndpoints: "As many endpoints as the system has set, else 1,000",
+  maxTokens: "As many tokens as the system has set, else 1,000"
 } satisfies Record<NamesBy<typeof tenantSettings, "null">, string>
 
 const set = Command.make(

@@ -2,8 +2,10 @@ import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isToken } from "../../domain/token.ts"
 import { readInput } from "../../operations/input.ts"
-import { countText } from "../../operations/text/number-format.ts"
+import { operatorNamed } from "../../operations/operation.ts"
+import { countText, plural } from "../../operations/text/number-format.ts"
 import { moment } from "../../operations/text/time.ts"
+import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import type { TokenView } from "../../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate, NewToken, scopes } from "../../operations/tokens/token.ts"
@@ -87,8 +89,9 @@ const create = Command.make(
     })
     const fields = { scopes: "--scope", expiresAt: "--expires" }
     if (settings._tag === "Failure") return yield* refusal(flagProblems(settings.failure, fields))
-    const { token, ...made } = yield* createToken(settings.success, by).pipe(
+    const { token, ...made } = yield* createToken(settings.success, operatorNamed(by)).pipe(
       Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, fields))),
+      Effect.provide(LiveTokens.layer),
       Effect.provide(connectedWithTokens)
     )
     yield* report({ ...made, token }, token)
@@ -147,8 +150,17 @@ const revoke = Command.make(
   "revoke",
   { id: tokenArgument },
   Effect.fnUntraced(function* ({ id }) {
-    const revoked = yield* Effect.provide(revokeToken(id), connectedWithTokens)
-    yield* report(revoked, `${id} is revoked: it is refused from now on`)
+    const revoked = yield* revokeToken(id, {}).pipe(
+      Effect.provide(LiveTokens.layer),
+      Effect.provide(connectedWithTokens)
+    )
+    const { length } = revoked.with
+    yield* report(
+      revoked,
+      length === 0
+        ? `${id} is revoked: it is refused from now on`
+        : `${id} is revoked, with ${plural(length, "token")} made with it: they are refused from now on`
+    )
   })
 ).pipe(Command.withDescription("Revoke a token of the HTTP API"))
 

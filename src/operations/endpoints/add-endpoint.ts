@@ -2,6 +2,7 @@ import { Clock, Effect, Random, Schema } from "effect"
 import { addEndpoint as store } from "../../endpoints/endpoint-store.ts"
 import { cautions } from "./cautions.ts"
 import { blankEndpoint, changedEndpoint } from "./endpoint-change.ts"
+import { withinQuota } from "./endpoint-quota.ts"
 import type { EndpointName, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 import { maxTimeoutFor } from "./timeout-problems.ts"
@@ -27,7 +28,7 @@ const makeGeneration = Effect.gen(function* () {
 
 /**
  * Adds an endpoint. Fails with Invalid for settings that do not go together, with EndpointExists if
- * there is one of that name.
+ * there is one of that name, with QuotaReached if its tenant has as many as it may have.
  *
  * @param by who adds it, recorded in the history.
  */
@@ -41,7 +42,7 @@ export const addEndpoint = Effect.fnUntraced(function* (
   const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
   const allowed = { scopes: [], maxTimeoutMs }
   const { endpoint, made } = yield* changedEndpoint(blank, settings, now, allowed)
-  const stored = yield* store(endpoint, by)
+  const stored = yield* withinQuota(name, store(endpoint, by))
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made }),

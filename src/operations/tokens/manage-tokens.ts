@@ -1,8 +1,13 @@
 import { Clock, Effect, Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid } from "../../domain/problem.ts"
-import type { CreatedToken, NewToken, TokenView } from "./token.ts"
-import { allTenants, generateToken, isTokenId, tokenView } from "./token.ts"
+import { NotAllowed } from "../not-allowed.ts"
+import type { Asker } from "../operation.ts"
+import { quotaOf, quotaReached } from "../tenants/quota.ts"
+import { inherited, lineOf, madeWith, revocationRefusal } from "./lineage.ts"
+import { LiveTokens } from "./live-tokens.ts"
+import type { CreatedToken, NewToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
+import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
 import { eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
 
 /** There is no token of this id. */
@@ -26,40 +31,83 @@ const problemsOf = (
     : [])
 ]
 
+/** True for a token that no request passes with any more. */
+const isOver = (record: TokenRecord, now: number, get: (id: string) => TokenRecord | undefined) =>
+  hasExpired(record, now) || lineOf(record, get) === undefined
+
+/** Takes a place for a token among those of its tenant. What is over gives its place. */
+const reserve = Effect.fnUntraced(function* (tenant: string, id: string, now: number) {
+  const { get, of, reservations } = yield* LiveTokens
+  const most = yield* quotaOf(tenant, "maxTokens")
+  const all = of(tenant)
+  const over = all.length < most ? [] : all.filter((one) => isOver(one, now, get))
+  const isKept = (id: string) => get(id) !== undefined
+  if (!reservations.take(tenant, id, most, all.length - over.length, isKept))
+    return yield* quotaReached(tenant, "maxTokens", most)
+  yield* Effect.forEach(over, (one) => eraseToken(one.id), { discard: true, concurrency: 8 })
+})
+
 /**
- * Makes a token and stores what proves it. The token itself is in the answer only.
- *
- * @param by who asks for it.
+ * Makes a token and stores what proves it. The token itself is in the answer only. Fails with
+ * NotAllowed for what the asker's own token may not give, with QuotaReached if there are as many as
+ * there may be.
  */
-export const createToken = Effect.fnUntraced(function* (settings: NewToken, by: string) {
+export const createToken = Effect.fnUntraced(function* (asked: NewToken, asker: Asker) {
   const now = yield* Clock.currentTimeMillis
-  const problems = problemsOf(settings, now)
+  const { get, reservations } = yield* LiveTokens
+  const { by, token: maker } = asker
+  const line = maker === undefined ? [] : lineOf(maker, get)
+  const made = inherited(asked, asker, line?.length ?? 0)
+  if ("refusal" in made) return yield* new NotAllowed({ message: made.refusal })
+  const problems = problemsOf(made.settings, now)
   if (problems.length > 0) return yield* new Invalid({ problems })
   const { hash, id, token } = yield* generateToken
-  const shown: TokenView = { id, ...settings, createdAt: now, by }
-  yield* storeToken({ v: 1, ...shown, hash })
+  const { tenant } = asked
+  const parent = maker === undefined ? {} : { parent: maker.id }
+  const shown: TokenView = { id, ...made.settings, createdAt: now, by, ...parent }
+  yield* reserve(tenant, id, now)
+  yield* storeToken({ v: 1, ...shown, hash }).pipe(
+    Effect.onError(() => Effect.sync(() => reservations.give(tenant, id)))
+  )
   return { ...shown, token } satisfies CreatedToken
 })
 
 /**
- * Lists tokens, oldest first.
+ * Lists tokens, oldest first, without those that were made with a revoked one.
  *
  * @param tenant only those of this tenant; `*` for those that hold for all. (Default: all there are)
  */
 export const listTokens = (tenant?: string) =>
-  Effect.map(readTokens, (all) =>
-    all.filter((one) => tenant === undefined || one.tenant === tenant).map(tokenView)
-  )
+  Effect.map(readTokens, (all) => {
+    const byId = new Map(all.map((one) => [one.id, one]))
+    return all
+      .filter((one) => tenant === undefined || one.tenant === tenant)
+      .filter((one) => lineOf(one, (id) => byId.get(id)) !== undefined)
+      .map(tokenView)
+  })
 
 /**
- * Revokes a token: it is refused from then on. Fails with TokenNotFound.
+ * Revokes a token and all that were made with it: they are refused from then on. Fails with
+ * TokenNotFound, or with NotAllowed for one that the asker's own token may not revoke.
  *
  * @param tenant only if it is of this tenant.
  */
-export const revokeToken = Effect.fnUntraced(function* (id: string, tenant?: string) {
+export const revokeToken = Effect.fnUntraced(function* (
+  id: string,
+  { token: maker }: Pick<Asker, "token">,
+  tenant?: string
+) {
   const record = isTokenId(id) ? yield* readToken(id) : undefined
   if (record === undefined || (tenant !== undefined && record.tenant !== tenant))
     return yield* new TokenNotFound({ id })
+  const { all, get } = yield* LiveTokens
+  if (maker !== undefined) {
+    const refusal = revocationRefusal(record, maker, lineOf(maker, get) ?? [])
+    if (refusal !== undefined) return yield* new NotAllowed({ message: refusal })
+  }
+  // Without it, none of the others is valid, whatever happens in between.
   yield* eraseToken(id)
-  return tokenView(record)
+  const others = madeWith(id, all())
+  yield* Effect.forEach(others, (one) => eraseToken(one.id), { discard: true, concurrency: 8 })
+  return { ...tokenView(record), with: others.map((one) => one.id) } satisfies RevokedToken
 })

@@ -2,9 +2,8 @@ import { Effect, Schema } from "effect"
 import { documented } from "../documented.ts"
 import { Caller, operation, operationGroup, withStatus } from "../operation.ts"
 import { TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
-import { NotAllowed } from "../refusals.ts"
 import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
-import { CreatedToken, NewToken, scopes, TokenView } from "./token.ts"
+import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"
 
 const { tenant: _, ...settings } = NewToken.fields
 
@@ -13,10 +12,13 @@ const texts = {
   tenant: "Whose it is; `*`: of all tenants.",
   scopes: `What it may do: ${scopes.join(", ")}.`,
   name: "What it is for.",
-  rate: "Requests per second. (Default: 1,000)",
-  expiresAt: "When it expires, ms since the epoch. (Default: never)",
+  rate: "Requests per second. (Default: as the token it is made with, else 1,000)",
+  expiresAt:
+    "When it expires, ms since the epoch. (Default: with the token it is made with, else never)",
   createdAt: "ms since the epoch.",
-  by: "Who made it."
+  by: "Who made it.",
+  parent:
+    "The token that it was made with. What that one cannot do, it cannot; it is revoked with it."
 }
 
 const NewTokenBody = documented(Schema.Struct(settings), {
@@ -33,6 +35,12 @@ const Created = documented(CreatedToken, {
   fields: { ...texts, token: "The token itself. It is shown this once." }
 })
 
+const Revoked = documented(RevokedToken, {
+  identifier: "RevokedToken",
+  description: "A token that was revoked.",
+  fields: { ...texts, with: "The ids of those that were made with it, and are revoked with it." }
+})
+
 const path = `${tenantPath}/tokens` as const
 const params = { tenant: TenantOrAll }
 const one = {
@@ -45,21 +53,15 @@ const one = {
 
 const create = operation("create", "POST", path, {
   scope: "tokens:write",
-  summary: "Make a token with scopes that the asking one has",
+  summary: "Make a token that can do no more than the asking one",
+  description:
+    "Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one.",
+  refusals: ["conflict"],
   params,
   payload: NewTokenBody,
   output: withStatus(Created, 201),
   run: ({ params: { tenant }, payload }) =>
-    Effect.gen(function* () {
-      const { by, scopes } = yield* Caller
-      // Otherwise, whoever may make tokens could do everything.
-      const missing = payload.scopes.filter((scope) => !scopes.includes(scope))
-      if (missing.length > 0)
-        return yield* new NotAllowed({
-          message: `a token gives only scopes that it has itself, and not ${missing.join(", ")}`
-        })
-      return yield* createToken({ ...payload, tenant }, by)
-    })
+    Effect.flatMap(Caller, (caller) => createToken({ ...payload, tenant }, caller))
 })
 
 const list = operation("list", "GET", path, {
@@ -74,10 +76,12 @@ const list = operation("list", "GET", path, {
 const revoke = operation("revoke", "DELETE", `${path}/:token`, {
   scope: "tokens:write",
   refusals: ["not-found"],
-  summary: "Revoke a token: it is refused within a second",
+  summary: "Revoke a token and those made with it: they are refused within a second",
+  description: "A token revokes those whose scopes it has itself, and none that it was made with.",
   params: one,
-  output: View,
-  run: ({ params: { tenant, token } }) => revokeToken(token, tenantOf(tenant))
+  output: Revoked,
+  run: ({ params: { tenant, token } }) =>
+    Effect.flatMap(Caller, (caller) => revokeToken(token, caller, tenantOf(tenant)))
 })
 
 /** Operations on tokens. */

@@ -55,7 +55,9 @@ const shownFields = {
   /** ms since the epoch. */
   createdAt: Schema.Finite,
   /** Who made it. */
-  by: Schema.String
+  by: Schema.String,
+  /** The id of the token that it was made with, with which it is revoked. */
+  parent: Schema.optionalKey(Schema.String)
 }
 
 /** A token without what is secret of it. */
@@ -74,6 +76,22 @@ export type TokenRecord = typeof TokenRecord.Type
 /** A token that was made. It is shown this once. */
 export const CreatedToken = Schema.Struct({ ...shownFields, token: Schema.String })
 export type CreatedToken = typeof CreatedToken.Type
+
+/** A token that was revoked. */
+export const RevokedToken = Schema.Struct({
+  ...shownFields,
+  /** The ids of the tokens that were made with it, and are revoked with it. */
+  with: Schema.Array(Schema.String)
+})
+export type RevokedToken = typeof RevokedToken.Type
+
+/**
+ * True for a token that is not valid any more.
+ *
+ * @param now ms since the epoch.
+ */
+export const hasExpired = ({ expiresAt }: Pick<TokenView, "expiresAt">, now: number): boolean =>
+  expiresAt !== undefined && expiresAt <= now
 
 const tokenPattern = /^ptl_([0-9a-f]{16})_[A-Za-z0-9_-]{43}$/
 

@@ -25,7 +25,15 @@ describe("petrel tenant", () => {
           "  host cap          20 at the same time to one host, over all endpoints of acme",
           "                    and 100 at the same time to one host, over all endpoints of all tenants",
           "  longest time-out  5 min (the default)",
+          "  max endpoints     1,000 (the default)",
+          "  max tokens        1,000 (the default)",
           "  forwards headers  x-correlation-id"
+        ])
+        yield* petrel("set", "--system", "--max-tokens", "50")
+        yield* petrel("set", "acme", "--max-endpoints", "2000")
+        assert.includeMembers((yield* petrel("show", "acme")).out, [
+          "  max endpoints     2,000",
+          "  max tokens        50 (the system's)"
         ])
         yield* petrel("set", "--system", "--max-timeout", "10m")
         assert.include(

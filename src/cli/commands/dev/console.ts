@@ -2,6 +2,8 @@ import { readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { BrokerOptions } from "../../../broker/connection.ts"
+import { operatorNamed } from "../../../operations/operation.ts"
+import { LiveTokens } from "../../../operations/tokens/live-tokens.ts"
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/tokens/token.ts"
 import { readToken } from "../../../operations/tokens/token-store.ts"
@@ -54,7 +56,10 @@ const isKnown = Effect.fnUntraced(function* (token: string) {
 const ensureToken = Effect.fnUntraced(function* (file: string) {
   const before = yield* tokenIn(file)
   if (before !== undefined && (yield* isKnown(before))) return
-  const { token } = yield* createToken({ tenant: allTenants, scopes, name }, name)
+  const { token } = yield* createToken(
+    { tenant: allTenants, scopes, name },
+    operatorNamed(name)
+  ).pipe(Effect.provide(LiveTokens.layer))
   yield* Effect.tryPromise({
     try: () => writeFile(file, `${token}\n`, { mode: 0o600 }),
     catch: (cause) => unusable(file, cause)
