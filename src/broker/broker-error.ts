@@ -6,6 +6,9 @@ export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("Broker
   message: Schema.String
 }) {}
 
+/** JetStream's error codes for a request that it cannot read: bad request, invalid JSON. */
+const senseless: ReadonlySet<number> = new Set([10003, 10025])
+
 /** One request to the broker failed. */
 export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
   operation: Schema.String,
@@ -15,6 +18,11 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
     const { cause, operation } = this
     // A test runner copies errors without their classes.
     return `${operation}: ${cause instanceof Error ? cause.message : JSON.stringify(cause)}`
+  }
+  /** True if the request itself is wrong, so that it fails however often it is made. */
+  get isSenseless(): boolean {
+    const { cause, code } = this
+    return cause instanceof RangeError || (code !== undefined && senseless.has(code))
   }
   /** The err_code of JetStream's answer (10059: stream not found), if it answered with one. */
   get code(): number | undefined {

@@ -3,7 +3,7 @@ import { CounterCells } from "./cells.ts"
 import type { NumberFamily } from "./family.ts"
 
 /** The bounds by which a console refuses requests, or closes connections. */
-const bounds = ["bodies", "history", "maxEndpoints", "maxTokens", "pace"] as const
+const bounds = ["bodies", "history", "jobs", "maxEndpoints", "maxTokens", "pace"] as const
 export type Bound = (typeof bounds)[number]
 
 /** Counts what a console refuses because a bound is reached. */

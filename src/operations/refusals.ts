@@ -13,7 +13,7 @@ import { DeadLettersNotFound } from "./dead-letters/dead-letter-selection.ts"
 import { DeliveryNotFound } from "./deliveries/explain-delivery.ts"
 import type { EventNotStored } from "./events/publish-event.ts"
 import { EventConflict } from "./events/publish-events.ts"
-import { JobNotFound } from "./jobs/manage-jobs.ts"
+import { JobNotFound, JobQuotaReached } from "./jobs/manage-jobs.ts"
 import type { NotAllowed } from "./not-allowed.ts"
 import { EventNotKept } from "./replays/replay-events.ts"
 import { NoLeader } from "./status/status-report.ts"
@@ -42,7 +42,14 @@ export const refusals = {
     JobNotFound,
     TokenNotFound
   ],
-  conflict: [Contradiction, EndpointExists, EndpointUnreadable, EventConflict, QuotaReached],
+  conflict: [
+    Contradiction,
+    EndpointExists,
+    EndpointUnreadable,
+    EventConflict,
+    JobQuotaReached,
+    QuotaReached
+  ],
   "revision-mismatch": [EndpointChanged]
 } as const
 export type Refusal = keyof typeof refusals

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { timers } from "../time/timers.ts"
+import { makeTurn } from "./turns.ts"
 
 /** Maximum number of waiting messages of an endpoint while more are sent to it. */
 export interface BackpressureLimits {
@@ -35,7 +36,8 @@ export interface BackpressureOptions<E> {
 
 /**
  * Throttles bulk sends to one endpoint, so that its waiting messages stay below the limits.
- * Otherwise new events would find its backlog full, and others in its queue would wait.
+ * Otherwise new events would find its backlog full, and others in its queue would wait. It sends in
+ * turns with others (`Turns`), and has none while it is held back.
  */
 export const makeBackpressure = Effect.fnUntraced(function* <E>(options: BackpressureOptions<E>) {
   const { held, limits, partition, target } = options
@@ -57,10 +59,12 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
   let few = limits.queue
   let sent = 0
   let lookedAt = Number.NEGATIVE_INFINITY
+  const turn = yield* makeTurn
 
   return {
     /** Waits until one more may be sent. Called before each send, never concurrently. */
     next: Effect.gen(function* () {
+      yield* turn.next
       const now = timers.monotonicMs()
       if (++sent <= Math.min(lookAfter.sent, limits.queue / 2) && now - lookedAt < lookAfter.ms)
         return
@@ -76,9 +80,13 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
         if (few > 0 && waiting < nearlyFull) break
         holding = true
         held(waiting)
+        yield* turn.giveBack
         yield* Effect.sleep(pollMs)
       }
-      if (holding) held(0)
+      if (holding) {
+        held(0)
+        yield* turn.next
+      }
       sent = 0
       lookedAt = timers.monotonicMs()
     })

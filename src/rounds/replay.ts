@@ -14,6 +14,7 @@ import type { OpenRounds } from "./rounds.ts"
 import { openRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
 import { readTarget } from "./target.ts"
+import { inOneTurn } from "./turns.ts"
 
 export interface ReplayOptions
   extends ReplayWish,
@@ -103,7 +104,7 @@ const openChunk = Effect.fnUntraced(function* (
     held: (waiting) => held?.(waiting)
   })
   return { selected, rounds }
-})
+}, inOneTurn)
 
 const tallied = (
   tally: ReplayTally,

@@ -87,7 +87,7 @@ describe.concurrent("long work", () => {
         ["done", "cancelled"].includes(String(json.state))
       )
       assert.property(last.json, "endedAt")
-      assert.lengthOf(yield* readJobs, 2)
+      assert.lengthOf(yield* readJobs(), 2)
       assert.lengthOf(yield* deadLetters, 40)
     })
   )
@@ -111,7 +111,7 @@ describe.concurrent("long work", () => {
       yield* first.signal("SIGKILL")
       yield* first.ended
       assert.isBelow(facts.of("redelivered").length, count)
-      const [job] = yield* readJobs
+      const [job] = yield* readJobs()
       assert.isUndefined(yield* takeJob(job?.id ?? "", "another"))
       yield* console()
       yield* worker()

@@ -98,7 +98,11 @@ describe.concurrent("a job whose console ends in the middle of it", () => {
       const { ask, token } = yield* startConsole()
       const path = `/v1/tenants/acme/replays/${id}`
       yield* ask(path, { method: "DELETE", token: yield* token() })
-      yield* eventually(showJob(id, all), ({ state }) => state === "cancelled")
+      yield* eventually(
+        showJob(id, all),
+        ({ progress, state }) =>
+          state === "cancelled" && progress?.done === facts.of("replayed").length
+      )
       yield* eventually(readAbandoned, (left) => left.length === 0)
       const begun = facts.of("replayed").length
       assert.isBelow(begun, 3_000)

@@ -66,7 +66,8 @@ export type RateLimit = typeof RateLimit.Type
  */
 export const maxTypes = 200
 
-const Types = Schema.NonEmptyArray(TypeFilter).check(
+/** Event types of one endpoint, or of one replay. */
+export const Types = Schema.NonEmptyArray(TypeFilter).check(
   Schema.makeFilter(({ length }: ReadonlyArray<string>) =>
     length <= maxTypes ? undefined : `must be at most ${maxTypes} event types, not ${length}`
   )

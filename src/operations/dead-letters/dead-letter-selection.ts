@@ -6,6 +6,7 @@ import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
 import { countText } from "../text/number-format.ts"
+import { TimeMs } from "../time-range.ts"
 
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
@@ -16,6 +17,17 @@ export const statusProblem = (status: string): string | undefined =>
     ? undefined
     : "must be an HTTP status such as 503, or a class of them such as 5xx"
 
+/** Ids that one request may name: they are in one message with the job that they are for. */
+const maxIds = 1_000
+
+const Ids = Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).check(
+  Schema.makeFilter(({ length }) =>
+    length <= maxIds
+      ? undefined
+      : `must be at most ${countText(maxIds)} numbers, not ${countText(length)}`
+  )
+)
+
 /** Which dead letters are meant; all conditions hold at once. Times in ms since the epoch. */
 export const DeadLetterFilter = Schema.Struct({
   tenant: Schema.optional(Token),
@@ -24,11 +36,11 @@ export const DeadLetterFilter = Schema.Struct({
   /** The last answer's status, or its class: `503`, `5xx`. */
   status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))),
   /** Stored then or later. */
-  since: Schema.optional(Schema.Number),
+  since: Schema.optional(TimeMs),
   /** Stored then or earlier. */
-  until: Schema.optional(Schema.Number),
+  until: Schema.optional(TimeMs),
   /** Ids. (Default: any) */
-  id: Schema.optional(Schema.Array(Schema.Int))
+  id: Schema.optional(Ids)
 })
 export type DeadLetterFilter = typeof DeadLetterFilter.Type
 

@@ -4,6 +4,7 @@ import type { DeadLetter } from "../../history/dead-letters.ts"
 import type { EndpointRedelivery, RedeliverableLetter } from "../../rounds/redeliver.ts"
 import { planRedelivery as planRounds, redeliver } from "../../rounds/redeliver.ts"
 import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
+import { inOneTurn } from "../../rounds/turns.ts"
 import type { DeadLetterSelection, LettersLimits } from "./dead-letter-selection.ts"
 import {
   ReasonCounts,
@@ -156,7 +157,7 @@ const planChunk = Effect.fnUntraced(function* (
   const { letters, missing, next } = yield* selectDeadLetters(selection, slim, limits)
   const rounds = yield* planRounds({ letters, by, held })
   return { selected: letters.length, gone: missing.length, letters, next, rounds }
-})
+}, inOneTurn)
 
 /** Counts what is sent from a cursor on. */
 const countAll = Effect.fnUntraced(function* (

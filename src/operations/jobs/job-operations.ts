@@ -1,6 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
-import { TypeFilter } from "../../domain/type-filter.ts"
+import { Types } from "../../domain/settings/endpoint-table.ts"
 import { checkAudit } from "../audit/check-audit.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
@@ -10,6 +10,7 @@ import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from
 import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
+import { rangeProblems } from "../time-range.ts"
 import type { TokenScope } from "../tokens/token.ts"
 import { allTenants } from "../tokens/token.ts"
 import type { JobKind, JobTask } from "./job.ts"
@@ -67,7 +68,7 @@ const Replay = documented(
   Schema.Struct({
     endpoint: EndpointId,
     ...replay,
-    types: Schema.optional(Schema.NonEmptyArray(TypeFilter)),
+    types: Schema.optional(Types),
     dryRun
   }),
   {
@@ -154,6 +155,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
   params: ofAll,
   payload: Redelivery,
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],
+  refusals: ["conflict"],
   run: ({ params, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -161,6 +163,8 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
       const named = yield* endpointOf(tenant, endpoint)
       const problem = selectionProblem({ ...rest, ...named }, "send again")
       if (problem !== undefined) return yield* problem
+      const problems = rangeProblems(rest, now)
+      if (problems.length > 0) return yield* new Invalid({ problems })
       const { all: _, ...filter } = rest
       const selection = {
         ...filter,
@@ -187,7 +191,7 @@ const startReplay = operation("replay", "POST", replays, {
   params: ofOne,
   payload: Replay,
   output: [ReplayPlan.annotate({ identifier: "ReplayPlan" }), Accepted],
-  refusals: ["not-found"],
+  refusals: ["not-found", "conflict"],
   run: ({ params: { tenant }, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -211,6 +215,7 @@ const audit = operation("audit", "POST", audits, {
   summary: "Check that every event reached every endpoint it was for",
   payload: [Audit, Schema.Null],
   output: Accepted,
+  refusals: ["conflict"],
   run: ({ payload }) =>
     Effect.gen(function* () {
       const asked = payload ?? {}

@@ -1,19 +1,30 @@
 import { randomBytes } from "node:crypto"
-import { Cause, Clock, Effect, Exit, FiberMap } from "effect"
+import { Cause, Clock, Effect, Exit, FiberMap, Option, PartitionedSemaphore } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
+import { followBucket } from "../../broker/bucket-follow.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import { keepLease, type Lease } from "../../cluster/lease.ts"
+import { Turns } from "../../rounds/turns.ts"
+import { timers } from "../../time/timers.ts"
 import type { JobRecord } from "./job.ts"
-import { givenUp, hasJobEnded, takenUp } from "./job.ts"
-import { changeJob, readJobs, takeJob } from "./job-store.ts"
-import type { JobWatch } from "./job-work.ts"
-import { carryOutJob } from "./job-work.ts"
+import { givenUp, hasJobEnded, takenUp, triedLater } from "./job.ts"
+import type { JobCounts } from "./job-counts.ts"
+import type { OpenJob, Place } from "./job-queue.ts"
+import { hasPlace, nextJobs } from "./job-queue.ts"
+import { changeJob, OpenJobs, takeJob } from "./job-store.ts"
+import { carryOutJob, JobWatch } from "./job-work.ts"
 
-/** Jobs that one console works on at the same time. */
-const maxJobs = 4
+/**
+ * Selections and endpoints that are sent to at the same time, of all jobs of one console: more would
+ * keep it from answering requests.
+ */
+const maxTurns = 4
 /** Pause between looks for jobs that nobody works on. */
 const lookEvery = "1 second"
+/** How long the watch of jobs may be behind, ms. */
+const lagMs = 1_000
 /** Time to store that a job is given up, while a console stops. */
 const giveUpWithin = "2 seconds"
 
@@ -29,83 +40,113 @@ const storeStep = Effect.fnUntraced(function* (id: string, name: string, watch: 
       ? undefined
       : { ...before, ...step }
   })
-  if (record === undefined || record.isCancelled === true) return "cancelled" as const
+  if (record === undefined || record.state === "cancelled") return "cancelled" as const
   // What another one has stored since is newer.
   return record.console === name ? undefined : ("lost" as const)
 })
 
 /** Failures after which the same work may succeed. */
-const isPassing = (error: unknown): boolean =>
-  error instanceof BrokerError || error instanceof PublishError
+const mayPass = (error: unknown): boolean =>
+  error instanceof PublishError || (error instanceof BrokerError && !error.isSenseless)
 
-/** How a job goes on after its work has come to an end; undefined to be tried again. */
-const endOf = (
-  exit: Exit.Exit<Record<string, unknown> | Interruption, unknown>
-): Partial<JobRecord> | undefined => {
+type Result = Exit.Exit<Record<string, unknown> | Interruption, unknown>
+
+/** Returns a job after its work has come to an end; undefined if that is for another one to say. */
+const afterWork = (job: JobRecord, exit: Result, now: number): JobRecord | undefined => {
+  const { console: _, failures: __, ...rest } = job
+  const ended = { ...rest, endedAt: now }
   if (Exit.isSuccess(exit)) {
-    if (exit.value === "lost") return undefined
-    return exit.value === "cancelled"
-      ? { state: "cancelled" }
-      : { state: "done", result: exit.value as Record<string, unknown> }
+    if (typeof exit.value === "string") return undefined
+    return { ...ended, state: "done", result: exit.value }
   }
   const { cause } = exit
   if (Cause.hasInterruptsOnly(cause)) return undefined
   const error = cause.reasons.find(Cause.isFailReason)?.error
-  if (error !== undefined && isPassing(error)) return undefined
   const problem = error instanceof Error ? error.message : "a defect; the log of the console has it"
-  return { state: "failed", problem }
+  return mayPass(error) ? triedLater(job, problem, now) : { ...ended, state: "failed", problem }
+}
+
+/** Logs what has become of a job after it was worked on. */
+const logEnd = ({ failures, id, problem, progress, state }: JobRecord, exit: Result) => {
+  const about = { job: id, ...progress, ...(problem === undefined ? {} : { problem }) }
+  if (Exit.isFailure(exit) && exit.cause.reasons.some(Cause.isDieReason))
+    return Effect.logError("a job could not be carried out", about, exit.cause)
+  if (state === "failed") return Effect.logWarning("a job has failed", about)
+  if (state === "waiting" && failures !== undefined && problem !== undefined)
+    return Effect.logWarning("a job is tried again", { ...about, failures: failures.count })
+  return state === "running" || state === "waiting"
+    ? Effect.logInfo("a job is left to another console, or to a later turn", about)
+    : Effect.logInfo(`a job is ${state}`, about)
 }
 
 /** Works on a job whose lease is held. */
-const work = (id: string, name: string, lease: Lease) =>
-  Effect.gen(function* () {
-    const now = yield* Clock.currentTimeMillis
-    const record = yield* changeJob(id, (before) =>
-      hasJobEnded(before) ? undefined : takenUp(before, name, now)
-    )
-    if (record === undefined || hasJobEnded(record)) return
-    const watch: JobWatch = { step: () => ({}) }
-    const exit = yield* Effect.exit(
-      Effect.raceFirst(carryOutJob(record, watch), keepLease(lease, storeStep(id, name, watch)))
-    )
-    if (Exit.isFailure(exit) && exit.cause.reasons.some(Cause.isDieReason))
-      yield* Effect.logError("a job could not be carried out", exit.cause)
-    const end = endOf(exit)
-    if (end === undefined) return
-    const endedAt = yield* Clock.currentTimeMillis
-    yield* changeJob(id, (before) =>
-      hasJobEnded(before) || before.console !== name
-        ? undefined
-        : { ...before, ...watch.step(), ...end, endedAt }
-    )
-  }).pipe(
-    // A console that is stopped, or cut off for a while, has not ended in the middle of it.
-    Effect.ensuring(
-      changeJob(id, (job) => givenUp(job, name)).pipe(
-        Effect.timeoutOption(giveUpWithin),
-        Effect.ignore
-      )
-    ),
-    Effect.ensuring(lease.giveBack)
+const work = Effect.fnUntraced(function* (id: string, name: string, lease: Lease, watch: JobWatch) {
+  const now = yield* Clock.currentTimeMillis
+  const before = yield* changeJob(id, (job) =>
+    hasJobEnded(job) ? undefined : takenUp(job, name, now)
   )
+  if (before === undefined) return
+  if (hasJobEnded(before)) {
+    // Its consoles have ended, so that none of them could say so.
+    if (before.endedAt === now) yield* logEnd(before, Exit.succeed("lost"))
+    return
+  }
+  const { by, task, tenant } = before
+  yield* Effect.logInfo("a job is worked on", { job: id, kind: task.kind, tenant, by })
+  const exit: Result = yield* Effect.exit(
+    Effect.raceFirst(carryOutJob(before, watch), keepLease(lease, storeStep(id, name, watch)))
+  )
+  const endedAt = yield* Clock.currentTimeMillis
+  const after = yield* changeJob(id, (job) => {
+    if (job.console !== name) return undefined
+    const step = { ...job, ...watch.step() }
+    if (!hasJobEnded(job)) return afterWork(step, exit, endedAt)
+    // It was cancelled: what it has done until it noticed remains.
+    const { console: _, ...ended } = step
+    return ended
+  })
+  if (after !== undefined) yield* logEnd(after, exit)
+})
 
 /**
- * Works on jobs until the scope closes. A job of a console that has died is taken up by another one
- * when its lease has expired.
+ * Works on jobs until the scope closes: on those of all tenants in turn. A job of a console that has
+ * died is taken up by another one when its lease has expired.
  *
  * @param name of this console, for whoever looks at a lease.
+ * @returns what counts the jobs of the installation.
  */
 export const runJobs = Effect.fnUntraced(function* (name: string) {
+  const { names } = yield* Broker
   const owner = yield* Effect.sync(() => `${name} ${randomBytes(6).toString("hex")}`)
   const running = yield* FiberMap.make<string>()
-  const begin = Effect.fnUntraced(function* ({ endedConsoles = [], id }: JobRecord) {
-    if (yield* FiberMap.has(running, id)) return
+  const places = new Map<string, Omit<Place, "isHeld"> & { readonly watch: JobWatch }>()
+  const turns = yield* PartitionedSemaphore.make<string>({ permits: maxTurns })
+  const open = yield* followBucket({ bucket: names.buckets.jobs, lagMs }, () => new OpenJobs())
+
+  const turnsOf = (tenant: string) => ({
+    take: PartitionedSemaphore.take(turns, tenant, 1),
+    giveBack: Effect.asVoid(PartitionedSemaphore.release(turns, 1))
+  })
+  /** @param waitsSince see `givenUp`. */
+  const giveUp = (id: string, waitsSince?: number) =>
+    changeJob(id, (job) => {
+      const step = job.console === owner ? places.get(id)?.watch.step() : undefined
+      return givenUp({ ...job, ...step }, owner, waitsSince)
+    })
+
+  const begin = Effect.fnUntraced(function* ({ endedConsoles, id, kind, tenant }: OpenJob) {
     // It was cut off, and not ended, while another one took the job over.
-    if (endedConsoles.includes(owner)) yield* changeJob(id, (job) => givenUp(job, owner))
-    if ((yield* FiberMap.size(running)) >= maxJobs) return
+    if (endedConsoles.includes(owner)) yield* giveUp(id)
     const lease = yield* takeJob(id, owner)
     if (lease === undefined) return
-    const working = work(id, owner, lease).pipe(
+    const watch = new JobWatch()
+    places.set(id, { id, tenant, kind, watch, takenAt: timers.monotonicMs() })
+    const working = work(id, owner, lease, watch).pipe(
+      Effect.provideService(Turns, turnsOf(tenant)),
+      // A console that is stopped, or cut off for a while, has not ended in the middle of it.
+      Effect.ensuring(giveUp(id).pipe(Effect.timeoutOption(giveUpWithin), Effect.ignore)),
+      Effect.ensuring(lease.giveBack),
+      Effect.ensuring(Effect.sync(() => places.delete(id))),
       Effect.catchCauseIf(
         (cause) => !Cause.hasInterruptsOnly(cause),
         (cause) => Effect.logWarning("a job is tried again", { job: id }, cause)
@@ -113,11 +154,25 @@ export const runJobs = Effect.fnUntraced(function* (name: string) {
     )
     yield* FiberMap.run(running, id, working)
   })
+
+  const placesNow = (): ReadonlyArray<Place> =>
+    [...places.values()].map(({ watch, ...place }) => ({ ...place, isHeld: watch.isHeld() }))
   const look = Effect.gen(function* () {
-    for (const job of (yield* readJobs).filter((job) => !hasJobEnded(job)).toReversed())
-      yield* begin(job)
+    const now = { wallMs: yield* Clock.currentTimeMillis, monotonicMs: timers.monotonicMs() }
+    const next = nextJobs(open().all(), placesNow(), now)
+    for (const job of next.take) if (hasPlace(job, placesNow())) yield* begin(job)
+    for (const id of next.giveUp) {
+      yield* giveUp(id, now.wallMs)
+      // Not awaited: a round in the middle may take a while.
+      Option.map(FiberMap.getUnsafe(running, id), (fiber) => fiber.interruptUnsafe())
+    }
   })
   yield* Effect.forkScoped(
     keepGoing("look for jobs", Effect.andThen(look, Effect.sleep(lookEvery)), lookEvery)
   )
+  return (): JobCounts => {
+    const all = open().all()
+    const running = all.filter(({ console }) => console !== undefined).length
+    return { running, waiting: all.length - running }
+  }
 })

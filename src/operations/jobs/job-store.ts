@@ -1,9 +1,13 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { isConflict, readValues, writeValue } from "../../broker/values.ts"
+import type { FollowedEntries } from "../../broker/bucket-follow.ts"
+import { eraseValue, isConflict, readValues, writeValue } from "../../broker/values.ts"
 import { readEntry } from "../../cluster/kv-entry.ts"
 import { takeLease } from "../../cluster/lease.ts"
+import { nobody } from "../../domain/token.ts"
+import { allTenants } from "../tokens/token.ts"
 import { hasJobEnded, JobRecord } from "./job.ts"
+import type { OpenJob } from "./job-queue.ts"
 
 /** How long a job that has ended is kept, ms. */
 const keptMs = 7 * 24 * 60 * 60 * 1_000
@@ -11,7 +15,9 @@ const keptMs = 7 * 24 * 60 * 60 * 1_000
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(JobRecord))
 const encode = Schema.encodeSync(Schema.fromJsonString(JobRecord))
 
-const jobKey = (id: string): string => `job.${id}`
+/** @param tenant `*` for jobs of all tenants. */
+const jobKey = (tenant: string, id: string): string =>
+  `job.${tenant === allTenants ? nobody : tenant}.${id}`
 const leaseKey = (id: string): string => `lease.${id}`
 
 /** A job with its revision in the bucket. */
@@ -23,15 +29,20 @@ export interface StoredJob {
 /** Reads a job from the leader; undefined if there is none (any more). */
 export const readJob = Effect.fnUntraced(function* (id: string) {
   const { names } = yield* Broker
-  const { revision, text } = yield* readEntry(names.buckets.jobs, jobKey(id))
+  const { revision, text } = yield* readEntry(names.buckets.jobs, `job.*.${id}`)
   const record = text === undefined ? undefined : Option.getOrUndefined(decode(text))
   return record === undefined ? undefined : ({ record, revision } satisfies StoredJob)
 })
 
-/** Reads all jobs, newest first. */
-export const readJobs = Effect.gen(function* () {
+/**
+ * Reads jobs, newest first.
+ *
+ * @param tenant whose; `*` for those of all tenants together. (Default: everybody's)
+ */
+export const readJobs = Effect.fnUntraced(function* (tenant?: string) {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.jobs, "job.*"))
+  const keys = tenant === undefined ? "job.*.*" : jobKey(tenant, "*")
+  const values = yield* Stream.runCollect(readValues(names.buckets.jobs, keys))
   return values
     .flatMap(({ text }) => Option.toArray(decode(text)))
     .toSorted((a, b) => b.createdAt - a.createdAt || (a.id < b.id ? 1 : -1))
@@ -39,7 +50,7 @@ export const readJobs = Effect.gen(function* () {
 
 const write = Effect.fnUntraced(function* (record: JobRecord, expected: number) {
   const { names } = yield* Broker
-  return yield* writeValue(names.buckets.jobs, jobKey(record.id), encode(record), {
+  return yield* writeValue(names.buckets.jobs, jobKey(record.tenant, record.id), encode(record), {
     expected,
     ...(hasJobEnded(record) ? { ttl: keptMs } : {})
   })
@@ -47,6 +58,12 @@ const write = Effect.fnUntraced(function* (record: JobRecord, expected: number) 
 
 /** Stores a new job. */
 export const storeJob = (record: JobRecord) => write(record, 0)
+
+/** Removes a job that has ended. */
+export const forgetJob = Effect.fnUntraced(function* ({ id, tenant }: JobRecord) {
+  const { names } = yield* Broker
+  yield* eraseValue(names.buckets.jobs, jobKey(tenant, id))
+})
 
 /**
  * Changes a job by compare-and-set. `change` is called again if another write was faster; it returns
@@ -75,3 +92,24 @@ export const changeJob = Effect.fnUntraced(function* (
  * @param owner the console, and what tells it from others.
  */
 export const takeJob = (id: string, owner: string) => takeLease(leaseKey(id), owner)
+
+/** The jobs of the bucket that have not ended, by their keys. */
+export class OpenJobs implements FollowedEntries {
+  readonly #jobs = new Map<string, OpenJob>()
+
+  hear(key: string, text: string | undefined): void {
+    const job = text === undefined ? undefined : Option.getOrUndefined(decode(text))
+    if (job === undefined || hasJobEnded(job)) this.#jobs.delete(key)
+    else {
+      const { console, createdAt, endedConsoles = [], failures, id, task, tenant } = job
+      const since = job.waitsSince ?? createdAt
+      const notBefore = failures?.nextAt ?? 0
+      const about = { id, tenant, kind: task.kind, since, notBefore, console, endedConsoles }
+      this.#jobs.set(key, about)
+    }
+  }
+
+  all(): ReadonlyArray<OpenJob> {
+    return [...this.#jobs.values()]
+  }
+}

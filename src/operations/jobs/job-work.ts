@@ -2,6 +2,7 @@ import { Effect, Schema } from "effect"
 import type { Books } from "../../history/audit/books.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
+import { timers } from "../../time/timers.ts"
 import { AuditReport, runAudit } from "../audit/audit-report.ts"
 import type { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import type { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
@@ -17,9 +18,26 @@ const maxListed = 100
 /** How far a job has come, and where it goes on. */
 export type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed">
 
+/** After this time without being held back, a job counts as held back no more, ms. */
+const heldAfterMs = 1_000
+
 /** Where a job notes its steps. */
-export interface JobWatch {
-  step: () => JobStep
+export class JobWatch {
+  step: () => JobStep = () => ({})
+  readonly #held = new Set<string>()
+  #heldAt = Number.NEGATIVE_INFINITY
+
+  /** Notes how many deliveries wait for an endpoint while it is sent no more, or 0 once it is. */
+  readonly hold = (endpoint: string, waiting: number): void => {
+    if (waiting > 0) this.#held.add(endpoint)
+    else this.#held.delete(endpoint)
+    this.#heldAt = timers.monotonicMs()
+  }
+
+  /** True while an endpoint is sent no more, also if it takes one now and then. */
+  isHeld(): boolean {
+    return this.#held.size > 0 || timers.monotonicMs() - this.#heldAt < heldAfterMs
+  }
 }
 
 const doneIn = ({ before, begun, finished, gone }: RoundCounts): number =>
@@ -61,7 +79,7 @@ const redeliver = Effect.fnUntraced(function* (
   const onCursor = (cursor: RedeliveryCursor) => {
     last = cursor
   }
-  const { plan, run } = yield* planRedelivery(selection, { by, from, onCursor })
+  const { plan, run } = yield* planRedelivery(selection, { by, from, onCursor, held: watch.hold })
   const before = (from?.done.redelivered ?? 0) + plan.before
   const { note, progress } = counting(plan.redeliver, before)
   watch.step = () => ({
@@ -80,7 +98,9 @@ const replay = Effect.fnUntraced(function* (
   const onCursor = (cursor: ReplayCursor) => {
     last = cursor
   }
-  const { before, count, run } = yield* startReplay(request, { by, from, onCursor, askedAt })
+  const held = (waiting: number) => watch.hold(request.to.id, waiting)
+  const watched = { by, from, onCursor, askedAt, held }
+  const { before, count, run } = yield* startReplay(request, watched)
   const { note, progress } = counting(count, (from?.done.replayed ?? 0) + before)
   watch.step = () => ({ progress: progress(), ...(last === undefined ? {} : { replayed: last }) })
   return replayed(yield* run(note))

@@ -4,6 +4,7 @@ import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
+import { TimeMs } from "../time-range.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
 export const RedeliveryJob = Schema.Struct({
@@ -17,8 +18,8 @@ export const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay:
 /** Which events are audited. Times in ms since the epoch. */
 export const AuditRequest = Schema.Struct({
   tenant: Schema.optionalKey(Token),
-  since: Schema.optionalKey(Schema.Finite),
-  until: Schema.optionalKey(Schema.Finite)
+  since: Schema.optionalKey(TimeMs),
+  until: Schema.optionalKey(TimeMs)
 })
 export const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
 
@@ -56,12 +57,22 @@ export const JobRecord = Schema.Struct({
   v: Schema.Literal(1),
   ...shownFields,
   task: JobTask,
-  /** Somebody wants it to end. */
-  isCancelled: Schema.optionalKey(Schema.Literal(true)),
   /** The console that works on it. If another one takes it up, this one ended in the middle of it. */
   console: Schema.optionalKey(Schema.String),
   /** Consoles that ended in the middle of it. */
   endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** Since when it waits, if it gave its place to another one: ms since the epoch. */
+  waitsSince: Schema.optionalKey(Schema.Finite),
+  /** Failures in a row, without progress in between. */
+  failures: Schema.optionalKey(
+    Schema.Struct({
+      count: Schema.Int,
+      /** `progress.done` at the last of them. */
+      done: Schema.Int,
+      /** When it is tried again, ms since the epoch. */
+      nextAt: Schema.Finite
+    })
+  ),
   /** Where a redelivery goes on. */
   redelivered: Schema.optionalKey(RedeliveryCursor),
   /** Where a replay goes on. */
@@ -71,6 +82,11 @@ export type JobRecord = typeof JobRecord.Type
 
 /** Consoles that may end in the middle of a job before it fails. */
 const maxEndedConsoles = 3
+
+/** Failures in a row, without progress in between, before a job fails: in some 14 minutes. */
+export const maxFailures = 20
+/** Longest pause before a job is tried again, ms. The first is a second, each next one is twice as long. */
+const maxPauseMs = 60_000
 
 /** A job, for whoever asked for it. */
 export const JobView = Schema.Struct({
@@ -89,11 +105,12 @@ export const hasJobEnded = ({ state }: Pick<JobRecord, "state">): boolean =>
 export const jobView = ({
   console: _,
   endedConsoles = [],
-  isCancelled: __,
+  failures: __,
   redelivered: ___,
   replayed: ____,
   task,
   v: _____,
+  waitsSince: ______,
   ...shown
 }: JobRecord): JobView => ({ ...shown, kind: task.kind, takeovers: endedConsoles.length })
 
@@ -106,12 +123,10 @@ export const jobView = ({
  */
 export const takenUp = (job: JobRecord, name: string, now: number): JobRecord => {
   if (hasJobEnded(job)) return job
-  const { console: former, endedConsoles: before = [], ...rest } = job
+  const { console: former, endedConsoles: before = [], problem: _, ...rest } = job
   const hasEnded = former !== undefined && former !== name && !before.includes(former)
   const ended = hasEnded ? [...before, former] : before
   const endedConsoles = ended.length === 0 ? {} : { endedConsoles: ended }
-  if (job.isCancelled === true)
-    return { ...rest, ...endedConsoles, state: "cancelled", endedAt: now }
   if (ended.length >= maxEndedConsoles)
     return {
       ...rest,
@@ -126,15 +141,45 @@ export const takenUp = (job: JobRecord, name: string, now: number): JobRecord =>
 /**
  * Returns a job as a console leaves it that does not work on it any more, and has not ended: it was
  * stopped, or cut off from the broker. Undefined if nothing changes.
+ *
+ * @param waitsSince given where it leaves its place to another job: its turn comes behind those that
+ *   wait then. Otherwise it keeps its turn.
  */
-export const givenUp = (job: JobRecord, name: string): JobRecord | undefined => {
+export const givenUp = (
+  job: JobRecord,
+  name: string,
+  waitsSince?: number
+): JobRecord | undefined => {
   const { console: owner, endedConsoles = [], ...rest } = job
   const others = endedConsoles.filter((one) => one !== name)
   if (hasJobEnded(job) || (owner !== name && others.length === endedConsoles.length))
     return undefined
   return {
     ...rest,
+    ...(owner === name ? { state: "waiting" as const } : {}),
     ...(owner === name || owner === undefined ? {} : { console: owner }),
+    ...(owner !== name || waitsSince === undefined ? {} : { waitsSince }),
     ...(others.length === 0 ? {} : { endedConsoles: others })
   }
+}
+
+/**
+ * Returns a job whose work has failed for a reason that may pass: it waits, to be tried again later.
+ * It has failed where that was so many times in a row without progress in between.
+ *
+ * @param now ms since the epoch.
+ */
+export const triedLater = (job: JobRecord, problem: string, now: number): JobRecord => {
+  const { console: _, failures, ...rest } = job
+  const done = job.progress?.done ?? 0
+  const count = failures === undefined || done > failures.done ? 1 : failures.count + 1
+  if (count >= maxFailures)
+    return {
+      ...rest,
+      state: "failed",
+      endedAt: now,
+      problem: `${problem} (${count} times in a row, so it is not tried again)`
+    }
+  const nextAt = now + Math.min(maxPauseMs, 1_000 * 2 ** (count - 1))
+  return { ...rest, state: "waiting", problem, failures: { count, done, nextAt } }
 }

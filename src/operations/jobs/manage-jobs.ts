@@ -1,8 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, PartitionedSemaphore, Schema } from "effect"
+import { RefusedRequests } from "../../metrics/refused-requests.ts"
+import { countText } from "../text/number-format.ts"
 import type { JobKind, JobRecord, JobTask } from "./job.ts"
 import { hasJobEnded, jobView } from "./job.ts"
-import { changeJob, readJob, readJobs, storeJob } from "./job-store.ts"
+import { changeJob, forgetJob, readJob, readJobs, storeJob } from "./job-store.ts"
 
 /** There is no job of this id. */
 export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound", {
@@ -10,6 +12,20 @@ export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound"
 }) {
   override get message() {
     return `there is no job ${this.id}: it ended more than a week ago, or never was`
+  }
+}
+
+/** Jobs of one tenant that have not ended; operators have as many of all tenants together. */
+export const maxOpenJobs = 20
+/** Jobs of one tenant that have ended and are kept: the newest. */
+const maxEndedJobs = 200
+
+/** A tenant has as many jobs as it may have at once. */
+export class JobQuotaReached extends Schema.TaggedError<JobQuotaReached>()("JobQuotaReached", {
+  count: Schema.Int
+}) {
+  override get message() {
+    return `${countText(this.count)} jobs wait or run already, which is as many as there may be: wait until one has ended, or cancel one`
   }
 }
 
@@ -27,30 +43,51 @@ const makeId = (now: number): Effect.Effect<string> =>
 
 const idPattern = /^job-[0-9a-z]{1,12}-[0-9a-f]{8}$/
 
+/** Lets one request of this process count and store at a time, those of all tenants in turn. */
+const counting = PartitionedSemaphore.makeUnsafe<string>({ permits: 1 })
+
+/** Fails where a tenant may have no further job. Forgets the oldest of many that have ended. */
+const makeRoom = Effect.fnUntraced(function* (tenant: string) {
+  const jobs = yield* readJobs(tenant)
+  const ended = jobs.filter(hasJobEnded)
+  const count = jobs.length - ended.length
+  if (count >= maxOpenJobs) {
+    const refused = yield* RefusedRequests
+    refused.note("jobs")
+    return yield* new JobQuotaReached({ count })
+  }
+  yield* Effect.forEach(ended.slice(maxEndedJobs), forgetJob, { discard: true })
+})
+
 /**
- * Stores a job. A console takes it within some seconds.
+ * Stores a job. A console takes it within some seconds. Fails with JobQuotaReached where too many of
+ * the tenant have not ended; several consoles may exceed that by one each.
  *
  * @param tenant whose it is; `*` for all tenants.
  * @param by who asks for it, recorded in the history.
  */
-export const addJob = Effect.fnUntraced(function* (task: JobTask, tenant: string, by: string) {
-  const now = yield* Clock.currentTimeMillis
-  const record: JobRecord = {
-    v: 1,
-    id: yield* makeId(now),
-    tenant,
-    task,
-    by,
-    state: "waiting",
-    createdAt: now
-  }
-  yield* storeJob(record)
-  return jobView(record)
-})
+export const addJob = Effect.fnUntraced(
+  function* (task: JobTask, tenant: string, by: string) {
+    yield* makeRoom(tenant)
+    const now = yield* Clock.currentTimeMillis
+    const record: JobRecord = {
+      v: 1,
+      id: yield* makeId(now),
+      tenant,
+      task,
+      by,
+      state: "waiting",
+      createdAt: now
+    }
+    yield* storeJob(record)
+    return jobView(record)
+  },
+  (adding, _task, tenant) => PartitionedSemaphore.withPermit(counting, tenant, adding)
+)
 
 /** Lists jobs, newest first. */
 export const listJobs = (scope: JobScope) =>
-  Effect.map(readJobs, (all) => all.filter((one) => isIn(one, scope)).map(jobView))
+  Effect.map(readJobs(scope.tenant), (all) => all.filter((one) => isIn(one, scope)).map(jobView))
 
 /** Shows a job. Fails with JobNotFound. */
 export const showJob = Effect.fnUntraced(function* (id: string, scope: JobScope) {
@@ -59,15 +96,15 @@ export const showJob = Effect.fnUntraced(function* (id: string, scope: JobScope)
   return jobView(stored.record)
 })
 
-/** Ends a job where it is. What it has done remains. Leaves one alone that has ended. */
+/**
+ * Ends a job where it is. What it has done remains; a console that works on it goes on for up to a
+ * second. Leaves one alone that has ended.
+ */
 export const cancelJob = Effect.fnUntraced(function* (id: string, scope: JobScope) {
   yield* showJob(id, scope)
   const now = yield* Clock.currentTimeMillis
-  const changed = yield* changeJob(id, (record) => {
-    if (hasJobEnded(record) || record.isCancelled === true) return undefined
-    return record.state === "waiting"
-      ? { ...record, isCancelled: true, state: "cancelled", endedAt: now }
-      : { ...record, isCancelled: true }
-  })
+  const changed = yield* changeJob(id, (record) =>
+    hasJobEnded(record) ? undefined : { ...record, state: "cancelled", endedAt: now }
+  )
   return changed === undefined ? yield* new JobNotFound({ id }) : jobView(changed)
 })

@@ -1,9 +1,9 @@
 import { Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
+import { Types } from "../../domain/settings/endpoint-table.ts"
 import { isToken } from "../../domain/token.ts"
-import { TypeFilter } from "../../domain/type-filter.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { rangeProblems } from "../time-range.ts"
+import { rangeProblems, TimeMs } from "../time-range.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>
@@ -12,20 +12,23 @@ export const replayIdProblem = (id: string): string | undefined =>
 /** The name of a replay: the same again goes on with it. */
 const ReplayId = Schema.String.check(Schema.makeFilter(replayIdProblem))
 
+/** Longest id of an event, in characters. */
+const maxEventIdLength = 255
+
 /** Which events of the past are sent to an endpoint. Times in ms since the epoch. */
 export const ReplayRequest = Schema.Struct({
   to: EndpointName,
   /** Only the event of this id. (Default: all) */
-  event: Schema.optional(Schema.NonEmptyString),
+  event: Schema.optional(Schema.NonEmptyString.check(Schema.isMaxLength(maxEventIdLength))),
   /**
    * NATS wildcards, of which one must match. (Default: the types that the endpoint wants; of one
    * event, any)
    */
-  types: Schema.optional(Schema.NonEmptyArray(TypeFilter)),
+  types: Schema.optional(Types),
   /** Events stored then or later. (Default: all there are) */
-  since: Schema.optional(Schema.Number),
+  since: Schema.optional(TimeMs),
   /** Events stored then or earlier. (Default: now) */
-  until: Schema.optional(Schema.Number),
+  until: Schema.optional(TimeMs),
   /** Only what the endpoint was not sent because it was disabled then. */
   skipped: Schema.optional(Schema.Boolean),
   /** Not what the endpoint has taken, nor what is on its way there. */

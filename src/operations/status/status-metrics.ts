@@ -1,10 +1,12 @@
-import { Effect } from "effect"
+import { Effect, Option } from "effect"
 import type { Family, Labels, NumberFamily } from "../../metrics/family.ts"
 import { counter, gauge } from "../../metrics/family.ts"
 import type { RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { listRaisedAlerts } from "../alerts/raised-alerts.ts"
 import type { LastAudit } from "../audit/last-audit.ts"
 import { readLastAudit } from "../audit/last-audit.ts"
+import type { JobCounts } from "../jobs/job-counts.ts"
+import { JobCounter } from "../jobs/job-counts.ts"
 import type { Status } from "./status-report.ts"
 import { readStatus } from "./status-report.ts"
 
@@ -16,6 +18,8 @@ export interface SystemState {
   readonly audit?: LastAudit | undefined
   /** Absent where no projection runs. */
   readonly projection?: ProjectionState | undefined
+  /** Absent where no jobs are worked on. */
+  readonly jobs?: JobCounts | undefined
 }
 
 /** What only a projection of the history knows. */
@@ -129,6 +133,16 @@ const projectionIn = (projection: ProjectionState | undefined): ReadonlyArray<Fa
         )
       ]
 
+const jobsIn = (jobs: JobCounts | undefined): ReadonlyArray<Family> =>
+  jobs === undefined
+    ? []
+    : [
+        gauges("petrel.jobs", "Redeliveries, replays and audits that have not ended, by state.", [
+          [{ state: "waiting" }, jobs.waiting],
+          [{ state: "running" }, jobs.running]
+        ])
+      ]
+
 /** Returns the numbers of an installation. What is not known has no sample. */
 export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
   const { at, events, oldestWaiting, partitions, room, workers } = state.status
@@ -168,7 +182,8 @@ export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
     ),
     ...newsIn(state),
     ...auditIn(state.audit),
-    ...projectionIn(state.projection)
+    ...projectionIn(state.projection),
+    ...jobsIn(state.jobs)
   ]
 }
 
@@ -183,5 +198,7 @@ export const readSystemFamilies = Effect.fnUntraced(function* (projection?: Proj
     [readStatus, listRaisedAlerts(), readLastAudit],
     { concurrency: "unbounded" }
   )
-  return systemFamilies({ status, alerts, audit, projection })
+  const counter = yield* Effect.serviceOption(JobCounter)
+  const jobs = Option.getOrUndefined(counter)?.()
+  return systemFamilies({ status, alerts, audit, projection, jobs })
 })

@@ -1,6 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { JobRecord } from "../../../src/operations/jobs/job.ts"
-import { givenUp, jobView, takenUp } from "../../../src/operations/jobs/job.ts"
+import {
+  givenUp,
+  jobView,
+  maxFailures,
+  takenUp,
+  triedLater
+} from "../../../src/operations/jobs/job.ts"
 
 const waiting: JobRecord = {
   v: 1,
@@ -60,11 +66,6 @@ describe("a job that a console takes up", () => {
       running({ console: "c", endedConsoles: ["a", "b"] }),
       { state: "failed", endedConsoles: ["a", "b", "c"], endedAt: 9 }
     ],
-    [
-      "is cancelled where somebody wants that, whatever it has ended",
-      running({ console: "c", endedConsoles: ["a", "b"], isCancelled: true }),
-      { state: "cancelled", endedAt: 9 }
-    ],
     ["is left as it is once it has ended", { ...waiting, state: "done" }, { state: "done" }]
   ])("%s", (_, job, expected) => {
     const taken = takenUp(job, "me", 9)
@@ -82,9 +83,34 @@ describe("a job that a console takes up", () => {
   })
 })
 
+describe("a job that fails for a reason that may pass", () => {
+  it("is tried again later and later, until it has failed too often without progress", () => {
+    let job = running({ console: "me", progress: { done: 5, total: 9 } })
+    const pauses: Array<number> = []
+    for (let now = 0; job.state !== "failed"; now += 100_000) {
+      job = triedLater({ ...job, console: "me" }, "it is away", now)
+      assert.notProperty(job, "console")
+      if (job.failures !== undefined) pauses.push(job.failures.nextAt - now)
+    }
+    assert.deepStrictEqual(pauses.slice(0, 3), [1_000, 2_000, 4_000])
+    assert.strictEqual(Math.max(...pauses), 60_000)
+    assert.lengthOf(pauses, maxFailures - 1)
+    assert.match(job.problem ?? "", /^it is away \(20 times in a row, so it is not tried again\)$/)
+  })
+
+  it("begins to count anew where it made progress", () => {
+    const failed = triedLater(running({ progress: { done: 5, total: 9 } }), "x", 0)
+    const again = triedLater(failed, "x", 0)
+    assert.strictEqual(again.failures?.count, 2)
+    const further = triedLater({ ...again, progress: { done: 6, total: 9 } }, "x", 0)
+    assert.strictEqual(further.failures?.count, 1)
+    assert.notProperty(takenUp(further, "me", 9), "problem")
+  })
+})
+
 describe("a job that a console gives up", () => {
   it.each<[string, JobRecord, JobRecord | undefined]>([
-    ["is nobody's", running({ console: "me" }), running()],
+    ["waits for another console", running({ console: "me" }), waiting],
     ["stays another one's", running({ console: "a" }), undefined],
     [
       "does not count it as ended where it was only cut off",
@@ -94,7 +120,7 @@ describe("a job that a console gives up", () => {
     [
       "keeps the others that have ended",
       running({ console: "me", endedConsoles: ["a", "me"] }),
-      running({ endedConsoles: ["a"] })
+      { ...waiting, endedConsoles: ["a"] }
     ],
     ["stays as it is once it has ended", { ...waiting, state: "done", console: "me" }, undefined]
   ])("%s", (_, job, expected) => {

@@ -6,6 +6,7 @@ import { isLoopback } from "../../../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
 import { readLayout } from "../../../broker/installed.ts"
+import { JobCounter } from "../../../operations/jobs/job-counts.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/serve-projection.ts"
@@ -99,11 +100,12 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   yield* requireAccess
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
-  yield* runJobs(ownName())
+  const countJobs = yield* runJobs(ownName())
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")
   )
   const { app, port } = yield* serveApi(options).pipe(
+    Effect.provideService(JobCounter, countJobs),
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })

@@ -2,6 +2,7 @@ import { readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { BrokerOptions } from "../../../broker/connection.ts"
+import { JobCounter } from "../../../operations/jobs/job-counts.ts"
 import { operatorNamed } from "../../../operations/operation.ts"
 import { LiveTokens } from "../../../operations/tokens/live-tokens.ts"
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
@@ -106,15 +107,16 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     maxBytes: defaultMaxBytes,
     stopWithinMs: stopWithin
   })
+  const countJobs = yield* runJobs(name)
   const { app, port } = yield* serveApi({ ...at, stopWithin }).pipe(
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })
     ),
-    Effect.provideService(DeliveryLog, log)
+    Effect.provideService(DeliveryLog, log),
+    Effect.provideService(JobCounter, countJobs)
   )
   yield* startNatsService(app)
-  yield* runJobs(name)
   yield* startTraces(tracesOtlp, name)
   return {
     address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
