@@ -22,7 +22,8 @@ export const isFollowed = (status: number): boolean => followed.has(status)
 
 /**
  * Returns the target of a redirect, `shown` without its query, or a clause that says why it is not
- * followed. Whether the address is allowed is checked when the connection is made, as for any other
+ * followed. The clause names the origin only: it is told where answers are not, and a path may
+ * repeat what was sent. Whether the address is allowed is checked when the connection is made, as for any other
  * request.
  *
  * @param origins that it may lead to.
@@ -38,7 +39,7 @@ export const redirected = (
   const url = new URL(location, from.url)
   if (url.protocol !== "https:" && url.protocol !== "http:")
     return `a redirect to ${url.protocol} instead of http or https`
-  const shown = `a redirect to ${url.origin}${url.pathname}`
+  const shown = `a redirect to ${url.origin}`
   if (from.secure && url.protocol === "http:") return `${shown}, from https to http`
   if (url.username !== "" || url.password !== "") return `${shown} with credentials`
   if (!origins.includes(url.origin))

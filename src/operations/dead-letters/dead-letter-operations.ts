@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
+import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { makeCursor } from "../cursor.ts"
 import { documented } from "../documented.ts"
 import { Caller, operation, operationGroup } from "../operation.ts"
@@ -47,6 +48,8 @@ const Detail = documented(DeadLetterDetail, {
   description: "A dead letter: what was sent, and how each attempt went.",
   fields: {
     ...texts,
+    history:
+      "The facts of its attempts; what the receiver answered, for tokens with the scope payloads:read.",
     body: "The body, if it is text, for tokens with the scope payloads:read.",
     bodyBase64: "The body, if it is not text, for tokens with the scope payloads:read."
   }
@@ -59,8 +62,12 @@ const number = Schema.NumberFromString.check(
 
 const pages = makeCursor("dead-letters", Schema.Int)
 
-const withoutBody = ({ body: _, bodyBase64: __, ...rest }: DeadLetterDetail): DeadLetterDetail =>
-  rest
+const withoutPayloads = ({
+  body: _,
+  bodyBase64: __,
+  history,
+  ...rest
+}: DeadLetterDetail): DeadLetterDetail => ({ ...rest, history: history.map(withoutAnswer) })
 
 const one = `${tenantPath}/dead-letters/:number` as const
 
@@ -111,10 +118,10 @@ const get = operation("get", "GET", one, {
   refusals: ["not-found"],
   run: ({ params: { number, tenant } }) =>
     Effect.gen(function* () {
-      const { scopes } = yield* Caller
+      const caller = yield* Caller
       const letter = yield* showDeadLetter(number)
       if (letter.tenant !== tenant) return yield* new DeadLettersNotFound({ ids: [number] })
-      return scopes.includes("payloads:read") ? letter : withoutBody(letter)
+      return maySeeAnswers(caller) ? letter : withoutPayloads(letter)
     })
 })
 

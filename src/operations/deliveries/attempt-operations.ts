@@ -40,7 +40,7 @@ const test = operation("test", "POST", `${endpoint}/test`, {
   scope: "endpoints:write",
   summary: "Send an endpoint one test event, and show its answer",
   description:
-    "A type other than petrel.test, or a body, needs the scope events:publish, too. The values of the signature and of the endpoint's own headers are masked.",
+    "A type other than petrel.test, or a body, needs the scope events:publish, too. The values of the signature and of the endpoint's own headers are masked, and what the receiver answered but for its status is shown with the scope payloads:read only.",
   params: name,
   payload: [TestBody, Schema.Null],
   output: documented(TestReport, {
@@ -68,13 +68,14 @@ const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
 const diagnose = operation("diagnose", "GET", `${endpoint}/diagnosis`, {
   scope: "endpoints:read",
   summary: "Find out why an endpoint gets nothing or fails",
+  description: "What the receiver answered is quoted with the scope payloads:read only.",
   params: name,
   output: documented(Diagnosis, {
     identifier: "Diagnosis",
     description: "Why an endpoint gets nothing or fails, and what to do."
   }),
   refusals: ["not-found"],
-  run: ({ params }) => diagnoseEndpoint(params)
+  run: ({ params }) => Effect.flatMap(Caller, (caller) => diagnoseEndpoint(params, caller))
 })
 
 const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {

@@ -1,5 +1,7 @@
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Schema, Stream } from "effect"
+import type { Broker } from "../../broker/broker.ts"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
+import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { documented } from "../documented.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
 import { readingHistory } from "../history/history-readings.ts"
@@ -80,18 +82,17 @@ const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:deliver
   refusals: ["not-found"],
   run: ({ params: { delivery, tenant } }) =>
     Effect.gen(function* () {
-      const { scopes } = yield* Caller
+      const caller = yield* Caller
       const explained = yield* explainDelivery(delivery, tenant)
-      return scopes.includes("payloads:read") ? explained : withoutAnswers(explained)
+      return maySeeAnswers(caller) ? explained : withoutAnswers(explained)
     })
 })
 
-/** A receiver may repeat in its answer what it was sent. */
 const withoutAnswers = (explained: typeof ExplainedDelivery.Type) => ({
   ...explained,
   rounds: explained.rounds.map((round) => ({
     ...round,
-    attempts: round.attempts.map(({ redirects: _, response: __, ...attempt }) => attempt)
+    attempts: round.attempts.map(withoutAnswer)
   }))
 })
 
@@ -187,15 +188,20 @@ const live = operation("live", "GET", `${tenantPath}/live`, {
   scope: "deliveries:read",
   summary: "Follow failures as they happen (server-sent events)",
   description:
-    "Each `failure` is a fact of the history as JSON, with its sequence as id. `dropped` says how many were left out for a client that reads too slowly. What happens while nobody listens is in the log.",
+    "Each `failure` is a fact of the history as JSON, with its sequence as id. `dropped` says how many were left out for a client that reads too slowly. What happens while nobody listens is in the log. What receivers answered is in it with the scope payloads:read only.",
   params: { tenant: TenantOrAll },
   query: { endpoint: Schema.optionalKey(EndpointId) },
   output: Schema.String,
   media: "text/event-stream",
   run: ({ params, query }) =>
-    Effect.succeed(
-      new Following({ failures: liveFailures(tenantOf(params.tenant), query.endpoint) })
-    )
+    Effect.map(Caller, (caller) => {
+      const failures = liveFailures(tenantOf(params.tenant), query.endpoint)
+      const blind = Stream.map(failures, (failure) => ({
+        ...failure,
+        record: withoutAnswer(failure.record)
+      }))
+      return new Following<Broker | Caller>({ failures: maySeeAnswers(caller) ? failures : blind })
+    })
 })
 
 /** Operations on what became of events. */

@@ -4,6 +4,7 @@ import { commandOwner } from "../../cluster/command-owner.ts"
 import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { readInput } from "../input.ts"
 import { NotAllowed } from "../not-allowed.ts"
 import type { Asker } from "../operation.ts"
@@ -96,5 +97,6 @@ export const testEndpoint = Effect.fnUntraced(function* (
   )
   // Its owner answers each test.
   if (tested === undefined) return yield* Effect.die(new Error("a test without an answer"))
-  return { tenant, endpoint, id, type, body, ...tested } satisfies TestReport
+  const shown = maySeeAnswers({ scopes }) ? tested : withoutAnswer(tested)
+  return { tenant, endpoint, id, type, body, ...shown } satisfies TestReport
 })

@@ -2,7 +2,8 @@ import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { diagnoseEndpoint } from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
 import { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnosis.ts"
-import { endpointArgument } from "../../flags/shared.ts"
+import { operatorNamed } from "../../../operations/operation.ts"
+import { endpointArgument, thisUser } from "../../flags/shared.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"
 import { coloured } from "../../terminal/stdout.ts"
@@ -14,7 +15,9 @@ export const diagnose = Command.make(
   "diagnose",
   { name: endpointArgument },
   Effect.fnUntraced(function* ({ name }) {
-    const found = yield* diagnoseEndpoint(name).pipe(Effect.provide(connected))
+    const found = yield* diagnoseEndpoint(name, operatorNamed(thisUser())).pipe(
+      Effect.provide(connected)
+    )
     const view = { colour: coloured(), width: screenWidth() }
     yield* report(encode(found), diagnosisLines(found, view).join("\n"))
   })

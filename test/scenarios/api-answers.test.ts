@@ -1,0 +1,92 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import type { TokenScope } from "../../src/operations/tokens/token.ts"
+import { startConsole } from "../kit/console.ts"
+import { endpoint, eventually, history, publish, quickRetry, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+/** What receivers repeat of what they were sent. */
+const echo = "card 4111"
+const reading: [TokenScope, ...Array<TokenScope>] = [
+  "endpoints:read",
+  "endpoints:write",
+  "deliveries:read",
+  "dead:read"
+]
+
+describe.concurrent("what a receiver answered", () => {
+  scenario("is told to nobody who may not see what it was sent, wherever it is asked for", () =>
+    Effect.gen(function* () {
+      const { ask, token: make, url } = yield* startConsole()
+      const hook = yield* receiver({ answer: { status: 400, body: `you sent: ${echo}` } })
+      const leading = yield* receiver({
+        answer: { status: 307, headers: { location: `${hook.url}/${echo.replace(" ", "-")}` } }
+      })
+      const retry = quickRetry({ maxAttempts: 1 })
+      yield* endpoint({ url: hook.url, retry })
+      yield* endpoint({ id: "leading", url: leading.url, retry })
+      const facts = yield* history
+      yield* worker()
+      const [blind, seeing] = [
+        yield* make({ scopes: reading }),
+        yield* make({ scopes: [...reading, "payloads:read"] })
+      ]
+      /** Follows failures, and returns what was heard. */
+      const follow = (token: string) =>
+        Effect.gen(function* () {
+          const response = yield* Effect.promise(() =>
+            fetch(`${url}/v1/tenants/acme/live`, { headers: { authorization: `Bearer ${token}` } })
+          )
+          const reader = response.body?.getReader()
+          let heard = ""
+          const more = Effect.promise(async () => {
+            heard += Buffer.from((await reader?.read())?.value ?? []).toString()
+            return heard
+          })
+          yield* eventually(more, (text) => text.includes("following"))
+          return eventually(more, (text) => text.split("dead-lettered").length > 2)
+        })
+      const [heardBlind, heardSeeing] = [yield* follow(blind), yield* follow(seeing)]
+      yield* publish("invoice.paid", echo, { "Nats-Msg-Id": "acme.x" })
+      yield* facts.count("dead-lettered", 2)
+      const dead = facts.of("dead-lettered").map((fact) => fact.dead)
+      const paths = [
+        "/deliveries/acme.x.hook",
+        "/deliveries/acme.x.leading",
+        "/events/acme.x",
+        "/dead-letters",
+        ...dead.map((number) => `/dead-letters/${number}`),
+        "/endpoints",
+        ...["hook", "leading"].flatMap((id) => [`/endpoints/${id}`, `/endpoints/${id}/diagnosis`]),
+        "/alerts"
+      ]
+      const shown: Array<string> = []
+      for (const path of paths) {
+        const [without, withThem] = yield* Effect.all(
+          [blind, seeing].map((token) => ask(`/v1/tenants/acme${path}`, { token }))
+        )
+        assert.strictEqual(without?.status, 200, path)
+        assert.notMatch(without?.text ?? "", /4111/, path)
+        if (withThem?.text.includes("4111")) shown.push(path)
+      }
+      assert.includeMembers(shown, [
+        "/deliveries/acme.x.hook",
+        ...dead.map((number) => `/dead-letters/${number}`),
+        "/endpoints/hook/diagnosis"
+      ])
+      const test = (token: string, id: string) =>
+        ask(`/v1/tenants/acme/endpoints/${id}/test`, { method: "POST", token })
+      for (const id of ["hook", "leading"]) {
+        const tested = yield* test(blind, id)
+        assert.oneOf(tested.json.status, [400, 307])
+        assert.notMatch(tested.text, /4111/)
+        assert.match((yield* test(seeing, id)).text, /4111/)
+      }
+      assert.notMatch(yield* heardBlind, /4111/)
+      assert.match(yield* heardSeeing, /4111/)
+    })
+  )
+})
