@@ -1,18 +1,22 @@
+import { IncomingMessage } from "node:http"
 import { Effect, Layer, Redacted } from "effect"
-import { HttpRouter } from "effect/http"
+import { HttpRouter, HttpServerRequest } from "effect/http"
 import { HttpApiMiddleware, HttpApiSecurity } from "effect/http-api"
 import { Caller } from "../operations/operation.ts"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import type { TokenRecord, TokenScope } from "../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate, hasExpired, tokenView } from "../operations/tokens/token.ts"
 import { timers } from "../time/timers.ts"
-import { withHeader } from "./answer.ts"
+import { LiveConnections } from "./connections.ts"
+import { tooManyRequests } from "./failures.ts"
 import { listedOperations } from "./groups.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
+import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
+import { withHeader } from "./with-header.ts"
 
 /** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
 export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller }>()(
@@ -31,16 +35,11 @@ const unauthorized = (detail: string) =>
     new Unauthorized({ detail })
   )
 
-const tooMany = (waitMs: number, { rate = defaultTokenRate }: TokenRecord) => {
-  const retryAfter = Math.max(1, Math.ceil(waitMs / 1_000))
-  return Effect.andThen(
-    withHeader("retry-after", String(retryAfter)),
-    new TooManyRequests({
-      detail: `the token may make ${rate} requests a second: wait, or give it a higher rate`,
-      retryAfter
-    })
+const overRate = (waitMs: number, { rate = defaultTokenRate }: TokenRecord) =>
+  tooManyRequests(
+    `the token may make ${rate} requests a second: wait, or give it a higher rate`,
+    Math.max(1, Math.ceil(waitMs / 1_000))
   )
-}
 
 /** Returns why a token or a subject may not use a route for a tenant, or undefined. */
 const refusalOf = (
@@ -69,6 +68,8 @@ export const accessLayer = Layer.effect(
   Effect.gen(function* () {
     const tokens = yield* LiveTokens
     const bodies = yield* RequestBodies
+    const connections = yield* LiveConnections
+    const slots = yield* Slots
     const rates = new RequestRates()
     return Access.of({
       token: Effect.fnUntraced(function* (next, { credential, endpoint, group }) {
@@ -90,8 +91,10 @@ export const accessLayer = Layer.effect(
         const notes = yield* RequestNotes
         notes.token = record.id
         if (hasExpired(record, timers.wallMs())) return yield* unauthorized("the token has expired")
+        const { source } = yield* HttpServerRequest.HttpServerRequest
+        if (source instanceof IncomingMessage) connections.recognize(source.socket, record.tenant)
         const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
-        if (waitMs > 0) return yield* tooMany(waitMs, record)
+        if (waitMs > 0) return yield* overRate(waitMs, record)
         const refusal = refusalOf(record, needs, tenant, "token")
         if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
         const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
@@ -105,6 +108,11 @@ export const accessLayer = Layer.effect(
             return now !== undefined && !hasExpired(now, timers.wallMs())
           }
         }
+        yield* holdSlot(slots.requests, caller, {
+          bound: "requests",
+          things: "requests that are not answered yet",
+          advice: "send more when some of them are"
+        })
         return yield* countingBody(bodies, record.tenant, next).pipe(
           Effect.provideService(Caller, caller)
         )

@@ -4,12 +4,7 @@ import { HttpApiSchema } from "effect/http-api"
 import { Bytes, Following, Replied } from "../operations/operation.ts"
 import { follow } from "./following.ts"
 import { RequestNotes } from "./request-notes.ts"
-
-/** Gives the answer of this request a header. */
-export const withHeader = (name: string, value: string) =>
-  HttpEffect.appendPreResponseHandler((_, response) =>
-    Effect.succeed(HttpServerResponse.setHeader(response, name, value))
-  )
+import { withHeader } from "./with-header.ts"
 
 /** Gives the answer of this request another status. */
 export const withStatus = (status: number) =>

@@ -5,7 +5,6 @@ import { Busy } from "../operations/busy.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import { NotAllowed } from "../operations/not-allowed.ts"
 import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
-import { withHeader } from "./answer.ts"
 import {
   Conflict,
   Forbidden,
@@ -13,9 +12,11 @@ import {
   NotFound,
   RevisionMismatch,
   TooLarge,
+  TooManyRequests,
   Unavailable
 } from "./problems.ts"
 import { invalidRequest } from "./validation.ts"
+import { withHeader } from "./with-header.ts"
 
 /** Seconds after which a request is worth repeating that found no broker. */
 const retryAfter = 2
@@ -35,6 +36,15 @@ export const unavailable = (
     Effect.andThen(Effect.fail(new Unavailable({ detail, retryAfter: seconds })))
   )
 
+/** Answers 429 with the header Retry-After. */
+export const tooManyRequests = (
+  detail: string,
+  seconds: number
+): Effect.Effect<never, TooManyRequests, HttpServerRequest.HttpServerRequest> =>
+  withHeader("retry-after", String(seconds)).pipe(
+    Effect.andThen(Effect.fail(new TooManyRequests({ detail, retryAfter: seconds })))
+  )
+
 const textOf = (error: unknown): string =>
   withoutCommands(error instanceof Error ? error.message : String(error))
 
@@ -46,7 +56,10 @@ export const refusalProblems = {
 } satisfies Record<Refusal, unknown>
 
 /** Problems that any operation may be answered with. */
-type Problems = Forbidden | InvalidRequest | TooLarge | Unavailable
+type Problems = Forbidden | InvalidRequest | TooLarge | TooManyRequests | Unavailable
+
+/** Failures that are problems already. */
+const asTheyAre = [InvalidRequest, TooLarge, TooManyRequests, Unavailable]
 
 /** The problem that a failure of any operation is. Others are defects. */
 const problemOf = (
@@ -58,8 +71,8 @@ const problemOf = (
         error.problems.map(({ field, message }) => ({ field, message: withoutCommands(message) }))
       )
     )
-  if (error instanceof InvalidRequest || error instanceof TooLarge || error instanceof Unavailable)
-    return Effect.fail(error)
+  const problem = asTheyAre.find((kind) => error instanceof kind)
+  if (problem !== undefined) return Effect.fail(error as InstanceType<typeof problem>)
   if (error instanceof NotAllowed) return Effect.fail(new Forbidden({ detail: error.message }))
   if (error instanceof EventNotStored && error.reason === "too-large")
     return Effect.fail(new TooLarge({ detail: textOf(error) }))

@@ -4,6 +4,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "../operations/history/live-failures.ts"
 import { Caller } from "../operations/operation.ts"
 import { Stopping } from "./stopping.ts"
+import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 
 /** Pause between the lines that keep a quiet connection open. */
 const heartbeat = "15 seconds"
@@ -27,9 +28,14 @@ export const follow = Effect.fnUntraced(function* <R>(
   failures: Stream.Stream<LiveFailure, BrokerError, R>
 ) {
   const stopping = yield* Stopping
-  const { isValid } = yield* Caller
+  const caller = yield* Caller
+  yield* holdSlot((yield* Slots).streams, caller, {
+    bound: "streams",
+    things: "streams of failures",
+    advice: "end some of them; one stream may follow all endpoints of the tenant"
+  })
   const context = yield* Effect.context<R>()
-  const invalid = Effect.repeat(Effect.sleep(checkedEvery), { until: () => !isValid() })
+  const invalid = Effect.repeat(Effect.sleep(checkedEvery), { until: () => !caller.isValid() })
   const beats = Stream.fromSchedule(Schedule.spaced(heartbeat)).pipe(
     Stream.map(() => bytes(": still there\n\n"))
   )

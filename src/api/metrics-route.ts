@@ -7,6 +7,7 @@ import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { allTenants, hasExpired } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { timers } from "../time/timers.ts"
+import { LiveConnections } from "./connections.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
@@ -61,6 +62,7 @@ export const metricsRoute = (
   Layer.unwrap(
     Effect.gen(function* () {
       const tokens = yield* LiveTokens
+      const connections = yield* LiveConnections
       const refusedRequests = yield* RefusedRequests
       const read = yield* Effect.cachedWithTTL(
         Effect.flatMap(readProjection, readSystemFamilies),
@@ -80,7 +82,7 @@ export const metricsRoute = (
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
         const families = yield* read
-        const own = [durations.family(), refusedRequests.family()]
+        const own = [durations.family(), connections.family(), refusedRequests.family()]
         return HttpServerResponse.text(prometheusText([...families, ...own]), {
           contentType: prometheusContentType
         })

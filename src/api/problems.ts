@@ -64,7 +64,7 @@ export class TooManyRequests extends HttpApiError.Problem<TooManyRequests>()(
   {
     type: "urn:petrel:problem:too-many-requests",
     status: 429,
-    title: "The token makes too many requests"
+    title: "Too many requests are made"
   },
   { retryAfter }
 ) {}

@@ -14,6 +14,7 @@ import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
+import { Connections, LiveConnections } from "./connections.ts"
 import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
@@ -24,6 +25,7 @@ import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
+import { Slots } from "./tokens/caller-slots.ts"
 import { validationLayer } from "./validation.ts"
 
 /** Where and how the API is served. */
@@ -43,6 +45,8 @@ export interface ApiOptions {
   readonly requestWithin?: number | undefined
   /** The time in which at least some of a body must come, ms. (Default: 4 s) */
   readonly paceMs?: number | undefined
+  /** Connections at the same time. (Default: 1,024) */
+  readonly maxConnections?: number | undefined
   /** Bytes of bodies in memory at the same time. (Default: 128 MiB) */
   readonly bodiesBytes?: number | undefined
 }
@@ -53,8 +57,6 @@ export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRe
   message: Schema.String
 }) {}
 
-/** Connections at the same time. What comes beyond is closed at once. */
-const maxConnections = 1_024
 /** Time limits of a client, ms: for its headers, for a whole request, and without any progress. */
 const headersWithinMs = 10_000
 const requestWithinMs = 30_000
@@ -72,8 +74,8 @@ const unparsable: Record<string, { readonly status: number; readonly detail: str
 }
 
 /** Answers what is no request, and closes its connection. */
-const refuseConnection = (error: Error, socket: Socket) => {
-  if (!socket.writable) return socket.destroy()
+const refuseConnection = (connections: Connections, error: Error, socket: Socket) => {
+  if (!socket.writable || connections.isAnswering(socket)) return socket.destroy()
   const code = "code" in error ? String(error.code) : ""
   const { detail, status } = unparsable[code] ?? {
     status: 400,
@@ -95,20 +97,22 @@ const refuseConnection = (error: Error, socket: Socket) => {
   return socket.once("close", () => timers.cancel(destroyed))
 }
 
-const makeServer = ({
-  headersWithin = headersWithinMs,
-  requestWithin = requestWithinMs,
-  tls
-}: ApiOptions) => {
+const makeServer = (
+  { headersWithin = headersWithinMs, requestWithin = requestWithinMs, tls }: ApiOptions,
+  connections: Connections
+) => {
   const limits = {
     headersTimeout: Math.min(headersWithin, requestWithin),
     requestTimeout: requestWithin,
     connectionsCheckingInterval: Math.min(checkedEveryMs, headersWithin, requestWithin)
   }
-  const server = tls === undefined ? createServer(limits) : createTlsServer({ ...limits, ...tls })
-  server.maxConnections = maxConnections
+  const server =
+    tls === undefined
+      ? createServer(limits)
+      : createTlsServer({ ...limits, ...tls, handshakeTimeout: headersWithin })
   server.timeout = idleMs
-  server.on("clientError", refuseConnection)
+  server.on("clientError", (error, socket: Socket) => refuseConnection(connections, error, socket))
+  connections.watch(server)
   return server
 }
 
@@ -192,7 +196,10 @@ const makeApp = (options: ApiOptions) =>
  * Fails with ListenRefused if the address cannot be used.
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
-  const node = makeServer(options)
+  const { bodiesBytes, maxConnections, paceMs } = options
+  const refused = new RefusalCells()
+  const connections = new Connections(refused, maxConnections)
+  const node = makeServer(options, connections)
   const stopWithin = options.stopWithin ?? defaultStopWithinMs
   const server = NodeHttpServer.layer(() => node, {
     host: options.host,
@@ -204,11 +211,11 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
   )
   const stopping = yield* Deferred.make<void>()
-  const refused = new RefusalCells()
-  const { bodiesBytes, paceMs } = options
   const app = yield* makeApp(options).pipe(
     Effect.provideService(Stopping, stopping),
     Effect.provideService(RefusedRequests, refused),
+    Effect.provideService(LiveConnections, connections),
+    Effect.provideService(Slots, Slots.make()),
     Effect.provideService(
       RequestBodies,
       RequestBodies.make(refused, { bytes: bodiesBytes, paceMs })

@@ -2,7 +2,7 @@ import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readLayout } from "../broker/installed.ts"
 import { partitionOf } from "../domain/names.ts"
-import type { Command } from "./command.ts"
+import type { Command, Withdrawal } from "./command.ts"
 import { CommandPart } from "./command.ts"
 import { askInParts } from "./exchange.ts"
 
@@ -28,8 +28,8 @@ export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandF
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(CommandPart))
 
 /**
- * Has the owner of an endpoint's partition do something, and returns the last part of its answer.
- * Fails with CommandFailed.
+ * Has the owner of an endpoint's partition do something, and returns the last part of its answer. An
+ * owner whose asker is interrupted stops doing it. Fails with CommandFailed.
  *
  * @param onPart called with each part as it comes.
  */
@@ -51,7 +51,8 @@ export const commandOwner = Effect.fnUntraced(function* (
     (part) => {
       begun = true
       onPart?.(part)
-    }
+    },
+    (withdraws): Withdrawal => ({ v: 1, withdraws })
   )
   const last = parts?.at(-1)
   if (last === undefined) return yield* new CommandFailed({ partition, problem: undefined, begun })

@@ -36,6 +36,14 @@ export const Command = Schema.Struct({
 })
 export type Command = typeof Command.Type
 
+/** Ends a command: who gave it has left. */
+export const Withdrawal = Schema.Struct({
+  v: Schema.Literal(1),
+  /** The subject to which the command is answered, which nobody else knows. */
+  withdraws: Schema.String
+})
+export type Withdrawal = typeof Withdrawal.Type
+
 /** What became of deliveries that were to be tried now. */
 export const Retried = Schema.Struct({
   /** Waited for their next attempt, and go on now. */

@@ -23,13 +23,15 @@ interface Part {
  * missing or unreadable.
  *
  * @param onPart called with each part as it comes.
+ * @param onLeave returns what to say where the asker is interrupted, of where it was to be answered.
  */
 export const askInParts = Effect.fnUntraced(function* <A extends Part>(
   subject: string,
   question: object,
   decode: (text: string) => A | undefined,
   patience: Patience,
-  onPart: (part: A) => void = () => undefined
+  onPart: (part: A) => void = () => undefined,
+  onLeave?: (inbox: string) => object
 ) {
   const { listen, say, inbox: newInbox } = yield* Broker
   return yield* Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
@@ -55,6 +57,9 @@ export const askInParts = Effect.fnUntraced(function* <A extends Part>(
       resume(Effect.succeed(answer))
     }
     say(subject, JSON.stringify(question), inbox)
-    return Effect.sync(stop)
+    return Effect.sync(() => {
+      stop()
+      if (onLeave !== undefined) say(subject, JSON.stringify(onLeave(inbox)))
+    })
   })
 })

@@ -1,6 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
-import type { AddressInfo } from "node:net"
+import { type AddressInfo, isIP } from "node:net"
+import { hostname } from "node:os"
 import { Effect, Schema } from "effect"
 import type { Family } from "./family.ts"
 import { prometheusContentType, prometheusText } from "./prometheus-text.ts"
@@ -68,16 +69,37 @@ const answer = (response: ServerResponse, status: number, text: string, type = "
   response.end(body)
 }
 
+/**
+ * Returns whether a server may be asked under the name in a Host header: an address, the name that it
+ * listens on or that the machine has, or one without a dot, as in a network of containers. Any other
+ * may be that of a web page whose name was made to point here (DNS rebinding), to be read by a browser
+ * that reaches this address.
+ */
+export const isOwnHost = (header: string, listenHost: string): boolean => {
+  const name = header.toLowerCase().replace(/:\d*$/, "")
+  return (
+    isIP(name.replace(/^\[(.*)\]$/, "$1")) !== 0 ||
+    /^[^.:[\]]+$/.test(name) ||
+    [listenHost, hostname()].some((own) => own.toLowerCase() === name)
+  )
+}
+
 const handle = (
-  { families, problems }: MetricsServerOptions,
-  { method, url = "" }: IncomingMessage,
+  { families, host, problems }: MetricsServerOptions,
+  { headers, method, url = "" }: IncomingMessage,
   response: ServerResponse
 ): void => {
   const path = url.split("?", 1)[0]
   if (method !== "GET" && method !== "HEAD") {
     response.setHeader("allow", "GET, HEAD")
     answer(response, 405, "only GET is answered here\n")
-  } else if (path === "/metrics")
+  } else if (path === "/metrics" && !isOwnHost(headers.host ?? "", host))
+    answer(
+      response,
+      421,
+      "the header Host names another server: ask by an address of this machine, or start it with that name, as in --metrics NAME:PORT\n"
+    )
+  else if (path === "/metrics")
     answer(response, 200, prometheusText(families()), prometheusContentType)
   else if (path === "/healthz") answer(response, 200, "alive\n")
   else if (path === "/readyz") {

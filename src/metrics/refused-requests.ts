@@ -3,7 +3,17 @@ import { CounterCells } from "./cells.ts"
 import type { NumberFamily } from "./family.ts"
 
 /** The bounds by which a console refuses requests, or closes connections. */
-const bounds = ["bodies", "history", "jobs", "maxEndpoints", "maxTokens", "pace"] as const
+const bounds = [
+  "bodies",
+  "connections",
+  "history",
+  "jobs",
+  "maxEndpoints",
+  "maxTokens",
+  "pace",
+  "requests",
+  "streams"
+] as const
 export type Bound = (typeof bounds)[number]
 
 /** Counts what a console refuses because a bound is reached. */

@@ -115,6 +115,7 @@ export class WorkerMetrics {
   readonly #tenants: CappedCells<FactCells> | undefined
   readonly #rateLimited = new CappedCells(maxRateLimited, rateLimitedCell)
   #unanswered = 0
+  #refusedCommands = 0
   /** Returns what the worker does now. Set once it delivers. */
   load: () => WorkerLoad = () => idle
 
@@ -137,6 +138,11 @@ export class WorkerMetrics {
     this.#unanswered++
   }
 
+  /** Counts a test or retry that was refused, since too many are under way. */
+  refusedCommand(): void {
+    this.#refusedCommands++
+  }
+
   families(): ReadonlyArray<Family> {
     const { byHost, byTenant, maxRequests, partitions, requests, slowRequests } = this.load()
     return [
@@ -145,6 +151,11 @@ export class WorkerMetrics {
         "petrel.unanswered.attempts",
         "Requests that were cut off by a stop or a lost lease; the receiver may get them again.",
         this.#unanswered
+      ),
+      counter(
+        "petrel.refused.commands",
+        "Test events and retries that were refused, since too many of the tenant are under way.",
+        this.#refusedCommands
       ),
       this.#rateLimits(),
       gauge("petrel.inflight.requests", "Requests in flight.", requests),

@@ -28,17 +28,18 @@ export const rawClient = (url: string, from = "127.0.0.1") =>
       const client: RawClient = {
         send: (said) => socket.write(said),
         heard: () => text,
-        isOpen: () => open,
+        isOpen: () => {
+          // A server that has destroyed its end answers what is still sent with a reset.
+          if (open && socket.writable) socket.write(" ")
+          return open
+        },
         leave: () => socket.destroy()
       }
       socket.on("connect", () => resume(Effect.succeed({ client, socket })))
       socket.on("data", (chunk) => {
         text += chunk.toString("latin1")
       })
-      // A server that has destroyed its end answers what is still sent with a reset.
-      const probe = setInterval(() => open && socket.writable && socket.write(" "), 50)
       const gone = () => {
-        clearInterval(probe)
         open = false
       }
       socket.on("error", () => resume(Effect.succeed({ client, socket }))).on("close", gone)

@@ -1,9 +1,15 @@
+import { request } from "node:http"
 import { connect, createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { gauge } from "../../src/metrics/family.ts"
 import type { MetricsServerOptions } from "../../src/metrics/metrics-server.ts"
-import { listenText, readListenAddress, serveMetrics } from "../../src/metrics/metrics-server.ts"
+import {
+  isOwnHost,
+  listenText,
+  readListenAddress,
+  serveMetrics
+} from "../../src/metrics/metrics-server.ts"
 
 const options = (changes: Partial<MetricsServerOptions> = {}): MetricsServerOptions => ({
   ...{ host: "127.0.0.1", port: 0, problems: () => [] },
@@ -55,6 +61,43 @@ describe("serveMetrics", () => {
       assert.deepInclude(yield* ask("/readyz"), { status: 200, text: "ready\n" })
     })
   )
+
+  it.live("shows its numbers to nobody who asks for another host", () =>
+    Effect.gen(function* () {
+      const { port } = yield* serveMetrics(options())
+      const askFor = (path: string, host: string) =>
+        Effect.promise(
+          () =>
+            new Promise<number | undefined>((resolve, reject) => {
+              request({ port, path, headers: { host } }, (response) => {
+                response.resume()
+                resolve(response.statusCode)
+              })
+                .on("error", reject)
+                .end()
+            })
+        )
+      assert.strictEqual(yield* askFor("/metrics", "evil.example"), 421)
+      assert.strictEqual(yield* askFor("/metrics", `127.0.0.1:${port}`), 200)
+      assert.strictEqual(yield* askFor("/healthz", "any.example"), 200)
+    })
+  )
+
+  it("is asked by addresses and names of its own", () => {
+    const own = ["127.0.0.1", "10.0.0.7:9464", "[::1]:9464", "localhost:1", "worker-1:9464"]
+    assert.deepStrictEqual(
+      own.filter((host) => !isOwnHost(host, "::")),
+      []
+    )
+    assert.isTrue(isOwnHost("W.Internal.Example:9464", "w.internal.example"))
+    for (const host of [
+      "",
+      "evil.example",
+      "127.0.0.1.evil.example:9464",
+      "localhost.evil.example"
+    ])
+      assert.isFalse(isOwnHost(host, "::"), host)
+  })
 
   it.live("answers nothing else", () =>
     Effect.gen(function* () {

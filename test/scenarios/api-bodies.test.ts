@@ -10,8 +10,14 @@ const { scenario } = onServer()
 const events = (tenant: string) => `/v1/tenants/${tenant}/events`
 const MiB = 1024 * 1024
 
-const publishHead = (tenant: string, token: string, length: number) =>
+const publishHead = (
+  tenant: string,
+  token: string,
+  length: number,
+  headers: Readonly<Record<string, string>> = {}
+) =>
   head("POST", events(tenant), {
+    ...headers,
     authorization: `Bearer ${token}`,
     "content-type": "application/json",
     "content-length": length
@@ -24,10 +30,15 @@ describe.concurrent("the body of a request", () => {
     Effect.gen(function* () {
       const { ask, token: make, url } = yield* startConsole()
       const token = yield* make()
-      for (let n = 0; n < 40; n++) {
-        const client = yield* rawClient(url)
-        client.send(`${publishHead("acme", token, 16 * MiB)}[`)
-      }
+      const clients = yield* Effect.all(Array.from({ length: 40 }, () => rawClient(url)))
+      for (const client of clients)
+        client.send(publishHead("acme", token, 16 * MiB, { expect: "100-continue" }))
+      // The server waits for their bodies, or has refused them.
+      yield* eventually(
+        Effect.sync(() => clients.filter((one) => one.heard() !== "")),
+        ({ length }) => length === clients.length
+      )
+      for (const client of clients) assert.match(client.heard(), /^HTTP\/1\.1 100 /)
       const answer = yield* ask(events("acme"), { ...oneEvent, token })
       assert.strictEqual(answer.status, 201, answer.text)
     })
@@ -62,9 +73,12 @@ describe.concurrent("the body of a request", () => {
     Effect.gen(function* () {
       const { ask, token: make, url } = yield* startConsole({ paceMs: 300 })
       const client = yield* rawClient(url)
-      // The client goes on to send a byte each 50 ms.
       client.send(`${publishHead("acme", yield* make(), MiB)}[`)
-      yield* eventually(Effect.sync(client.heard), (text) => text.includes("comes too slowly"))
+      const heard = Effect.sync(() => {
+        client.send(" ")
+        return client.heard()
+      })
+      yield* eventually(heard, (text) => text.includes("comes too slowly"))
       assert.match(client.heard(), /^HTTP\/1\.1 408 /)
       assert.include(client.heard(), '"urn:petrel:problem:request-timeout"')
       yield* eventually(Effect.sync(client.isOpen), (isOpen) => !isOpen)

@@ -8,12 +8,19 @@ import type {
   SendTest,
   TestExchange
 } from "../../cluster/command.ts"
-import { Command } from "../../cluster/command.ts"
+import { Command, Withdrawal } from "../../cluster/command.ts"
 import type { Facts } from "../../history/facts.ts"
+import { Metrics } from "../../metrics/worker-metrics.ts"
+import { Shares } from "../../policy/shares.ts"
 import { timers } from "../../time/timers.ts"
 
-/** Maximum commands that are carried out at the same time; further ones are refused. */
+/**
+ * Maximum commands that are carried out at the same time, half of them of one tenant; further ones
+ * are refused. A test of a silent receiver takes two minutes.
+ */
 const maxConcurrentCommands = 8
+const tooMany =
+  "too many tests and retries of the tenant are under way in its partition: try again when some have ended"
 /** Interval of the parts of an answer that say that the owner is at work, ms. */
 const partEveryMs = 1_000
 
@@ -31,7 +38,9 @@ export interface CommandOptions {
   readonly sendTest: (command: SendTest) => Effect.Effect<TestExchange> | undefined
 }
 
-const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Command))
+const decode = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Union([Command, Withdrawal]))
+)
 
 /** What a part of an answer says of the command. */
 type Result = Omit<CommandPart, "isLast" | "part" | "v" | "worker">
@@ -76,7 +85,10 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
   const broker = yield* Broker
   const { listen, names, say } = broker
   const run = yield* FiberSet.makeRuntime<Broker | Facts>()
-  let running = 0
+  const metrics = yield* Metrics
+  const shares = new Shares(maxConcurrentCommands)
+  /** What is carried out, by where it is answered. */
+  const running = new Map<string, Fiber.Fiber<void>>()
 
   const carryOut = ({ by, does }: Command, to: string): Fiber.Fiber<void> => {
     const answer = new CommandAnswer(options.worker, (part) => say(to, JSON.stringify(part)))
@@ -106,18 +118,27 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
     )
   }
 
-  const receive = (text: string, to: string | undefined): void => {
-    const command = Option.getOrUndefined(decode(text))
-    if (command === undefined || to === undefined || !options.holds()) return
-    if (running >= maxConcurrentCommands) {
+  const begin = (command: Command, to: string): void => {
+    const { tenant } = command.does
+    if (!shares.take(tenant)) {
+      metrics.refusedCommand()
       const busy = new CommandAnswer(options.worker, (part) => say(to, JSON.stringify(part)))
-      busy.send({ problem: "too many commands are being carried out: try again later" }, true)
+      busy.send({ problem: tooMany }, true)
       return
     }
-    running++
-    carryOut(command, to).addObserver(() => {
-      running--
+    const fiber = carryOut(command, to)
+    running.set(to, fiber)
+    fiber.addObserver(() => {
+      running.delete(to)
+      shares.give(tenant)
     })
+  }
+
+  const receive = (text: string, to: string | undefined): void => {
+    const command = Option.getOrUndefined(decode(text))
+    if (command === undefined) return
+    if ("withdraws" in command) running.get(command.withdraws)?.interruptUnsafe()
+    else if (to !== undefined && options.holds()) begin(command, to)
   }
 
   yield* Effect.acquireRelease(

@@ -1,0 +1,168 @@
+import type { Server, ServerResponse } from "node:http"
+import type { Socket } from "node:net"
+import { Context } from "effect"
+import { gauge } from "../metrics/family.ts"
+import type { RefusalCells } from "../metrics/refused-requests.ts"
+
+/** Connections at the same time. */
+const maxConnections = 1_024
+/**
+ * Of them those by which no valid token has come. The rest is for those who have one: they come as
+ * strangers too, and are known with their first request.
+ */
+const maxStrangers = 512
+
+/** One connection of a client. */
+interface Connection {
+  readonly socket: Socket
+  /** The client's address while it is a stranger, then the tenant of its last valid token. */
+  owner: string
+  isKnown: boolean
+  /** Requests that have come by it and are not answered. */
+  requests: number
+  /** Of the last of them. */
+  response: ServerResponse | undefined
+}
+
+/** Connections by their owners, each owner's in the order in which they came or were last used. */
+class Crowd {
+  readonly #byOwner = new Map<string, Set<Connection>>()
+  size = 0
+
+  add(connection: Connection): void {
+    const { owner } = connection
+    const own = this.#byOwner.get(owner) ?? new Set()
+    this.#byOwner.set(owner, own.add(connection))
+    this.size++
+  }
+
+  remove(connection: Connection): void {
+    const own = this.#byOwner.get(connection.owner)
+    if (own?.delete(connection) !== true) return
+    this.size--
+    if (own.size === 0) this.#byOwner.delete(connection.owner)
+  }
+
+  /** Returns the first that may go of the owner that has most. */
+  first(mayGo: (connection: Connection) => boolean): Connection | undefined {
+    const greediest = [...this.#byOwner.values()].toSorted((a, b) => b.size - a.size)
+    for (const own of greediest) for (const one of own) if (mayGo(one)) return one
+    return undefined
+  }
+}
+
+/** Returns whom a stranger is taken for: its address, and with IPv6 the network that one has. */
+const strangerOf = ({ remoteAddress = "" }: Socket): string =>
+  remoteAddress.startsWith("::ffff:") || !remoteAddress.includes(":")
+    ? remoteAddress
+    : remoteAddress.split(":", 4).join(":")
+
+const keyOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string =>
+  `${remoteAddress} ${remotePort}`
+
+const isIdle = ({ requests }: Connection): boolean => requests === 0
+
+/**
+ * Bounds the connections of a server. Where there are too many, one is closed to let a new one in: of
+ * strangers the oldest of the address that has most, of known ones the one that has been idle for
+ * longest of the tenant that has most. So who opens many, or says nothing by them, loses its own. No
+ * address is bounded by itself: behind a proxy all clients have the same one.
+ */
+export class Connections {
+  readonly #max: number
+  readonly #maxStrangers: number
+  readonly #refused: RefusalCells
+  readonly #all = new Map<string, Connection>()
+  readonly #strangers = new Crowd()
+  readonly #known = new Crowd()
+
+  constructor(refused: RefusalCells, max = maxConnections) {
+    this.#refused = refused
+    this.#max = max
+    this.#maxStrangers = Math.ceil((max * maxStrangers) / maxConnections)
+  }
+
+  /** Watches the connections of a server. */
+  watch(server: Server): void {
+    server.on("connection", (socket: Socket) => this.#accept(socket))
+    for (const event of ["request", "checkContinue"] as const)
+      server.on(event, ({ socket }, response) => this.#begin(socket, response))
+  }
+
+  /** Notes that a valid token of a tenant has come by a connection. */
+  recognize(socket: Socket, tenant: string): void {
+    const connection = this.#all.get(keyOf(socket))
+    if (connection === undefined) return
+    this.#crowdOf(connection).remove(connection)
+    connection.isKnown = true
+    connection.owner = tenant
+    this.#known.add(connection)
+  }
+
+  /** Whether an answer is being written to a connection. */
+  isAnswering(socket: Socket): boolean {
+    const { requests = 0, response } = this.#all.get(keyOf(socket)) ?? {}
+    return requests > 0 && response?.headersSent === true
+  }
+
+  /** How many there are. */
+  family() {
+    return {
+      ...gauge("petrel.api.connections", "Connections to the API, by whether a token has come.", 0),
+      samples: [
+        { labels: { token: "none" }, value: this.#strangers.size },
+        { labels: { token: "valid" }, value: this.#known.size }
+      ]
+    }
+  }
+
+  #crowdOf({ isKnown }: Connection): Crowd {
+    return isKnown ? this.#known : this.#strangers
+  }
+
+  #accept(socket: Socket): void {
+    const key = keyOf(socket)
+    const owner = strangerOf(socket)
+    const connection: Connection = {
+      socket,
+      owner,
+      isKnown: false,
+      requests: 0,
+      response: undefined
+    }
+    this.#all.set(key, connection)
+    this.#strangers.add(connection)
+    socket.once("close", () => this.#forget(key, connection))
+    if (this.#strangers.size > this.#maxStrangers)
+      this.#close(this.#strangers.first(() => true) ?? connection)
+    else if (this.#strangers.size + this.#known.size > this.#max)
+      this.#close(this.#known.first(isIdle) ?? connection)
+  }
+
+  /** Forgets a connection at once: its socket closes later. */
+  #close(connection: Connection): void {
+    this.#refused.note("connections")
+    this.#crowdOf(connection).remove(connection)
+    connection.socket.destroy()
+  }
+
+  #forget(key: string, connection: Connection): void {
+    this.#crowdOf(connection).remove(connection)
+    if (this.#all.get(key) === connection) this.#all.delete(key)
+  }
+
+  #begin(socket: Socket, response: ServerResponse): void {
+    const connection = this.#all.get(keyOf(socket))
+    if (connection === undefined) return
+    connection.requests++
+    connection.response = response
+    response.once("close", () => {
+      connection.requests--
+    })
+  }
+}
+
+/** The connections of the server that a request came to. */
+export class LiveConnections extends Context.Service<LiveConnections, Connections>()(
+  "petrel/api/LiveConnections"
+) {}
