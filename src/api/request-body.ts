@@ -119,7 +119,6 @@ class CountedBody {
   read(source: IncomingMessage, max: number): Effect.Effect<ArrayBuffer, BodyRefused> {
     return Effect.callback((resume) => {
       const { paceMs, refused } = this.#bodies
-      if (Number(source.headers["content-length"]) > max) return resume(Effect.fail(tooLarge(max)))
       const chunks: Array<Buffer> = []
       let bytes = 0
       let bytesBefore = 0
@@ -168,16 +167,17 @@ const withCounted = (
 ): HttpServerRequest.HttpServerRequest => {
   const { source } = request
   const arrayBuffer = Effect.gen(function* () {
+    const max = yield* HttpIncomingMessage.MaxBodySize
+    const most = max === undefined ? Number.POSITIVE_INFINITY : ByteSize.toNumberUnsafe(max)
+    const declared = Number(request.headers["content-length"] ?? 0)
+    if (declared > most) return yield* unread(request)(tooLarge(most))
     if (!(source instanceof IncomingMessage)) {
       // A message over NATS has come as a whole.
-      if (!body.count(Number(request.headers["content-length"] ?? 0)))
-        return yield* unread(request)(noMemory)
+      if (!body.count(declared)) return yield* unread(request)(noMemory)
       return yield* request.arrayBuffer
     }
     if (source.headers.expect !== undefined)
       NodeHttpServerRequest.toServerResponse(request).writeContinue()
-    const max = yield* HttpIncomingMessage.MaxBodySize
-    const most = max === undefined ? Number.POSITIVE_INFINITY : ByteSize.toNumberUnsafe(max)
     return yield* Effect.mapError(body.read(source, most), unread(request))
   })
   return Object.create(request, { arrayBuffer: { value: arrayBuffer } })
