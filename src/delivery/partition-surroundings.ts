@@ -70,6 +70,8 @@ export interface PartitionOptions {
   /** Stops a former owner. */
   readonly fence: OwnerFence
   readonly stopping: () => boolean
+  /** How long a release waits for requests in flight, ms: nothing is sent in the partition then. */
+  readonly releaseWithin: number
 }
 
 /** What the scope of a partition closes first and last. Set by the partition when it is made. */

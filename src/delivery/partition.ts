@@ -1,4 +1,4 @@
-import { Effect, FiberSet } from "effect"
+import { Effect, FiberSet, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
@@ -124,7 +124,7 @@ export class Partition {
 
   /** Delivers until the worker stops. Fails where a stream was truncated: its memory is wrong. */
   readonly deliverAll = Effect.gen({ self: this }, function* () {
-    const { health, healthFacts, inFlight, lifecycle, tail } = this.#its
+    const { health, healthFacts, lifecycle, tail } = this.#its
     const { ackWait, history } = this.#options
     this.#isReady = true
     yield* Effect.forkScoped(this.#findForever)
@@ -140,10 +140,23 @@ export class Partition {
       ),
       Effect.ensuring(Effect.sync(() => this.#giveBackLines()))
     )
-    yield* inFlight.none
+    yield* this.#finishInFlight
     health.flush()
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(healthFacts), maxFinalAppendMs)
     if (failed !== undefined) yield* failed
+  })
+
+  /** Waits for requests in flight; what lasts too long is cancelled as the scope closes. */
+  readonly #finishInFlight = Effect.gen({ self: this }, function* () {
+    const { inFlight } = this.#its
+    const { memory, releaseWithin } = this.#options
+    const ended = yield* Effect.timeoutOption(inFlight.none, releaseWithin)
+    if (Option.isSome(ended)) return
+    yield* Effect.logWarning("what was under way in a partition was cut off, as it passes on", {
+      partition: memory.index,
+      deliveries: yield* inFlight.size,
+      after: releaseWithin
+    })
   })
 
   /** Stores a delivery directly in the backlog where it must wait there; else returns false. */

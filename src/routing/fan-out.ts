@@ -14,9 +14,10 @@ import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import type { DeliveryStore } from "./delivery-store.ts"
 import { deliveryOf } from "./delivery-store.ts"
+import type { TenantDirectLoad } from "./direct-load.ts"
+import { DirectLoad } from "./direct-load.ts"
 import type { DirectDelivery, DirectEnd, OwnedPartitions } from "./partition-owner.ts"
-import type { DirectLoad } from "./placement.ts"
-import { afterDirectEnd, mayGoDirectly } from "./placement.ts"
+import { afterDirectEnd } from "./placement.ts"
 import type { PlanCommit } from "./plan-commit.ts"
 import type { RoutingProgress } from "./routing-progress.ts"
 import { progressOf } from "./routing-progress.ts"
@@ -45,6 +46,8 @@ export interface FanOutOptions {
   readonly partitions: number
   /** Maximum bytes of event bodies in direct delivery. */
   readonly bytes: number
+  /** True where several tenants have endpoints. */
+  readonly hasOtherTenants: () => boolean
   readonly owned: Pick<OwnedPartitions, "attempt">
   readonly store: DeliveryStore
 }
@@ -85,6 +88,8 @@ class FanOut implements TimedEvent {
   #next = 0
   #storing = 0
   #attempting = 0
+  /** What its tenant has in direct delivery; set with the first one. */
+  #tenantLoad: TenantDirectLoad | undefined
   #inLine = 0
   /** Direct deliveries that were found slow: they no longer count against the limit per event. */
   #lasting = 0
@@ -153,7 +158,7 @@ class FanOut implements TimedEvent {
   /** Called when a direct delivery ends. */
   ended(planned: Planned, end: DirectEnd, wentOut: boolean): void {
     const { planCommit } = this.#routed
-    this.#leave(wentOut)
+    if (this.#tenantLoad !== undefined) this.#leave(wentOut, this.#tenantLoad)
     this.#work.step(() => {
       const isLate = end._tag !== "Delivered" && this.#isTooLate
       const next = afterDirectEnd(end._tag, planCommit.isUnsure, isLate)
@@ -199,36 +204,37 @@ class FanOut implements TimedEvent {
 
   #attempt(planned: Planned, key: string): boolean {
     const { load, options } = this.#common
-    if (!mayGoDirectly(load, options.bytes)) return false
+    const tenantLoad = this.#tenantLoad ?? load.of(this.#routed.planCommit.event.tenant)
+    this.#tenantLoad = tenantLoad
+    if (!load.mayBegin(tenantLoad)) return false
     let isTaken = false
-    this.#begin()
+    this.#begin(tenantLoad)
     try {
       const direct = new PlannedDirectDelivery(this, this.#routed, planned, key)
       isTaken = options.owned.attempt(partitionOfKey(key, options.partitions), direct)
     } finally {
-      if (!isTaken) this.#leave(false)
+      if (!isTaken) this.#leave(false, tenantLoad)
     }
     return isTaken
   }
 
-  #begin(): void {
+  #begin(tenantLoad: TenantDirectLoad): void {
     const { load, slowTimer } = this.#common
-    load.deliveries++
+    const isFirst = this.#attempting++ === 0
+    load.add(tenantLoad, 1, isFirst ? this.#routed.message.data.length : 0)
     this.#inLine++
-    if (this.#attempting++ === 0) load.bytes += this.#routed.message.data.length
     if (this.#isYoung) return
     this.#isYoung = true
     slowTimer.add(this)
   }
 
-  #leave(wentOut: boolean): void {
+  #leave(wentOut: boolean, tenantLoad: TenantDirectLoad): void {
     const { load, slowTimer } = this.#common
     if (!wentOut) this.#inLine--
-    load.deliveries--
-    this.#attempting--
+    const isLast = --this.#attempting === 0
+    load.add(tenantLoad, -1, isLast ? -this.#routed.message.data.length : 0)
     this.#lasting = Math.min(this.#lasting, this.#attempting)
-    if (this.#attempting > 0) return
-    load.bytes -= this.#routed.message.data.length
+    if (!isLast) return
     if (this.#isYoung) slowTimer.remove(this)
     this.#isYoung = false
     timers.cancel(this.#commitTimer)
@@ -300,8 +306,9 @@ class PlannedDirectDelivery implements DirectDelivery {
 export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const reached = yield* Failpoint
   const slowTimer = new SlowEventTimer()
+  const load = new DirectLoad(options.bytes, options.hasOtherTenants)
   yield* Effect.addFinalizer(() => Effect.sync(() => slowTimer.close()))
-  const common: Common = { options, reached, slowTimer, load: { deliveries: 0, bytes: 0 } }
+  const common: Common = { options, reached, slowTimer, load }
   return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

@@ -2,20 +2,6 @@
 import type { Progress } from "../domain/delivery.ts"
 import type { DirectEnd } from "./partition-owner.ts"
 
-/** Maximum direct deliveries at the same time, those that wait in lanes included. */
-export const maxDirectDeliveries = 768
-
-/** Direct deliveries in flight. */
-export interface DirectLoad {
-  deliveries: number
-  /** Bytes of their events' bodies. */
-  bytes: number
-}
-
-/** True where one more direct delivery may begin. Otherwise the delivery is stored. */
-export const mayGoDirectly = ({ bytes, deliveries }: Readonly<DirectLoad>, maxBytes: number) =>
-  deliveries < maxDirectDeliveries && bytes < maxBytes
-
 /**
  * True where a delivery may be stored in its endpoint's backlog. One with a failed attempt waits in
  * the queue: only there it waits for its own time.

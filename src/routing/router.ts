@@ -9,6 +9,7 @@ import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { subjectWithId } from "../domain/event.ts"
+import { Directory } from "../endpoints/directory.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { FanOutCallbacks, Routed } from "./fan-out.ts"
@@ -65,6 +66,7 @@ export interface RouterParts {
 const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const { ackWait, partitions } = options.layout
   const services = yield* makeRoutingServices(options)
+  const directory = yield* Directory
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     bytes: options.bytesInHand,
@@ -79,7 +81,8 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     inFlight: yield* makeInFlight<Broker>(),
     waitingRoom: yield* makeWaitingRoom(partitions, () => prefetch.deliveryBytes),
     fanOut: yield* makeFanOut({
-      ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store }
+      ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
+      hasOtherTenants: () => directory.tenantCount() > 1
     })
   }
   return parts

@@ -10,6 +10,9 @@ import type { Partition } from "../delivery/partition.ts"
 import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
 import type { Reach } from "../policy/address.ts"
 
+/** Default of {@link WorkerOptions.stopWithin}, ms. */
+export const defaultStopWithin = 30_000
+
 export interface WorkerOptions {
   /** Id of the worker in facts, logs and leases. No other live worker may have it. */
   readonly id: string
@@ -34,7 +37,10 @@ export interface WorkerOptions {
    * they get the publisher's)
    */
   readonly traces?: boolean | undefined
-  /** How long a stop waits for requests in flight, ms. (Default: 30 s) */
+  /**
+   * How long a stop, or the release of a partition to another worker, waits for requests in flight,
+   * ms. (Default: 30 s)
+   */
   readonly stopWithin?: number | undefined
   /** Maximum number of requests in flight, whatever the endpoints' own limits. (Default: 1,024) */
   readonly maxInFlight?: number | undefined

@@ -28,6 +28,7 @@ import { keepFinishing } from "../rounds/finish-abandoned.ts"
 import { runEventExpiry } from "../routing/event-expiry.ts"
 import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
+import { defaultStopWithin } from "./node.ts"
 
 const defaultAlertEvery = 5_000
 /** System alerts are evaluated this many times less often than those of endpoints. */
@@ -209,7 +210,8 @@ class PartitionRunner {
         ackWait: layout.ackWait,
         maxBacklog: options.maxBacklog,
         findEvery: options.findEvery,
-        stopping: isOver
+        stopping: isOver,
+        releaseWithin: options.stopWithin ?? defaultStopWithin
       })
     }
   )

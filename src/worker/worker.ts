@@ -17,6 +17,7 @@ import { Facts } from "../history/facts.ts"
 import { Metrics, WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { runRouter } from "../routing/router.ts"
 import type { Node, WorkerOptions } from "./node.ts"
+import { defaultStopWithin } from "./node.ts"
 import { deliverAssigned } from "./partition-runner.ts"
 import { problemsOf } from "./readiness.ts"
 
@@ -41,7 +42,6 @@ export interface Worker {
   readonly refused: Effect.Effect<never, WorkerRefused>
 }
 
-const defaultStopWithin = 30_000
 /** Pause before a failed part of a worker is restarted, ms. */
 const retryPauseMs = 1_000
 

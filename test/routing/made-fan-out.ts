@@ -121,6 +121,7 @@ export const fanOutTo = (ids: ReadonlyArray<string>, changes: Partial<World> = {
   const scope = Scope.makeUnsafe()
   const options = {
     ...{ partitions, bytes: world.bytes, store: happenings.storeIn(world) },
+    hasOtherTenants: () => false,
     owned: happenings.ownedIn(world)
   }
   const fanOut = Effect.runSync(Scope.provide(makeFanOut(options), scope))

@@ -1,22 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { DirectEnd } from "../../src/routing/partition-owner.ts"
 import type { AfterDirectEnd } from "../../src/routing/placement.ts"
-import {
-  afterDirectEnd,
-  maxDirectDeliveries,
-  mayEnterBacklog,
-  mayGoDirectly
-} from "../../src/routing/placement.ts"
+import { afterDirectEnd, mayEnterBacklog } from "../../src/routing/placement.ts"
 
 describe("a delivery of a plan", () => {
-  it("goes directly while few do, by their number and their bytes", () => {
-    const most = maxDirectDeliveries
-    assert.isTrue(mayGoDirectly({ deliveries: 0, bytes: 0 }, 100))
-    assert.isTrue(mayGoDirectly({ deliveries: most - 1, bytes: 99 }, 100))
-    assert.isFalse(mayGoDirectly({ deliveries: most, bytes: 99 }, 100))
-    assert.isFalse(mayGoDirectly({ deliveries: most - 1, bytes: 100 }, 100))
-  })
-
   it("may wait in a backlog until it was attempted", () => {
     assert.isTrue(mayEnterBacklog({ attempts: 0 }))
     assert.isFalse(mayEnterBacklog({ attempts: 1, nextAttemptAt: 1 }))

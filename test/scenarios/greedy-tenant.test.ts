@@ -126,6 +126,21 @@ describe.concurrent("a time-out of a year", () => {
 })
 
 describe.concurrent("requests in flight", () => {
+  scenario("hold up a partition that passes to another worker no longer than a stop", () =>
+    Effect.gen(function* () {
+      const host = yield* silent
+      yield* greedyEndpoints(10, host.host, 1)
+      const facts = yield* history
+      yield* worker({ stopWithin: 1_000 })
+      yield* publishTo("globex.a")
+      yield* host.connected(10)
+      // Waits until it delivers in its share of the partitions: in both there are such requests.
+      const second = yield* worker({ id: "w2" })
+      assert.lengthOf(yield* second.delivering, 1)
+      assert.deepStrictEqual(facts.of("attempt-failed"), [])
+    })
+  )
+
   scenario("of an endpoint that is removed are interrupted, and told so", () =>
     Effect.gen(function* () {
       const host = yield* silent
