@@ -24,6 +24,8 @@ export interface WorkerLoad {
   readonly maxRequests: number
   /** Partitions that the worker delivers in. */
   readonly partitions: number
+  /** Open connections to receivers, idle ones among them. */
+  readonly connections: number
   /** Returns the requests in flight by host. */
   readonly byHost: () => ReadonlyMap<string, number>
   /** Returns what each tenant uses and waits for. */
@@ -40,7 +42,7 @@ export interface TenantLoad {
 }
 
 const idle: WorkerLoad = {
-  ...{ requests: 0, slowRequests: 0, maxRequests: 0, partitions: 0 },
+  ...{ requests: 0, slowRequests: 0, maxRequests: 0, partitions: 0, connections: 0 },
   byHost: () => new Map(),
   byTenant: () => []
 }
@@ -144,7 +146,8 @@ export class WorkerMetrics {
   }
 
   families(): ReadonlyArray<Family> {
-    const { byHost, byTenant, maxRequests, partitions, requests, slowRequests } = this.load()
+    const { byHost, byTenant, connections, ...load } = this.load()
+    const { maxRequests, partitions, requests, slowRequests } = load
     return [
       ...this.#facts(),
       counter(
@@ -167,6 +170,11 @@ export class WorkerMetrics {
       gauge("petrel.inflight.limit", "Most requests that may be in flight.", maxRequests),
       busiestHosts(byHost()),
       ...busiestTenants([...byTenant()]),
+      gauge(
+        "petrel.receiver.connections",
+        "Open connections to receivers, idle ones among them.",
+        connections
+      ),
       gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
     ]
   }

@@ -9,6 +9,7 @@ import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeConnections } from "../delivery/http/egress.ts"
+import { OpenConnections } from "../delivery/http/open-connections.ts"
 import type { Sender } from "../delivery/http/sender.ts"
 import { AgentTransport } from "../delivery/http/transport.ts"
 import { Partition } from "../delivery/partition.ts"
@@ -40,18 +41,22 @@ const hostTickMs = 100
 
 /** Makes what signs and sends the requests of a worker, and what tries a connection. */
 const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
+  const directory = yield* Directory
+  const { maxInFlight = defaultLoad.maxInFlight } = options
+  const connections = new OpenConnections(maxInFlight, () => directory.tenantCount() > 1)
   const { agentOf, check } = yield* makeConnections({
     everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
     tenants: options.tenantReach ?? new Map(),
-    receiverCa: options.receiverCa
+    receiverCa: options.receiverCa,
+    onOpened: connections.opened
   })
   const sender: Sender = {
-    transport: new AgentTransport(agentOf),
+    transport: new AgentTransport(agentOf, connections.mayKeep),
     clock: yield* Clock.Clock,
     answers: options.answers ?? (() => "body"),
     traces: options.traces ?? false
   }
-  return { sender, checkConnection: check }
+  return { sender, checkConnection: check, connections }
 })
 
 /** Makes the caps of hosts, which are followed until the scope closes. */
@@ -67,7 +72,7 @@ const makeHostLimits = Effect.gen(function* () {
 /** Acquires what the partitions of a worker share. */
 const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const { layout, options } = node
-  const { checkConnection, sender } = yield* makeSender(node)
+  const { checkConnection, connections, sender } = yield* makeSender(node)
   const { maxBytes = defaultLoad.maxBytes, maxInFlight = defaultLoad.maxInFlight } = options
   const { alertEvery = defaultAlertEvery } = options
   const directory = yield* Directory
@@ -80,6 +85,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     maxRequests: pool.requests.max,
     byTenant: () => pool.loads(),
     partitions: node.owned.size,
+    connections: connections.size,
     byHost: () => {
       const hosts = new Map<string, number>()
       for (const partition of node.owned.values())

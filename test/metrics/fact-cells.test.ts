@@ -138,7 +138,7 @@ describe("metrics by tenant", () => {
   it("name the 20 hosts with the most requests in flight", () => {
     const metrics = new WorkerMetrics()
     const hosts = new Map(Array.from({ length: 100 }, (_, n) => [`h${n}`, n]))
-    const load = { requests: 1, slowRequests: 1, maxRequests: 1, partitions: 1 }
+    const load = { requests: 1, slowRequests: 1, maxRequests: 1, partitions: 1, connections: 1 }
     metrics.load = () => ({ ...load, byHost: () => hosts, byTenant: () => [] })
     const name = "petrel_host_inflight_requests"
     assert.strictEqual(counted([metrics], name, { host: "h99" }), 99)
@@ -151,7 +151,7 @@ describe("metrics by tenant", () => {
     const tenants = Array.from({ length: 100 }, (_, n) => ({
       ...{ tenant: `t${n}`, requests: n, waiting: n === 3 ? 7 : 0 }
     }))
-    const load = { requests: 1, slowRequests: 5, maxRequests: 1, partitions: 1 }
+    const load = { requests: 1, slowRequests: 5, maxRequests: 1, partitions: 1, connections: 9 }
     metrics.load = () => ({ ...load, byHost: () => new Map(), byTenant: () => tenants })
     const requests = "petrel_tenant_inflight_requests"
     assert.strictEqual(counted([metrics], requests), (20 * (80 + 99)) / 2)
@@ -160,5 +160,6 @@ describe("metrics by tenant", () => {
     assert.strictEqual(counted([metrics], waiting), 7)
     assert.strictEqual(counted([metrics], waiting, { tenant: "t3" }), 7)
     assert.strictEqual(counted([metrics], "petrel_inflight_slow_requests"), 5)
+    assert.strictEqual(counted([metrics], "petrel_receiver_connections"), 9)
   })
 })

@@ -42,7 +42,7 @@ const withMetrics = () => {
   metrics.stored(success)
   const byHost = () => new Map([["hooks.example", 7]])
   const byTenant = () => [{ tenant: "acme", requests: 7, waiting: 0 }]
-  const load = { requests: 7, slowRequests: 2, maxRequests: 1_024, partitions: 8 }
+  const load = { requests: 7, slowRequests: 2, maxRequests: 1_024, partitions: 8, connections: 9 }
   metrics.load = () => ({ ...load, byHost, byTenant })
   return otlpMetrics(metrics.families(), source)
 }

@@ -162,6 +162,7 @@ class HttpAttempt implements Running {
   readonly #agent: Agent
   readonly #request: AttemptRequest
   readonly #done: (result: AttemptResult) => void
+  readonly #keepsAlive: boolean
   readonly #startedAt = timers.monotonicMs()
   readonly #timer: Timer
   #exchange: Exchange
@@ -171,7 +172,13 @@ class HttpAttempt implements Running {
   #connectMs: number | undefined
   #firstByteMs: number | undefined
 
-  constructor(agent: Agent, request: AttemptRequest, done: (result: AttemptResult) => void) {
+  constructor(
+    agent: Agent,
+    request: AttemptRequest,
+    done: (result: AttemptResult) => void,
+    keepsAlive: boolean
+  ) {
+    this.#keepsAlive = keepsAlive
     this.#agent = agent
     this.#request = request
     this.#done = done
@@ -232,7 +239,8 @@ class HttpAttempt implements Running {
           path: target.path,
           method: "POST",
           headers: this.#ownHeaders ? [...headers, ...ownHeaders] : [...headers],
-          body
+          body,
+          reset: !this.#keepsAlive
         },
         exchange
       )
@@ -318,9 +326,12 @@ export interface Running {
  * has a complete answer, or one cut at 64 KiB. Durations are of the monotonic clock: they measure
  * I/O, so a test's clock does not affect them. Plain callbacks, because every delivery takes this
  * path.
+ *
+ * @param keepsAlive false where the connection is closed after the answer. (Default: true)
  */
 export const startAttempt = (
   agent: Agent,
   request: AttemptRequest,
-  done: (result: AttemptResult) => void
-): Running => new HttpAttempt(agent, request, done)
+  done: (result: AttemptResult) => void,
+  keepsAlive = true
+): Running => new HttpAttempt(agent, request, done, keepsAlive)

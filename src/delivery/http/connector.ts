@@ -52,6 +52,8 @@ export interface AgentOptions {
   readonly refuses: (ip: string, port: number) => AddressRefusal | undefined
   /** Called with each refused connection. */
   readonly onRefused?: ((refused: RefusedConnection) => void) | undefined
+  /** Called with each connection that was made, and the tenant whose request it was made for. */
+  readonly onOpened?: ((tenant: string, socket: Socket) => void) | undefined
   /** (Default: the hosts file, and the system's name servers) */
   readonly resolve?: Resolve
   /** Certificates trusted for receivers. (Default: those of Node itself) */
@@ -197,6 +199,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
         socket.destroy()
         return callback(reached, null)
       }
+      options.onOpened?.(tenant, socket)
       freshMs = timers.monotonicMs() - startedAt
       try {
         callback(null, socket)

@@ -37,7 +37,10 @@ export interface NameResolverOptions {
   readonly timeoutMs?: number
 }
 
-/** Maximum look-ups of one tenant at the same time. Further ones wait, and only that tenant's. */
+/**
+ * Maximum look-ups of one tenant at the same time: of names that were answered before, and of
+ * others. Further ones wait, and only that tenant's.
+ */
 const maxLookupsPerTenant = 64
 /** Maximum answers in the cache. */
 const maxCachedNames = 10_000
@@ -71,6 +74,8 @@ interface Line {
   readonly waiting: Array<Waiter>
 }
 
+type Lines = Map<string, Line>
+
 /**
  * Host names and their addresses: from the hosts file, else from the name servers, through c-ares,
  * which needs no thread. The system's resolver (getaddrinfo) has only a few threads, and names
@@ -83,9 +88,12 @@ export class NameResolver {
   readonly #options: NameResolverOptions
   readonly #hosts: HostNames
   readonly #timeoutMs: number
+  /** Answers by name. One that is too old to be used still says that the name was answered. */
   readonly #answers = new Map<string, Answer>()
   readonly #underWay = new Map<string, Array<Waiter>>()
-  readonly #lines = new Map<string, Line>()
+  /** By tenant: names that were answered before do not wait for those that may never be. */
+  readonly #answeredLines: Lines = new Map()
+  readonly #otherLines: Lines = new Map()
   #resolver: Resolver | undefined
   readonly #resolvConf = new SystemFile("/etc/resolv.conf")
   #configured = ""
@@ -115,10 +123,13 @@ export class NameResolver {
     const listed = this.#hosts.find(name)
     if (listed !== undefined) return inOrder(listed)
     const answer = this.#answers.get(name)
-    if (answer === undefined) return undefined
-    if (answer.until > timers.monotonicMs()) return answer.found
-    this.#answers.delete(name)
-    return undefined
+    return answer !== undefined && answer.until > timers.monotonicMs() ? answer.found : undefined
+  }
+
+  #linesFor(name: string): Lines {
+    const { found } = this.#answers.get(name) ?? {}
+    const wasAnswered = found !== undefined && !(found instanceof NameUnresolved)
+    return wasAnswered ? this.#answeredLines : this.#otherLines
   }
 
   /** Joins the look-up of the same name that is in flight, begins one, or waits in line. */
@@ -128,8 +139,9 @@ export class NameResolver {
       others.push(waiter)
       return
     }
-    const line = this.#lines.get(waiter.tenant) ?? { underWay: 0, waiting: [] }
-    this.#lines.set(waiter.tenant, line)
+    const lines = this.#linesFor(waiter.name)
+    const line = lines.get(waiter.tenant) ?? { underWay: 0, waiting: [] }
+    lines.set(waiter.tenant, line)
     if (line.underWay >= maxLookupsPerTenant) {
       line.waiting.push(waiter)
       return
@@ -142,12 +154,12 @@ export class NameResolver {
       this.#keep(waiter.name, answer)
       for (const each of all) each.settle(answer.found)
       line.underWay--
-      this.#next(waiter.tenant, line)
+      this.#next(waiter.tenant, line, lines)
     })
   }
 
   /** Begins waiting look-ups of the tenant as far as its limit allows. */
-  #next(tenant: string, line: Line): void {
+  #next(tenant: string, line: Line, lines: Lines): void {
     while (line.underWay < maxLookupsPerTenant) {
       const waiter = line.waiting.shift()
       if (waiter === undefined) break
@@ -156,7 +168,7 @@ export class NameResolver {
       if (cached === undefined) this.#begin(waiter)
       else waiter.settle(cached)
     }
-    if (line.underWay === 0) this.#lines.delete(tenant)
+    if (line.underWay === 0) lines.delete(tenant)
   }
 
   #keep(name: string, answer: Answer): void {

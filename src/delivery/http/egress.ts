@@ -20,6 +20,8 @@ export interface Egress {
    * the broker. Those of NODE_EXTRA_CA_CERTS are trusted for the broker, and not for receivers.
    */
   readonly receiverCa?: string | undefined
+  /** See {@link AgentOptions}. */
+  readonly onOpened?: AgentOptions["onOpened"]
 }
 
 /** A refusal of the same address is logged once in this time, ms. */
@@ -70,6 +72,7 @@ export interface Connections {
  */
 export const makeConnections = Effect.fnUntraced(function* ({
   everyone,
+  onOpened,
   receiverCa,
   tenants
 }: Egress) {
@@ -81,6 +84,7 @@ export const makeConnections = Effect.fnUntraced(function* ({
   const optionsFor = (reach: Reach): AgentOptions => ({
     refuses: (ip, port) => refusalOf(ip, port, reach, ownAddresses()),
     onRefused,
+    onOpened,
     resolve: names.resolve,
     secureContext
   })

@@ -12,12 +12,16 @@ export interface HttpTransport {
 /** Sends each tenant's requests with the HTTP client that may reach what the tenant may reach. */
 export class AgentTransport implements HttpTransport {
   readonly #agentOf: (tenant: string) => Agent
+  readonly #mayKeep: (tenant: string) => boolean
 
-  constructor(agentOf: (tenant: string) => Agent) {
+  /** @param mayKeep true where a tenant's connection may stay open after its answer. */
+  constructor(agentOf: (tenant: string) => Agent, mayKeep: (tenant: string) => boolean) {
     this.#agentOf = agentOf
+    this.#mayKeep = mayKeep
   }
 
   start(request: AttemptRequest, done: (result: AttemptResult) => void): Running {
-    return startAttempt(this.#agentOf(request.tenant), request, done)
+    const { tenant } = request
+    return startAttempt(this.#agentOf(tenant), request, done, this.#mayKeep(tenant))
   }
 }

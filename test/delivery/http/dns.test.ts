@@ -167,6 +167,23 @@ describe("silent name servers", () => {
     })
   )
 
+  it.live("do not hold up names of their own tenant that were answered before", () =>
+    Effect.gen(function* () {
+      const { heard, server } = yield* nameServer((name) =>
+        name.endsWith(".silent.test") ? "silent" : { ...addresses, ttl: 0 }
+      )
+      const ask = asking({ servers: [server] })
+      assert.isArray(yield* ask("good.example.test"))
+      const silent = yield* Effect.forkChild(all(many(200).map((name) => ask(name))))
+      yield* heard(2 + 2 * 64)
+      const began = performance.now()
+      for (let n = 0; n < 10; n++) assert.isArray(yield* ask("good.example.test"))
+      // Behind the silent ones it would be refused after 5 s.
+      assert.isBelow(performance.now() - began, 2_500)
+      yield* Fiber.interrupt(silent)
+    })
+  )
+
   it.live("let the names that wait for their turn go on when they answer again", () =>
     Effect.gen(function* () {
       let isSilent = true
