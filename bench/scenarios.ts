@@ -13,6 +13,7 @@ import { memory } from "./scenarios/memory.ts"
 import { outage } from "./scenarios/outage.ts"
 import { recovery } from "./scenarios/recovery.ts"
 import { scaleOut } from "./scenarios/scale-out.ts"
+import { scaling } from "./scenarios/scaling.ts"
 import { throughput } from "./scenarios/throughput.ts"
 
 /** In the order in which they run. */
@@ -23,6 +24,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   isolation,
   recovery,
   scaleOut,
+  scaling,
   bodies,
   growth,
   memory,
