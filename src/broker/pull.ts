@@ -62,7 +62,7 @@ export const pullWith = Effect.fnUntraced(function* (
   yield* Effect.addFinalizer(() => Effect.sync(forget))
   while (!options.stopping()) {
     const wanted = yield* options.room
-    if (wanted === undefined) continue
+    if (wanted === undefined || options.stopping()) continue
     const began = timers.monotonicMs()
     const ended = yield* request(puller, wanted, requestMs, (late) => {
       hangUp = () => {

@@ -1,24 +1,28 @@
 import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
-import type { Broker } from "../broker/broker.ts"
+import { Broker } from "../broker/broker.ts"
 import { shareOut } from "../policy/rendezvous.ts"
+import { timers } from "../time/timers.ts"
+import type { HandOverRequest } from "./hand-over.ts"
+import { answerHandOvers, askForPartition } from "./hand-over.ts"
 import type { Membership } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"
 import { answerShare, beatsPerTtl, takeOwnership } from "./ownership.ts"
+import type { OwnedPartition } from "./taken-partition.ts"
+import { TakenPartition } from "./taken-partition.ts"
 
 /** Pause before a partition whose delivery failed is released, to be taken again, ms. */
 const retryPauseMs = 1_000
-
-/** A partition that this worker owns, from when it takes the lease until it releases it. */
-export interface OwnedPartition {
-  readonly ownership: Ownership
-  /**
-   * True once no new work may begin: the partition is to move or has moved to another worker, or
-   * this worker stops.
-   */
-  readonly isOver: () => boolean
-  /** Waits until `isOver` is true. */
-  readonly over: Effect.Effect<void>
-}
+/** Pause before an owner that refused to hand a partition over is asked for it again, ms. */
+const askAgainMs = 250
+/**
+ * One of this many partitions may be on its way to a worker at a time, and as many from a worker: at
+ * least one.
+ */
+const partitionsPerMove = 8
+/** How long a worker that stops waits while nobody asks for what it has, ms. */
+const maxUnaskedMs = 3_000
+/** Interval at which a worker that stops checks whether it is still asked, ms. */
+const leavePauseMs = 50
 
 export interface AssignmentOptions<E, R> {
   readonly owner: Owner
@@ -27,11 +31,20 @@ export interface AssignmentOptions<E, R> {
   readonly membership: Membership
   readonly stopping: () => boolean
   readonly stopAsked: Effect.Effect<void>
+  /** How long a stop lets other workers ask for partitions one after the other, ms. */
+  readonly leaveWithin: number
   /**
    * Delivers until the partition is over and all work in it is settled. Calls `begun` once it
-   * delivers.
+   * delivers. Returns what is remembered of the partition, where another worker has asked for it and
+   * need not read the history.
+   *
+   * @param memory what the owner before remembered. (Default: it is read from the history)
    */
-  readonly deliver: (holding: OwnedPartition, begun: () => void) => Effect.Effect<void, E, R>
+  readonly deliver: (
+    owned: OwnedPartition,
+    begun: () => void,
+    memory: Uint8Array | undefined
+  ) => Effect.Effect<Uint8Array | undefined, E, R>
   /** Called with the worker that each partition is assigned to, when that has changed. */
   readonly assigned: (owners: ReadonlyArray<string>) => void
   /** Called when this worker delivers in all partitions that are assigned to it. */
@@ -39,52 +52,40 @@ export interface AssignmentOptions<E, R> {
 }
 
 /**
- * Takes the partitions that are assigned to this worker as they become free, and releases those
- * that are assigned to others, until the worker stops and has released all. A partition is finished
- * before it is released: no other worker attempts what was begun here.
+ * Takes the partitions that are assigned to this worker, and hands those over that others ask for,
+ * until the worker stops and has released all. It takes what nobody owns at once, and asks the live
+ * owners of the rest, for a few partitions at a time. A partition is finished before it is released:
+ * no other worker attempts what was begun here.
  */
 export const maintainAssignment = Effect.fnUntraced(function* <E, R>(
   options: AssignmentOptions<E, R>
 ) {
-  const fibers = yield* FiberSet.make<void>()
-  const run = yield* FiberSet.runtime(fibers)<R | Broker>()
-  const assignment = new Assignment(options, run)
+  const delivering = yield* FiberSet.make<void>()
+  const asking = yield* FiberSet.make<void>()
+  const assignment = new Assignment(
+    options,
+    yield* FiberSet.runtime(delivering)<R | Broker>(),
+    yield* FiberSet.runtime(asking)<Broker>()
+  )
+  yield* answerHandOvers(options.owner.instance, assignment.handOver)
   yield* Effect.forkScoped(assignment.keepRenewed)
   yield* assignment.keepCurrent
-  yield* FiberSet.awaitEmpty(fibers)
+  yield* FiberSet.clear(asking)
+  yield* assignment.leave
+  yield* FiberSet.awaitEmpty(delivering)
 }, Effect.scoped)
-
-/** A partition in the hands of this worker, until its lease is released. */
-class TakenPartition implements OwnedPartition {
-  readonly ownership: Ownership
-  readonly over: Effect.Effect<void>
-  /** True once this worker delivers in it. */
-  isBegun = false
-  readonly #ended = Deferred.makeUnsafe<void>()
-  readonly #stopping: () => boolean
-
-  constructor(
-    ownership: Ownership,
-    { stopAsked, stopping }: Pick<AssignmentOptions<never, never>, "stopAsked" | "stopping">
-  ) {
-    this.ownership = ownership
-    this.#stopping = stopping
-    this.over = Effect.raceAllFirst([Deferred.await(this.#ended), ownership.lost, stopAsked])
-  }
-
-  readonly isOver = (): boolean =>
-    this.#stopping() || Deferred.isDoneUnsafe(this.#ended) || this.ownership.isLost()
-
-  end(): void {
-    Deferred.doneUnsafe(this.#ended, Effect.void)
-  }
-}
 
 /** The partitions of this worker, and what is assigned to it. */
 class Assignment<E, R> {
   readonly #options: AssignmentOptions<E, R>
-  readonly #run: (delivering: Effect.Effect<void, E, R | Broker>) => void
+  readonly #deliverInFiber: (delivering: Effect.Effect<void, never, R | Broker>) => void
+  readonly #askInFiber: (asking: Effect.Effect<void, never, Broker>) => void
+  readonly #maxMoves: number
   readonly #taken = new Map<number, TakenPartition>()
+  /** The partitions whose owners are being asked for them, or have refused them just now. */
+  readonly #asked = new Set<number>()
+  /** Number of owners that are being asked. */
+  #asking = 0
   /** Completed when a partition has begun or ended. */
   #changed = Deferred.makeUnsafe<void>()
   /** True while a lease could not be renewed in time. */
@@ -96,13 +97,16 @@ class Assignment<E, R> {
 
   constructor(
     options: AssignmentOptions<E, R>,
-    run: (delivering: Effect.Effect<void, E, R | Broker>) => void
+    deliverInFiber: (delivering: Effect.Effect<void, never, R | Broker>) => void,
+    askInFiber: (asking: Effect.Effect<void, never, Broker>) => void
   ) {
     this.#options = options
-    this.#run = run
+    this.#deliverInFiber = deliverInFiber
+    this.#askInFiber = askInFiber
+    this.#maxMoves = Math.max(1, Math.floor(options.partitions / partitionsPerMove))
   }
 
-  /** Takes and releases partitions until the worker stops. */
+  /** Takes partitions until the worker stops. */
   readonly keepCurrent = Effect.gen({ self: this }, function* () {
     const { membership, owner, stopAsked, stopping } = this.#options
     while (!stopping()) {
@@ -117,6 +121,25 @@ class Assignment<E, R> {
     }
   })
 
+  /**
+   * Delivers on while other workers take the partitions over one after the other, then ends what is
+   * left.
+   */
+  readonly leave = Effect.gen({ self: this }, function* () {
+    const { leaveWithin, membership } = this.#options
+    const begun = timers.monotonicMs()
+    let movedAt = begun
+    let left = this.#taken.size
+    const isAsked = () => {
+      const now = timers.monotonicMs()
+      if (this.#moves > 0 || this.#taken.size < left) movedAt = now
+      left = this.#taken.size
+      return left > 0 && now - movedAt < maxUnaskedMs && now - begun < leaveWithin
+    }
+    while (isAsked() && membership.sharers().length > 0) yield* Effect.sleep(leavePauseMs)
+    for (const taken of this.#taken.values()) taken.end()
+  })
+
   /** Renews the leases until it is interrupted. */
   readonly keepRenewed = Effect.suspend(() =>
     Effect.forever(
@@ -124,14 +147,51 @@ class Assignment<E, R> {
     )
   )
 
+  /** Begins to hand a partition over to the worker that asks, if it is assigned to that one. */
+  readonly handOver = ({ partition, worker }: HandOverRequest) => {
+    const taken = this.#taken.get(partition)
+    const { membership, owner } = this.#options
+    const mayGo =
+      taken?.isBegun === true &&
+      !taken.isOver() &&
+      !taken.isAskedFor() &&
+      worker !== owner.worker &&
+      this.#moves < this.#maxMoves &&
+      membership.isCurrent() &&
+      this.#owners()[partition] === worker
+    return mayGo
+      ? Effect.andThen(
+          Effect.logInfo("hands a partition over to another worker", { partition, to: worker }),
+          taken.handOver()
+        )
+      : undefined
+  }
+
+  /** Number of partitions that are being handed over. */
+  get #moves(): number {
+    let moves = 0
+    for (const taken of this.#taken.values()) if (taken.isAskedFor()) moves++
+    return moves
+  }
+
+  #owners(): ReadonlyArray<string> {
+    const { membership, partitions } = this.#options
+    return shareOut(partitions, membership.sharers())
+  }
+
   readonly #follow = Effect.gen({ self: this }, function* () {
-    const { membership, owner, partitions } = this.#options
+    const { membership, owner } = this.#options
     if (!membership.isCurrent()) return
-    const owners = shareOut(partitions, membership.sharers())
+    const owners = this.#owners()
     this.#announce(owners)
     const mine = new Set(owners.flatMap((id, index) => (id === owner.worker ? [index] : [])))
-    yield* this.#release(mine)
-    yield* this.#take(mine)
+    if (membership.mayTake()) {
+      const missing = [...mine].filter(
+        (partition) => !this.#taken.has(partition) && !this.#asked.has(partition)
+      )
+      yield* this.#take(missing.filter((partition) => membership.holder(partition) === undefined))
+      this.#ask(missing)
+    }
     yield* this.#reportSettled(mine)
   })
 
@@ -142,49 +202,79 @@ class Assignment<E, R> {
     this.#options.assigned(owners)
   }
 
-  readonly #release = Effect.fnUntraced({ self: this }, function* (mine: ReadonlySet<number>) {
-    const others = [...this.#taken.values()].filter(
-      ({ isOver, ownership }) => !isOver() && !mine.has(ownership.partition)
-    )
-    if (others.length === 0) return
-    yield* Effect.logInfo("other workers get partitions of this one", {
-      partitions: others.map(({ ownership }) => ownership.partition)
-    })
-    for (const other of others) other.end()
-  })
-
-  readonly #take = Effect.fnUntraced({ self: this }, function* (mine: ReadonlySet<number>) {
-    const { membership, owner } = this.#options
-    if (!membership.mayTake()) return
-    const free = [...mine].filter(
-      (partition) => !this.#taken.has(partition) && membership.isFree(partition)
-    )
-    yield* Effect.forEach(
+  /** Takes partitions that nobody owns. */
+  readonly #take = (free: ReadonlyArray<number>) =>
+    Effect.forEach(
       free,
       (partition) =>
-        takeOwnership(partition, owner).pipe(
-          Effect.option,
-          Effect.map(Option.flatMap(Option.fromUndefinedOr)),
-          Effect.tap((taken) =>
-            Effect.sync(() => {
-              if (Option.isSome(taken)) this.#begin(taken.value)
-            })
-          )
+        Effect.map(
+          Effect.option(takeOwnership(partition, this.#options.owner)),
+          Option.map((taken) => this.#begin(taken, undefined))
         ),
       { concurrency: "unbounded", discard: true }
     )
-  })
 
-  #begin(ownership: Ownership): void {
-    const mine = new TakenPartition(ownership, this.#options)
+  /** Asks the owners of partitions for them. */
+  #ask(missing: ReadonlyArray<number>): void {
+    for (const partition of missing) {
+      const holder = this.#options.membership.holder(partition)
+      if (holder === undefined) continue
+      if (this.#asking >= this.#maxMoves) return
+      this.#asking++
+      this.#asked.add(partition)
+      this.#askInFiber(
+        this.#askOne(partition, holder.instance).pipe(
+          Effect.ensuring(
+            Effect.sync(() => {
+              this.#asking--
+              this.#notify()
+            })
+          ),
+          Effect.flatMap((isTaken) => (isTaken ? Effect.void : Effect.sleep(askAgainMs))),
+          Effect.ensuring(
+            Effect.sync(() => {
+              this.#asked.delete(partition)
+              this.#notify()
+            })
+          )
+        )
+      )
+    }
+  }
+
+  /** Returns true where the partition was released, whoever has it now. */
+  readonly #askOne = Effect.fnUntraced(
+    { self: this },
+    function* (partition: number, instance: string) {
+      const { owner, stopping } = this.#options
+      const { life } = yield* Broker
+      const askedIn = life()
+      const handed = yield* askForPartition(instance, partition, owner.worker)
+      if (handed === undefined) return false
+      // A broker that lost the end of its bucket gives a revision again.
+      if (stopping() || askedIn === undefined || life() !== askedIn) return true
+      const taken = yield* Effect.option(takeOwnership(partition, owner, handed.released))
+      if (Option.isSome(taken)) this.#begin(taken.value, handed.memory)
+      return true
+    }
+  )
+
+  #begin(ownership: Ownership | undefined, memory: Uint8Array | undefined): void {
+    if (ownership === undefined) return
+    const mine = new TakenPartition(ownership)
+    if (this.#options.stopping()) mine.end()
     this.#taken.set(ownership.partition, mine)
-    this.#run(this.#deliver(mine))
+    this.#deliverInFiber(this.#deliver(mine, memory))
   }
 
   /** Delivers in a partition until it is over, and releases it. */
-  #deliver(mine: TakenPartition): Effect.Effect<void, E, R | Broker> {
+  #deliver(
+    mine: TakenPartition,
+    memory: Uint8Array | undefined
+  ): Effect.Effect<void, never, R | Broker> {
     const { ownership } = mine
     const { partition } = ownership
+    let remembered: Uint8Array | undefined
     const begun = () => {
       mine.isBegun = true
       this.#notify()
@@ -196,25 +286,27 @@ class Assignment<E, R> {
           })
         : Effect.void
     )
-    return this.#options.deliver(mine, begun).pipe(
-      Effect.andThen(logTakeover),
-      Effect.catchCauseIf(
-        (cause) => !Cause.hasInterrupts(cause),
-        (cause) =>
-          Effect.andThen(
-            Effect.logError("cannot deliver what is in a partition; trying again", cause, {
-              partition
-            }),
-            Effect.raceFirst(Effect.sleep(retryPauseMs), mine.over)
-          )
+    const release = Effect.map(ownership.giveBack, (released) => {
+      this.#taken.delete(partition)
+      mine.released(released === undefined ? undefined : { released, memory: remembered })
+      this.#notify()
+    })
+    return this.#options.deliver(mine, begun, memory).pipe(
+      Effect.flatMap((found) => {
+        remembered = found
+        return logTakeover
+      }),
+      Effect.catchCause((cause) =>
+        Cause.hasInterrupts(cause)
+          ? Effect.interrupt
+          : Effect.andThen(
+              Effect.logError("cannot deliver what is in a partition; trying again", cause, {
+                partition
+              }),
+              Effect.raceFirst(Effect.sleep(retryPauseMs), mine.over)
+            )
       ),
-      Effect.ensuring(ownership.giveBack),
-      Effect.ensuring(
-        Effect.sync(() => {
-          this.#taken.delete(partition)
-          this.#notify()
-        })
-      )
+      Effect.ensuring(release)
     )
   }
 

@@ -3,6 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
 import type { HeartbeatOptions } from "./heartbeat.ts"
 import { startHeartbeat } from "./heartbeat.ts"
+import type { Lease } from "./roster.ts"
 import { watchRoster } from "./roster-watch.ts"
 import type { WorkerRefused } from "./worker-refused.ts"
 
@@ -11,10 +12,10 @@ const expiryFactor = 1.5
 
 /** This worker's view of the cluster, and its place in it. */
 export interface Membership {
-  /** Ids of the workers that share the partitions, this one included. */
+  /** Ids of the workers that share the partitions, this one included unless it is leaving. */
   readonly sharers: () => ReadonlyArray<string>
-  /** True if no lease of another worker on the partition is known to be valid. */
-  readonly isFree: (partition: number) => boolean
+  /** The other worker whose lease on the partition is known to be valid; undefined without one. */
+  readonly holder: (partition: number) => Lease | undefined
   /**
    * True while the roster is reliable: it has been read completely, and it shows this worker's own
    * heartbeats.
@@ -55,9 +56,10 @@ export const join = Effect.fnUntraced(function* (options: HeartbeatOptions) {
     const heard = roster().members.get(worker)
     return heard?.said.instance === instance && isAlive(heard.at)
   }
+  let isLeaving = false
   const membership: Membership = {
     sharers: () => {
-      const others = [...roster().members.values()]
+      const all = [...roster().members.values()]
         .filter(
           ({ at, said }) =>
             isAlive(at) &&
@@ -67,16 +69,21 @@ export const join = Effect.fnUntraced(function* (options: HeartbeatOptions) {
             said.roles.includes("deliver")
         )
         .map(({ said }) => said.id)
-      return others.includes(worker) ? others : [...others, worker]
+      const others = all.filter((id) => id !== worker)
+      return isLeaving ? others : [...others, worker]
     },
-    isFree: (partition) => {
+    holder: (partition) => {
       const heard = roster().leases.get(partition)
-      return heard === undefined || !isAlive(heard.at) || heard.said.instance === instance
+      const isOthers = heard !== undefined && isAlive(heard.at) && heard.said.instance !== instance
+      return isOthers ? heard.said : undefined
     },
     isCurrent: () => isComplete() && showsOwn(),
     mayTake: () => heartbeat.mayTake(),
     changed: Queue.take(changes),
-    leave: Effect.provideContext(heartbeat.leave, context),
+    leave: Effect.suspend(() => {
+      isLeaving = true
+      return Effect.provideContext(heartbeat.leave, context)
+    }),
     end: Effect.provideContext(heartbeat.end, context),
     replaced: heartbeat.replaced
   }

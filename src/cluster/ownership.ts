@@ -32,8 +32,13 @@ export interface Ownership {
   readonly isLost: () => boolean
   /** Renews the lease. Called several times per TTL. */
   readonly renew: Effect.Effect<void, never, Broker>
-  /** Releases the lease, so that another worker can take it at once. */
-  readonly giveBack: Effect.Effect<void, never, Broker>
+  /** Revision of the lease's key that it was taken at, where the taker named it. */
+  readonly follows: number | undefined
+  /**
+   * Releases the lease, so that another worker can take it at once. Returns the revision that the
+   * release left; undefined where the lease was lost or the broker did not answer.
+   */
+  readonly giveBack: Effect.Effect<number | undefined, never, Broker>
 }
 
 /**
@@ -46,15 +51,23 @@ export const lastKey = (partition: number) => `last-owner.${partition}`
 /**
  * Takes the lease of a partition; returns undefined if it is not free. Fails if the broker does not
  * answer.
+ *
+ * @param released the revision that its former owner left. The lease is taken only if nobody has
+ *   written it since.
  */
-export const takeOwnership = Effect.fnUntraced(function* (partition: number, owner: Owner) {
+export const takeOwnership = Effect.fnUntraced(function* (
+  partition: number,
+  owner: Owner,
+  released?: number
+) {
   const { life, names } = yield* Broker
-  const lease = new PartitionLease(partition, owner, names.buckets.workers, life)
+  const lease = new PartitionLease(partition, owner, names.buckets.workers, life, released)
   return (yield* lease.take) ? (lease satisfies Ownership) : undefined
 })
 
 class PartitionLease implements Ownership {
   readonly partition: number
+  readonly follows: number | undefined
   readonly #owner: Owner
   readonly #bucket: string
   readonly #life: () => Life | undefined
@@ -69,8 +82,15 @@ class PartitionLease implements Ownership {
   /** The connection of that write. */
   #renewedIn: Life | undefined
 
-  constructor(partition: number, owner: Owner, bucket: string, life: () => Life | undefined) {
+  constructor(
+    partition: number,
+    owner: Owner,
+    bucket: string,
+    life: () => Life | undefined,
+    follows: number | undefined
+  ) {
     this.partition = partition
+    this.follows = follows
     this.#owner = owner
     this.#bucket = bucket
     this.#life = life
@@ -85,7 +105,10 @@ class PartitionLease implements Ownership {
   /** Succeeds with false if another process has the lease. */
   readonly take = Effect.gen({ self: this }, function* () {
     const { instance } = this.#owner
-    const found = yield* this.#read()
+    const found =
+      this.follows === undefined
+        ? yield* this.#read()
+        : { revision: this.follows, holder: undefined }
     // A lease of this instance remains from a write whose answer was lost.
     if (found.holder !== undefined && found.holder.instance !== instance) return false
     const isTaken = yield* this.#write(found.revision).pipe(
@@ -109,13 +132,13 @@ class PartitionLease implements Ownership {
   readonly giveBack = this.#writing
     .withPermit(
       Effect.suspend(() => {
-        if (this.#isReleased || this.isLost()) return Effect.void
+        if (this.#isReleased || this.isLost()) return Effect.undefined
         this.#isReleased = true
         this.#renewedAt = Number.NEGATIVE_INFINITY
         return this.#erase
       })
     )
-    .pipe(Effect.timeoutOption("1 second"), Effect.ignore)
+    .pipe(Effect.timeoutOption("1 second"), Effect.map(Option.getOrUndefined))
 
   #read() {
     return Effect.map(readEntry(this.#bucket, leaseKey(this.partition)), ({ revision, text }) => ({
@@ -173,13 +196,13 @@ class PartitionLease implements Ownership {
     yield* Deferred.succeed(this.#lost, undefined)
   })
 
+  /** Returns the revision that it left; undefined where the broker is gone and the lease expires. */
   readonly #erase = Effect.suspend(() =>
-    // If the broker is gone, the lease expires.
-    Effect.ignore(
-      Effect.timeoutOption(
-        eraseValue(this.#bucket, leaseKey(this.partition), this.#revision),
-        "1 second"
-      )
+    eraseValue(this.#bucket, leaseKey(this.partition), this.#revision).pipe(
+      Effect.map(({ seq }) => seq),
+      Effect.timeoutOption("1 second"),
+      Effect.option,
+      Effect.map((found) => Option.getOrUndefined(Option.flatten(found)))
     )
   )
 }

@@ -22,7 +22,10 @@ export const Heartbeat = Schema.Struct({
   leaving: Schema.optionalKey(Schema.Boolean),
   /** True if the worker was missed for a while and may not take partitions yet. */
   returning: Schema.optionalKey(Schema.Boolean),
-  /** Deliveries in flight and in memory, for each partition in which it delivers. */
+  /**
+   * Deliveries in flight and in memory, for each partition in which it delivers: not while it takes
+   * one over, or finishes what is in flight to hand it on.
+   */
   partitions: Schema.Array(
     Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
   )

@@ -72,6 +72,8 @@ export interface PartitionOptions {
   readonly stopping: () => boolean
   /** How long a release waits for requests in flight, ms: nothing is sent in the partition then. */
   readonly releaseWithin: number
+  /** True where another worker waits for what is remembered at its end. */
+  readonly isAskedFor: () => boolean
 }
 
 /** What the scope of a partition closes first and last. Set by the partition when it is made. */

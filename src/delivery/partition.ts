@@ -26,6 +26,7 @@ import { answerQueries } from "./introspection/introspection-answer.ts"
 import { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import { acquireSurroundings } from "./partition-surroundings.ts"
+import { packMemory } from "./recovery/handed-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
@@ -63,8 +64,11 @@ export class Partition {
   /** Takes deliveries directly from events. */
   readonly events: EventSource
   readonly #directToBacklog: DirectToBacklog
-  /** True once its endpoints may get direct deliveries. */
+  readonly #spill: Spill
+  /** True once it delivers: its endpoints may get direct deliveries. */
   #isReady = false
+  /** How many facts were begun when nothing was in flight at the end; undefined if something was. */
+  #openedAtEnd: number | undefined
 
   /** Makes a partition that delivers nothing yet: `prepare`, then `deliverAll`. */
   static readonly make = Effect.fnUntraced(function* (options: PartitionOptions) {
@@ -82,6 +86,7 @@ export class Partition {
     const backlogInterpreter = this.#interpreterOf(options.memory.backlog, its.backlogSettlement)
     this.#drainer = this.#makeDrainer(backlogInterpreter)
     this.#queueInterpreter = this.#interpreterOf(options.memory, its.queueSettlement)
+    this.#spill = this.#makeSpill()
     this.#queue = this.#makeQueueSource()
     const { backlogSettlement: settlement, directory, facts, mayAttempt, queueSettlement } = its
     const { fence, memory, nextId, worker } = options
@@ -135,7 +140,7 @@ export class Partition {
     ).pipe(
       Effect.tap((failed) =>
         Effect.sync(() => {
-          lifecycle.isOver = failed !== undefined
+          lifecycle.isOver = failed !== undefined || this.#options.isAskedFor()
         })
       ),
       Effect.ensuring(Effect.sync(() => this.#giveBackLines()))
@@ -143,7 +148,8 @@ export class Partition {
     yield* this.#finishInFlight
     health.flush()
     yield* Effect.timeoutOption(FiberSet.awaitEmpty(healthFacts), maxFinalAppendMs)
-    if (failed !== undefined) yield* failed
+    if (failed !== undefined) return yield* failed
+    if (this.#options.isAskedFor()) yield* this.#prepareHandOver
   })
 
   /** Waits for requests in flight; what lasts too long is cancelled as the scope closes. */
@@ -157,6 +163,40 @@ export class Partition {
       deliveries: yield* inFlight.size,
       after: releaseWithin
     })
+  })
+
+  /** True while it delivers. */
+  get isDelivering(): boolean {
+    return this.#isReady && !this.#its.stopping()
+  }
+
+  /**
+   * Returns what the next owner must know, instead of reading it from the history. Undefined where
+   * the history may hold more than this owner knows: it was cut off, or the broker may have lost
+   * something. Called once the scope is closed.
+   */
+  get remembered(): Uint8Array | undefined {
+    const isWhole = this.#openedAtEnd === this.#opened && !this.#isDoubtful()
+    return isWhole ? packMemory(this.memory) : undefined
+  }
+
+  /** How many facts were begun in its queue and its backlog. */
+  get #opened(): number {
+    return this.memory.completed.opened + this.memory.backlog.completed.opened
+  }
+
+  /** Removes what has ended from the backlogs, and notes whether anything is left to be done. */
+  readonly #prepareHandOver = Effect.gen({ self: this }, function* () {
+    const { completed, directDeliveries } = this.memory
+    yield* Effect.ignore(Effect.timeoutOption(this.#drainer.removeFinished, maxFinalAppendMs))
+    // The last delivery in flight may have ended in this very turn, and its mark is still open.
+    yield* Effect.yieldNow
+    const inFlight = yield* this.#its.inFlight.size
+    // What was read from a backlog meanwhile has not begun.
+    this.#giveBackLines()
+    const isIdle =
+      inFlight === 0 && completed.isIdle && directDeliveries.isIdle && this.#spill.isIdle
+    this.#openedAtEnd = isIdle ? this.#opened : undefined
   })
 
   /** Stores a delivery directly in the backlog where it must wait there; else returns false. */
@@ -368,10 +408,10 @@ export class Partition {
   }
 
   #makeDrainer(interpreter: Interpreter): Drainer {
-    const { backlog, index, names, runInBackground, tail } = this.#its
+    const { backlog, index, names, runInBackground, stopping: closed, tail } = this.#its
     const { dutyCycle, memory, sender, workerClock } = this.#options
     return new Drainer({
-      ...{ backlog, memory: memory.backlog, index, dutyCycle },
+      ...{ backlog, memory: memory.backlog, index, dutyCycle, closed },
       clock: sender.clock,
       isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
@@ -390,22 +430,24 @@ export class Partition {
     })
   }
 
+  #makeSpill(): Spill {
+    const { backlog, health, queueSettlement: settlement } = this.#its
+    const { memory } = this.#options
+    const interpreter = this.#queueInterpreter
+    return new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health, settlement })
+  }
+
   #makeQueueSource(): QueueSource {
-    const { backlog, health, mayAttempt, queueSettlement: settlement, stopping } = this.#its
-    const { maxPrefetchBytes, memory, nextId, worker } = this.#options
+    const { mayAttempt, queueSettlement: settlement, stopping } = this.#its
+    const { isAskedFor, maxPrefetchBytes, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({
-      ...{ memory, settlement, interpreter, worker, nextId, stopping },
+      ...{ memory, settlement, interpreter, worker, nextId },
+      // What may still come is delivered until the open request has ended.
+      stopping: () => stopping() || isAskedFor(),
       context: this.#context,
       lanes: this.#lanes,
-      spill: new Spill({
-        memory,
-        interpreter,
-        backlog,
-        drainer: this.#drainer,
-        health,
-        settlement
-      }),
+      spill: this.#spill,
       maxBytes: maxPrefetchBytes,
       isDoubtful: () => this.#isDoubtful(),
       mayAttempt

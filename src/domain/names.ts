@@ -87,6 +87,8 @@ export interface Names {
     readonly askWorkers: string
     /** The subject on which a partition's owner takes commands. */
     readonly command: (partition: number) => string
+    /** The subject on which a worker process is asked for a partition. */
+    readonly handOver: (instance: string) => string
     /** The subject on which a projection answers queries of the delivery log. */
     readonly projection: string
     /** The root of all but events, and the name of the NATS service. */
@@ -200,6 +202,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       ask: (partition) => `${root}.ask.${partition}`,
       askWorkers: `${root}.ask.workers`,
       command: (partition) => `${root}.command.${partition}`,
+      handOver: (instance) => `${root}.hand-over.${instance}`,
       projection: `${root}.projection`,
       root,
       api: (tenant, operation) => `${root}.api.v1.${tenant}.${operation}`,

@@ -4,9 +4,9 @@ import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
 import { makeGate } from "../broker/gate.ts"
 import { watchSources } from "../broker/sources/watch.ts"
-import type { OwnedPartition } from "../cluster/assignment.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
+import type { OwnedPartition } from "../cluster/taken-partition.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeConnections } from "../delivery/http/egress.ts"
 import { OpenConnections } from "../delivery/http/open-connections.ts"
@@ -133,21 +133,28 @@ class PartitionRunner {
   }
 
   /**
-   * Takes a partition over, and delivers in it until its ownership is over.
+   * Takes a partition over, and delivers in it until its ownership is over. Returns what the next
+   * owner must know, where it has asked for the partition and need not read the history.
    *
    * @param begun called when it delivers.
+   * @param memory what the owner before has handed over.
    */
-  readonly deliver = Effect.fnUntraced(
+  readonly deliver = (owned: OwnedPartition, begun: () => void, memory: Uint8Array | undefined) =>
+    Effect.map(Effect.scoped(this.#deliver(owned, begun, memory)), (partition) =>
+      owned.isAskedFor() ? partition?.remembered : undefined
+    )
+
+  readonly #deliver = Effect.fnUntraced(
     { self: this },
-    function* (owned: OwnedPartition, begun: () => void) {
+    function* (owned: OwnedPartition, begun: () => void, memory: Uint8Array | undefined) {
       const { layout, owned: partitions } = this.#node
       const { deadLetters, sweeps, takeovers } = this.#shared
       const { holds, partition: index } = owned.ownership
       const taken = yield* Effect.raceFirst(
-        takeovers.takeOver(index),
+        takeovers.takeOver(index, memory),
         Effect.as(owned.over, undefined)
       )
-      if (taken === undefined) return
+      if (taken === undefined) return undefined
       const awaiting = new AwaitingSpace()
       const partition = yield* this.#makePartition(owned, taken, awaiting)
       yield* Effect.acquireRelease(
@@ -164,8 +171,8 @@ class PartitionRunner {
       if (index === 0) yield* this.#beSole(holds)
       begun()
       yield* partition.deliverAll
-    },
-    Effect.scoped
+      return partition
+    }
   )
 
   /** Does what one worker of all does: the owner of partition 0. */
@@ -180,7 +187,7 @@ class PartitionRunner {
   readonly #makePartition = Effect.fnUntraced(
     { self: this },
     function* (
-      { isOver, ownership }: OwnedPartition,
+      { isAskedFor, isOver, ownership }: OwnedPartition,
       taken: Pick<PartitionOptions, "health" | "memory">,
       awaiting: AwaitingSpace
     ) {
@@ -217,7 +224,8 @@ class PartitionRunner {
         maxBacklog: options.maxBacklog,
         findEvery: options.findEvery,
         stopping: isOver,
-        releaseWithin: options.stopWithin ?? defaultStopWithin
+        releaseWithin: options.stopWithin ?? defaultStopWithin,
+        isAskedFor
       })
     }
   )
@@ -230,6 +238,7 @@ export const deliverAssigned = Effect.fnUntraced(function* (node: Node) {
   const { layout, membership, owner, stopAsked, stopping } = node
   yield* maintainAssignment({
     ...{ owner, membership, stopping, stopAsked, partitions: layout.partitions },
+    leaveWithin: (node.options.stopWithin ?? defaultStopWithin) / 2,
     deliver: runner.deliver,
     assigned: (owners) => shared.hosts.assign(owners),
     settled: (partitions) =>

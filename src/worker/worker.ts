@@ -114,8 +114,8 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   // Without a connection, results could not be recorded.
   const cancelled = Effect.andThen(closed, Fiber.interruptAll(fibers))
   const stop = Effect.gen(function* () {
-    yield* Deferred.succeed(asked, undefined)
     yield* Effect.forkChild(membership.leave, { startImmediately: true })
+    yield* Deferred.succeed(asked, undefined)
     yield* Effect.forEach(fibers, Fiber.await, { concurrency: "unbounded" }).pipe(
       Effect.raceFirst(cancelled),
       Effect.timeoutOrElse({
@@ -154,8 +154,9 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
 
 const loadOf = (owned: ReadonlyMap<number, Partition>) =>
   Effect.suspend(() =>
-    Effect.forEach(owned, ([partition, { load }]) =>
-      Effect.map(load, (load) => ({ partition, ...load }))
+    Effect.forEach(
+      [...owned].filter(([, { isDelivering }]) => isDelivering),
+      ([partition, { load }]) => Effect.map(load, (load) => ({ partition, ...load }))
     )
   )
 

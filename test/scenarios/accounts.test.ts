@@ -39,6 +39,7 @@ import { gate } from "../kit/gate.ts"
 import { disable } from "../kit/live-endpoints.ts"
 import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
+import { owners } from "../kit/owners.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
 import { endLeases, workerProcess } from "../kit/worker-process.ts"
@@ -173,6 +174,17 @@ describe.concurrent("with the accounts of nats.conf, a worker", () => {
         ["deadline", "endpoint-disabled", "endpoint-removed"]
       )
       yield* eventually(waitingMessages, (count) => count === 0)
+    })
+  )
+
+  scenario("hands partitions over to one that joins", (people) =>
+    Effect.gen(function* () {
+      const first = yield* people.worker()
+      assert.deepStrictEqual(yield* first.delivering, [0, 1])
+      const second = yield* people.worker({ id: "w2" })
+      assert.lengthOf(yield* second.delivering, 1)
+      yield* first.stop
+      yield* eventually(owners(2), (all) => all.every((owner) => owner === "w2"))
     })
   )
 

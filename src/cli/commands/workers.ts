@@ -7,7 +7,13 @@ import { makeTable } from "../format/screen.ts"
 import { connected, petrel } from "../root-command.ts"
 import { print, remark } from "../terminal/stdout.ts"
 
-const headings = ["worker", "host", "pid", "since", "roles", "partitions", "in flight", "in memory"]
+const headings = [
+  ...["worker", "host", "pid", "since", "roles"],
+  ...["owned", "delivering", "in flight", "in memory"]
+]
+
+const listed = (partitions: WorkerView["partitions"]): string =>
+  partitions.map(({ partition }) => partition).join(",") || "-"
 
 const rowOf =
   (now: number) =>
@@ -21,7 +27,8 @@ const rowOf =
       String(pid ?? "-"),
       startedAt === undefined ? "-" : moment(startedAt, now),
       leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
-      partitions.map(({ partition }) => partition).join(",") || "-",
+      listed(partitions),
+      listed(partitions.filter(({ delivering }) => delivering)),
       sum("inFlight"),
       sum("inMemory")
     ]
@@ -49,4 +56,8 @@ export const workers = Command.make(
     else yield* Effect.forEach(makeTable(headings).lines(all.map(rowOf(now))), print)
     if (unowned.length > 0) yield* print(unownedText(unowned))
   })
-).pipe(Command.withDescription("Show the workers that are running, and which partitions each has"))
+).pipe(
+  Command.withDescription(
+    "Show the workers that are running, the partitions that each owns, and in which it delivers"
+  )
+)

@@ -49,6 +49,8 @@ export interface DrainerOptions {
   readonly left: (delivery: Delivery) => void
   /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, handle: BacklogMessage) => void
+  /** True once nothing may begin any more. */
+  readonly closed: () => boolean
   /** True while it is unknown whether the stream was truncated. Nothing is purged then. */
   readonly isDoubtful: () => boolean
   /** Reports that the stream was truncated: it reused a sequence. */
@@ -184,6 +186,15 @@ export class Drainer {
     })
   }
 
+  /** Removes what has ended from the backlogs, also behind what has not. Nothing may be in flight. */
+  get removeFinished() {
+    return Effect.forEach(
+      [...this.#index.drains.values()].filter(({ window }) => window.finishedCount > 0),
+      (drain) => Effect.andThen(this.#purge(drain), () => this.#thin(drain, drain.window.finished)),
+      { concurrency: maxConcurrentSteps, discard: true }
+    )
+  }
+
   #open(to: Addressee): Drain {
     const key = endpointKey(to.tenant, to.endpoint)
     const { drains, empty } = this.#index
@@ -234,6 +245,7 @@ export class Drainer {
     const messages = yield* backlog
       .read(to, from, wanted, reserved.bytes)
       .pipe(Effect.ensuring(Effect.sync(reserved.giveBack)))
+    if (this.#options.closed()) return "never"
     window.found(
       from,
       messages.map(({ seq }) => seq)

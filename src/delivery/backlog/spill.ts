@@ -31,6 +31,11 @@ export class Spill {
     this.#options = options
   }
 
+  /** True while no move has an unknown outcome. */
+  get isIdle(): boolean {
+    return this.#moves.size === 0
+  }
+
   /** True where a message's move was begun and its outcome is unknown. */
   hasBegun(place: Place): boolean {
     return this.#moves.size > 0 && this.#moves.has(placeName(place))

@@ -26,6 +26,9 @@ export interface KnownFact {
 /** Number of generations kept besides the current one. */
 const kept = 2
 
+/** When messages were stored, ms since the epoch, by sequence: one for each ack_wait. */
+export type Generations = ReadonlyArray<ReadonlyMap<number, number>>
+
 /**
  * How far a worker knows the history: the last sequence that it has seen. All its partitions share
  * one, so that the watermark of an idle partition keeps up.
@@ -88,27 +91,52 @@ export class HistoryPosition {
  */
 export class CompletedDeliveries {
   /** When the messages were stored, ms since the epoch, by sequence. */
-  readonly #generations: Array<Map<number, number>> = [new Map()]
+  readonly #generations: Array<Map<number, number>>
   /**
    * For each generation, what the facts of its messages and of all newer ones lie after; undefined
    * where only the stored watermark tells.
    */
-  readonly #floors: Array<HistoryWatermark | undefined> = [undefined]
+  readonly #floors: Array<HistoryWatermark | undefined>
   /** In the order of their floors: when the position falls back, theirs are lowered too. */
   readonly #open: IntrusiveList<PendingAppend>
   readonly #position: HistoryPosition
+  #opened = 0
 
-  constructor(historyPosition: HistoryPosition, open = new IntrusiveList<PendingAppend>()) {
+  /** @param generations what the owner before remembered, the newest first. (Default: nothing) */
+  constructor(
+    historyPosition: HistoryPosition,
+    generations: Generations = [new Map()],
+    open = new IntrusiveList<PendingAppend>()
+  ) {
     this.#position = historyPosition
     this.#open = open
+    this.#generations = generations.map((generation) => new Map(generation))
+    this.#floors = generations.map(() => undefined)
   }
 
   /**
    * Returns the same for the partition's backlog, with a shared watermark. It forgets only what is
    * deleted.
+   *
+   * @param generations what the owner before remembered. (Default: nothing)
    */
-  beside(): CompletedDeliveries {
-    return new CompletedDeliveries(this.#position, this.#open)
+  beside(generations?: Generations): CompletedDeliveries {
+    return new CompletedDeliveries(this.#position, generations, this.#open)
+  }
+
+  /** What it remembers, the newest first. */
+  get generations(): Generations {
+    return this.#generations
+  }
+
+  /** True while no fact is being appended whose message is not released yet. */
+  get isIdle(): boolean {
+    return this.#open.size === 0
+  }
+
+  /** How many facts were about to be appended so far. */
+  get opened(): number {
+    return this.#opened
   }
 
   /** Forgets a message that is gone for good. */
@@ -157,6 +185,7 @@ export class CompletedDeliveries {
   open(): PendingAppend {
     const mark = { floor: this.#position.floor, before: undefined, after: undefined }
     this.#open.add(mark)
+    this.#opened++
     return mark
   }
 

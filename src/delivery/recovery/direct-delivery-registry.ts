@@ -4,6 +4,7 @@ import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { eventName } from "../../domain/event.ts"
+import type { PackedCompletions } from "./recent-completions.ts"
 import { RecentCompletions } from "./recent-completions.ts"
 
 /**
@@ -21,6 +22,12 @@ export interface DirectInFlight extends Linked<DirectInFlight> {
   readonly delivery: Identity
 }
 
+/** What the registry remembers, the newest generation first. */
+export interface PackedDirectDeliveries {
+  readonly done: ReadonlyArray<PackedCompletions>
+  readonly failed: ReadonlyArray<ReadonlyMap<string, Progress>>
+}
+
 const nameOf = (of: Identity): string => `${eventName(of)}.${endpointKey(of.tenant, of.endpoint)}`
 
 /**
@@ -31,9 +38,24 @@ const nameOf = (of: Identity): string => `${eventName(of)}.${endpointKey(of.tena
 export class DirectDeliveryRegistry {
   readonly #underway = new IntrusiveList<DirectInFlight>()
   /** When each delivery's event was stored. */
-  readonly #done = [new RecentCompletions()]
+  readonly #done: Array<RecentCompletions>
   /** Progress of the failed ones, by name. */
-  readonly #failed: Array<Map<string, Progress>> = [new Map()]
+  readonly #failed: Array<Map<string, Progress>>
+
+  /** @param packed what the owner before remembered. (Default: nothing) */
+  constructor(packed?: PackedDirectDeliveries) {
+    this.#done = packed?.done.map(RecentCompletions.from) ?? [new RecentCompletions()]
+    this.#failed = packed?.failed.map((failed) => new Map(failed)) ?? [new Map()]
+  }
+
+  /** True while no delivery is attempted directly, or being stored in the backlog. */
+  get isIdle(): boolean {
+    return this.#underway.size === 0
+  }
+
+  get packed(): PackedDirectDeliveries {
+    return { done: this.#done.map(({ packed }) => packed), failed: this.#failed }
+  }
 
   /** Registers a delivery as in flight until `leave`. */
   begin(delivery: Identity): DirectInFlight {

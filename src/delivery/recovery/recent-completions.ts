@@ -11,6 +11,16 @@ const slotsFor = (expected: number): number => {
   return slots
 }
 
+/** The entries of a table, without its free slots. */
+export interface PackedCompletions {
+  /** Keys of endpoints. */
+  readonly endpoints: ReadonlyArray<string>
+  /** For each entry the index of its endpoint. */
+  readonly owners: Uint32Array<ArrayBuffer>
+  readonly seqs: Float64Array<ArrayBuffer>
+  readonly times: Float64Array<ArrayBuffer>
+}
+
 /**
  * Deliveries that have ended or wait in the backlog: when their event was stored, by endpoint and
  * event sequence. A hash table of numbers outside V8's heap, 20 bytes a slot. Thousands are added
@@ -34,8 +44,32 @@ export class RecentCompletions {
     this.#times = new Float64Array(slots)
   }
 
+  /** Makes a table of packed entries. */
+  static from({ endpoints, owners, seqs, times }: PackedCompletions): RecentCompletions {
+    const table = new RecentCompletions(seqs.length)
+    for (const key of endpoints) table.#endpoints.set(key, table.#endpoints.size)
+    for (const [index, seq] of seqs.entries())
+      table.#put(owners[index] ?? 0, seq, times[index] ?? 0)
+    return table
+  }
+
   get size(): number {
     return this.#size
+  }
+
+  get packed(): PackedCompletions {
+    const size = this.#size
+    const owners = new Uint32Array(size)
+    const [seqs, times] = [new Float64Array(size), new Float64Array(size)]
+    let index = 0
+    for (let slot = 0; slot < this.#seqs.length; slot++) {
+      const seq = this.#seqs[slot] ?? 0
+      if (seq === 0) continue
+      owners[index] = this.#owners[slot] ?? 0
+      seqs[index] = seq
+      times[index++] = this.#times[slot] ?? 0
+    }
+    return { endpoints: [...this.#endpoints.keys()], owners, seqs, times }
   }
 
   /**

@@ -3,9 +3,25 @@ import type { Place } from "../../domain/fact.ts"
 /** A message of a stream: a truncated stream reuses the sequence, but not the time. */
 type MessageIdentity = Pick<Place, "seq" | "at">
 
+/** An attempt at a message, and when the message was stored, ms since the epoch. */
+export interface RecordedAttempt {
+  readonly at: number
+  readonly attempt: number
+}
+
 /** The last attempt in the history for each message of a stream. */
 export class RecordedAttempts {
-  readonly #last = new Map<number, { readonly at: number; readonly attempt: number }>()
+  readonly #last: Map<number, RecordedAttempt>
+
+  /** @param last by sequence. (Default: none) */
+  constructor(last: ReadonlyMap<number, RecordedAttempt> = new Map()) {
+    this.#last = new Map(last)
+  }
+
+  /** The last attempts, by sequence. */
+  get last(): ReadonlyMap<number, RecordedAttempt> {
+    return this.#last
+  }
 
   add({ at, seq }: MessageIdentity, attempt: number): void {
     this.#last.set(seq, { at, attempt })

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import { firstSince, readStream } from "../../broker/scan.ts"
+import { firstSince, readStream, seeStream } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Addressee } from "../../domain/delivery.ts"
@@ -14,6 +14,7 @@ import { listRecords } from "../retry/retry-records.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
+import { unpackMemory } from "./handed-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
 import { eventAtPlace } from "./partition-memory.ts"
 import { PoisonGuard } from "./poison-guard.ts"
@@ -81,6 +82,40 @@ export const settledUpTo = Effect.fnUntraced(function* (
   return { seq: since - 1, isLost: true }
 })
 
+/** Brings what a worker knows of the end of the history up to date. */
+const readPosition = Effect.fnUntraced(function* (historyPosition: HistoryPosition) {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the history", names.history)
+  historyPosition.stored(state.last_seq)
+  if (state.last_seq > historyPosition.lastRead.seq && !historyPosition.isDoubtful)
+    historyPosition.lastRead = { seq: state.last_seq, at: Date.parse(state.last_ts) }
+})
+
+/**
+ * Makes the memory of a partition from what its former owner has handed over, which then had nothing
+ * in flight. Returns undefined where this version cannot read it.
+ */
+export const takeOverHanded = Effect.fnUntraced(function* (
+  index: number,
+  historyPosition: HistoryPosition,
+  handed: Uint8Array
+) {
+  const { names } = yield* Broker
+  const restored = unpackMemory(handed, historyPosition)
+  if (restored === undefined) return undefined
+  const { backlog, directDeliveries, ...ofQueue } = restored
+  const [queue, inBacklog] = yield* Effect.all(
+    [
+      streamMemory(index, names.deliveries(index), ofQueue, directDeliveries),
+      streamMemory(index, names.backlog(index), backlog, directDeliveries),
+      readPosition(historyPosition)
+    ],
+    { concurrency: "unbounded" }
+  )
+  yield* Effect.forEach([queue, inBacklog], removeRecorded, { discard: true })
+  return { ...queue, backlog: inBacklog } satisfies PartitionMemory
+})
+
 /**
  * Reads what a new owner must know of its partitions before its first attempt. Facts above the
  * lowest watermark tell which messages have ended though the broker may redeliver them. The list of
@@ -93,18 +128,28 @@ export const takeOver = Effect.fnUntraced(function* (
   historyPosition: HistoryPosition,
   partitions: number
 ) {
-  const { names, streamInfo } = yield* Broker
-  const { state } = yield* streamInfo("look at the history", names.history)
-  historyPosition.stored(state.last_seq)
-  if (state.last_seq > historyPosition.lastRead.seq && !historyPosition.isDoubtful)
-    historyPosition.lastRead = { seq: state.last_seq, at: Date.parse(state.last_ts) }
+  const { names } = yield* Broker
+  yield* readPosition(historyPosition)
   const memories = yield* Effect.forEach(indexes, (index) =>
     Effect.gen(function* () {
       const completed = new CompletedDeliveries(historyPosition)
       const directDeliveries = new DirectDeliveryRegistry()
-      const queue = yield* streamMemory(index, names.deliveries(index), completed, directDeliveries)
-      const besides = completed.beside()
-      const backlog = yield* streamMemory(index, names.backlog(index), besides, directDeliveries)
+      const unread = (completed: CompletedDeliveries) => ({
+        completed,
+        recordedAttempts: new RecordedAttempts()
+      })
+      const queue = yield* streamMemory(
+        index,
+        names.deliveries(index),
+        unread(completed),
+        directDeliveries
+      )
+      const backlog = yield* streamMemory(
+        index,
+        names.backlog(index),
+        unread(completed.beside()),
+        directDeliveries
+      )
       return { ...queue, backlog }
     })
   )
@@ -128,32 +173,35 @@ export const takeOver = Effect.fnUntraced(function* (
   const ends = yield* Effect.forEach(each, settledUpTo, { concurrency: 8 })
   const floor = Math.min(...ends.map(({ seq }) => seq))
   const { subjects } = names
-  yield* readStream({
-    stream: names.history,
-    subjects: [
-      ...successKinds.map((kind) => subjects.fact("*", "*", "ok", kind)),
-      subjects.fact("*", "*", "failure", "attempt-failed"),
-      subjects.fact("*", "*", "failure", "dead-lettered")
-    ],
-    fromSeq: floor + 1
-  }).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const fact = Option.getOrUndefined(decodeFact(message.string()))
-        if (fact?.from === undefined) return
-        const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
-        const of = { tenant, endpoint, eventSeq, eventAt }
-        left(fact.origin, of)
-        if (fact.from.stream === names.events) {
-          const directDeliveries = straightsOf(tenant, endpoint)
-          const failed = progressFrom(fact, names.events)
-          if (failed !== undefined) directDeliveries?.failed(of, failed)
-          else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
-        }
-        if (fact.kind !== "attempt-failed") ended(fact.from, of)
-        else byStream.get(fact.from.stream)?.recordedAttempts.add(fact.from, fact.attempt ?? 0)
-      })
-    )
+  const isMine = partitionFilter(indexes, partitions)
+  yield* seeStream(
+    {
+      stream: names.history,
+      subjects: [
+        ...successKinds.map((kind) => subjects.fact("*", "*", "ok", kind)),
+        subjects.fact("*", "*", "failure", "attempt-failed"),
+        subjects.fact("*", "*", "failure", "dead-lettered")
+      ],
+      fromSeq: floor + 1
+    },
+    (message) => {
+      const fact = isMine(message.subject)
+        ? Option.getOrUndefined(decodeFact(message.string()))
+        : undefined
+      if (fact?.from === undefined) return false
+      const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
+      const of = { tenant, endpoint, eventSeq, eventAt }
+      left(fact.origin, of)
+      if (fact.from.stream === names.events) {
+        const directDeliveries = straightsOf(tenant, endpoint)
+        const failed = progressFrom(fact, names.events)
+        if (failed !== undefined) directDeliveries?.failed(of, failed)
+        else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
+      }
+      if (fact.kind !== "attempt-failed") ended(fact.from, of)
+      else byStream.get(fact.from.stream)?.recordedAttempts.add(fact.from, fact.attempt ?? 0)
+      return false
+    }
   )
   const since = Math.min(...floors.map(({ at }) => at))
   yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
@@ -166,19 +214,34 @@ export const takeOver = Effect.fnUntraced(function* (
   return memories.map((memory): PartitionMemory => memory)
 })
 
+/**
+ * Tells by the subject of a fact whether it is about an endpoint in one of these partitions. Most are
+ * not, and to parse a fact takes longer than to receive it.
+ */
+const partitionFilter = (indexes: ReadonlyArray<number>, partitions: number) => {
+  const mine = new Set(indexes)
+  const known = new Map<string, boolean>()
+  return (subject: string): boolean => {
+    const [tenant = "", endpoint = ""] = subject.split(".").slice(-4)
+    const key = endpointKey(tenant, endpoint)
+    const found = known.get(key) ?? mine.has(partitionOf(tenant, endpoint, partitions))
+    known.set(key, found)
+    return found
+  }
+}
+
 const streamMemory = Effect.fnUntraced(function* (
   index: number,
   stream: string,
-  completed: CompletedDeliveries,
+  known: Pick<StreamMemory, "completed" | "recordedAttempts">,
   directDeliveries: DirectDeliveryRegistry
 ): Effect.fn.Return<StreamMemory, BrokerError, Broker> {
   return {
+    ...known,
     index,
     stream,
     waiting: new Map(),
     unreadRecords: yield* listRecords(stream),
-    recordedAttempts: new RecordedAttempts(),
-    completed,
     poisonGuard: new PoisonGuard(),
     directDeliveries
   }

@@ -1,11 +1,11 @@
 import { Deferred, Effect, FiberSet, Schedule, Semaphore } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { partitionOf } from "../../domain/names.ts"
+import { partitionOfKey } from "../../domain/names.ts"
 import type { StoredHealth } from "../../endpoints/health-record.ts"
 import { listHealth } from "../../endpoints/health-record.ts"
 import { HistoryPosition } from "./completed-deliveries.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
-import { settledUpTo, takeOver } from "./takeover.ts"
+import { settledUpTo, takeOver, takeOverHanded } from "./takeover.ts"
 import { StreamTruncated } from "./truncation-watch.ts"
 
 /** What a new owner starts with. */
@@ -32,6 +32,8 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
   const history = yield* watchHistory(historyPosition)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<TakeoverRequest>()
+  const byPartition = (found: ReadonlyArray<StoredHealth>) =>
+    Map.groupBy(found, ({ key }) => partitionOfKey(key, partitions))
 
   const read = Effect.fnUntraced(function* (wanted: TakeoverRequest) {
     if (wanted.taken !== undefined) return wanted.taken
@@ -44,10 +46,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
         concurrency: 2
       }
     )
-    const health = Map.groupBy(found, ({ key }) => {
-      const [tenant = "", id = ""] = key.split(".")
-      return partitionOf(tenant, id, partitions)
-    })
+    const health = byPartition(found)
     for (const each of all) {
       const memory = memories.find(({ index }) => index === each.index)
       if (memory !== undefined) each.taken = { memory, health: health.get(each.index) ?? [] }
@@ -70,7 +69,24 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
         Effect.sync(() => waiting.delete(wanted))
       )
     })
-  return { historyPosition, history, takeOver: takeOne }
+
+  /** Takes over what the owner before has handed over. Reads the history where that is unreadable. */
+  const takeHanded = Effect.fnUntraced(function* (index: number, handed: Uint8Array) {
+    const [memory, found] = yield* Effect.all(
+      [takeOverHanded(index, historyPosition, handed), listHealth],
+      { concurrency: 2 }
+    )
+    if (memory === undefined) return yield* takeOne(index)
+    return { memory, health: byPartition(found).get(index) ?? [] } satisfies Taken
+  })
+
+  return {
+    historyPosition,
+    history,
+    /** @param handed what the owner before remembered. (Default: the history is read) */
+    takeOver: (index: number, handed?: Uint8Array) =>
+      handed === undefined ? takeOne(index) : takeHanded(index, handed)
+  }
 })
 
 /** Pause before a failed check of the history is repeated, ms. */

@@ -15,12 +15,20 @@ export const WorkerState = Schema.Struct({
 })
 export type WorkerState = typeof WorkerState.Type
 
-/** A worker process and its partitions, with the load of each at its last heartbeat. */
+/**
+ * A worker process and the partitions whose leases it holds. At its last heartbeat, up to 2 s ago, it
+ * was `delivering` in a partition, or was still taking it over or handing it on.
+ */
 export const WorkerView = Schema.Struct({
   ...WorkerState.fields,
   pid: Schema.optionalKey(Schema.Int),
   partitions: Schema.Array(
-    Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
+    Schema.Struct({
+      partition: Schema.Int,
+      delivering: Schema.Boolean,
+      inFlight: Schema.Int,
+      inMemory: Schema.Int
+    })
   )
 })
 export type WorkerView = typeof WorkerView.Type
@@ -48,15 +56,11 @@ export const workerState = (worker: string, heartbeat: Heartbeat | undefined): W
 const viewOf = ({ heartbeat, id, partitions }: Present): WorkerView => ({
   ...workerState(id, heartbeat),
   ...(heartbeat === undefined ? {} : { pid: heartbeat.pid }),
-  // The last heartbeat does not have a partition that the worker has just taken over.
-  partitions: partitions.map(
-    (partition) =>
-      heartbeat?.partitions.find((load) => load.partition === partition) ?? {
-        partition,
-        inFlight: 0,
-        inMemory: 0
-      }
-  )
+  partitions: partitions.map((partition) => {
+    const load = heartbeat?.partitions.find((load) => load.partition === partition)
+    const { inFlight = 0, inMemory = 0 } = load ?? {}
+    return { partition, delivering: load !== undefined, inFlight, inMemory }
+  })
 })
 
 /** Lists the workers and their partitions. */

@@ -2,7 +2,7 @@ import { hostname } from "node:os"
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
-import { writeValue } from "../../../src/broker/values.ts"
+import { readValue, writeValue } from "../../../src/broker/values.ts"
 import { listWorkers } from "../../../src/operations/status/workers.ts"
 import { endpoint, eventually, nth, publishMany, worker } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"
@@ -42,8 +42,8 @@ describe("petrel workers", () => {
         })
         assert.isAtLeast(Number(startedAt), before)
         assert.deepStrictEqual(partitions, [
-          { partition: 0, inFlight: 5, inMemory: 5 },
-          { partition: 1, inFlight: 0, inMemory: 0 }
+          { partition: 0, delivering: true, inFlight: 5, inMemory: 5 },
+          { partition: 1, delivering: true, inFlight: 0, inMemory: 0 }
         ])
 
         const text = yield* run("workers", ...flags)
@@ -51,12 +51,36 @@ describe("petrel workers", () => {
         assert.lengthOf(text.out, 2)
         assert.match(
           nth(text.out, 1),
-          new RegExp(`^w1 +\\S+ +${process.pid} +\\S.* +router,deliver +0,1 +5 +5$`)
+          new RegExp(`^w1 +\\S+ +${process.pid} +\\S.* +router,deliver +0,1 +0,1 +5 +5$`)
         )
         yield* Deferred.succeed(gate, undefined)
       })
     )
   })
+
+  it.live(
+    "tells what a worker owns from where it delivers, while it takes a partition over",
+    () => {
+      const { flags, run: installed } = place()
+      return installed(
+        Effect.gen(function* () {
+          const { names } = yield* Broker
+          const { delivering } = yield* worker({ leaseTtl: 1_000 })
+          yield* delivering
+          const entry = yield* readValue(names.buckets.workers, "owner.1")
+          // As while the history is read: the lease is held, and no heartbeat has the partition yet.
+          const beat = { v: 1, id: "w2", instance: "x", roles: ["deliver"], host: "h", pid: 1 }
+          const said = { ...beat, startedAt: 0, partitions: [] }
+          yield* writeValue(names.buckets.workers, "worker.w2", JSON.stringify(said))
+          const lease = JSON.stringify({ worker: "w2", instance: "x" })
+          yield* writeValue(names.buckets.workers, "owner.1", lease, { ttl: 60_000 })
+          assert.isDefined(entry)
+          const { out } = yield* run("workers", ...flags)
+          assert.match(nth(out, 2), /^w2 +h +1 +\S.* +deliver +1 +- +0 +0$/)
+        })
+      )
+    }
+  )
 
   it.live("names the partitions that nobody owns, and who is gone but not out of time", () => {
     const { flags, run: installed } = place()
@@ -81,7 +105,7 @@ describe("petrel workers", () => {
             {
               worker: "dead",
               alive: false,
-              partitions: [{ partition: 1, inFlight: 0, inMemory: 0 }]
+              partitions: [{ partition: 1, delivering: false, inFlight: 0, inMemory: 0 }]
             },
             { unowned: [0] }
           ]

@@ -106,6 +106,7 @@ const partition = Effect.fnUntraced(function* (
       begun.push(handle.place.seq)
       run(handle.ack(Effect.void))
     },
+    closed: () => false,
     isDoubtful: () => false,
     streamTruncated: Effect.void,
     expire: () => Effect.void,

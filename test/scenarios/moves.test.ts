@@ -1,0 +1,154 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { writeValue } from "../../src/broker/values.ts"
+import type { Heartbeat } from "../../src/cluster/roster.ts"
+import { listWorkers } from "../../src/operations/status/workers.ts"
+import { shareOut } from "../../src/policy/rendezvous.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import { isClean, quiet } from "../kit/books.ts"
+import { deliveryCount } from "../kit/consumers.ts"
+import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import { gate } from "../kit/gate.ts"
+import { makeLog } from "../kit/log.ts"
+import { eight, owners } from "../kit/owners.ts"
+import { receiver } from "../kit/receiver.ts"
+import { rival } from "../kit/rival.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const handsOver = "hands a partition over to another worker"
+
+/** The heartbeat of a worker that has joined and is not ready for partitions. */
+const unready: Heartbeat = {
+  ...{ v: 1, id: "w2", instance: "starting", roles: ["router", "deliver"] },
+  ...{ host: "another", pid: 1, startedAt: 0, partitions: [] }
+}
+
+/** A broker that loses all acknowledgements of deliveries in queues, once the loss has begun. */
+const losingAcks = alteredBroker(({ names, pull }) => ({
+  pull: (options) =>
+    pull({
+      ...options,
+      take: (message, header) => {
+        const isLost = options.consumer === names.deliverConsumer
+        options.take(isLost ? Object.assign(message, { ack: () => undefined }) : message, header)
+      }
+    })
+}))
+
+/** A broker that counts how often a new owner reads the history. */
+const countingReads = (counts: { reads: number }) =>
+  alteredBroker(({ names, read }) => ({
+    read: (range, from) => {
+      const isTakeover = range.subjects.includes(names.subjects.fact("*", "*", "ok", "delivered"))
+      if (range.stream === names.history && isTakeover) counts.reads++
+      return read(range, from)
+    }
+  }))
+
+describe.concurrent("a partition that moves between live workers", () => {
+  scenario(
+    "stays where it is while the worker that is to have it does not ask",
+    () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const hook = yield* receiver()
+        yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
+        const facts = yield* history
+        const log = makeLog()
+        const first = yield* Effect.provide(worker({ id: "w1" }), log.layer)
+        yield* first.delivering
+        yield* writeValue(names.buckets.workers, "worker.w2", JSON.stringify(unready), {
+          ttl: 60_000
+        })
+        yield* eventually(listWorkers, ({ workers }) => workers.length === 2)
+        for (let round = 1; round <= 3; round++) {
+          yield* publish("a")
+          yield* facts.count("delivered", 8 * round)
+        }
+        assert.deepStrictEqual(new Set(yield* owners(8)), new Set(["w1"]))
+        assert.strictEqual(log.count(handsOver), 0)
+      }),
+    { partitions: 8 }
+  )
+
+  scenario(
+    "waits for its slowest request, and no other partition waits with it",
+    () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        const share = shareOut(8, ["w1", "w2"]).flatMap((id, index) => (id === "w2" ? [index] : []))
+        const slow = yield* gate
+        const held = nth(eight, nth(share, 0))
+        yield* Effect.forEach(eight, (id) =>
+          endpoint({ id, url: id === held ? slow.url : `${hook.url}/${id}` })
+        )
+        const facts = yield* history
+        const log = makeLog()
+        const first = yield* Effect.provide(worker({ id: "w1" }), log.layer)
+        yield* first.delivering
+        yield* publish("a")
+        yield* slow.received(1)
+        yield* facts.count("delivered", 7)
+        const joining = yield* Effect.forkScoped(worker({ id: "w2" }))
+        yield* eventually(
+          Effect.sync(() => log.count(handsOver)),
+          (count) => count === 1
+        )
+        for (let round = 2; round <= 6; round++) {
+          yield* publish("a")
+          yield* facts.count("delivered", 7 * round)
+        }
+        // One of eight partitions moves at a time.
+        assert.strictEqual(log.count(handsOver), 1)
+        assert.deepStrictEqual(new Set(yield* owners(8)), new Set(["w1"]))
+        yield* slow.open
+        const second = yield* Fiber.join(joining)
+        assert.deepStrictEqual(yield* second.delivering, share)
+        yield* facts.count("delivered", 8 * 6)
+        assert.strictEqual(log.count(handsOver), share.length)
+        yield* quiet
+        assert.lengthOf(slow.requests, 6)
+        assert.deepInclude(yield* isClean, { delivered: 48, repeated: 0 })
+      }),
+    { partitions: 8 }
+  )
+
+  for (const origin of ["its queue", "its event"] as const)
+    scenario(
+      `is known to its next owner without the history: what ended is not sent again, from ${origin}`,
+      () =>
+        Effect.gen(function* () {
+          const hook = yield* gate
+          yield* endpoint({ url: hook.url })
+          const facts = yield* history
+          if (origin === "its queue") yield* worker({ id: "routes", roles: ["router"] })
+          const first = yield* worker({
+            id: "first",
+            roles: origin === "its queue" ? ["deliver"] : ["router", "deliver"]
+          }).pipe(Effect.provideService(Broker, yield* losingAcks))
+          yield* first.delivering
+          yield* publish("invoice.paid")
+          yield* hook.received(1)
+          // Another router queues what is already attempted.
+          if (origin === "its event") yield* rival
+          yield* hook.open
+          yield* facts.count("delivered", 1)
+          yield* eventually(deliveryCount, (count) => count > 1)
+          const counts = { reads: 0 }
+          const second = yield* worker({ id: "second", roles: ["deliver"] }).pipe(
+            Effect.provideService(Broker, yield* countingReads(counts))
+          )
+          yield* second.delivering
+          yield* first.stop
+          yield* eventually(owners(2), (all) => all.every((owner) => owner === "second"))
+          yield* quiet
+          assert.strictEqual(counts.reads, 0)
+          assert.lengthOf(hook.requests, 1)
+          assert.deepInclude(yield* isClean, { delivered: 1, repeated: 0 })
+        }),
+      { ackWait: 300 }
+    )
+})
