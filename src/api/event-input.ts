@@ -45,7 +45,7 @@ const Described = documented(Fields, {
       "What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`)",
     headers:
       "Stored with the event. Receivers get traceparent and tracestate, and those that their endpoint or tenant names.",
-    data: "Any JSON. Receivers get it without white space, with its numbers as they are written here.",
+    data: "Any JSON. Receivers get it as it is written here, without white space.",
     text: "Receivers get it in UTF-8.",
     base64: "Receivers get the bytes."
   },

@@ -1,113 +1,32 @@
 import { Effect, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import { Invalid, invalid, type Problem } from "../domain/problem.ts"
+import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
 import { EventNotStored, type PublishedEvent } from "../operations/events/publish-event.ts"
-import type { EventToPublish, Publication } from "../operations/events/publish-events.ts"
+import type { Publication } from "../operations/events/publish-events.ts"
 import { EventConflict, publishEvents } from "../operations/events/publish-events.ts"
-import { readInput } from "../operations/input.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { Tenant, tenantPath } from "../operations/parameters.ts"
-import { textOf } from "../operations/text/utf8.ts"
+import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"
 import {
   type BatchAnswer,
   BatchResult,
   EventInput,
-  maxBatch,
   maxEventsBytes,
   Published
 } from "./event-input.ts"
-import { parseExact } from "./exact-json.ts"
 import { unavailable, withoutCommands } from "./failures.ts"
 import { readBody } from "./request-body.ts"
 import { answeredProblems } from "./validation.ts"
 
-const bodyOf = ({ base64, data, text }: EventInput): Uint8Array => {
-  if (text !== undefined) return Buffer.from(text, "utf8")
-  return base64 === undefined
-    ? Buffer.from(JSON.stringify(data), "utf8")
-    : Buffer.from(base64, "base64")
-}
-
-const usualType = ({ base64, text }: EventInput): string => {
-  if (text !== undefined) return "text/plain; charset=utf-8"
-  return base64 === undefined ? "application/json" : "application/octet-stream"
-}
-
-type Read = Result.Result<EventToPublish, ReadonlyArray<Problem>>
-
-const ndjson = /^application\/(?:x-ndjson|ndjson|jsonl|x-jsonlines)$/
-
-const readEvent = (tenant: string, value: unknown): Read =>
-  Result.map(readInput(EventInput, value), (input) => {
-    const { contentType = usualType(input), headers, id, type } = input
-    const event: NewEvent = { tenant, type, id, contentType, headers }
-    return { event, body: bodyOf(input) }
-  })
-
-const notJson = (field: string): Problem => ({ field, message: "is no valid JSON" })
-
-const parsed = (text: string): Result.Result<unknown, ReadonlyArray<Problem>> => {
-  try {
-    return Result.succeed(parseExact(text))
-  } catch {
-    return Result.fail([notJson("")])
-  }
-}
-
-/** The events of a request, and whether it is answered as a batch. */
-interface Publishing {
-  readonly events: ReadonlyArray<Read>
-  readonly isBatch: boolean
-}
-
-const readLines = (tenant: string, text: string): Publishing => ({
-  events: text
-    .split("\n")
-    .filter((line) => line.trim() !== "")
-    .map((line) => Result.flatMap(parsed(line), (value) => readEvent(tenant, value))),
-  isBatch: true
-})
-
-const batchProblem = ({ events }: Publishing): Problem | undefined => {
-  if (events.length === 0) return { field: "", message: "must have an event at least" }
-  return events.length > maxBatch
-    ? {
-        field: "",
-        message: `must have at most ${maxBatch} events, not ${events.length}: send several`
-      }
-    : undefined
-}
-
-/** Reads the events in the body of a request. */
-const readEvents = (
-  tenant: string,
-  contentType: string,
-  body: Uint8Array
-): Result.Result<Publishing, ReadonlyArray<Problem>> => {
-  const text = textOf(body)
-  if (text === undefined)
-    return Result.fail([{ field: "", message: "must be UTF-8: send other bytes as `base64`" }])
-  const [media = ""] = contentType.toLowerCase().split(";")
-  if (ndjson.test(media.trim())) return Result.succeed(readLines(tenant, text))
-  return Result.map(parsed(text), (value) =>
-    Array.isArray(value)
-      ? { events: value.map((one) => readEvent(tenant, one)), isBatch: true }
-      : { events: [readEvent(tenant, value)], isBatch: false }
-  )
-}
-
-const refused = (problems: ReadonlyArray<Problem>): Publication => ({ _tag: "Refused", problems })
-
 /** Publishes those that are valid. Returns what became of each. */
-const publishValid = Effect.fnUntraced(function* (events: ReadonlyArray<Read>) {
+const publishValid = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
   const valid = events.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
   const published = yield* publishEvents(valid)
   let next = 0
   return events.map(
-    (one): Publication =>
-      Result.isFailure(one) ? refused(one.failure) : (published[next++] ?? refused([]))
+    (one): Publication => (Result.isFailure(one) ? one.failure : (published[next++] ?? refused([])))
   )
 })
 
@@ -172,13 +91,15 @@ const answerBatch = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
   return { stored, duplicates, failed: events.length - stored - duplicates, events }
 })
 
-const withKey = (one: Read, key: string | undefined): Read =>
+const withKey = (one: ReadEvent, key: string | undefined): ReadEvent =>
   key === undefined
     ? one
     : Result.flatMap(one, (item) =>
         item.event.id === undefined || item.event.id === key
           ? Result.succeed({ ...item, event: { ...item.event, id: key } })
-          : Result.fail([{ field: "id", message: "and the header Idempotency-Key differ" }])
+          : Result.fail(
+              refused([{ field: "id", message: "and the header Idempotency-Key differ" }])
+            )
       )
 
 const publishBody = Effect.fnUntraced(function* (
@@ -187,11 +108,7 @@ const publishBody = Effect.fnUntraced(function* (
   key: string | undefined,
   body: Uint8Array
 ) {
-  const read = readEvents(tenant, contentType, body)
-  if (Result.isFailure(read)) return yield* new Invalid({ problems: read.failure })
-  const { events, isBatch } = read.success
-  const problem = isBatch ? batchProblem(read.success) : undefined
-  if (problem !== undefined) return yield* new Invalid({ problems: [problem] })
+  const { events, isBatch } = yield* readEvents(tenant, contentType, body)
   if (isBatch && key !== undefined)
     return yield* invalid("idempotency-key", "is for one event: give each event of a batch an `id`")
   const publications = yield* publishValid(events.map((one) => withKey(one, key)))

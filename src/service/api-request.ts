@@ -1,11 +1,11 @@
+import { isUtf8 } from "node:buffer"
 import { Result } from "effect"
-import { parseExact } from "../api/exact-json.ts"
+import { JsonScanner } from "../api/json-scanner.ts"
 import type { BareProblem } from "../api/problems.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { nobody } from "../domain/token.ts"
 import { shortened } from "../operations/shown-value.ts"
 import { bytesText } from "../operations/text/bytes.ts"
-import { textOf } from "../operations/text/utf8.ts"
 import { allTenants } from "../operations/tokens/token.ts"
 import { nearestName } from "../policy/nearest-name.ts"
 import type { ServiceOperation } from "./operations.ts"
@@ -17,7 +17,7 @@ export interface ApiRequest {
   readonly url: string
   readonly headers: Readonly<Record<string, string>>
   /** Undefined where there is none. */
-  readonly body: string | undefined
+  readonly body: Uint8Array | undefined
 }
 
 /** Upper bound of what path and query may take, bytes: as over HTTP, where headers have as much. */
@@ -30,43 +30,94 @@ const invalid = (detail: string): BareProblem => ({
   detail
 })
 
-/** What a message says: fields, or the body as a whole. */
+/** Fields of a message that are looked at: far more than any operation has. */
+const maxFields = 10_000
+
+/** What a message says: fields by their names, each as it is written, or the body as a whole. */
 interface Said {
-  readonly fields: Readonly<Record<string, unknown>>
-  readonly whole: ReadonlyArray<unknown> | undefined
+  readonly fields: ReadonlyMap<string, Uint8Array>
+  readonly whole: Uint8Array | undefined
 }
 
-/** Parses a message: a JSON object, a list for an operation that takes one, or nothing. */
+const tooLong = invalid(`its parameters take more than ${bytesText(maxUrl)}: ask for less`)
+
+/** What a header of HTTP may hold. */
+const latin1 = /^[\t\x20-\x7e\x80-\xff]*$/
+
+const noObject = invalid('the message must be a JSON object, such as {"id":"billing"}')
+
+const opensList = 0x5b
+const opensObject = 0x7b
+
+/** Reads a message: a JSON object, a list for an operation that takes one, or nothing. */
 const readMessage = (body: Uint8Array, hasBody: boolean): Result.Result<Said, BareProblem> => {
-  const text = textOf(body)
-  if (text?.trim() === "") return Result.succeed({ fields: {}, whole: undefined })
-  try {
-    const value = parseExact(text ?? "")
-    if (Array.isArray(value) && hasBody) return Result.succeed({ fields: {}, whole: value })
-    if (typeof value === "object" && value !== null && !Array.isArray(value))
-      return Result.succeed({ fields: { ...value }, whole: undefined })
-  } catch {
-    // Said below.
-  }
-  return Result.fail(invalid('the message must be a JSON object, such as {"id":"billing"}'))
+  const first = body.find((byte) => byte > 0x20)
+  const none: ReadonlyMap<string, Uint8Array> = new Map()
+  if (first === undefined) return Result.succeed({ fields: none, whole: undefined })
+  // The API reads it.
+  if (first === opensList && hasBody) return Result.succeed({ fields: none, whole: body })
+  const scanner = new JsonScanner(body, { elements: 1, members: maxFields })
+  scanner.run(body.length)
+  const [element] = scanner.elements
+  if (
+    first !== opensObject ||
+    element === undefined ||
+    scanner.problem !== undefined ||
+    !isUtf8(body)
+  )
+    return Result.fail(noObject)
+  const { members } = element
+  if (members.length > maxFields)
+    return Result.fail(invalid(`the message has more than ${maxFields} fields`))
+  const named = members.map(
+    ({ end, keyEnd, keyStart, start }) =>
+      [String(parsed(body.subarray(keyStart, keyEnd))), body.subarray(start, end)] as const
+  )
+  return Result.succeed({ fields: new Map(named), whole: undefined })
 }
 
-const textIn = (value: unknown): string | undefined =>
-  typeof value === "string" || typeof value === "number" || typeof value === "boolean"
-    ? String(value)
-    : undefined
+const parsed = (json: Uint8Array): unknown => JSON.parse(Buffer.from(json).toString("utf8"))
+
+/** Returns a value of a parameter as it stands in a URL: texts without quotes. */
+const textIn = (json: Uint8Array): string => {
+  const text = Buffer.from(json).toString("utf8")
+  return text.startsWith('"') ? String(JSON.parse(text)) : text
+}
+
+const comma = Buffer.from(",")
+
+/** Returns an object with these fields, each as it is written. */
+const objectOf = (fields: ReadonlyArray<readonly [name: string, json: Uint8Array]>): Uint8Array =>
+  Buffer.concat([
+    Buffer.from("{"),
+    ...fields.flatMap(([name, json], index) => [
+      ...(index === 0 ? [] : [comma]),
+      Buffer.from(`${JSON.stringify(name)}:`),
+      json
+    ]),
+    Buffer.from("}")
+  ])
 
 /** What a URL takes for a step in its path: another operation would be asked for. */
 const steps: ReadonlySet<string> = new Set([".", ".."])
 
+/** Returns what is wrong with a parameter of a path, or undefined. */
+const stepProblem = (name: string, text: string): string | undefined => {
+  if (text === "" || text === "null") return `${name} is missing`
+  if (!text.isWellFormed())
+    return `${name} must be text in Unicode, without half a pair of surrogates`
+  return steps.has(text) ? `${name} must not be ${text}` : undefined
+}
+
 /** Fills in the path. Returns what is wrong with its parameters, too. */
-const pathWith = (path: string, values: Readonly<Record<string, unknown>>) => {
+const pathWith = (path: string, values: ReadonlyMap<string, string>) => {
   const problems: Array<string> = []
   const filled = path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
-    const text = textIn(values[name])
-    if (text === undefined || text === "") problems.push(`${name} is missing`)
-    else if (steps.has(text)) problems.push(`${name} must not be ${text}`)
-    return encodeURIComponent(text ?? "")
+    const text = values.get(name) ?? ""
+    const problem = stepProblem(name, text)
+    if (problem === undefined) return encodeURIComponent(text)
+    problems.push(problem)
+    return ""
   })
   return { filled, problems }
 }
@@ -108,34 +159,39 @@ export const apiRequest = (
 ): Result.Result<ApiRequest, BareProblem> =>
   Result.flatMap(readMessage(message.body, operation.hasBody), ({ fields, whole }) => {
     const { hasBody, method, parameters, path } = operation
-    if ("tenant" in fields)
+    if (fields.has("tenant"))
       return Result.fail(invalid("tenant is not a field: the subject names it"))
     const placeOf = new Map(parameters.map(({ in: place, name }) => [name, place]))
     const query = new URLSearchParams()
-    const body: Record<string, unknown> = {}
-    for (const [name, value] of Object.entries(fields)) {
+    const steps = new Map([["tenant", tenant]])
+    const body: Array<readonly [name: string, json: Uint8Array]> = []
+    for (const [name, json] of fields) {
       const place = placeOf.get(name)
-      if (place === "query") query.append(name, textIn(value) ?? JSON.stringify(value))
-      else if (place !== "path" && hasBody) body[name] = value
-      else if (place !== "path") return Result.fail(invalid(unknownIn(operation, name)))
+      if (place === "query" || place === "path") {
+        if (json.length > maxUrl) return Result.fail(tooLong)
+        if (place === "query") query.append(name, textIn(json))
+        // An object or a list is none, and so it is missing.
+        else if (json[0] !== opensObject && json[0] !== opensList) steps.set(name, textIn(json))
+      } else if (hasBody) body.push([name, json])
+      else return Result.fail(invalid(unknownIn(operation, name)))
     }
-    const { filled, problems } = pathWith(path, { ...fields, tenant })
+    const { filled, problems } = pathWith(path, steps)
     if (problems.length > 0) return Result.fail(invalid(problems.join("; ")))
-    const text = hasBody ? JSON.stringify(whole ?? body) : undefined
+    const bytes = hasBody ? (whole ?? objectOf(body)) : undefined
     const headers: Record<string, string> =
-      text === undefined
+      bytes === undefined
         ? {}
-        : {
-            "content-type": "application/json",
-            "content-length": String(Buffer.byteLength(text))
-          }
+        : { "content-type": "application/json", "content-length": String(bytes.length) }
     for (const { in: place, name } of parameters) {
       const value = place === "header" ? message.header(name) : undefined
-      if (value !== undefined) headers[name] = value
+      if (value === undefined) continue
+      if (!latin1.test(value))
+        return Result.fail(invalid(`the header ${name} must be Latin-1, as over HTTP`))
+      headers[name] = value
     }
     const search = query.toString()
     const url = search === "" ? filled : `${filled}?${search}`
     return url.length > maxUrl
-      ? Result.fail(invalid(`its parameters take more than ${bytesText(maxUrl)}: ask for less`))
-      : Result.succeed({ ...{ method, headers, body: text }, url })
+      ? Result.fail(tooLong)
+      : Result.succeed({ ...{ method, headers, body: bytes }, url })
   })

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { startNatsService } from "../../src/service/nats-service.ts"
@@ -117,6 +117,69 @@ describe("a request with thousands of problems", () => {
       assert.isBelow(performance.now() - began, withinMs)
       assert.strictEqual(overNats.code, 400)
       assert.isBelow(overNats.text.length, maxAnswer)
+    })
+  )
+
+  scenario("is refused as a batch before anything is made of its events", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const mebibytes = 15 * 2 ** 20
+      const fill = (text: string) => text.repeat(mebibytes / text.length)
+      const bodies: ReadonlyArray<
+        readonly [what: string, body: string, type: string, status: number, says: RegExp]
+      > = [
+        ["numbers", `[${fill("0,")}0]`, "json", 400, /at most 1000 events/],
+        ["decimals", `{"type":"a","data":[${fill("1.0,")}0]}`, "json", 413, /15 MiB/],
+        ["levels", `[${fill("[")}`, "json", 400, /deeper than 512/],
+        ["lines", fill("{}\n"), "x-ndjson", 400, /at most 1000 events/],
+        ["fields", `{${fill('"a":1,')}"b":1}`, "json", 400, /more than 64 fields/],
+        ["a name", `{"${fill("x")}":1}`, "json", 400, /more than 64 KiB beside/],
+        ["a header", `{"type":"a","data":1,"id":"${fill("x")}"}`, "json", 400, /64 KiB beside/],
+        ["base64", `{"type":"a","base64":"${fill("AAAA")}"}`, "json", 413, /15 MiB/]
+      ]
+      for (const [what, body, type, status, says] of bodies) {
+        const began = performance.now()
+        const answer = yield* ask(`${acme}/events`, {
+          ...{ method: "POST", token, body },
+          headers: { "content-type": `application/${type}` }
+        })
+        assert.isBelow(performance.now() - began, withinMs, what)
+        assert.strictEqual(answer.status, status, `${what}: ${answer.text.slice(0, 300)}`)
+        assert.match(answer.text, says, what)
+        assert.isBelow(answer.text.length, maxAnswer, what)
+      }
+    })
+  )
+
+  scenario("keeps nobody else waiting", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const text = "x".repeat(16_000)
+      const body = JSON.stringify(
+        Array.from({ length: 990 }, () => ({ type: "a", data: { text } }))
+      )
+      let isOver = false
+      const batches = yield* Effect.forkChild(
+        Effect.forEach([1, 2], () => ask(`${acme}/events`, { method: "POST", token, body }), {
+          concurrency: 2
+        }).pipe(
+          Effect.ensuring(
+            Effect.sync(() => {
+              isOver = true
+            })
+          )
+        )
+      )
+      let asked = 0
+      while (!isOver) {
+        yield* ask("/healthz")
+        asked++
+      }
+      for (const answer of yield* Fiber.join(batches))
+        assert.deepInclude(answer.json, { stored: 990 })
+      assert.isAbove(asked, 5)
     })
   )
 })

@@ -15,7 +15,10 @@ const ask = (
   const body = Buffer.from(typeof message === "string" ? message : JSON.stringify(message))
   return apiRequest(operation, tenant, { body, header: (name) => headers[name] })
 }
-const asked = (...args: Parameters<typeof ask>) => Result.getOrThrow(ask(...args))
+const asked = (...args: Parameters<typeof ask>) => {
+  const { body, ...request } = Result.getOrThrow(ask(...args))
+  return { ...request, body: body === undefined ? undefined : Buffer.from(body).toString() }
+}
 const problem = (...args: Parameters<typeof ask>) => Result.getOrThrow(Result.flip(ask(...args)))
 
 describe("a request over NATS", () => {
@@ -83,6 +86,14 @@ describe("a request over NATS", () => {
     assert.match(problem("endpoints.put", "[]").detail, /^id is missing$/)
   })
 
+  it("is refused where a header is none of HTTP", () => {
+    const headers = { "if-match": "\u4e2d" }
+    assert.match(
+      problem("endpoints.patch", { id: "a" }, { headers }).detail,
+      /if-match must be Latin/
+    )
+  })
+
   it("is of the tenant in the subject", () => {
     assert.deepStrictEqual(["acme", "_", "*"].map(tenantIn), ["acme", "*", "_"])
   })
@@ -92,6 +103,14 @@ describe("a request over NATS", () => {
     ["no object", "endpoints.get", "[1]", /^the message must be a JSON object/],
     ["a missing parameter", "endpoints.get", "{}", /^id is missing$/],
     ["a step of a path", "deliveries.delivery", '{"delivery":".."}', /^delivery must not be \.\.$/],
+    ["half a letter", "endpoints.get", '{"id":"\\ud800"}', /^id must be text in Unicode/],
+    ["a long parameter", "log.list", { endpoint: "x".repeat(20_000) }, /take more than 16 KiB/],
+    [
+      "more fields than anything has",
+      "endpoints.put",
+      Object.fromEntries(Array.from({ length: 20_000 }, (_, at) => [`x${at}`, 1])),
+      /more than 10000 fields/
+    ],
     ["a parameter that is no text", "endpoints.get", '{"id":{}}', /^id is missing$/],
     [
       "an unknown field",

@@ -90,7 +90,7 @@ describe("petrel tenant", () => {
     ],
     [
       ["set", "acme", "--forward-header", "webhook-id", "--forward-header", "a b"],
-      '--forward-header "webhook-id" is a header that Petrel or HTTP sets itself; --forward-header "a b" must be a valid header name'
+      '--forward-header "webhook-id" is a header that Petrel or HTTP sets itself; --forward-header "a b" must be a valid header name such as x-tenant'
     ],
     [
       ["set", "acme", "--forward-header", "X-A", "--no-forward-header", "x-a"],
