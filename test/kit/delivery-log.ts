@@ -75,11 +75,12 @@ export const walk = <R>(
   })
 
 /** A projection in a process of its own, which is killed at the end at the latest. */
-export const projecting = (options: ProjectionOptions) =>
+export const projecting = (options: ProjectionOptions, within: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const program = join(import.meta.dirname, "projecting.ts")
-      const child = spawn(process.execPath, [program, JSON.stringify(options)], { stdio: "ignore" })
+      const [command = "", ...args] = [...within, process.execPath, program]
+      const child = spawn(command, [...args, JSON.stringify(options)], { stdio: "ignore" })
       const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()))
       return {
         /** It stops as it is, or goes on: its connections stay open. */

@@ -70,7 +70,7 @@ export const canMount = (): boolean =>
   spawnSync("unshare", [...ownDisk, "mount -t tmpfs -o size=1m tmpfs /mnt"]).status === 0
 
 /** Mounts a disk at a directory, which no process sees but those that run on it. */
-const mountDisk = async (bytes: number, directory: string) => {
+export const mountDisk = async (bytes: number, directory: string) => {
   await mkdir(directory, { recursive: true })
   const mount = 'mount -t tmpfs -o size="$1" tmpfs "$2" && echo mounted && exec sleep infinity'
   const holder = spawn("unshare", [...ownDisk, mount, "sh", `${bytes}`, directory], {

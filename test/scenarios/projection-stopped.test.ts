@@ -9,10 +9,16 @@ import { Broker } from "../../src/broker/broker.ts"
 import { LogUnavailable } from "../../src/projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
-import { answerLog, findRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import {
+  answerLog,
+  findRemotely,
+  getRemotely,
+  remoteStatus
+} from "../../src/projection/remote-log.ts"
 import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
 import { eventually, installation, nth } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
+import { canMount, mountDisk } from "../kit/nats-server.ts"
 import { randomFacts } from "../kit/random-facts.ts"
 import { onServer } from "../kit/scenario.ts"
 import { foldedRows, saidBy } from "../projection/folded-rows.ts"
@@ -60,6 +66,39 @@ describe("a delivery log that does not follow the history", () => {
       assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(facts))
     })
   )
+
+  if (canMount())
+    scenario("says so when its disk is full, to whoever asks it", (place) =>
+      Effect.gen(function* () {
+        const at = yield* directory
+        const disk = yield* Effect.acquireRelease(
+          Effect.promise(() => mountDisk(8 * 1024 * 1024, at)),
+          ({ remove }) => Effect.promise(remove)
+        )
+        // What runs in front of it sees the disk.
+        const before = disk.within(process.execPath).slice(0, -1)
+        yield* projecting(optionsOf(place, join(at, "log")), before)
+        yield* store(first)
+        yield* caughtUp(remoteStatus)
+        disk.fill()
+        yield* store(later)
+        const status = yield* eventually(
+          remoteStatus,
+          ({ lag, state }) => state === "stopped" && lag.facts > 0
+        )
+        assert.include(status.problem ?? "", "no room is left for")
+        assert.isAbove(status.lag.ms, 0)
+        // Whatever it has read: nothing that it answers is older than it says.
+        for (let time = 0; time < 20; time++) {
+          assert.instanceOf(yield* Effect.flip(findRemotely({})), LogUnavailable)
+          assert.instanceOf(yield* Effect.flip(getRemotely({ event: "acme.e1" })), LogUnavailable)
+          yield* Effect.sleep("200 millis")
+        }
+        disk.empty()
+        yield* caughtUp(remoteStatus)
+        assert.deepStrictEqual(saidBy(yield* walk(findRemotely)), foldedRows(facts))
+      })
+    )
 
   scenario("is made again where its files were removed under it", (place) =>
     Effect.gen(function* () {
