@@ -7,8 +7,10 @@ import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import type { Requested, Requesting } from "./programs/api-load.ts"
+import type { Attacked, Attacking } from "./programs/attackers.ts"
 import type { Posted, Posting } from "./programs/limit.ts"
 import type { NaivelySent, NaiveSending } from "./programs/naive.ts"
+import type { Neighboured, Neighbouring } from "./programs/neighbour.ts"
 import type { Published, Publishing } from "./programs/publisher.ts"
 import type { ReadAll, Reading } from "./programs/reader.ts"
 import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
@@ -221,6 +223,36 @@ export const startConsole = (nats: string) =>
         rmSync(data, { recursive: true, force: true })
       })
   ).pipe(Effect.map(({ address, pid }): Console => ({ address, pid })))
+
+/** Tenants that attack a console. */
+export interface Attackers {
+  readonly pid: number
+  readonly attack: (how: Attacking) => Promise<Attacked>
+}
+
+export const startAttackers = Effect.fnUntraced(function* (address: string, nats: string) {
+  const { ask, next, pid } = yield* startProgram("attackers.ts", [address, nats])
+  yield* Effect.promise(next)
+  const attackers: Attackers = { pid, attack: (how) => ask<Attacked>(how) }
+  return attackers
+})
+
+/** A tenant that publishes over HTTP on a schedule. */
+export interface Neighbour {
+  readonly pid: number
+  readonly publish: (what: Neighbouring) => Promise<Neighboured>
+}
+
+export const startNeighbour = Effect.fnUntraced(function* (
+  address: string,
+  token: string,
+  tenant: string
+) {
+  const { ask, next, pid } = yield* startProgram("neighbour.ts", [address, token, tenant])
+  yield* Effect.promise(next)
+  const neighbour: Neighbour = { pid, publish: (what) => ask<Neighboured>(what) }
+  return neighbour
+})
 
 /** Publishes over HTTP. */
 export interface ApiLoad {

@@ -14,6 +14,7 @@ import { outage } from "./scenarios/outage.ts"
 import { recovery } from "./scenarios/recovery.ts"
 import { scaleOut } from "./scenarios/scale-out.ts"
 import { scaling } from "./scenarios/scaling.ts"
+import { tenants } from "./scenarios/tenants.ts"
 import { throughput } from "./scenarios/throughput.ts"
 
 /** In the order in which they run. */
@@ -33,5 +34,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   audit,
   api,
   deliveryLog,
-  logBeside
+  logBeside,
+  tenants
 ]

@@ -1,0 +1,138 @@
+import { Effect, Schema } from "effect"
+import { connectTo } from "../../src/broker/connection.ts"
+import { watch } from "../machine.ts"
+import {
+  memoryOf,
+  runPetrelCommand,
+  startAttackers,
+  startConsole,
+  startNeighbour,
+  startReceiver,
+  startWorker
+} from "../processes.ts"
+import { addEndpoints, startBroker } from "../rig.ts"
+import type { Scenario } from "../scenario.ts"
+
+const bytes = 1024
+const perSecond = 50
+const attackers = ["mallory", "eve", "trudy", "oscar"]
+const fifth = "bench"
+/** How long after the attack has begun the neighbour's events count, ms. */
+const settleMs = 3_000
+
+const Made = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
+
+const makeToken = Effect.fnUntraced(function* (nats: string, tenant: string) {
+  const made = yield* Effect.promise(() =>
+    runPetrelCommand([
+      ...["token", "create", tenant, "--scope", "all", "--json"],
+      ...["--nats", nats]
+    ])
+  )
+  return Schema.decodeUnknownSync(Made)(made.printed).token
+})
+
+/** Four tenants attack a console with everything at once, a fifth publishes and receives. */
+export const tenants: Scenario = {
+  name: "tenants",
+  measures: "What four tenants that attack one console with everything do to a fifth.",
+  limit: "Its measure is the fifth alone, on the same console before.",
+  sides: { petrel: "attacked", limit: "alone" },
+  onlyNamed: true,
+  figures: {
+    p50: { title: "p50", unit: "ms", digits: 1, panel: "latency" },
+    p99: { title: "p99", unit: "ms", digits: 1, panel: "latency" },
+    aloneP50: { title: "alone, p50", unit: "ms", digits: 1, panel: "latency", side: "limit" },
+    aloneP99: { title: "alone, p99", unit: "ms", digits: 1, panel: "latency", side: "limit" },
+    ratio: { title: "p99, ratio to alone", unit: "", digits: 2 },
+    refused: { title: "refused", unit: "", digits: 0 },
+    undelivered: { title: "not delivered", unit: "", digits: 0 },
+    memory: { title: "console memory, most", unit: "MiB", digits: 0 }
+  },
+  run: Effect.fnUntraced(function* ({ quick, rounds = 1 }, row) {
+    const seconds = quick ? 15 : 60
+    const broker = yield* startBroker()
+    const receiver = yield* startReceiver()
+    const own = addEndpoints(1, () => ({
+      ...{ tenant: fifth, id: "own", url: receiver.url, types: ["fifth.>"] }
+    }))
+    yield* Effect.provide(own, connectTo(broker))
+    const worker = yield* startWorker(broker.url)
+    const console = yield* startConsole(broker.url)
+    const token = yield* makeToken(broker.url, fifth)
+    const tokens = yield* Effect.forEach(attackers, (tenant) =>
+      Effect.map(makeToken(broker.url, tenant), (token) => ({ tenant, token }))
+    )
+    const neighbour = yield* startNeighbour(console.address, token, fifth)
+    const attack = yield* startAttackers(console.address, broker.url)
+    const pids = {
+      ...{ console: [console.pid], worker: [worker.pid], broker: [broker.pid] },
+      ...{ neighbour: [neighbour.pid], attackers: [attack.pid] }
+    }
+    const publishing = (ms: number) =>
+      Effect.promise(async () => {
+        const count = Math.round((ms / 1_000) * perSecond)
+        await receiver.reset()
+        const done = await neighbour.publish({ count, perSecond, bytes })
+        // What is late counts as not delivered.
+        await new Promise((resolve) => setTimeout(resolve, 5_000))
+        const { latency, requests } = await receiver.count()
+        return { ...done, latency, undelivered: Math.max(0, done.stored - requests) }
+      })
+    yield* publishing(5_000)
+    const notes: Array<string> = []
+    for (let round = 1; round <= rounds; round++) {
+      const watchedAlone = watch(pids)
+      const alone = yield* publishing(20_000)
+      const aloneUse = watchedAlone().use
+      let memory = 0
+      const watchedAttack = watch(pids)
+      const [attacked, { answers }] = yield* Effect.all(
+        [
+          Effect.delay(publishing(seconds * 1_000 - settleMs), settleMs),
+          Effect.promise(() => attack.attack({ tenants: tokens, ms: seconds * 1_000 }))
+        ],
+        { concurrency: 2 }
+      ).pipe(
+        Effect.raceFirst(
+          Effect.forever(
+            Effect.delay(
+              Effect.sync(() => {
+                memory = Math.max(memory, memoryOf(console.pid))
+              }),
+              "200 millis"
+            )
+          )
+        )
+      )
+      const { use } = watchedAttack()
+      row({
+        of: "attacked",
+        round,
+        figures: {
+          ...{ p50: attacked.latency.p50, p99: attacked.latency.p99 },
+          ...{ aloneP50: alone.latency.p50, aloneP99: alone.latency.p99 },
+          ratio: attacked.latency.p99 / alone.latency.p99,
+          refused: Object.values(attacked.refused).reduce((sum, count) => sum + count, 0),
+          undelivered: attacked.undelivered,
+          memory
+        },
+        machine: { petrel: use, limit: aloneUse }
+      })
+      for (const [what, count] of Object.entries(attacked.refused).slice(0, 5))
+        notes.push(`refused ${count} times: ${what}`)
+      for (const [name, counts] of Object.entries(answers))
+        notes.push(`${name}: ${JSON.stringify(counts)}`)
+    }
+    return {
+      settings: { perSecond, bytes, seconds, attackers: attackers.length, rounds },
+      notes,
+      aims: [
+        { of: "attacked", figure: "refused", atMost: 0 },
+        { of: "attacked", figure: "undelivered", atMost: 0 },
+        { of: "attacked", figure: "ratio", atMost: 2 },
+        { of: "attacked", figure: "memory", atMost: 400 }
+      ]
+    }
+  })
+}
