@@ -238,7 +238,7 @@ const forbidden = {
     `$JS.API.STREAM.UPDATE.${names.history}`,
     `$JS.API.STREAM.DELETE.${names.history}`,
     `$JS.API.STREAM.PURGE.${names.dead}`,
-    `$JS.API.STREAM.MSG.DELETE.${names.events}`
+    `$JS.API.STREAM.MSG.DELETE.${names.history}`
   ],
   console: [
     "events.acme.petrel.alert.raised",
