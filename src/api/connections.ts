@@ -3,6 +3,7 @@ import type { Socket } from "node:net"
 import { Context } from "effect"
 import { gauge } from "../metrics/family.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
+import { rawProblem } from "./problems.ts"
 
 /** Connections at the same time. */
 const maxConnections = 1_024
@@ -60,6 +61,17 @@ const strangerOf = ({ remoteAddress = "" }: Socket): string =>
 const keyOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string =>
   `${remoteAddress} ${remotePort}`
 
+/** Why a connection is closed, for a client whose request is on its way. */
+const crowded = rawProblem(
+  {
+    status: 503,
+    name: "unavailable",
+    title: "It cannot be answered now",
+    detail: "there are too many connections: connect again, and close those that are not used"
+  },
+  { "retry-after": "1" }
+)
+
 const isIdle = ({ requests }: Connection): boolean => requests === 0
 
 /**
@@ -72,11 +84,14 @@ export class Connections {
   readonly #max: number
   readonly #maxStrangers: number
   readonly #refused: RefusalCells
+  readonly #isPlain: boolean
   readonly #all = new Map<string, Connection>()
   readonly #strangers = new Crowd()
   readonly #known = new Crowd()
 
-  constructor(refused: RefusalCells, max = maxConnections) {
+  /** @param isPlain false with TLS, where nothing can be written before its handshake. */
+  constructor(refused: RefusalCells, max = maxConnections, isPlain = true) {
+    this.#isPlain = isPlain
     this.#refused = refused
     this.#max = max
     this.#maxStrangers = Math.ceil((max * maxStrangers) / maxConnections)
@@ -143,7 +158,9 @@ export class Connections {
   #close(connection: Connection): void {
     this.#refused.note("connections")
     this.#crowdOf(connection).remove(connection)
-    connection.socket.destroy()
+    const { socket } = connection
+    if (this.#isPlain && !this.isAnswering(socket)) socket.write(crowded)
+    socket.destroy()
   }
 
   #forget(key: string, connection: Connection): void {

@@ -110,3 +110,20 @@ export const problemResponse = (
     contentType: problemType,
     headers
   })
+
+/** Returns a problem as it is written to a connection which has no request that can be answered. */
+export const rawProblem = (
+  problem: BareProblem,
+  headers: Readonly<Record<string, string>> = {}
+): string => {
+  const body = problemBody(problem)
+  return [
+    `HTTP/1.1 ${problem.status} Refused`,
+    `content-type: ${problemType}`,
+    `content-length: ${Buffer.byteLength(body)}`,
+    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    "connection: close",
+    "",
+    body
+  ].join("\r\n")
+}

@@ -86,7 +86,9 @@ const bufferOf = (chunks: ReadonlyArray<Buffer>): ArrayBuffer => {
   const [first] = chunks
   const { buffer, byteLength, byteOffset } =
     first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
-  return buffer.slice(byteOffset, byteOffset + byteLength) as ArrayBuffer
+  // A short one is a part of a buffer that others share.
+  const isWhole = byteLength === buffer.byteLength
+  return (isWhole ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)) as ArrayBuffer
 }
 
 /** The body of one request. What has come of it counts for its tenant until it is given back. */

@@ -8,7 +8,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
-import { RefusalCells, RefusedRequests } from "../metrics/refused-requests.ts"
+import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
@@ -19,7 +19,7 @@ import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
-import { problemBody, problemType } from "./problems.ts"
+import { rawProblem } from "./problems.ts"
 import { RequestBodies } from "./request-body.ts"
 import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
@@ -81,17 +81,7 @@ const refuseConnection = (connections: Connections, error: Error, socket: Socket
     status: 400,
     detail: "this is no HTTP request that can be read"
   }
-  const body = problemBody({ status, name: "bad-request", title: "The request is refused", detail })
-  socket.end(
-    [
-      `HTTP/1.1 ${status} Refused`,
-      `content-type: ${problemType}`,
-      `content-length: ${Buffer.byteLength(body)}`,
-      "connection: close",
-      "",
-      body
-    ].join("\r\n")
-  )
+  socket.end(rawProblem({ status, name: "bad-request", title: "The request is refused", detail }))
   // What the client goes on to send, or an end that it does not send, must hold nothing.
   const destroyed = timers.after(answeredWithinMs, () => socket.destroy())
   return socket.once("close", () => timers.cancel(destroyed))
@@ -197,8 +187,8 @@ const makeApp = (options: ApiOptions) =>
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const { bodiesBytes, maxConnections, paceMs } = options
-  const refused = new RefusalCells()
-  const connections = new Connections(refused, maxConnections)
+  const refused = yield* RefusedRequests
+  const connections = new Connections(refused, maxConnections, options.tls === undefined)
   const node = makeServer(options, connections)
   const stopWithin = options.stopWithin ?? defaultStopWithinMs
   const server = NodeHttpServer.layer(() => node, {
@@ -213,7 +203,6 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const stopping = yield* Deferred.make<void>()
   const app = yield* makeApp(options).pipe(
     Effect.provideService(Stopping, stopping),
-    Effect.provideService(RefusedRequests, refused),
     Effect.provideService(LiveConnections, connections),
     Effect.provideService(Slots, Slots.make()),
     Effect.provideService(

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { ApiApp, ApiOptions } from "../../src/api/server.ts"
 import { serveApi } from "../../src/api/server.ts"
 import type { Broker } from "../../src/broker/broker.ts"
+import { RefusalCells, RefusedRequests } from "../../src/metrics/refused-requests.ts"
 import { operatorNamed } from "../../src/operations/operation.ts"
 import { LiveTokens } from "../../src/operations/tokens/live-tokens.ts"
 import { createToken, revokeToken } from "../../src/operations/tokens/manage-tokens.ts"
@@ -77,7 +78,7 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
     port: 0,
     stopWithin: 2_000,
     ...options
-  })
+  }).pipe(Effect.provideService(RefusedRequests, new RefusalCells()))
   const url = `http://127.0.0.1:${port}`
   const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
   return {

@@ -55,6 +55,10 @@ describe.concurrent("connections without a token", () => {
         Effect.sync(() => many.filter((one) => one.isOpen()).length),
         (open) => open === 31
       )
+      for (const one of many.filter((each) => !each.isOpen())) {
+        assert.match(one.heard(), /^HTTP\/1\.1 503 .*\r\nretry-after: 1\r\n/s)
+        assert.include(one.heard(), "too many connections")
+      }
       slow.send("host: 127.0.0.1\r\n\r\n")
       assert.deepStrictEqual(yield* answered([slow]), [200])
     })
