@@ -12,6 +12,7 @@ const bounds = [
   "maxTokens",
   "pace",
   "requests",
+  "searches",
   "streams"
 ] as const
 export type Bound = (typeof bounds)[number]

@@ -6,6 +6,9 @@ import { timers } from "../time/timers.ts"
 const firstPauseMs = 1_000
 const mostPauseMs = 60_000
 
+/** Returns when a thread is started anew, for people. */
+export const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
+
 export interface LastingThread<Told> {
   /** The name of its script, which is beside this one. */
   readonly name: string

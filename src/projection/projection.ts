@@ -1,18 +1,11 @@
-import { Clock, type Context, Deferred, Effect } from "effect"
+import { Clock, type Context, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
-import { Invalid } from "../domain/problem.ts"
 import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
-import { lastingThread } from "./lasting-thread.ts"
-import type {
-  FromQuery,
-  FromWriter,
-  QueryData,
-  ToQuery,
-  ToWriter,
-  WriterData
-} from "./thread-messages.ts"
+import { lastingThread, pauseText } from "./lasting-thread.ts"
+import { startQueries } from "./log-queries.ts"
+import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
 export interface ProjectionOptions {
   readonly broker: BrokerOptions
@@ -29,8 +22,6 @@ export interface ProjectionOptions {
 }
 
 const defaultStopWithinMs = 5_000
-/** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
-const answerWithinMs = 10_000
 
 /** A projection of this process. */
 export interface Projection {
@@ -47,53 +38,6 @@ const lagOf = ({ last, lookedAt, position, storedAt }: WriterReport, now: number
   const isLevel = last <= position && unseenMs <= freshMs
   return { facts: Math.max(0, last - position), ms: isLevel ? 0 : Math.max(0, unseenMs) }
 }
-
-/** How long until a thread is started anew, for people. */
-const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
-
-/** The thread that answers queries, and what waits for its answers. */
-const startQueries = Effect.fnUntraced(function* (data: QueryData, broken: () => void) {
-  const run = Effect.runForkWith(yield* Effect.context<never>())
-  const asked = new Map<number, Deferred.Deferred<FromQuery["result"]>>()
-  let ids = 0
-  const answer = (id: number, result: FromQuery["result"]) => {
-    const waiting = asked.get(id)
-    asked.delete(id)
-    if (waiting !== undefined) Deferred.doneUnsafe(waiting, Effect.succeed(result))
-  }
-  const tell = yield* lastingThread<FromQuery>({
-    name: "query-thread",
-    data,
-    told: ({ id, result }) => {
-      if ("isBroken" in result && result.isBroken) broken()
-      answer(id, result)
-    },
-    ended: (why, pauseMs) => {
-      const sentence = `the thread that searches it has ended (${why}); ${pauseText(pauseMs)}`
-      run(Effect.logError(`the delivery log is not searched: ${sentence}`))
-      for (const id of asked.keys()) answer(id, { unavailable: sentence, isBroken: false })
-    }
-  })
-  return (question: OmitId<ToQuery>) =>
-    Effect.gen(function* () {
-      const id = ids++
-      const answered = yield* Deferred.make<FromQuery["result"]>()
-      asked.set(id, answered)
-      if (!tell({ ...question, id } satisfies ToQuery))
-        answer(id, { unavailable: "the thread that searches it is started again", isBroken: false })
-      const result = yield* Deferred.await(answered).pipe(
-        Effect.timeoutOrElse({
-          duration: answerWithinMs,
-          orElse: () => new LogUnavailable({ reason: "it does not answer; it may be overloaded" })
-        }),
-        Effect.ensuring(Effect.sync(() => asked.delete(id)))
-      )
-      if ("unavailable" in result) return yield* new LogUnavailable({ reason: result.unavailable })
-      if ("problem" in result) return yield* new Invalid({ problems: [result.problem] })
-      return result
-    })
-})
-type OmitId<A> = A extends unknown ? Omit<A, "id"> : never
 
 const notBegun = new LogUnavailable({ reason: "it has not begun to read the history" })
 

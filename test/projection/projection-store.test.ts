@@ -375,6 +375,21 @@ describe("a page of the delivery log", () => {
     reader.close()
   })
 
+  it("has what begins with a text also where other tenants have thousands of types that do", () => {
+    const facts = Array.from({ length: 5_100 }, (_, index): Fact => {
+      const tenant = index % 100 === 0 ? "acme" : "globex"
+      const about = { v: 1, tenant, endpoint: "e", eventAt: index, at: index } as const
+      const of = { event: `e${index}`, eventSeq: index + 1, type: `inv.${index}` }
+      return { ...about, ...of, kind: "delivered", attempt: 1 }
+    })
+    const directory = made(facts, optionsOf({ maxBytes: 1e9 }))
+    const types = (type: string) =>
+      rowsIn(directory, { tenant: "acme", type }).map((row) => row.type)
+    assert.strictEqual(types("inv.*").length, 51)
+    assert.deepStrictEqual(types("inv.21*"), ["inv.2100"])
+    assert.deepStrictEqual(types("out.*"), [])
+  })
+
   it("goes on from where its time was over, without rows lost or twice", () => {
     const directory = made(randomFacts(9, 800))
     const [patient, hurried] = [new LogReader(directory), new LogReader(directory, 0)]

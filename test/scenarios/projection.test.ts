@@ -1,7 +1,7 @@
 import { readdirSync, rmSync, truncateSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Stream } from "effect"
+import { Effect, Fiber, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -9,6 +9,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
 import { discardDeadLetters } from "../../src/history/discard.ts"
 import { readFacts } from "../../src/history/read.ts"
+import { RefusalCells, RefusedRequests } from "../../src/metrics/refused-requests.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import type { EventQuery } from "../../src/operations/history/event-facts.ts"
 import { readEventFacts } from "../../src/operations/history/event-facts.ts"
@@ -150,6 +151,41 @@ describe.concurrent("the projection", () => {
         })
         assert.isAbove(rounds.length, 0)
       })
+  )
+
+  scenario("searches for one tenant after the other, and not for who has left", (place) =>
+    Effect.gen(function* () {
+      const cells = new RefusalCells()
+      yield* store(randomFacts(seed, 3_000), 500)
+      const { log } = yield* startProjection(optionsOf(place, yield* directory)).pipe(
+        Effect.provideService(RefusedRequests, cells)
+      )
+      yield* caughtUp(log.status)
+      let found = 0
+      const search = (tenant: string) => log.find({ tenant, status: 599 })
+      const searches = (count: number) =>
+        Effect.forEach(
+          Array.from({ length: count }),
+          () =>
+            Effect.matchEffect(search("acme"), {
+              onFailure: ({ message }) => Effect.succeed(message),
+              onSuccess: () => Effect.sync(() => `found ${++found}`)
+            }),
+          { concurrency: "unbounded" }
+        )
+      const many = yield* Effect.forkChild(searches(100), { startImmediately: true })
+      yield* search("globex")
+      assert.isAtMost(found, 3)
+      const answers = yield* Fiber.join(many)
+      // One is searched for at once, and 64 wait.
+      assert.strictEqual(found, 65)
+      assert.include(answers.at(-1) ?? "", "64 searches of the tenant wait")
+      const { samples } = cells.family()
+      assert.strictEqual(samples.find(({ labels }) => labels.bound === "searches")?.value, 35)
+      const leaving = yield* Effect.forkChild(searches(65), { startImmediately: true })
+      yield* Fiber.interrupt(leaving)
+      assert.notInclude((yield* searches(64)).join(), "wait for their turn")
+    })
   )
 
   scenario("goes on where it was once its broker is back", (place, server) =>
