@@ -13,6 +13,7 @@ import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.t
 import type { ConnectionCheck } from "../../domain/connection-check.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { quantile } from "../../policy/durations.ts"
+import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
 import { SteadySince } from "../../time/steady-since.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
@@ -28,7 +29,10 @@ const maxConcurrentAnswers = 4
  * Maximum long answers, in progress or waiting. Their callers would time out before further ones.
  */
 const maxConcurrentLongAnswers = 8
-/** Maximum connections that are tried at the same time; further queries get no answer. */
+/**
+ * Maximum connections that are tried at the same time, half of them of one tenant; further queries
+ * get no answer.
+ */
 const maxConcurrentChecks = 4
 
 /** What only the owner of a partition knows. */
@@ -88,7 +92,7 @@ class IntrospectionAnswers {
   readonly #begun: SteadySince
   readonly #oneLong = Semaphore.makeUnsafe(1)
   #longCount = 0
-  #checkCount = 0
+  readonly #checks = new Shares(maxConcurrentChecks)
 
   constructor(
     options: AnswerOptions,
@@ -129,19 +133,18 @@ class IntrospectionAnswers {
   /** Says at once that an answer comes, and tries the connection. */
   #check({ endpoint = "", tenant = "" }: IntrospectionQuery, to: string): void {
     const { checkConnection, clock, holds, worker } = this.#options
-    if (!holds() || this.#checkCount >= maxConcurrentChecks) return
+    const check = checkConnection(endpointKey(tenant, endpoint))
+    if (!holds() || (check !== undefined && !this.#checks.take(tenant))) return
     const { say } = this.#broker
     const since = clock.currentTimeMillisUnsafe()
     const chunk = { v: 1, worker, since, endpoints: [] } as const
-    const check = checkConnection(endpointKey(tenant, endpoint))
     say(to, JSON.stringify({ ...chunk, part: 0, isLast: check === undefined }))
     if (check === undefined) return
-    this.#checkCount++
     const answer = Effect.map(check, (connection) =>
       say(to, JSON.stringify({ ...chunk, part: 1, isLast: true, connection }))
     )
     this.#run(answer).addObserver(() => {
-      this.#checkCount--
+      this.#checks.give(tenant)
     })
   }
 

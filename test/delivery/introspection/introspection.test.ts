@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Fiber } from "effect"
 import { AlertBook } from "../../../src/alerts/alert-book.ts"
 import { thresholdsFrom } from "../../../src/alerts/thresholds.ts"
 import { queryOwner } from "../../../src/cluster/introspection-query.ts"
@@ -79,6 +79,25 @@ describe("the owner of a partition", () => {
       assert.strictEqual(answer?.worker, "w1")
       assert.isAtLeast(answer?.since ?? 0, before)
       assert.isAtMost(answer?.since ?? 0, yield* Clock.currentTimeMillis)
+    })
+  )
+
+  scenario("tries connections of one tenant while those of another one take long", () =>
+    Effect.gen(function* () {
+      const reached = { host: "b.example", port: 443, isSecure: true, refused: 0, addresses: [] }
+      yield* owner(
+        {},
+        {
+          checkConnection: (key) => (key === "acme.a" ? Effect.never : Effect.succeed(reached))
+        }
+      )
+      const check = (tenant: string) =>
+        queryOwner(1, { about: "connection", tenant, endpoint: "a" })
+      const slow = yield* Effect.forEach(Array.from({ length: 6 }), () =>
+        Effect.forkChild(check("acme"), { startImmediately: true })
+      )
+      assert.deepStrictEqual((yield* check("globex"))?.connection, reached)
+      yield* Fiber.interruptAll(slow)
     })
   )
 
