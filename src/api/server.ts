@@ -7,6 +7,7 @@ import { Deferred, Effect, Layer, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
+import type { IpNetwork } from "effect/net"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
@@ -37,6 +38,8 @@ export interface ApiOptions {
   readonly publicUrl?: string | undefined
   /** Certificate and key, in PEM. (Default: without TLS) */
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
+  /** Proxies whose X-Forwarded-For is believed. (Default: none) */
+  readonly trustedProxies?: ReadonlyArray<IpNetwork.IpNetwork> | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
   readonly stopWithin?: number | undefined
   /** How long a client may take for its headers, ms. (Default: 10 s) */
@@ -146,7 +149,8 @@ const routes = (options: ApiOptions) => {
       [...apiRoutes, ...extraRoutes],
       allowedHosts(options.host, options.publicUrl),
       { "/docs": { "content-security-policy": contentPolicy } },
-      durations
+      durations,
+      options.trustedProxies ?? []
     )
   )
 }

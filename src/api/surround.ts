@@ -1,5 +1,5 @@
 import type { Types } from "effect"
-import { ByteSize, Cause, Clock, Effect, Exit } from "effect"
+import { ByteSize, Cause, Clock, Effect, Exit, Option } from "effect"
 import {
   HttpIncomingMessage,
   HttpRouter,
@@ -7,6 +7,8 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "effect/http"
+import type { IpNetwork } from "effect/net"
+import { clientAddress } from "./client-address.ts"
 import { hostName } from "./hosts.ts"
 import { Insider } from "./insider.ts"
 import type { BareProblem } from "./problems.ts"
@@ -146,19 +148,31 @@ const asProblem = (response: HttpServerResponse.HttpServerResponse) => {
     : problemResponse({ status: response.status, ...bare })
 }
 
+const clientOf = (
+  { headers, remoteAddress }: HttpServerRequest.HttpServerRequest,
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>
+) =>
+  Option.match(remoteAddress, {
+    onNone: () => undefined,
+    onSome: (peer) => clientAddress(peer, headers["x-forwarded-for"], proxies)
+  })
+
 /**
  * What surrounds all routes: refuses other hosts, bounds bodies, turns every failure into a problem
- * document, and logs each request with the id of its token, never the token.
+ * document, and logs each request with who made it: the client's address, and the id of its token,
+ * never the token.
  *
  * @param hosts names under which the server may be asked.
  * @param headersOf headers of the answers of some paths.
  * @param durations gets each request that was answered.
+ * @param proxies whose X-Forwarded-For is believed.
  */
 export const surround = (
   routes: ReadonlyArray<KnownRoute>,
   hosts: ReadonlySet<string>,
   headersOf: Record<string, Record<string, string>>,
-  durations: RequestDurations
+  durations: RequestDurations,
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>
 ) => {
   const patterns = routes.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }))
   const routeOf = (path: string) => patterns.find(({ pattern }) => pattern.test(path))?.path
@@ -188,8 +202,9 @@ export const surround = (
           const request = yield* HttpServerRequest.HttpServerRequest
           const began = yield* Clock.currentTimeMillis
           const notes: Notes = { token: undefined, status: undefined }
+          const insider = yield* Insider
           const response =
-            (yield* Insider) !== undefined || mayAsk(request)
+            insider !== undefined || mayAsk(request)
               ? yield* route.pipe(
                   Effect.provideService(RequestNotes, notes),
                   Effect.provideService(
@@ -210,6 +225,7 @@ export const surround = (
             path: pathOf(request.url),
             status,
             ms,
+            client: insider?.by ?? clientOf(request, proxies),
             ...(notes.token === undefined ? {} : { tokenId: notes.token })
           })
           return HttpServerResponse.setHeaders(response, {

@@ -19,7 +19,10 @@ export const okKinds = [
   "redelivered",
   "replayed",
   "discarded",
-  "alert-cleared"
+  "alert-cleared",
+  "secrets-revealed",
+  "token-created",
+  "token-revoked"
 ] as const
 /** Facts that report a failure. The broker republishes them on the failure subjects. */
 export const failureKinds = [
@@ -104,6 +107,17 @@ export const Plan = Schema.Struct({
 })
 export type Plan = typeof Plan.Type
 
+/** A token of the HTTP API, without what is secret of it. */
+const FactToken = Schema.Struct({
+  id: Schema.String,
+  name: Schema.optional(Schema.String),
+  scopes: Schema.Array(Schema.String),
+  rate: Schema.optional(Schema.Int),
+  expiresAt: Schema.optional(Schema.Number),
+  /** The id of the token that it was made with. */
+  parent: Schema.optional(Schema.String)
+})
+
 /**
  * One record of the history stream. Times in ms since the epoch, durations in ms. Undefined fields
  * are not written.
@@ -163,6 +177,8 @@ export const Fact = Schema.Struct({
   change: Schema.optional(ConfigurationChange),
   /** In `settings-changed`. */
   settings: Schema.optional(SettingsChange),
+  /** In `token-created` and `token-revoked`. */
+  token: Schema.optional(FactToken),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),

@@ -3,11 +3,11 @@ import { Broker } from "../broker/broker.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, writeValue } from "../broker/values.ts"
 import type { Fact } from "../domain/fact.ts"
-import { factResult } from "../domain/fact.ts"
 import { toldOf } from "../domain/settings/setting.ts"
 import { tenantSettings } from "../domain/settings/tenant-table.ts"
 import { systemKey, TenantSettings } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
+import { appendFact } from "../history/append-fact.ts"
 import { authorHeaders } from "../history/configuration.ts"
 import type { SettingsInForce } from "./settings-table.ts"
 import { decodeSettings, settingsText } from "./settings-value.ts"
@@ -63,15 +63,12 @@ const appendChange = Effect.fnUntraced(function* (
   { revision, settings }: StoredSettings,
   author: Pick<Fact, "by" | "user">
 ) {
-  const { names, publish } = yield* Broker
   const at = settings.updatedAt
   const fact: Fact = {
     ...{ v: 1, kind, at, tenant: key, endpoint: nobody, ...author },
     settings: { revision, now: toldOf(tenantSettings, encode(settings)) }
   }
-  const subject = names.subjects.fact(key, nobody, factResult(kind), kind)
-  const id = `${kind}.${key}.${revision}.${at}`
-  yield* publish(subject, JSON.stringify(fact), [["Nats-Msg-Id", id]])
+  yield* appendFact(fact, `${kind}.${key}.${revision}.${at}`)
 })
 
 /**

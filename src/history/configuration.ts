@@ -5,6 +5,7 @@ import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { appendFact } from "./append-fact.ts"
 
 /** Headers in the endpoints bucket: the author as given, and the broker's user. */
 const authorHeader = { by: "Petrel-By", user: "Petrel-User" } as const
@@ -95,13 +96,6 @@ export interface EndpointChange extends Author {
 export const changeId = (key: string, revision: number, storedAt: number): string =>
   `${kind}.${key}.${revision}.${storedAt}`
 
-const append = Effect.fnUntraced(function* (fact: Fact, id: string) {
-  const { names, publish } = yield* Broker
-  const { endpoint, kind, tenant } = fact
-  const subject = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
-  return yield* publish(subject, JSON.stringify(fact), [["Nats-Msg-Id", id]])
-})
-
 /** Why an endpoint was brought into a state, where its configuration tells. */
 const reasonOf = ({ now }: ConfigurationChange, { kind }: StateChange): string | undefined => {
   switch (kind) {
@@ -126,7 +120,7 @@ export const appendState = Effect.fnUntraced(function* (changed: EndpointChange)
   const reason = reasonOf(change, state)
   const fact: Fact = { v: 1, ...state, tenant, endpoint, by, user, reason }
   const id = `${state.kind}.${tenant}.${endpoint}.${change.revision}.${state.at}`
-  const { duplicate } = yield* append(fact, id)
+  const { duplicate } = yield* appendFact(fact, id)
   if (!duplicate) (yield* Metrics).stored(fact)
 })
 
@@ -140,7 +134,7 @@ export const appendChange = Effect.fnUntraced(function* (changed: EndpointChange
   const { revision, storedAt } = change
   const at = storedAt === 0 ? yield* Clock.currentTimeMillis : storedAt
   const id = changeId(`${tenant}.${endpoint}`, revision, storedAt)
-  return yield* append({ v: 1, kind, at, tenant, endpoint, by, user, change }, id)
+  return yield* appendFact({ v: 1, kind, at, tenant, endpoint, by, user, change }, id)
 })
 
 /** Like {@link appendChange}, but retries every second until the history accepts the fact. */

@@ -123,6 +123,11 @@ const settingsText = (fact: Fact): string => {
   return `${askedBy("settings changed", fact)}: ${texts.length === 0 ? "none is set" : texts.join("; ")}`
 }
 
+const tokenText = (what: string, fact: Fact): string => {
+  const { id = "", name, scopes = [] } = fact.token ?? {}
+  return `${askedBy(`token ${id}${name === undefined ? "" : ` (${name})`} ${what}`, fact)}: ${fact.reason ?? scopes.join(", ")}`
+}
+
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
@@ -196,6 +201,12 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[askedBy("replayed", fact)], "yellow"]
     case "discarded":
       return [[askedBy("dead letter discarded", fact)], "yellow"]
+    case "secrets-revealed":
+      return [[askedBy("secrets revealed", fact)], "yellow"]
+    case "token-created":
+      return [[tokenText("made", fact)], "yellow"]
+    case "token-revoked":
+      return [[tokenText("revoked", fact)], "yellow"]
     case "alert-raised":
     case "alert-cleared":
       return alertStory(fact)

@@ -65,7 +65,8 @@ const createTestToken = (settings: NewToken) =>
   Effect.provide(createToken(settings, operatorNamed("test")), LiveTokens.layer)
 
 /** Revokes a token as the command line does. */
-export const revokeTestToken = (id: string) => Effect.provide(revokeToken(id, {}), LiveTokens.layer)
+export const revokeTestToken = (id: string) =>
+  Effect.provide(revokeToken(id, { by: "test" }), LiveTokens.layer)
 
 /** The scopes of a token that may do all that a tenant may. */
 export const tenantScopes = scopes.filter((scope) => scope !== "operator")

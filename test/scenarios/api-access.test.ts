@@ -120,9 +120,12 @@ describe.concurrent("a token", () => {
           token,
           body: { url: "https://example.com", headers: { authorization: "Bearer s3cret" } }
         })
-        yield* ask(`${acme}/secret-holder/secret`, { token })
+        const headers = { "x-forwarded-for": "192.0.2.9" }
+        yield* ask(`${acme}/secret-holder/secret`, { token, headers })
         const all = lines.join("\n")
         assert.include(all, idOf(token))
+        assert.include(all, '"client":"127.0.0.1"')
+        assert.notInclude(all, "192.0.2.9")
         for (const secret of [token, "s3cret", "whsec_"]) assert.notInclude(all, secret)
       }).pipe(Effect.provide(log))
     })

@@ -148,9 +148,9 @@ const tokenArgument = Argument.String("TOKEN").pipe(
 
 const revoke = Command.make(
   "revoke",
-  { id: tokenArgument },
-  Effect.fnUntraced(function* ({ id }) {
-    const revoked = yield* revokeToken(id, {}).pipe(
+  { id: tokenArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, id }) {
+    const revoked = yield* revokeToken(id, { by }).pipe(
       Effect.provide(LiveTokens.layer),
       Effect.provide(connectedWithTokens)
     )

@@ -218,14 +218,17 @@ const rotate = operation("rotate", "POST", `${one}/rotate`, {
 const secret = operation("secret", "GET", `${one}/secret`, {
   scope: "secrets:read",
   summary: "Show an endpoint's secrets and the values of its headers",
+  description: "The history records who was shown them (`secrets-revealed`).",
   params: name,
   output: Secrets,
   refusals: ["not-found"],
   run: ({ params }) =>
-    Effect.map(showEndpoint(params, { reveal: true }), ({ headers, secrets }) => ({
-      headers,
-      secrets
-    }))
+    asCaller((by) =>
+      Effect.map(showEndpoint(params, { revealTo: by }), ({ headers, secrets }) => ({
+        headers,
+        secrets
+      }))
+    )
 })
 
 /** Operations on endpoints. */

@@ -1,11 +1,14 @@
-import { Duration, Effect, Result } from "effect"
+import { Clock, Duration, Effect, Random, Result } from "effect"
 import { readRaised } from "../../alerts/alert-store.ts"
+import { readUser } from "../../broker/user.ts"
 import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
+import type { Fact } from "../../domain/fact.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
 import type { SharedHost } from "../../endpoints/inherited-settings.ts"
 import { forwardedTo, maxTimeoutMsOf, sharedHostOf } from "../../endpoints/inherited-settings.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
+import { appendFact } from "../../history/append-fact.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { activityView } from "./activity-view.ts"
@@ -48,22 +51,33 @@ const cutTimeouts = (endpoint: Endpoint, mostMs: number) =>
     ? { timeoutsCutTo: Duration.millis(mostMs) }
     : {}
 
+const appendRevealed = Effect.fnUntraced(function* ({ id, tenant }: EndpointName, by: string) {
+  const kind = "secrets-revealed"
+  const at = yield* Clock.currentTimeMillis
+  const user = yield* readUser
+  const number = yield* Random.nextIntBetween(0, 2 ** 32)
+  const fact: Fact = { v: 1, kind, at, tenant, endpoint: id, by, user }
+  yield* appendFact(fact, `${kind}.${tenant}.${id}.${at}.${number}`)
+})
+
 /**
  * Shows one endpoint.
  *
- * @param reveal shows its secrets and the values of its headers.
+ * @param revealTo who sees its secrets and the values of its headers, once the history knows of it.
+ *   (Default: nobody)
  */
 export const showEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
-  { reveal = false }: { readonly reveal?: boolean } = {}
+  { revealTo }: { readonly revealTo?: string | undefined } = {}
 ) {
   const stored = yield* getEndpoint(tenant, id)
+  if (revealTo !== undefined) yield* appendRevealed({ id, tenant }, revealTo)
   const health = yield* healthOf(stored.endpoint)
   const raised = yield* readRaised({ tenant, endpoint: id })
   const settings = yield* readSettingsInForce(tenant)
   const shared = sharedHostOf(stored.endpoint, settings)
   return {
-    ...endpointHealthView(stored, health, reveal),
+    ...endpointHealthView(stored, health, revealTo !== undefined),
     forwards: forwardedTo(stored.endpoint, settings),
     ...(shared === undefined ? {} : { sharedHost: hostView(shared) }),
     ...cutTimeouts(stored.endpoint, maxTimeoutMsOf(settings)),

@@ -8,6 +8,7 @@ import { inherited, lineOf, madeWith, revocationRefusal } from "./lineage.ts"
 import { LiveTokens } from "./live-tokens.ts"
 import type { CreatedToken, NewToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
 import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
+import { appendTokenFact } from "./token-facts.ts"
 import { eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
 
 /** There is no token of this id. */
@@ -48,7 +49,8 @@ const reserve = Effect.fnUntraced(function* (tenant: string, id: string, now: nu
 })
 
 /**
- * Makes a token and stores what proves it. The token itself is in the answer only. Fails with
+ * Makes a token and stores what proves it. The token itself is in the answer only, and only if the
+ * history knows of it. Fails with
  * NotAllowed for what the asker's own token may not give, with QuotaReached if there are as many as
  * there may be.
  */
@@ -67,7 +69,11 @@ export const createToken = Effect.fnUntraced(function* (asked: NewToken, asker: 
   const shown: TokenView = { id, ...made.settings, createdAt: now, by, ...parent }
   yield* reserve(tenant, id, now)
   yield* storeToken({ v: 1, ...shown, hash }).pipe(
-    Effect.onError(() => Effect.sync(() => reservations.give(tenant, id)))
+    Effect.andThen(appendTokenFact("token-created", shown, by)),
+    Effect.onError(() => {
+      reservations.give(tenant, id)
+      return Effect.ignore(eraseToken(id))
+    })
   )
   return { ...shown, token } satisfies CreatedToken
 })
@@ -94,7 +100,7 @@ export const listTokens = (tenant?: string) =>
  */
 export const revokeToken = Effect.fnUntraced(function* (
   id: string,
-  { token: maker }: Pick<Asker, "token">,
+  { by, token: maker }: Pick<Asker, "by" | "token">,
   tenant?: string
 ) {
   const record = isTokenId(id) ? yield* readToken(id) : undefined
@@ -109,5 +115,21 @@ export const revokeToken = Effect.fnUntraced(function* (
   yield* eraseToken(id)
   const others = madeWith(id, all())
   yield* Effect.forEach(others, (one) => eraseToken(one.id), { discard: true, concurrency: 8 })
+  // A token is refused also where the history takes nothing: the log says what it lacks then.
+  yield* Effect.forEach(
+    [record, ...others],
+    (one) =>
+      appendTokenFact(
+        "token-revoked",
+        tokenView(one),
+        by,
+        one === record ? undefined : `with ${id}`
+      ),
+    { discard: true, concurrency: 8 }
+  ).pipe(
+    Effect.catch(({ message }) =>
+      Effect.logWarning("the history has no fact of a revocation", { token: id, by, message })
+    )
+  )
   return { ...tokenView(record), with: others.map((one) => one.id) } satisfies RevokedToken
 })

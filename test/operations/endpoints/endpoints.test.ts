@@ -38,7 +38,7 @@ describe("what an operator can ask about endpoints", () => {
       assert.deepInclude(shown, { ...name, timeout: "5 seconds", owner: null, raised: [] })
       assert.deepInclude(shown.circuit, { state: "closed", coolDown: "30 seconds" })
       assert.strictEqual(shown.secrets[0]?.value, mask)
-      const revealed = yield* showEndpoint(name, { reveal: true })
+      const revealed = yield* showEndpoint(name, { revealTo: "ana" })
       assert.strictEqual(revealed.secrets[0]?.value, added.secret)
 
       const set = yield* setEndpoint(name, { timeout: null, maxInFlight: 3 }, operatorNamed("bo"))

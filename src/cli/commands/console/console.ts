@@ -7,10 +7,11 @@ import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
 import { readLayout } from "../../../broker/installed.ts"
 import { JobCounter } from "../../../operations/jobs/job-counts.ts"
+import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/serve-projection.ts"
-import { isSet, maybe, textFlag } from "../../flags/shared.ts"
+import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { Refused, refusal } from "../../refused.ts"
@@ -186,6 +187,11 @@ export const console = Command.make(
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
+    trustedProxy: repeated(
+      "trusted-proxy",
+      "NETWORK",
+      "A proxy whose X-Forwarded-For says for the log where a request comes from: an address, or a network such as 10.0.0.0/8; may be repeated"
+    ),
     tracesOtlp: tracesOtlpFlag
   },
   Effect.fnUntraced(function* (given) {
@@ -201,10 +207,13 @@ export const console = Command.make(
       return yield* refusal([
         `tokens would travel to ${listen} for everybody to read: listen on 127.0.0.1, give --tls-cert and --tls-key, or say --behind-proxy where a proxy in front ends TLS`
       ])
+    const proxies = Result.all(given.trustedProxy.map(parseNetwork))
+    if (Result.isFailure(proxies))
+      return yield* refusal([`--trusted-proxy ${proxies.failure.message}`])
     const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(
       roles,
-      { ...at, publicUrl, tls: tls.success },
+      { ...at, publicUrl, tls: tls.success, trustedProxies: proxies.success },
       listen,
       projection,
       given.tracesOtlp

@@ -12,7 +12,7 @@ import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
 import { plural } from "../../../operations/text/number-format.ts"
-import { byFlag, endpointArgument, isSet, revealFlag } from "../../flags/shared.ts"
+import { byFlag, endpointArgument, isSet, revealFlag, thisUser } from "../../flags/shared.ts"
 import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
 import { outlineLines } from "../../format/outline.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
@@ -105,7 +105,9 @@ const show = Command.make(
         "--history and --reveal exclude each other: the history has no secrets"
       ])
     if (history) return yield* showHistory(name).pipe(Effect.provide(connected))
-    const found = yield* showEndpoint(name, { reveal }).pipe(Effect.provide(connected))
+    const found = yield* showEndpoint(name, { revealTo: reveal ? thisUser() : undefined }).pipe(
+      Effect.provide(connected)
+    )
     const at = yield* Clock.currentTimeMillis
     yield* report(encodeDetail(found), endpointText(found, { at, width: screenWidth() }))
   })

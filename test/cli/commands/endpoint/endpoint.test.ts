@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../../../src/broker/broker.ts"
 import { readLayout } from "../../../../src/broker/installed.ts"
+import { thisUser } from "../../../../src/cli/flags/shared.ts"
 import { partitionOf } from "../../../../src/domain/names.ts"
 import { suspendEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { writeHealth } from "../../../../src/endpoints/health-store.ts"
@@ -92,6 +93,7 @@ describe("petrel endpoint", () => {
         assert.deepStrictEqual(
           facts.map(({ by, kind, worker }) => [kind, worker, by]),
           [
+            ["secrets-revealed", undefined, thisUser()],
             ["endpoint-disabled", "cli", "ana"],
             ["endpoint-enabled", "cli", "bo"]
           ]

@@ -1,0 +1,40 @@
+import { Result } from "effect"
+import { IpNetwork, NetAddress } from "effect/net"
+
+/** Proxies that a request may pass one after the other; more entries of a header are not read. */
+const maxProxies = 16
+
+/** Parses an address as sockets and proxies write it: with a zone or a port, IPv6 in brackets. */
+const addressIn = (text: string) => {
+  const bare = /^\[([^\]]*)\](?::\d+)?$/.exec(text)?.[1] ?? text.replace(/^([\d.]+):\d+$/, "$1")
+  return Result.map(NetAddress.ipFromString(bare.replace(/%.*$/, "")), (address) =>
+    NetAddress.toCanonical(address)
+  )
+}
+
+/**
+ * Returns the address that a request comes from, in its shortest form: that of the connection or,
+ * where a trusted proxy made it, the last one in X-Forwarded-For that no trusted proxy has. What
+ * stands before that may be made up.
+ *
+ * @param peer the other end of the connection.
+ * @param forwardedFor the value of X-Forwarded-For, if there is one.
+ */
+export const clientAddress = (
+  peer: string,
+  forwardedFor: string | undefined,
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>
+): string | undefined => {
+  const connected = addressIn(peer)
+  if (Result.isFailure(connected)) return undefined
+  let client = connected.success
+  const entries = forwardedFor?.split(",").slice(-maxProxies) ?? []
+  const isTrusted = () => proxies.some((network) => IpNetwork.contains(network, client))
+  while (isTrusted()) {
+    const entry = entries.pop()
+    const before = entry === undefined ? undefined : addressIn(entry.trim())
+    if (before === undefined || Result.isFailure(before)) break
+    client = before.success
+  }
+  return String(client)
+}
