@@ -26,7 +26,7 @@ import { answerQueries } from "./introspection/introspection-answer.ts"
 import { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import { acquireSurroundings } from "./partition-surroundings.ts"
-import { packMemory } from "./recovery/handed-memory.ts"
+import { FinalMemory } from "./recovery/final-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
@@ -65,10 +65,10 @@ export class Partition {
   readonly events: EventSource
   readonly #directToBacklog: DirectToBacklog
   readonly #spill: Spill
+  /** What it remembers at its end, for the next owner. */
+  readonly final: FinalMemory
   /** True once it delivers: its endpoints may get direct deliveries. */
   #isReady = false
-  /** How many facts were begun when nothing was in flight at the end; undefined if something was. */
-  #openedAtEnd: number | undefined
 
   /** Makes a partition that delivers nothing yet: `prepare`, then `deliverAll`. */
   static readonly make = Effect.fnUntraced(function* (options: PartitionOptions) {
@@ -87,6 +87,11 @@ export class Partition {
     this.#drainer = this.#makeDrainer(backlogInterpreter)
     this.#queueInterpreter = this.#interpreterOf(options.memory, its.queueSettlement)
     this.#spill = this.#makeSpill()
+    this.final = new FinalMemory({
+      memory: options.memory,
+      areMovesKnown: () => this.#spill.isIdle,
+      isDoubtful: () => this.#isDoubtful()
+    })
     this.#queue = this.#makeQueueSource()
     const { backlogSettlement: settlement, directory, facts, mayAttempt, queueSettlement } = its
     const { fence, memory, nextId, worker } = options
@@ -170,33 +175,14 @@ export class Partition {
     return this.#isReady && !this.#its.stopping()
   }
 
-  /**
-   * Returns what the next owner must know, instead of reading it from the history. Undefined where
-   * the history may hold more than this owner knows: it was cut off, or the broker may have lost
-   * something. Called once the scope is closed.
-   */
-  get remembered(): Uint8Array | undefined {
-    const isWhole = this.#openedAtEnd === this.#opened && !this.#isDoubtful()
-    return isWhole ? packMemory(this.memory) : undefined
-  }
-
-  /** How many facts were begun in its queue and its backlog. */
-  get #opened(): number {
-    return this.memory.completed.opened + this.memory.backlog.completed.opened
-  }
-
-  /** Removes what has ended from the backlogs, and notes whether anything is left to be done. */
+  /** Lets nothing but what has not ended remain, for the next owner. */
   readonly #prepareHandOver = Effect.gen({ self: this }, function* () {
-    const { completed, directDeliveries } = this.memory
     yield* Effect.ignore(Effect.timeoutOption(this.#drainer.removeFinished, maxFinalAppendMs))
     // The last delivery in flight may have ended in this very turn, and its mark is still open.
     yield* Effect.yieldNow
-    const inFlight = yield* this.#its.inFlight.size
     // What was read from a backlog meanwhile has not begun.
     this.#giveBackLines()
-    const isIdle =
-      inFlight === 0 && completed.isIdle && directDeliveries.isIdle && this.#spill.isIdle
-    this.#openedAtEnd = isIdle ? this.#opened : undefined
+    if ((yield* this.#its.inFlight.size) === 0) this.final.note()
   })
 
   /** Stores a delivery directly in the backlog where it must wait there; else returns false. */

@@ -141,7 +141,7 @@ class PartitionRunner {
    */
   readonly deliver = (owned: OwnedPartition, begun: () => void, memory: Uint8Array | undefined) =>
     Effect.map(Effect.scoped(this.#deliver(owned, begun, memory)), (partition) =>
-      owned.isAskedFor() ? partition?.remembered : undefined
+      owned.isAskedFor() ? partition?.final.packed : undefined
     )
 
   readonly #deliver = Effect.fnUntraced(

@@ -70,6 +70,9 @@ describe.concurrent("a partition that moves between live workers", () => {
         }
         assert.deepStrictEqual(new Set(yield* owners(8)), new Set(["w1"]))
         assert.strictEqual(log.count(handsOver), 0)
+        // A stop does not wait for long for somebody who does not ask.
+        yield* first.stop
+        assert.deepStrictEqual(new Set(yield* owners(8)), new Set([undefined]))
       }),
     { partitions: 8 }
   )
