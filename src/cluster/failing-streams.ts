@@ -56,7 +56,7 @@ export const readFailing = Effect.fnUntraced(function* (workers: number) {
       stop()
       resume(Effect.succeed([...found.values()].flat()))
     }
-    const timer = timers.after(answersWithinMs, end)
+    // First, since it throws on a closed connection: the timer would then end what was never begun.
     const unlisten = listen(inbox, (message) => {
       const answer = Option.getOrUndefined(decode(message.string()))
       // The broker answers with an empty message if nobody listens.
@@ -64,6 +64,7 @@ export const readFailing = Effect.fnUntraced(function* (workers: number) {
       found.set(answer.worker, answer.failing)
       if (found.size >= workers) end()
     })
+    const timer = timers.after(answersWithinMs, end)
     const stop = () => {
       timers.cancel(timer)
       unlisten()
