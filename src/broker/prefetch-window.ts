@@ -11,6 +11,8 @@ export type PrefetchedMessage = Pick<StreamMessage, "data" | "working">
 /** A prefetched message. */
 export interface Prefetched extends Linked<Prefetched> {
   readonly message: PrefetchedMessage
+  /** Whose it is, where that is known. */
+  readonly tenant: string
   /** ms of the monotonic clock */
   readonly since: number
   /** Number of deliveries that the message stands for. */
@@ -111,10 +113,33 @@ export class PrefetchWindow {
     return this.#hands.size
   }
 
-  take(message: PrefetchedMessage): Prefetched {
+  /**
+   * Returns the tenant whose messages of more than `ageMs` take up more than half of a window that is
+   * full; undefined where there is none.
+   */
+  crowdedBy(ageMs: number): string | undefined {
+    if (this.capacity !== undefined) return undefined
+    const before = timers.monotonicMs() - ageMs
+    const held = new Map<string, { deliveries: number; bytes: number }>()
+    for (const { isExcluded, message, parts, since, tenant } of this.#hands) {
+      if (since > before) break
+      if (isExcluded) continue
+      const own = held.get(tenant) ?? { deliveries: 0, bytes: 0 }
+      held.set(tenant, own)
+      own.deliveries += parts
+      own.bytes += message.data.length
+      if (own.deliveries > this.#capacity.deliveries / 2 || own.bytes > this.#capacity.bytes / 2)
+        return tenant
+    }
+    return undefined
+  }
+
+  /** @param tenant whose message it is, for `crowdedBy`. */
+  take(message: PrefetchedMessage, tenant = ""): Prefetched {
     const since = timers.monotonicMs()
     const hand: Prefetched = {
       message,
+      tenant,
       since,
       parts: 1,
       isWeighed: false,

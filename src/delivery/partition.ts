@@ -386,6 +386,7 @@ export class Partition {
         isPastDeadline(handle.delivery, sender.clock.currentTimeMillisUnsafe()) &&
         workerClock.isTrusted(),
       start: (task, position) => task.start(position),
+      crowdedBy: () => (pool.isShared ? this.#queue.crowdedBy() : undefined),
       becameSlow: (task) => task.becameSlow(),
       endObsolete: (task) => this.#endObsolete(task),
       defer: (task) => task.defer(),

@@ -43,6 +43,25 @@ describe("the room for more messages", () => {
     assert.isUndefined(prefetch.capacity)
   })
 
+  it.effect("is known to be used up by one tenant, if that lasts", () =>
+    Effect.gen(function* () {
+      yield* timeStandsStill
+      const prefetch = new PrefetchWindow({ deliveries: 4, bytes: 1_000 })
+      const own = [1, 2, 3].map(() => prefetch.take(message(), "globex"))
+      vi.advanceTimersByTime(100)
+      assert.isUndefined(prefetch.crowdedBy(100))
+      prefetch.take(message(), "acme")
+      assert.strictEqual(prefetch.crowdedBy(100), "globex")
+      assert.isUndefined(prefetch.crowdedBy(101))
+      for (const each of own) prefetch.exclude(each)
+      prefetch.take(message(700), "large")
+      vi.advanceTimersByTime(100)
+      assert.isUndefined(prefetch.crowdedBy(100))
+      prefetch.take(message(200), "acme")
+      assert.strictEqual(prefetch.crowdedBy(100), "large")
+    }).pipe(Effect.scoped)
+  )
+
   it("waits for more bytes after they were too few, and takes any size when none is in hand", () => {
     const prefetch = new PrefetchWindow({ deliveries: 10, bytes: 1_000 })
     const first = prefetch.take(message(300))

@@ -4,10 +4,10 @@ import { vi } from "vitest"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { showEndpoint } from "../../src/operations/endpoints/endpoint-queries.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
-import { endpoint, history, lateRetry, publishTo, worker } from "../kit/engine.ts"
+import { endpoint, history, lateRetry, publishTo, worker, workersApart } from "../kit/engine.ts"
 import { about } from "../kit/outcomes.ts"
 import { deafServer, receiver, tcpServer } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
@@ -99,6 +99,28 @@ describe.concurrent("a tenant that tries to use up what a worker has", () => {
         )
       })
     )
+})
+
+describe.concurrent("a tenant with an event for very many silent endpoints", () => {
+  scenario(
+    "holds up what others have in the same queue for a moment, not a second for each few of its own",
+    () =>
+      Effect.gen(function* () {
+        yield* greedyEndpoints(1_500, (yield* silent).host, 1)
+        const failingOnce = yield* receiver({ answer: byAttempt(500, 200) })
+        yield* endpoint({ url: failingOnce.url })
+        const facts = yield* history
+        yield* workersApart()
+        yield* publishTo("globex.a")
+        yield* facts.count("routed", 1)
+        // A queue holds 128 messages for a worker, each for a second at most: twelve seconds.
+        const began = performance.now()
+        yield* publishTo("acme.a")
+        yield* facts.until((all) => about(all, "hook").some(({ kind }) => kind === "delivered"))
+        assert.isBelow(performance.now() - began, 8_000)
+      }),
+    { partitions: 1 }
+  )
 })
 
 describe.concurrent("a time-out of a year", () => {

@@ -83,6 +83,7 @@ for (const [what, happens] of clockEvents) {
         ...{ bytes: () => 1, isOver: () => false, closed: () => false },
         ...{ start: () => undefined, becameSlow: () => undefined, onCapacity: () => undefined },
         endObsolete: () => undefined,
+        crowdedBy: () => undefined,
         defer: (item) => void deferred.push(item)
       })
       lanes.enter("a", "1")

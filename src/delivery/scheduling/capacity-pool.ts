@@ -46,8 +46,18 @@ export class CapacityPool implements CapacityShares {
     return made
   }
 
+  /** True where bodies use less than half of the capacity: then every tenant may have more. */
+  get isRoomy(): boolean {
+    return this.used.bytes < this.size.bytes / 2
+  }
+
+  /** True where several tenants have endpoints. */
+  get isShared(): boolean {
+    return this.#hasOthers()
+  }
+
   sharersWith(isActive: boolean): number {
-    return Math.max(this.active + (isActive ? 0 : 1), this.#hasOthers() ? 2 : 1)
+    return Math.max(this.active + (isActive ? 0 : 1), this.isShared ? 2 : 1)
   }
 
   /** Requests in flight, how many of them are slow, and how many may be in flight. */

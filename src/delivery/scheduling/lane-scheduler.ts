@@ -16,6 +16,14 @@ import { slowFromMs } from "./tenant-capacity.ts"
  */
 const maxObsoleteMs = 5_000
 
+/**
+ * How long a delivery of a tenant that crowds the queue may wait in line, or count against what may
+ * be pulled, ms.
+ */
+const maxCrowdingMs = 100
+/** How long a tenant counts as crowding after it was seen to, ms. */
+const crowdingKeptMs = 1_000
+
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
 export interface LaneOptions<A> {
   /** Capacity shared with the lanes of other partitions. */
@@ -55,6 +63,11 @@ export interface LaneOptions<A> {
   readonly closed: () => boolean
   /** How long a delivery from the queue may wait in line, ms. */
   readonly maxQueueMs: number
+  /**
+   * Returns the tenant whose deliveries take up most of what may be pulled from the queue, and so
+   * hold up those of other tenants; undefined for none.
+   */
+  readonly crowdedBy: () => string | undefined
 }
 
 /** An endpoint's requests in flight, and deliveries that wait in memory. */
@@ -83,6 +96,8 @@ export class LaneScheduler<A> {
   /** Endpoints that may be gone, with requests in flight. */
   readonly #unavailable = new Set<string>()
   readonly #slow = new SlowEndpoints()
+  /** The tenant that crowds the queue, and until when it counts as doing so (monotonic ms). */
+  #crowding: { readonly tenant: string; readonly until: number } | undefined
   readonly #waiters: CapacityWaiters
   readonly #options: LaneOptions<A>
   readonly #advanceLane = (lane: Lane<A>, most: number) => this.#advance(lane, most)
@@ -97,7 +112,11 @@ export class LaneScheduler<A> {
     const { defer, hasBacklog, limit, maxQueueMs } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
-    if (hasBacklog(key) || most === 0 || lane.isTooLong(most, maxQueueMs)) {
+    if (
+      hasBacklog(key) ||
+      most === 0 ||
+      lane.isTooLong(most, this.#isCrowding(lane) ? 0 : maxQueueMs)
+    ) {
       defer(item)
       this.#dropIfIdle(lane)
       return
@@ -115,7 +134,8 @@ export class LaneScheduler<A> {
       lane === undefined
         ? !this.#slow.has(key)
         : lane.speed === "quick" && lane.inFlight + lane.line.size < most
-    return isQuick && this.#capacityOf(key, lane).bytesFor("quick") > 0
+    const { pool } = this.#options
+    return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
@@ -193,6 +213,7 @@ export class LaneScheduler<A> {
     const now = timers.monotonicMs()
     this.#noteSlow(now - slowFromMs)
     if (this.#unavailable.size > 0) this.#endObsolete(now - maxObsoleteMs)
+    this.#relieve(now)
     for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
     this.#slow.tick(now)
     this.advance()
@@ -313,14 +334,35 @@ export class LaneScheduler<A> {
    * Counts a position as slow, its body included, and takes it out of the queue's prefetch window.
    */
   #becameSlow(position: LanePosition<A>): void {
-    const { bytes, becameSlow } = this.#options
-    const { capacity } = position.lane
-    capacity.becomesSlow(position)
+    position.lane.capacity.becomesSlow(position)
     position.lane.slowInFlight++
     this.#aged.add(position)
-    if (position.isFromBacklog) return
-    capacity.take(position, 0, bytes(position.item))
-    becameSlow(position.item)
+    this.#leaveWindow(position)
+  }
+
+  /** Counts a body against the tenant's capacity, and no longer against what may be pulled. */
+  #leaveWindow(position: LanePosition<A>): void {
+    const { bytes, becameSlow } = this.#options
+    const { isFromBacklog, item, lane } = position
+    if (isFromBacklog || position.bytes > 0) return
+    lane.capacity.take(position, 0, bytes(item))
+    becameSlow(item)
+  }
+
+  #isCrowding({ capacity }: Lane<A>): boolean {
+    return this.#crowding?.tenant === capacity.tenant
+  }
+
+  /** Keeps the deliveries of a tenant that crowds the queue from holding up those of others. */
+  #relieve(now: number): void {
+    const tenant = this.#options.crowdedBy()
+    if (tenant !== undefined) this.#crowding = { tenant, until: now + crowdingKeptMs }
+    else if (this.#crowding === undefined || this.#crowding.until > now) return
+    else this.#crowding = undefined
+    for (const position of this.#young) {
+      if (position.since > now - maxCrowdingMs) return
+      if (this.#isCrowding(position.lane)) this.#leaveWindow(position)
+    }
   }
 
   #noteSlow(before: number): void {
@@ -345,7 +387,8 @@ export class LaneScheduler<A> {
    * source those from the queue that have waited too long.
    */
   #leaveLine(lane: Lane<A>, now: number): void {
-    const { isOver, maxQueueMs, defer } = this.#options
+    const { isOver, defer } = this.#options
+    const maxQueueMs = this.#isCrowding(lane) ? maxCrowdingMs : this.#options.maxQueueMs
     const isLate = (position: LanePosition<A>) =>
       !position.isFromBacklog && now - position.since >= maxQueueMs
     const over: Array<LanePosition<A>> = []

@@ -81,12 +81,15 @@ export class Lane<A> implements CapacityWaiter {
    * soon as it would wait at all.
    *
    * @param limit how many requests may be in flight.
+   * @param maxQueueMs how long it may wait; 0 where it may not wait at all.
    */
   isTooLong(limit: number, maxQueueMs: number): boolean {
-    const { capacity, ewmaMs, inFlight, line } = this
-    if (ewmaMs === undefined) return line.size >= maxLineLength
-    if (this.speed === "quick") return (line.size * ewmaMs) / limit > maxQueueMs
+    const { capacity, ewmaMs, inFlight, line, speed } = this
+    if (speed === "quick" && maxQueueMs > 0)
+      return ewmaMs === undefined
+        ? line.size >= maxLineLength
+        : (line.size * ewmaMs) / limit > maxQueueMs
     const hasPlace = line.size === 0 && inFlight < limit
-    return !(hasPlace && capacity.mayStart("slow", inFlight, false))
+    return !(hasPlace && capacity.mayStart(speed, inFlight, false))
   }
 }

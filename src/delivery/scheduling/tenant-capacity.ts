@@ -34,6 +34,8 @@ export interface CapacityShares {
   readonly used: { requests: number; bytes: number }
   /** Number of tenants that have requests in flight or wait. */
   active: number
+  /** True where every tenant may have more bytes. */
+  readonly isRoomy: boolean
   /**
    * Returns the number of tenants among which the capacity is divided.
    *
@@ -106,13 +108,15 @@ export class TenantCapacity {
   }
 
   /**
-   * True where one more request may begin to an endpoint with `inFlight` requests. For a slow
-   * endpoint, its body needs capacity too, unless it is `counted` already.
+   * True where one more request may begin to an endpoint with `inFlight` requests. Its body needs
+   * capacity too, unless it is `counted` already: that of a quick endpoint counts if the request
+   * turns out to be slow.
    */
   mayStart(speed: SpeedClass, inFlight: number, counted: boolean): boolean {
+    if (!counted && !(speed === "quick" && this.#shares.isRoomy) && this.bytesFor(speed) === 0)
+      return false
     const { requests: own } = this.#used
     const allowed = this.#allowedRequests
-    if (speed === "slow" && !counted && this.bytesFor("slow") === 0) return false
     if (own < allowed / 2) return true
     if (speed === "slow") return own < tightShare * allowed && this.slow.requests < allowed / 2
     if (inFlight === 0) return own < allowed

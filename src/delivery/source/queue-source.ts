@@ -27,6 +27,8 @@ import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Maximum messages of its queue that one partition holds, in flight and in lanes. */
 const maxPrefetched = 128
+/** How long a tenant's messages may take up most of what a partition holds, ms. */
+const crowdingMs = 100
 /** Pause before a delivery that is in flight is to end again, ms. */
 const endWaitingPauseMs = 1_000
 /** Redelivery delay of a delivery whose direct delivery is in flight, ms. */
@@ -130,6 +132,11 @@ export class QueueSource extends StoredSource<QueueMessage> {
   /** Number of messages in flight. */
   get size(): number {
     return this.#inFlight.size
+  }
+
+  /** Returns the tenant whose messages hold up those of others; undefined for none. */
+  crowdedBy(): string | undefined {
+    return this.#prefetch.crowdedBy(crowdingMs)
   }
 
   /** Number of messages that this version cannot read, as far as they were delivered. */
@@ -268,7 +275,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
     else if (delivery !== undefined) {
       this.#inFlight.set(seq, storedAt)
       const current = this.#withProgress(delivery)
-      this.#enter(new QueueMessage(this.#stream, message, current, this.#prefetch.take(message)))
+      const prefetched = this.#prefetch.take(message, delivery.tenant)
+      this.#enter(new QueueMessage(this.#stream, message, current, prefetched))
     }
   }
 

@@ -85,7 +85,8 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
     becameSlow: (task) => task.becameSlow(),
     endObsolete: (task) => task.endRequest("the endpoint was removed"),
     defer: (task) => task.defer(),
-    onCapacity: () => undefined
+    onCapacity: () => undefined,
+    crowdedBy: () => undefined
   })
   const fence = { holds: () => true, stillOwner: Effect.succeed(true) }
   const completed = new CompletedDeliveries(new HistoryPosition(0))

@@ -22,7 +22,10 @@ const makeLanes = (
   const behind = new Set<string>()
   const over = new Set<string>()
   const running: Array<LanePosition<string>> = []
-  const state = { closed: false, tokens: Number.POSITIVE_INFINITY, rateBudget: 1_000 }
+  const state = {
+    ...{ closed: false, tokens: Number.POSITIVE_INFINITY, rateBudget: 1_000 },
+    crowdedBy: undefined as string | undefined
+  }
   const lanes = new LaneScheduler<string>({
     pool,
     limit: (key) => limits.get(key) ?? 1,
@@ -40,6 +43,7 @@ const makeLanes = (
     defer: (item) => defer.push(item),
     onCapacity: (key) => onCapacity.push(key),
     closed: () => state.closed,
+    crowdedBy: () => state.crowdedBy,
     maxQueueMs: 1_000
   })
   /** The first of a lane that is under way is done. */
@@ -293,6 +297,45 @@ describe("an endpoint that is slow", () => {
     assert.strictEqual(defer.length, 7)
     lanes.enter("other", "1")
     assert.strictEqual(started.at(-1), "1")
+  })
+})
+
+describe("deliveries of a tenant that crowds the queue", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] })
+  })
+  afterEach(() => {
+    vi.useRealTimers()
+  })
+
+  it("do not hold up those of others for longer than a moment, while they wait or are under way", () => {
+    const { lanes, leave, lasting, defer, started, state } = makeLanes()
+    for (const key of ["globex.a", "acme.a"]) {
+      lanes.enter(key, `${key} 1`)
+      lanes.enter(key, `${key} 2`)
+    }
+    state.crowdedBy = "globex"
+    vi.advanceTimersByTime(99)
+    lanes.tick()
+    assert.deepStrictEqual([lasting, defer], [[], []])
+    vi.advanceTimersByTime(1)
+    lanes.tick()
+    assert.deepStrictEqual([lasting, defer], [["globex.a 1"], ["globex.a 2"]])
+    // What would wait goes to the backlog at once; what can begin does.
+    state.crowdedBy = undefined
+    lanes.enter("globex.a", "globex.a 3")
+    assert.strictEqual(defer.at(-1), "globex.a 3")
+    lanes.enter("globex.b", "globex.b 1")
+    assert.strictEqual(started.at(-1), "globex.b 1")
+    // It is over a second after it was last seen.
+    vi.advanceTimersByTime(800)
+    lanes.tick()
+    leave("globex.b")
+    vi.advanceTimersByTime(200)
+    lanes.tick()
+    lanes.enter("globex.c", "globex.c 1")
+    lanes.enter("globex.c", "globex.c 2")
+    assert.deepStrictEqual(lanes.countsOf("globex.c"), { inFlight: 1, inLine: 1 })
   })
 })
 
