@@ -49,12 +49,16 @@ export const parseDeadLetter = (
 }
 
 /** Whether a dead letter matches a query, apart from its time. */
+const isOf = (tenant: string | undefined, { delivery }: DeadLetter): boolean =>
+  tenant === undefined || delivery.tenant === tenant
+
 const isAskedFor = (query: DeadLetterQuery) => {
   const { endpoint, reason, status, tenant } = query
-  return ({ delivery, reason: why }: DeadLetter): boolean => {
+  return (letter: DeadLetter): boolean => {
+    const { delivery, reason: why } = letter
     const last = String(delivery.progress.lastStatus ?? "")
     return (
-      (tenant === undefined || delivery.tenant === tenant) &&
+      isOf(tenant, letter) &&
       (endpoint === undefined ||
         (delivery.tenant === endpoint.tenant && delivery.endpoint === endpoint.id)) &&
       (reason === undefined || why === reason) &&
@@ -127,7 +131,8 @@ export const getDeadLetter = Effect.fnUntraced(function* (id: number) {
 
 /**
  * Those of some dead letters that a query asks for, in the order of their ids, and the ids that
- * name none.
+ * name none. One of another tenant is none: who asks for one tenant does not learn which numbers
+ * others have.
  */
 export const getDeadLetters = Effect.fnUntraced(function* (
   ids: ReadonlyArray<number>,
@@ -140,7 +145,7 @@ export const getDeadLetters = Effect.fnUntraced(function* (
     [...new Set(ids)].sort((a, b) => a - b),
     (id) =>
       Effect.map(getDeadLetter(id), (letter): DeadLetter | undefined => {
-        if (letter === undefined) missing.push(id)
+        if (letter === undefined || !isOf(query.tenant, letter)) missing.push(id)
         if (letter === undefined || !wanted(letter)) return undefined
         const { body: _, storedAt, ...rest } = letter
         return storedAt >= since && storedAt <= until ? rest : undefined

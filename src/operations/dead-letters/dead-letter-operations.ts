@@ -119,8 +119,7 @@ const get = operation("get", "GET", one, {
   run: ({ params: { number, tenant } }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      const letter = yield* showDeadLetter(number)
-      if (letter.tenant !== tenant) return yield* new DeadLettersNotFound({ ids: [number] })
+      const letter = yield* showDeadLetter(number, tenant)
       return maySeeAnswers(caller) ? letter : withoutPayloads(letter)
     })
 })

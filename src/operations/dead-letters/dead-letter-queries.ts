@@ -208,10 +208,16 @@ const headersOf = ({ delivery: { content, event, type } }: WholeDeadLetter) => (
 export const bodyOf = ({ body, bodyBase64 }: DeadLetterDetail): Uint8Array =>
   body === undefined ? Buffer.from(bodyBase64 ?? "", "base64") : Buffer.from(body, "utf8")
 
-/** Shows one dead letter. Fails with DeadLettersNotFound if there is none of this id (any more). */
-export const showDeadLetter = Effect.fnUntraced(function* (id: number) {
+/**
+ * Shows one dead letter. Fails with DeadLettersNotFound if there is none of this id (any more).
+ *
+ * @param tenant only if it is of this tenant. Of another one's nothing more is read than of one that
+ *   is not there.
+ */
+export const showDeadLetter = Effect.fnUntraced(function* (id: number, tenant?: string) {
   const letter = yield* getDeadLetter(id)
-  if (letter === undefined) return yield* new DeadLettersNotFound({ ids: [id] })
+  if (letter === undefined || (tenant !== undefined && letter.delivery.tenant !== tenant))
+    return yield* new DeadLettersNotFound({ ids: [id] })
   const { delivery } = letter
   const query = { endpoint: { tenant: delivery.tenant, id: delivery.endpoint } }
   const [facts, fates, late] = yield* Effect.all(
