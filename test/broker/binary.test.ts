@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
-import { readFileSync } from "node:fs"
 import { chmod, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import { tmpdir } from "node:os"
@@ -10,7 +9,6 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import { findNatsServer } from "../../src/broker/embedded/binary.ts"
-import { homebrewFormula } from "../../src/broker/embedded/homebrew.ts"
 import { platformName, releaseArchive } from "../../src/broker/embedded/release.ts"
 import type { Source } from "../../src/broker/embedded/source.ts"
 import { ObtainFailed } from "../../src/broker/embedded/source.ts"
@@ -287,25 +285,5 @@ describe("the NATS project's release", () => {
     ["darwin", "arm64", "darwin-arm64"]
   ])("calls %s on %s %s", (os, arch, name) => {
     assert.strictEqual(platformName(os, arch), name)
-  })
-})
-
-describe("Homebrew", () => {
-  it("installs the formula on a Mac and gives its binary", async () => {
-    await fakeServer(join(directory, "opt/nats-server/bin/nats-server"), "2.15.1")
-    await program(
-      join(directory, "bin/brew"),
-      `echo "$@" >> ${directory}/calls\n[ "$1" = --prefix ] && echo ${directory}/opt/nats-server\nexit 0`
-    )
-    const env = { PATH: `${join(directory, "bin")}:/usr/bin:/bin` }
-    const { found } = await find({ sources: [homebrewFormula("darwin", env)] })
-    assert.strictEqual(found?.from, "Homebrew")
-    assert.include(readFileSync(join(directory, "calls"), "utf8"), "install --quiet nats-server")
-  })
-
-  it("has nothing where there is no brew, nor on Linux", async () => {
-    const env = { PATH: directory }
-    for (const source of [homebrewFormula("darwin", env), homebrewFormula("linux")])
-      assert.isUndefined(await Effect.runPromise(source.obtain(directory, () => {})))
   })
 })

@@ -1,14 +1,14 @@
 import { execFile } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
-import { mkdtemp, readdir, rm } from "node:fs/promises"
+import { mkdir, mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
-import { findNatsServer } from "../../src/broker/embedded/binary.ts"
-import { findMirror } from "../../src/broker/embedded/debian.ts"
+import { defaultSources, findNatsServer } from "../../src/broker/embedded/binary.ts"
+import { debianPackage, findMirrors } from "../../src/broker/embedded/debian.ts"
 
 const exec = promisify(execFile)
 
@@ -36,44 +36,34 @@ Suites: trixie trixie-updates
 Components: main contrib
 Signed-By: ${key}
 `)
-    assert.deepStrictEqual(findMirror(files, "trixie"), {
-      uri: "http://mirror.example/debian",
-      signedBy: key
-    })
+    assert.deepStrictEqual(findMirrors(files, "trixie"), ["http://mirror.example/debian"])
   })
 
-  it("keeps a key that is written into the source", () => {
-    const files = deb822(`Types: deb
-URIs: https://mirror.example/debian
-Suites: sid
-Components: main
-Signed-By:
- -----BEGIN PGP PUBLIC KEY BLOCK-----
- .
- mDMEY865UxYJKwYBBAHaRw8BAQdAd7Z0srwuhlB6JKFkcf4HU4SSS
- -----END PGP PUBLIC KEY BLOCK-----
-`)
-    assert.strictEqual(
-      findMirror(files, undefined)?.signedBy,
-      "\n -----BEGIN PGP PUBLIC KEY BLOCK-----\n .\n mDMEY865UxYJKwYBBAHaRw8BAQdAd7Z0srwuhlB6JKFkcf4HU4SSS\n -----END PGP PUBLIC KEY BLOCK-----"
+  it("may be one of several that say they are, three at most", () => {
+    const stanza = (host: string) =>
+      `Types: deb\nURIs: https://${host}/apt\nSuites: stable\nComponents: main\nSigned-By: /etc/own.gpg\n`
+    const all = ["a", "b", "a", "c", "d"].map(stanza).join("\n")
+    assert.deepStrictEqual(
+      findMirrors(deb822(all), undefined),
+      ["a", "b", "c"].map((host) => `https://${host}/apt`)
     )
   })
 
   it("is not one that is disabled, for sources only, or for another distribution", () => {
     const stanza = (more: string) =>
       `Types: deb\nURIs: http://mirror.example/debian\nSuites: trixie\nComponents: main\n${more}`
-    assert.isUndefined(findMirror(deb822(stanza("Enabled: no")), "trixie"))
-    assert.isUndefined(
-      findMirror(deb822(stanza("").replace("Types: deb", "Types: deb-src")), "trixie")
+    assert.isEmpty(findMirrors(deb822(stanza("Enabled: no")), "trixie"))
+    assert.isEmpty(
+      findMirrors(deb822(stanza("").replace("Types: deb", "Types: deb-src")), "trixie")
     )
-    assert.isUndefined(findMirror(deb822(stanza("").replace("main", "stable")), "trixie"))
-    assert.isUndefined(findMirror(deb822(stanza("")), "bookworm"))
+    assert.isEmpty(findMirrors(deb822(stanza("").replace("main", "stable")), "trixie"))
+    assert.isEmpty(findMirrors(deb822(stanza("")), "bookworm"))
   })
 
   it("is read from one-line sources with and without options", () => {
     const list = (text: string) => [{ name: "sources.list", text }]
     assert.deepStrictEqual(
-      findMirror(
+      findMirrors(
         list(`# deb http://commented.example/debian bookworm main
 deb cdrom:[Debian GNU/Linux 12]/ bookworm main
 deb-src http://mirror.example/debian bookworm main
@@ -81,11 +71,11 @@ deb http://security.example/debian-security bookworm-security main
 deb [arch=amd64 signed-by=${key}] http://mirror.example/debian bookworm main non-free # ours`),
         "bookworm"
       ),
-      { uri: "http://mirror.example/debian", signedBy: key }
+      ["http://mirror.example/debian"]
     )
-    assert.deepStrictEqual(findMirror(list("deb http://mirror.example/debian stable main"), "x"), {
-      uri: "http://mirror.example/debian"
-    })
+    assert.deepStrictEqual(findMirrors(list("deb http://mirror.example/debian stable main"), "x"), [
+      "http://mirror.example/debian"
+    ])
   })
 })
 
@@ -94,7 +84,71 @@ const isDebian =
   existsSync("/etc/os-release") &&
   /^ID="?debian"?$/m.test(readFileSync("/etc/os-release", "utf8"))
 
+/** An archive of packages as anybody can make one, with a nats-server of its own and a key of its own. */
+const othersArchive = async () => {
+  const home = join(directory, "gnupg")
+  const archive = join(directory, "archive")
+  const key = join(directory, "own.gpg")
+  const { stdout: dpkg } = await exec("dpkg", ["--print-architecture"])
+  const arch = dpkg.trim()
+  const packages = `main/binary-${arch}`
+  const build = join(directory, "build")
+  const script = [
+    `mkdir -m 700 ${home}`,
+    `mkdir -p ${archive}/dists/sid/${packages} ${build}/DEBIAN ${build}/usr/sbin`,
+    `printf '#!/bin/sh\\necho nats-server: v9.9.9\\n' > ${build}/usr/sbin/nats-server`,
+    `chmod 755 ${build}/usr/sbin/nats-server`,
+    `printf 'Package: nats-server\\nVersion: 9.9.9\\nArchitecture: ${arch}\\nMaintainer: a <a@example.com>\\nDescription: a\\n' > ${build}/DEBIAN/control`,
+    `dpkg-deb -b ${build} ${archive}/a.deb`,
+    `cd ${archive}/dists/sid`,
+    `(cat ${build}/DEBIAN/control; echo Filename: a.deb; echo Size: $(stat -c %s ${archive}/a.deb); echo SHA256: $(sha256sum < ${archive}/a.deb | cut -d' ' -f1)) > ${packages}/Packages`,
+    `(echo Origin: a; echo Suite: sid; echo Codename: sid; echo Components: main; echo Architectures: ${arch}; echo Date: $(LC_ALL=C date -uR | sed 's/+0000/UTC/'); echo SHA256:; echo " $(sha256sum < ${packages}/Packages | cut -d' ' -f1) $(stat -c %s ${packages}/Packages) ${packages}/Packages") > Release`,
+    `gpg --homedir ${home} --batch --quiet --passphrase '' --quick-generate-key a@example.com ed25519 sign`,
+    `gpg --homedir ${home} --batch --export > ${key}`,
+    `gpg --homedir ${home} --batch --clearsign -o InRelease Release`,
+    `gpgconf --homedir ${home} --kill all`,
+    `chmod -R a+rX ${directory}`
+  ]
+  await exec("sh", ["-ec", script.join("\n")])
+  return { archive, key }
+}
+
+const hasGpg = existsSync("/usr/bin/gpg") && existsSync("/usr/bin/gpgconf")
+
+describe("a nats-server", () => {
+  it("comes from its project where that can be had, and is not installed by anybody", () => {
+    assert.deepStrictEqual(
+      defaultSources().map(({ name }) => name),
+      ["the NATS project's release", "Debian's package"]
+    )
+  })
+})
+
 describe("Debian's package", () => {
+  it.runIf(isDebian && hasGpg)(
+    "is not taken from an archive with other keys, whatever apt's sources say of it",
+    { timeout: 60_000 },
+    async () => {
+      const { archive, key } = await othersArchive()
+      await mkdir(join(directory, "apt/sources.list.d"), { recursive: true })
+      await writeFile(
+        join(directory, "apt/sources.list"),
+        `deb [trusted=yes signed-by=${key}] file:${archive} stable main\n`
+      )
+      const found = await Effect.runPromise(
+        Effect.result(
+          findNatsServer({
+            env: { XDG_CACHE_HOME: join(directory, "cache") },
+            sources: [debianPackage(join(directory, "apt"))],
+            onProgress: () => {}
+          })
+        )
+      )
+      assert.strictEqual(found._tag, "Failure", JSON.stringify(found))
+      assert.include(String(found._tag === "Failure" && found.failure.message), "not signed")
+    }
+  )
+
   it.runIf(isDebian)(
     "is obtained with apt, without touching apt's own state, and runs",
     { timeout: 180_000 },
@@ -106,6 +160,7 @@ describe("Debian's package", () => {
       const found = await Effect.runPromise(
         findNatsServer({
           env: { XDG_CACHE_HOME: join(directory, "cache") },
+          sources: [debianPackage()],
           onProgress: (line) => lines.push(line)
         })
       )

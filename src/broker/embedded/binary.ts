@@ -5,7 +5,6 @@ import { homedir, tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import { Effect, Result, Schema, SemVer } from "effect"
 import { debianPackage } from "./debian.ts"
-import { homebrewFormula } from "./homebrew.ts"
 import { releaseArchive } from "./release.ts"
 import type { ReportProgress, Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
@@ -14,7 +13,7 @@ import { ObtainFailed, run } from "./source.ts"
 export const oldestUsable = "2.12.0"
 
 const remedy =
-  "install nats-server 2.12 or newer (https://nats.io/download) and set NATS_SERVER to its path"
+  "install nats-server 2.12 or newer (https://nats.io/download, or `brew install nats-server`) and set NATS_SERVER to its path"
 
 /** There is no usable nats-server, and the message says what to do about it. */
 export class BrokerBinaryError extends Schema.TaggedError<BrokerBinaryError>()(
@@ -36,11 +35,16 @@ export interface FindNatsServerOptions {
   /** (Default: process.env) */
   readonly env?: NodeJS.ProcessEnv
   /**
-   * Sources to try in order if the machine has no usable binary. (Default: Debian, the project's
-   * release, Homebrew)
+   * Sources to try in order if the machine has no usable binary. (Default: `defaultSources`)
    */
   readonly sources?: ReadonlyArray<Source>
 }
+
+/**
+ * The project's release, whose checksum is pinned here, and only where that cannot be had Debian's
+ * package. Both are unpacked into the cache: nothing is installed on the machine.
+ */
+export const defaultSources = (): ReadonlyArray<Source> => [releaseArchive(), debianPackage()]
 
 const versionTimeoutMs = 10_000
 
@@ -147,7 +151,7 @@ export const findNatsServer = Effect.fnUntraced(function* (
     progress(`passed over: ${found.failure.message}`)
   }
 
-  const sources = options.sources ?? [debianPackage(), releaseArchive(), homebrewFormula()]
+  const sources = options.sources ?? defaultSources()
   const reasons: Array<string> = []
   for (const source of sources) {
     const found = yield* Effect.result(obtainFrom(source, cache, progress))

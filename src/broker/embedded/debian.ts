@@ -1,15 +1,9 @@
+import { existsSync } from "node:fs"
 import { chmod, mkdir, readdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { Effect } from "effect"
-import type { Source } from "./source.ts"
+import { Effect, Result } from "effect"
+import type { ReportProgress, Source } from "./source.ts"
 import { ObtainFailed, run } from "./source.ts"
-
-/** A Debian mirror from this machine's apt sources. */
-export interface Mirror {
-  readonly uri: string
-  /** The verbatim Signed-By field: paths of keyrings, or a key with its continuation lines. */
-  readonly signedBy?: string
-}
 
 const updateTimeoutMs = 180_000
 const downloadTimeoutMs = 120_000
@@ -35,54 +29,48 @@ const words = (text: string | undefined): ReadonlyArray<string> =>
 
 const isMirror = (uri: string) => /^(https?|file|mirror\+|tor\+)/.test(uri)
 
-const mirrorIn822 = (text: string, suites: ReadonlyArray<string>): Mirror | undefined => {
-  for (const stanza of text.split(/\n[ \t]*\n/)) {
+const mirrorsIn822 = (text: string, suites: ReadonlyArray<string>): ReadonlyArray<string> =>
+  text.split(/\n[ \t]*\n/).flatMap((stanza) => {
     const fields = deb822Fields(stanza)
-    const uri = words(fields.get("uris")).find(isMirror)
-    if (
-      uri === undefined ||
-      fields.get("enabled")?.toLowerCase() === "no" ||
-      !words(fields.get("types")).includes("deb") ||
-      !words(fields.get("components")).includes("main") ||
-      !words(fields.get("suites")).some((suite) => suites.includes(suite))
-    )
-      continue
-    const signedBy = fields.get("signed-by")
-    return signedBy === undefined ? { uri } : { uri, signedBy }
-  }
-  return undefined
-}
+    const isMeant =
+      fields.get("enabled")?.toLowerCase() !== "no" &&
+      words(fields.get("types")).includes("deb") &&
+      words(fields.get("components")).includes("main") &&
+      words(fields.get("suites")).some((suite) => suites.includes(suite))
+    return isMeant ? words(fields.get("uris")).filter(isMirror) : []
+  })
 
-const mirrorInList = (text: string, suites: ReadonlyArray<string>): Mirror | undefined => {
-  for (const line of text.split("\n")) {
-    const match = /^\s*deb\s+(?:\[([^\]]*)\]\s*)?(\S+)\s+(\S+)\s+([^#]*)/.exec(line)
-    if (match === null) continue
-    const [, options = "", uri = "", suite = "", components = ""] = match
-    if (!isMirror(uri) || !suites.includes(suite) || !words(components).includes("main")) continue
-    const signedBy = /(?:^|\s)signed-by=(\S+)/.exec(options)?.[1]
-    return signedBy === undefined ? { uri } : { uri, signedBy: signedBy.split(",").join(" ") }
-  }
-  return undefined
-}
+const mirrorsInList = (text: string, suites: ReadonlyArray<string>): ReadonlyArray<string> =>
+  text.split("\n").flatMap((line) => {
+    const match = /^\s*deb\s+(?:\[[^\]]*\]\s*)?(\S+)\s+(\S+)\s+([^#]*)/.exec(line)
+    if (match === null) return []
+    const [, uri = "", suite = "", components = ""] = match
+    const isMeant = suites.includes(suite) && words(components).includes("main")
+    return isMeant && isMirror(uri) ? [uri] : []
+  })
+
+/** Mirrors that are tried: others' archives may be among them, which Debian's keys do not verify. */
+const maxMirrors = 3
 
 /**
- * Returns the first mirror of Debian's main archive in apt's source files.
+ * Returns addresses in apt's source files that may be mirrors of Debian's main archive: whoever else
+ * has a suite `stable` with a component `main` is among them. Keys that the files name are left out,
+ * for a source says itself who signs it.
  *
  * @param files name and text, in apt's order; `.sources` is deb822, `.list` one line per source.
  * @param codename the release that this machine runs ("trixie"). It tells the main archive from
  * those for updates, security and others.
  */
-export const findMirror = (
+export const findMirrors = (
   files: ReadonlyArray<{ readonly name: string; readonly text: string }>,
   codename: string | undefined
-): Mirror | undefined => {
+): ReadonlyArray<string> => {
   const suites = ["stable", "testing", "unstable", "sid"]
   if (codename !== undefined) suites.push(codename)
-  for (const { name, text } of files) {
-    const found = name.endsWith(".sources") ? mirrorIn822(text, suites) : mirrorInList(text, suites)
-    if (found !== undefined) return found
-  }
-  return undefined
+  const found = files.flatMap(({ name, text }) =>
+    name.endsWith(".sources") ? mirrorsIn822(text, suites) : mirrorsInList(text, suites)
+  )
+  return [...new Set(found)].slice(0, maxMirrors)
 }
 
 const readOrEmpty = (path: string) => readFile(path, "utf8").catch(() => "")
@@ -114,39 +102,80 @@ Dir::Etc::sourceparts "/dev/null";
 Dir::State "${directory}/state";
 Dir::State::status "/var/lib/dpkg/status";
 Dir::Cache "${directory}/cache";
+Acquire::AllowInsecureRepositories "false";
+Acquire::AllowWeakRepositories "false";
+Acquire::AllowDowngradeToInsecureRepositories "false";
+APT::Get::AllowUnauthenticated "false";
 Acquire::Retries "1";
 Acquire::http::Timeout "10";
 Acquire::https::Timeout "10";
 `
 
-const aptSources = (mirror: Mirror, signedBy: string | undefined) =>
+const aptSources = (mirror: string, keyring: string) =>
   [
     "Types: deb",
-    `URIs: ${mirror.uri}`,
+    `URIs: ${mirror}`,
     "Suites: sid",
     "Components: main",
     "Targets: Packages",
-    ...(signedBy === undefined ? [] : [`Signed-By: ${signedBy}`]),
+    `Signed-By: ${keyring}`,
     ""
   ].join("\n")
 
-const debianKeyring = "/usr/share/keyrings/debian-archive-keyring.gpg"
+/** Debian's own keys, which its package debian-archive-keyring installs. */
+const keyrings = ["pgp", "gpg"].map((kind) => `/usr/share/keyrings/debian-archive-keyring.${kind}`)
 
-const prepare = async (directory: string, mirror: Mirror) => {
+const prepare = async (directory: string, mirror: string, keyring: string) => {
   // When run as root, apt fetches as the user _apt, who must be able to enter the directory.
   await chmod(directory, 0o755)
   await mkdir(join(directory, "state/lists/partial"), { recursive: true })
   await mkdir(join(directory, "cache/archives/partial"), { recursive: true })
-  const hasKeyring = (await readFile(debianKeyring).catch(() => undefined)) !== undefined
-  const signedBy = mirror.signedBy ?? (hasKeyring ? debianKeyring : undefined)
-  await writeFile(join(directory, "petrel.sources"), aptSources(mirror, signedBy))
+  await writeFile(join(directory, "petrel.sources"), aptSources(mirror, keyring))
   await writeFile(join(directory, "apt.conf"), aptConfig(directory))
 }
 
+const obtainFrom = Effect.fnUntraced(function* (
+  mirror: string,
+  keyring: string,
+  directory: string,
+  progress: ReportProgress
+) {
+  yield* Effect.tryPromise({
+    try: () => prepare(directory, mirror, keyring),
+    catch: (cause) => new ObtainFailed({ message: String(cause) })
+  })
+  const onLine = (line: string) => {
+    const got = /^Get:\d+ (.*)$/.exec(line)?.[1]
+    if (got !== undefined) progress(`  ${got}`)
+  }
+  const apt = (...args: ReadonlyArray<string>) => ["-c", join(directory, "apt.conf"), ...args]
+  progress(`fetching Debian's package of nats-server from ${mirror} (about 16 MB)`)
+  yield* run("apt-get", apt("update"), {
+    timeoutMs: updateTimeoutMs,
+    cwd: directory,
+    onLine
+  })
+  yield* run("apt-get", apt("download", "nats-server/sid"), {
+    timeoutMs: downloadTimeoutMs,
+    cwd: directory,
+    onLine
+  })
+  const names = yield* Effect.promise(() => readdir(directory))
+  const archive = names.find((name) => name.endsWith(".deb"))
+  if (archive === undefined)
+    return yield* new ObtainFailed({ message: "apt-get left no package behind" })
+  yield* run("dpkg", ["-x", archive, "package"], {
+    timeoutMs: extractTimeoutMs,
+    cwd: directory
+  })
+  return join(directory, "package/usr/sbin/nats-server")
+})
+
 /**
- * Debian's package from sid, which has no dependencies that older releases lack. It comes from the
- * mirror that this machine uses, and apt checks its signature. Sources list, state and cache are
- * temporary: nothing is installed, apt's own files do not change, and root is not needed.
+ * Debian's package from sid, which has no dependencies that older releases lack. It comes from a
+ * mirror that this machine uses, and apt checks its signature by Debian's own keys, whatever keys the
+ * machine's source names. Sources list, state and cache are temporary: nothing is installed, apt's own
+ * files do not change, and root is not needed.
  *
  * @param aptDirectory directory of the machine's sources. (Default: /etc/apt)
  */
@@ -156,34 +185,21 @@ export const debianPackage = (aptDirectory = "/etc/apt"): Source => ({
     if (process.platform !== "linux") return undefined
     const os = yield* Effect.promise(osRelease)
     if (os.id !== "debian") return undefined
+    const keyring = keyrings.find((path) => existsSync(path))
+    if (keyring === undefined)
+      return yield* new ObtainFailed({
+        message: "this machine has no keys of Debian (its package debian-archive-keyring)"
+      })
     const files = yield* Effect.promise(() => readSources(aptDirectory))
-    const mirror = findMirror(files, os.codename)
-    if (mirror === undefined)
-      return yield* new ObtainFailed({ message: "apt's sources name no mirror of Debian" })
-    yield* Effect.tryPromise({
-      try: () => prepare(directory, mirror),
-      catch: (cause) => new ObtainFailed({ message: String(cause) })
-    })
-    const onLine = (line: string) => {
-      const got = /^Get:\d+ (.*)$/.exec(line)?.[1]
-      if (got !== undefined) progress(`  ${got}`)
+    const mirrors = findMirrors(files, os.codename)
+    const reasons: Array<string> = []
+    for (const mirror of mirrors) {
+      const found = yield* Effect.result(obtainFrom(mirror, keyring, directory, progress))
+      if (Result.isSuccess(found)) return found.success
+      reasons.push(`${mirror}: ${found.failure.message}`)
     }
-    const apt = (...args: ReadonlyArray<string>) => ["-c", join(directory, "apt.conf"), ...args]
-    progress(`fetching Debian's package of nats-server from ${mirror.uri} (about 16 MB)`)
-    yield* run("apt-get", apt("update"), { timeoutMs: updateTimeoutMs, cwd: directory, onLine })
-    yield* run("apt-get", apt("download", "nats-server/sid"), {
-      timeoutMs: downloadTimeoutMs,
-      cwd: directory,
-      onLine
+    return yield* new ObtainFailed({
+      message: reasons.join("; ") || "apt's sources name no mirror of Debian"
     })
-    const names = yield* Effect.promise(() => readdir(directory))
-    const archive = names.find((name) => name.endsWith(".deb"))
-    if (archive === undefined)
-      return yield* new ObtainFailed({ message: "apt-get left no package behind" })
-    yield* run("dpkg", ["-x", archive, "package"], {
-      timeoutMs: extractTimeoutMs,
-      cwd: directory
-    })
-    return join(directory, "package/usr/sbin/nats-server")
   })
 })
