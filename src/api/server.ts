@@ -186,7 +186,7 @@ const makeApp = (options: ApiOptions) =>
 
 /**
  * Serves the API until the scope closes: requests in flight are answered first. Returns the port,
- * and what answers a request, for those that come on another way (insider.ts).
+ * what answers a request, for those that come on another way (insider.ts), and what counts refusals.
  * Fails with ListenRefused if the address cannot be used.
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
@@ -222,5 +222,5 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   )
   yield* Effect.addFinalizer(() => Deferred.succeed(stopping, undefined))
   const at = node.address()
-  return { app, port: typeof at === "object" && at !== null ? at.port : options.port }
+  return { app, refused, port: typeof at === "object" && at !== null ? at.port : options.port }
 })

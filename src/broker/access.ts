@@ -2,7 +2,7 @@ import { Context, Effect, Layer } from "effect"
 import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
 import type { BrokerOptions } from "./connection.ts"
-import { connectTo } from "./connection.ts"
+import { openBroker } from "./connection.ts"
 import { readLayoutRecord, TopologyError } from "./installed.ts"
 
 /**
@@ -16,11 +16,7 @@ export const AccessBroker = Context.Reference<Broker["Service"] | undefined>(
 )
 
 /** Connects to the account of access. */
-export const accessTo = (options: BrokerOptions) =>
-  Layer.effect(
-    AccessBroker,
-    Effect.map(Layer.build(connectTo(options)), (context) => Context.get(context, Broker))
-  )
+export const accessTo = (options: BrokerOptions) => Layer.effect(AccessBroker, openBroker(options))
 
 /** Carries out with the account of access what needs a broker. */
 export const inAccess = <A, E, R>(effect: Effect.Effect<A, E, R | Broker>) =>

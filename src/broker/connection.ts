@@ -43,7 +43,7 @@ export interface BrokerOptions extends CredentialFiles {
 
 /** Connects to a NATS server. */
 export const connectTo = (options: BrokerOptions): Layer.Layer<Broker, BrokerUnusable> =>
-  Layer.effect(Broker, open(options))
+  Layer.effect(Broker, openBroker(options))
 
 /**
  * Closes the connection to a broker that does not come back: requests in flight fail at once, and
@@ -58,7 +58,8 @@ export const abandon = Effect.flatMap(natsClients, ({ connection, publisher }) =
   )
 )
 
-const open = Effect.fnUntraced(function* (options: BrokerOptions) {
+/** Opens a connection until the scope closes, beside that of the context. */
+export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   const shown = shownAddress(options.url)
   const address = readAddress(options.url)
   if (address === undefined)

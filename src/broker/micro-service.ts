@@ -1,5 +1,6 @@
 import type { Endpoint, NamedEndpointStats, Service, ServiceMsg } from "@nats-io/services"
 import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/services"
+import type { MsgHdrs } from "@nats-io/transport-node"
 import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
 import type { GetHeader } from "../domain/event.ts"
@@ -31,6 +32,11 @@ export interface ServiceEndpoint {
 }
 
 export interface MicroService {
+  /**
+   * Called for each request when it arrives, before its body is looked at. Returns what is called
+   * once it is answered, or the answer of a request that is refused.
+   */
+  readonly admit: (subject: string) => ServiceAnswer | (() => void)
   readonly name: string
   /** As of semantic versioning. */
   readonly version: string
@@ -42,27 +48,28 @@ export interface MicroService {
 const storedHeaders = ["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"]
 
 /**
- * Returns true for a request as a client makes it: on the subject of an endpoint, with a reply
- * subject that is no stream's and no request to the broker. A consumer's deliver subject, or the
- * reply subject of another request, can lead any message to the subscription: what a stream holds,
- * or an answer of the broker. Such a message keeps the subject that it was stored with, has the
- * headers of stored messages, or no reply subject.
+ * Makes a function that returns true for a request as a client makes it: on the subject of an
+ * endpoint, with a reply subject that is no stream's and no request to the broker. A consumer's
+ * deliver subject, or the reply subject of another request, can lead any message to the subscription:
+ * what a stream holds, or an answer of the broker. Such a message keeps the subject that it was
+ * stored with, has the headers of stored messages, or no reply subject.
  *
- * @param pattern subject of the endpoint, with `*` for what varies.
+ * @param pattern subject of the endpoint, of which one token may be `*`.
  */
-export const isRequest = (
-  pattern: string,
-  { headers, reply, subject }: Pick<ServiceMsg, "headers" | "subject"> & { readonly reply?: string }
-): boolean => {
-  const tokens = subject.split(".")
+const requestCheck = (pattern: string) => {
   const expected = pattern.split(".")
-  return (
-    reply !== undefined &&
-    /^[^$]/.test(reply) &&
-    tokens.length === expected.length &&
-    expected.every((token, index) => token === "*" || token === tokens[index]) &&
+  const isOfPattern = (subject: string): boolean => {
+    const tokens = subject.split(".")
+    return (
+      tokens.length === expected.length &&
+      expected.every((token, index) => token === "*" || token === tokens[index])
+    )
+  }
+  return ({ headers, reply = "", subject }: ServiceMsg): boolean =>
+    reply !== "" &&
+    !reply.startsWith("$") &&
+    isOfPattern(subject) &&
     !storedHeaders.some((name) => headers?.has(name) === true)
-  )
 }
 
 /** How long requests under way may take when a service ends, ms. */
@@ -89,7 +96,7 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
   const { ask, connection } = yield* natsClients
   const underWay = yield* FiberSet.make()
   const run = yield* FiberSet.runtime(underWay)<never>()
-  const { description, endpoints, name, version } = service
+  const { admit, description, endpoints, name, version } = service
   const counts = new Map<string, Counted>()
   const offered = yield* Effect.acquireRelease(
     ask("offer the NATS service", () =>
@@ -112,17 +119,19 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
     const counted: Counted = { requests: 0, errors: 0, nanoseconds: 0, lastError: "" }
     counts.set(subject, counted)
     const handler = answering(answer, counted)
+    const isRequest = requestCheck(subject)
     offered.addEndpoint(endpoint, {
       subject,
       metadata: { ...metadata },
       handler: (error, message) => {
         // Else the service ends by it, which is told.
         if (error !== null) return
-        if (isRequest(subject, message)) run(handler(message))
-        else {
-          counted.errors++
-          counted.lastError = "a message that is no request: it was not looked at"
-        }
+        if (!isRequest(message)) return noteError(counted, notLookedAt)
+        const admitted = admit(message.subject)
+        // Without a fiber: as fast as the broker passes on what one tenant sends.
+        if (typeof admitted === "function")
+          run(Effect.ensuring(handler(message), Effect.sync(admitted)))
+        else respond(message, admitted, counted)
       }
     })
   }
@@ -141,26 +150,47 @@ const tellEnd = (offered: Service, service: string) =>
       })
   )
 
+const notLookedAt = "a message that is no request: it was not looked at"
+
+const noteError = (counted: Counted, error: string): void => {
+  counted.errors++
+  counted.lastError = error
+}
+
+/** A refusal is one answer for many requests. */
+const madeHeaders = new WeakMap<ServiceAnswer, MsgHdrs>()
+
+const headersOf = (answer: ServiceAnswer): MsgHdrs => {
+  const made = madeHeaders.get(answer)
+  if (made !== undefined) return made
+  const { error, headers } = answer
+  const sent = makeHeaders()
+  for (const [name, value] of Object.entries(headers)) sent.set(name, value)
+  if (error !== undefined) {
+    sent.set(ServiceErrorCodeHeader, String(error.code))
+    sent.set(ServiceErrorHeader, error.description)
+  }
+  madeHeaders.set(answer, sent)
+  return sent
+}
+
+const respond = (message: ServiceMsg, answer: ServiceAnswer, counted: Counted): void => {
+  const { body, error } = answer
+  message.respond(body, { headers: headersOf(answer) })
+  counted.requests++
+  if (error !== undefined) noteError(counted, `${error.code}: ${error.description}`)
+}
+
 const answering = (answer: ServiceEndpoint["answer"], counted: Counted) =>
   Effect.fnUntraced(function* (message: ServiceMsg) {
     const began = yield* Clock.currentTimeMillis
-    const { body, error, headers } = yield* answer({
+    const answered = yield* answer({
       subject: message.subject,
       body: message.data,
       header: (name) => message.headers?.get(name, "insensitive") || undefined
     })
-    const sent = makeHeaders()
-    for (const [name, value] of Object.entries(headers)) sent.set(name, value)
-    if (error !== undefined) {
-      sent.set(ServiceErrorCodeHeader, String(error.code))
-      sent.set(ServiceErrorHeader, error.description)
-    }
-    message.respond(body, { headers: sent })
-    counted.requests++
+    respond(message, answered, counted)
     counted.nanoseconds += ((yield* Clock.currentTimeMillis) - began) * nanosecondsPerMs
-    if (error === undefined) return
-    counted.errors++
-    counted.lastError = `${error.code}: ${error.description}`
   })
 
 const showCounts = (endpoint: Endpoint, counts: ReadonlyMap<string, Counted>): void => {

@@ -2,7 +2,7 @@ import { Config, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import { accessTo, requireAccess } from "../broker/access.ts"
 import { readAddress, shownAddress } from "../broker/address.ts"
-import { connectTo } from "../broker/connection.ts"
+import { connectTo, openBroker } from "../broker/connection.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./terminal/stdout.ts"
 
@@ -112,18 +112,30 @@ const broker = Layer.unwrap(
   })
 )
 
+/** The connection options for the account of tokens; undefined where no login for it is given. */
+const accessOptions = Effect.gen(function* () {
+  const { access: url, accessCreds: creds, accessNkey: nkey } = yield* petrel
+  if (url === "" && creds === undefined && nkey === undefined) return undefined
+  const options = yield* brokerOptions
+  return { ...options, url: url === "" ? shownAddress(options.url) : url, creds, nkey }
+})
+
 /** Connects to the account of tokens, where a login for it is given. */
 const access = Layer.unwrap(
   Effect.gen(function* () {
-    const { access: url, accessCreds: creds, accessNkey: nkey } = yield* petrel
-    if (url === "" && creds === undefined && nkey === undefined) return Layer.empty
+    const options = yield* accessOptions
+    if (options === undefined) return Layer.empty
     const files = "--access-creds or --access-nkey"
-    yield* warnOfLogin(url, "--access-nats", "NATS_ACCESS_URL", files)
-    const options = yield* brokerOptions
-    const at = url === "" ? shownAddress(options.url) : url
-    return accessTo({ ...options, url: at, creds, nkey })
+    yield* warnOfLogin(options.url, "--access-nats", "NATS_ACCESS_URL", files)
+    return accessTo(options)
   })
 )
+
+/** Opens a connection for requests over NATS, to the account in which they arrive. */
+export const connectionForRequests = Effect.gen(function* () {
+  const options = (yield* accessOptions) ?? (yield* brokerOptions)
+  return yield* openBroker({ ...options, clientName: "petrel-api" })
+})
 
 /**
  * The broker and its history, for `Effect.provide`. Connects when the effect runs, so that a

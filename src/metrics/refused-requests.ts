@@ -10,6 +10,8 @@ const bounds = [
   "jobs",
   "maxEndpoints",
   "maxTokens",
+  "nats-rate",
+  "nats-requests",
   "pace",
   "requests",
   "searches",

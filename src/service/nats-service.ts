@@ -7,17 +7,20 @@ import { Insider, type InsiderRecord } from "../api/insider.ts"
 import type { BareProblem } from "../api/problems.ts"
 import { problemBody, problemType } from "../api/problems.ts"
 import type { ApiApp } from "../api/server.ts"
+import { RequestRates } from "../api/tokens/request-rates.ts"
 import { inAccess } from "../broker/access.ts"
 import { Broker } from "../broker/broker.ts"
 import type { ServiceAnswer, ServiceRequest } from "../broker/micro-service.ts"
 import { startMicroService } from "../broker/micro-service.ts"
 import { nobody } from "../domain/token.ts"
+import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { bytesText } from "../operations/text/bytes.ts"
-import { allTenants, scopes } from "../operations/tokens/token.ts"
+import { allTenants, defaultTokenRate, scopes } from "../operations/tokens/token.ts"
+import { Shares } from "../policy/shares.ts"
 import { apiRequest, tenantIn } from "./api-request.ts"
 import { type ServiceOperation, serviceOperations } from "./operations.ts"
 
-/** Requests that are answered at the same time. What comes beyond is refused. */
+/** Requests that are answered at the same time; one tenant has half of them where it is alone. */
 const maxAtOnce = 256
 /** Bytes of an answer that its headers may take, of what the broker passes on. */
 const roomForHeaders = 4_096
@@ -32,12 +35,28 @@ const problemAnswer = (problem: BareProblem): ServiceAnswer => ({
   error: { code: problem.status, description: problem.title }
 })
 
-const busy: BareProblem = {
+/** Seconds after which a refused request is worth trying again. */
+const retryAfter = 1
+
+const refusal = (problem: BareProblem): ServiceAnswer => {
+  const answer = problemAnswer(problem)
+  return { ...answer, headers: { ...answer.headers, "retry-after": String(retryAfter) } }
+}
+
+const busy = refusal({
   status: 503,
   name: "unavailable",
   title: "It cannot be answered now",
-  detail: `${maxAtOnce} requests are being answered: try again`
-}
+  detail: "as many requests of this tenant are being answered as it may have at once: try again"
+})
+
+const tooMany = (perSecond: number) =>
+  refusal({
+    status: 429,
+    name: "too-many-requests",
+    title: "The tenant makes too many requests",
+    detail: `a tenant may make ${perSecond} requests a second over NATS: wait`
+  })
 
 /** Whom a subject stands for: whoever may publish to it was authorised by the broker. */
 const insiderOf = (tenant: string): InsiderRecord => ({
@@ -102,6 +121,68 @@ const answerWith =
     )
   }
 
+const defect = problemAnswer({
+  status: 500,
+  name: "internal",
+  title: "This is a defect of Petrel",
+  detail: "the console's log has more about it"
+})
+
+/** Answers also where a defect prevents the answer: else who asks waits for one. */
+const always =
+  (answer: (message: ServiceRequest) => Effect.Effect<ServiceAnswer>) =>
+  (message: ServiceRequest): Effect.Effect<ServiceAnswer> =>
+    Effect.suspend(() => answer(message)).pipe(
+      Effect.catchDefect((error) =>
+        Effect.as(
+          Effect.logError("a request over NATS failed", { subject: message.subject }, error),
+          defect
+        )
+      )
+    )
+
+/** What bounds the requests over NATS. */
+export interface ServiceBounds {
+  /**
+   * A connection for the requests alone: the broker closes one whose client does not read as fast as
+   * a tenant sends. (Default: that of the account of access)
+   */
+  readonly broker: Broker["Service"] | undefined
+  /** Requests that are answered at the same time. (Default: 256) */
+  readonly atOnce: number
+  /** Requests of each tenant per second. (Default: as many as of a token) */
+  readonly perSecond: number
+  /** Counts what is refused. */
+  readonly refused: RefusalCells
+}
+
+/**
+ * Bounds requests by their tenant: its rate, then its share of those that are answered at the same
+ * time.
+ *
+ * @param place of the tenant in the subject of a request.
+ */
+const admitting = (
+  { atOnce, perSecond, refused }: Omit<ServiceBounds, "broker">,
+  place: number
+) => {
+  const rates = new RequestRates()
+  const shares = new Shares(atOnce)
+  const over = tooMany(perSecond)
+  return (subject: string) => {
+    const tenant = subject.split(".")[place] ?? ""
+    if (rates.take(tenant, perSecond) > 0) {
+      refused.note("nats-rate")
+      return over
+    }
+    if (!shares.take(tenant)) {
+      refused.note("nats-requests")
+      return busy
+    }
+    return () => shares.give(tenant)
+  }
+}
+
 /**
  * Offers the API as a NATS micro service, until the scope closes: requests on
  * `petrel.api.v1.<tenant>.<operation>`, `_` for all tenants, in the account of access (broker/access.ts).
@@ -110,41 +191,34 @@ const answerWith =
  *
  * @param app what answers requests of the API.
  */
-export const startNatsService = Effect.fnUntraced(function* (app: ApiApp) {
+export const startNatsService = Effect.fnUntraced(function* (
+  app: ApiApp,
+  bounds: Partial<ServiceBounds> & Pick<ServiceBounds, "refused">
+) {
   const { names, server } = yield* Broker
   const handle = HttpEffect.toWebHandlerWith<never, Served>(yield* Effect.context<never>())(app)
   const most = server().max_payload ?? Number.POSITIVE_INFINITY
-  let running = 0
-  const bounded = <A>(work: Effect.Effect<ServiceAnswer, A>) =>
-    Effect.suspend(() => {
-      if (running >= maxAtOnce) return Effect.succeed(problemAnswer(busy))
-      running++
-      return Effect.ensuring(
-        work,
-        Effect.sync(() => {
-          running--
-        })
-      )
+  const place = names.subjects.api("*", "").split(".").indexOf("*")
+  const admit = admitting({ atOnce: maxAtOnce, perSecond: defaultTokenRate, ...bounds }, place)
+  const { broker } = bounds
+  const offer = startMicroService({
+    admit,
+    name: names.subjects.root,
+    version: packageJson.version,
+    description: packageJson.description,
+    endpoints: serviceOperations.map((operation) => {
+      const anyTenant = names.subjects.api("*", operation.id)
+      // What is of no tenant is asked for as all of them.
+      const subject = operation.path.includes("{tenant}")
+        ? anyTenant
+        : names.subjects.api(nobody, operation.id)
+      return {
+        name: operation.id.replaceAll(".", "-"),
+        subject,
+        metadata: { summary: operation.summary, http: `${operation.method} ${operation.path}` },
+        answer: always(answerWith(handle, most, operation, place))
+      }
     })
-  yield* inAccess(
-    startMicroService({
-      name: names.subjects.root,
-      version: packageJson.version,
-      description: packageJson.description,
-      endpoints: serviceOperations.map((operation) => {
-        const anyTenant = names.subjects.api("*", operation.id)
-        // What is of no tenant is asked for as all of them.
-        const subject = operation.path.includes("{tenant}")
-          ? anyTenant
-          : names.subjects.api(nobody, operation.id)
-        const answer = answerWith(handle, most, operation, anyTenant.split(".").indexOf("*"))
-        return {
-          name: operation.id.replaceAll(".", "-"),
-          subject,
-          metadata: { summary: operation.summary, http: `${operation.method} ${operation.path}` },
-          answer: (message) => bounded(answer(message))
-        }
-      })
-    })
-  )
+  })
+  yield* broker === undefined ? inAccess(offer) : Effect.provideService(offer, Broker, broker)
 })

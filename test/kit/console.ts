@@ -31,6 +31,8 @@ export interface Request {
 /** A console that serves the API, in this process. */
 export interface TestConsole {
   readonly app: ApiApp
+  /** Counts what it refuses. */
+  readonly refused: RefusalCells
   readonly url: string
   readonly ask: (path: string, request?: Request) => Effect.Effect<Answer>
   /** Makes a token; by default one of acme with all scopes of a tenant. */
@@ -74,7 +76,7 @@ export const tenantScopes = scopes.filter((scope) => scope !== "operator")
 /** Starts a console on a free port. It stops with the scope. */
 export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
   const context = yield* Effect.context<Broker>()
-  const { app, port } = yield* serveApi({
+  const { app, port, refused } = yield* serveApi({
     host: "127.0.0.1",
     port: 0,
     stopWithin: 2_000,
@@ -84,6 +86,7 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
   const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
   return {
     app,
+    refused,
     url,
     ask,
     token: (settings = {}) =>
@@ -104,4 +107,5 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
 })
 
 /** Offers the API over NATS, until the scope closes. */
-export const serveNatsApi = () => Effect.flatMap(startConsole(), ({ app }) => startNatsService(app))
+export const serveNatsApi = () =>
+  Effect.flatMap(startConsole(), ({ app, refused }) => startNatsService(app, { refused }))

@@ -254,11 +254,11 @@ describe("with the accounts of nats.conf, the console's login for access", () =>
         )
         const used = Effect.gen(function* () {
           yield* requireAccess
-          const { app, ask, token: make } = yield* startConsole()
+          const { app, ask, refused, token: make } = yield* startConsole()
           const { startNatsService } = yield* Effect.promise(
             () => import("../../src/service/nats-service.ts")
           )
-          yield* startNatsService(app)
+          yield* startNatsService(app, { refused })
           const token = yield* make({ tenant: allTenants })
           const made = yield* ask("/v1/tenants/acme/tokens", {
             ...{ method: "POST", token, body: { scopes: ["events:publish"] } }

@@ -329,12 +329,13 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       const {
         app,
         ask,
+        refused,
         token: make
       } = yield* startConsole().pipe(
         Effect.provideService(DeliveryLog, log),
         Effect.provideContext(asConsole)
       )
-      yield* startNatsService(app).pipe(Effect.provideContext(asConsole))
+      yield* startNatsService(app, { refused }).pipe(Effect.provideContext(asConsole))
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
       const collector = yield* spanCollector()
       yield* exportTraces({

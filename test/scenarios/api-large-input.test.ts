@@ -35,7 +35,7 @@ describe("a request with thousands of problems", () => {
   scenario("is answered at once with the first of them, whatever it asks for", () =>
     Effect.gen(function* () {
       yield* endpoint({ id: "e" })
-      const { app, ask, token: make } = yield* startConsole()
+      const { app, ask, refused, token: make } = yield* startConsole()
       const token = yield* make()
       const body = unknownFields(8_000)
       const long = { ["k".repeat(120_000)]: 1, ["u".repeat(110_000)]: "v".repeat(1_000) }
@@ -105,7 +105,7 @@ describe("a request with thousands of problems", () => {
       assert.deepInclude(batch.json, { failed: 1_000 })
       assert.isBelow(batch.text.length, 1_000_000)
 
-      yield* startNatsService(app)
+      yield* startNatsService(app, { refused })
       const { names } = yield* Broker
       const { connection } = yield* natsClients
       const began = performance.now()

@@ -118,8 +118,8 @@ describe.concurrent("readings of the history that callers cause", () => {
       Effect.gen(function* () {
         const { names } = yield* Broker
         const { connection } = yield* natsClients
-        const { app, ask, token: make } = yield* startConsole()
-        yield* startNatsService(app)
+        const { app, ask, refused, token: make } = yield* startConsole()
+        yield* startNatsService(app, { refused })
         const token = yield* make()
         const held = yield* Effect.forkChild(
           Effect.all(

@@ -15,7 +15,12 @@ import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { brokerOptions, connectedWithAccess, report } from "../../root-command.ts"
+import {
+  brokerOptions,
+  connectedWithAccess,
+  connectionForRequests,
+  report
+} from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { projectionFlags } from "./projection.ts"
 
@@ -105,14 +110,14 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")
   )
-  const { app, port } = yield* serveApi(options).pipe(
+  const { app, port, refused } = yield* serveApi(options).pipe(
     Effect.provideService(JobCounter, countJobs),
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })
     )
   )
-  yield* startNatsService(app)
+  yield* startNatsService(app, { refused, broker: yield* connectionForRequests })
   return addressOf(options, port)
 })
 

@@ -2,6 +2,7 @@ import { readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
 import type { BrokerOptions } from "../../../broker/connection.ts"
+import { openBroker } from "../../../broker/connection.ts"
 import { JobCounter } from "../../../operations/jobs/job-counts.ts"
 import { operatorNamed } from "../../../operations/operation.ts"
 import { LiveTokens } from "../../../operations/tokens/live-tokens.ts"
@@ -108,7 +109,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     stopWithinMs: stopWithin
   })
   const countJobs = yield* runJobs(name)
-  const { app, port } = yield* serveApi({ ...at, stopWithin }).pipe(
+  const { app, port, refused } = yield* serveApi({ ...at, stopWithin }).pipe(
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })
@@ -116,7 +117,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     Effect.provideService(DeliveryLog, log),
     Effect.provideService(JobCounter, countJobs)
   )
-  yield* startNatsService(app)
+  yield* startNatsService(app, { refused, broker: yield* openBroker(client) })
   yield* startTraces(tracesOtlp, name)
   return {
     address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
