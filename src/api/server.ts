@@ -69,6 +69,8 @@ const checkedEveryMs = 1_000
 /** How long a client has to read why its connection is closed, ms. */
 const answeredWithinMs = 500
 const defaultStopWithinMs = 10_000
+/** Upper bound of a part of a path, letters: the schemas say what each may be. Node bounds headers. */
+const maxParamLength = 16 * 1024
 
 /** Answers for requests that are none, by the code of the error. */
 const unparsable: Record<string, { readonly status: number; readonly detail: string }> = {
@@ -206,6 +208,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   )
   const stopping = yield* Deferred.make<void>()
   const app = yield* makeApp(options).pipe(
+    Effect.provideService(HttpRouter.RouterConfig, { maxParamLength }),
     Effect.provideService(Stopping, stopping),
     Effect.provideService(LiveConnections, connections),
     Effect.provideService(Slots, Slots.make()),

@@ -1,6 +1,7 @@
 import type { Types } from "effect"
 import { ByteSize, Cause, Clock, Effect, Exit, Option } from "effect"
 import {
+  HttpBody,
   HttpIncomingMessage,
   HttpRouter,
   HttpServerError,
@@ -8,6 +9,8 @@ import {
   HttpServerResponse
 } from "effect/http"
 import type { IpNetwork } from "effect/net"
+import { withoutTokens } from "../domain/token-text.ts"
+import { shortened } from "../operations/shown-value.ts"
 import { clientAddress } from "./client-address.ts"
 import { hostName } from "./hosts.ts"
 import { Insider } from "./insider.ts"
@@ -43,6 +46,31 @@ const patternOf = (path: string): RegExp =>
   )
 
 const pathOf = (url: string): string => url.replace(/[?#].*$/s, "")
+
+/**
+ * Returns the URL as the router reads it rightly: a `;` in the path is a letter as any other, and no
+ * end of it.
+ */
+const routable = (url: string): string => {
+  const path = pathOf(url)
+  return path.replaceAll(";", "%3B") + url.slice(path.length)
+}
+
+/** How much of a path is logged that is none of a route, characters. */
+const maxLoggedPath = 200
+
+/** Returns an answer that refuses a request without the tokens that it may repeat. */
+const withoutTokensIn = (response: HttpServerResponse.HttpServerResponse) => {
+  const { body, status } = response
+  if (status < firstRefusal || body._tag !== "Uint8Array") return response
+  const text = Buffer.from(body.body).toString("utf8")
+  const said = withoutTokens(text)
+  return said === text
+    ? response
+    : HttpServerResponse.setBody(response, HttpBody.text(said, body.contentType))
+}
+
+const firstRefusal = 400
 
 const wrongHost: BareProblem = {
   status: 421,
@@ -116,12 +144,21 @@ const unreadable: BareProblem = {
   detail: "the body cannot be read"
 }
 
+const unreadablePath: BareProblem = {
+  status: 400,
+  name: "invalid-request",
+  title: "The request is not valid",
+  detail: "the path is no valid URL: write % itself as %25, and other letters as %XX of their UTF-8"
+}
+
 const notRouted = (
   request: HttpServerRequest.HttpServerRequest,
   methodsOf: (path: string) => ReadonlyArray<string>
 ) => {
   const path = pathOf(request.url)
   const methods = methodsOf(path)
+  // There is such a route, and the router could not decode what varies.
+  if (methods.includes(request.method)) return problemResponse(unreadablePath)
   return methods.length === 0
     ? problemResponse({
         status: 404,
@@ -199,13 +236,17 @@ export const surround = (
     router.addGlobalMiddleware(
       (route): Surrounded =>
         Effect.gen(function* () {
-          const request = yield* HttpServerRequest.HttpServerRequest
+          const given = yield* HttpServerRequest.HttpServerRequest
+          const request = given.url.includes(";")
+            ? given.modify({ url: routable(given.url) })
+            : given
           const began = yield* Clock.currentTimeMillis
           const notes: Notes = { token: undefined, status: undefined }
           const insider = yield* Insider
           const response =
             insider !== undefined || mayAsk(request)
               ? yield* route.pipe(
+                  Effect.provideService(HttpServerRequest.HttpServerRequest, request),
                   Effect.provideService(RequestNotes, notes),
                   Effect.provideService(
                     HttpIncomingMessage.MaxBodySize,
@@ -219,18 +260,23 @@ export const surround = (
           const { method } = request
           // An operation may set another status than that of its answer's schema, which comes last.
           const { status = response.status } = notes
-          durations.note({ method, route: routeOf(pathOf(request.url)), status, ms })
+          const path = pathOf(request.url)
+          const matched = routeOf(path)
+          durations.note({ method, route: matched, status, ms })
+          // What varies in a path may be anything, also a secret that was put there by mistake.
           yield* Effect.logInfo("request", {
             method,
-            path: pathOf(request.url),
+            ...(matched === undefined
+              ? { path: withoutTokens(shortened(path, maxLoggedPath)) }
+              : { route: matched }),
             status,
             ms,
             client: insider?.by ?? clientOf(request, proxies),
             ...(notes.token === undefined ? {} : { tokenId: notes.token })
           })
-          return HttpServerResponse.setHeaders(response, {
+          return HttpServerResponse.setHeaders(withoutTokensIn(response), {
             ...usualHeaders,
-            ...headersOf[pathOf(request.url)]
+            ...headersOf[path]
           })
         })
     )

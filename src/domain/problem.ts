@@ -27,3 +27,13 @@ export class Invalid extends Schema.TaggedError<Invalid>()("Invalid", {
 /** Returns the refusal for one problem. */
 export const invalid = (field: string, message: string): Invalid =>
   new Invalid({ problems: [{ field, message }] })
+
+/**
+ * An operation was refused because of how things are, and not because of its input: the same may be
+ * asked for again once they have changed.
+ */
+export class NotNow extends Invalid {}
+
+/** Returns the refusal for how things are, as a sentence. */
+export const notNow = (message: string): NotNow =>
+  new NotNow({ problems: [{ field: "", message }] })

@@ -3,6 +3,7 @@ import type { Problem } from "../domain/problem.ts"
 import { endpointRequests, endpointSettings } from "../domain/settings/endpoint-table.ts"
 import type { Input } from "../domain/settings/setting.ts"
 import { tenantSettings } from "../domain/settings/tenant-table.ts"
+import { withoutTokens } from "../domain/token-text.ts"
 import { nearestName } from "../policy/nearest-name.ts"
 import { checkSentence, wordsFor } from "./input-words.ts"
 import { shortened, shownValue } from "./shown-value.ts"
@@ -17,8 +18,8 @@ const maxMessage = 1_000
 /** Returns the problems as they may be answered: so many, and each no longer than a sentence. */
 export const boundedProblems = (problems: ReadonlyArray<Problem>): ReadonlyArray<Problem> => {
   const told = problems.slice(0, maxProblems).map(({ field, message }) => ({
-    field: shortened(field, maxField),
-    message: shortened(message, maxMessage)
+    field: withoutTokens(shortened(field, maxField)),
+    message: withoutTokens(shortened(message, maxMessage))
   }))
   return problems.length > maxProblems
     ? [...told, { field: "", message: `has more problems than these ${maxProblems}` }]

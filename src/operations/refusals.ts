@@ -3,7 +3,7 @@ import { BrokerError } from "../broker/broker-error.ts"
 import { TopologyError } from "../broker/installed.ts"
 import { PublishError } from "../broker/publisher.ts"
 import { CommandFailed } from "../cluster/command-owner.ts"
-import type { Invalid } from "../domain/problem.ts"
+import { type Invalid, NotNow } from "../domain/problem.ts"
 import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
 import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
@@ -48,6 +48,7 @@ export const refusals = {
     EndpointUnreadable,
     EventConflict,
     JobQuotaReached,
+    NotNow,
     QuotaReached
   ],
   "revision-mismatch": [EndpointChanged]

@@ -2,7 +2,7 @@ import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { isConflict, writeValue } from "../broker/values.ts"
 import { readEntry } from "../cluster/kv-entry.ts"
-import { invalid } from "../domain/problem.ts"
+import { invalid, notNow } from "../domain/problem.ts"
 
 /**
  * The record of a replay, in the workers bucket under `replay.<tenant>.<endpoint>.<name>`. The same
@@ -86,8 +86,7 @@ export const findReplay = Effect.fnUntraced(function* (wish: ReplayWish) {
   if (record.finishedAt === undefined || record.finishedAt >= askedAt)
     return { record, revision, isNew: false }
   if (wish.mayFollow) return { record: made, revision, isNew: true }
-  return yield* invalid(
-    "",
+  return yield* notNow(
     `this was replayed already: replay ${name} to ${tenant}/${endpoint} finished at ${new Date(record.finishedAt).toISOString()}; to send it all once more give it a name with \`id\``
   )
 })

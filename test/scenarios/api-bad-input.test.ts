@@ -1,9 +1,10 @@
 import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, References } from "effect"
 import fc from "fast-check"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { loggingTo } from "../../src/cli/terminal/logging.ts"
 import type { JsonSchema, Operation } from "../kit/api-operations.ts"
 import { operations, pathOf, resolved } from "../kit/api-operations.ts"
 import type { Answer, Request, TestConsole } from "../kit/console.ts"
@@ -345,6 +346,62 @@ describe.concurrent("a request that is wrong", () => {
       const none = yield* rawRequest(Number(port), "nonsense\r\n\r\n")
       assert.match(none, /^HTTP\/1\.1 400 /)
       assert.include(none, "application/problem+json")
+    })
+  )
+
+  scenario("is asked for by names of up to 255 letters, with any letter in them", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      for (const name of ["A;b", "x".repeat(255), "a%2Fb", "a%3Bb", "50%25", "a+b,c=d"]) {
+        const found = yield* ask(`/v1/tenants/acme/events/${name}`, { token })
+        assert.strictEqual(found.status, 404, `${name}: ${found.text}`)
+        const read = decodeURIComponent(name)
+        assert.include(String(found.json.detail), read.slice(0, 100), name)
+      }
+      const long = yield* ask(`/v1/tenants/${"x".repeat(101)}/endpoints`, { token })
+      assert.strictEqual(long.status, 403)
+      for (const name of ["%zz", "%", "a%E0%A4%A"]) {
+        const broken = yield* ask(`/v1/tenants/acme/events/${name}`, { token })
+        assert.strictEqual(broken.status, 400, `${name}: ${broken.text}`)
+        isProblem(broken)
+      }
+    })
+  )
+
+  scenario("leaves no token in a log line or an answer, wherever it was put", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const logged = loggingTo({ write: (line) => lines.push(line) })
+      yield* Effect.gen(function* () {
+        const { ask, token: make } = yield* startConsole()
+        const [token, secret] = [yield* make(), yield* make()]
+        const said = [
+          yield* ask(`/v1/tenants/${secret}/endpoints`, { token }),
+          yield* ask(`/v1/tenants/acme/endpoints/${secret}`, { token }),
+          yield* ask(`/v1/${secret}`, { token }),
+          yield* ask(`/v1/tenants/acme/events/${secret}x`, { token }),
+          yield* ask(`/v1/tenants/acme/tokens/${secret}`, { token, method: "DELETE" }),
+          yield* ask("/v1/tenants/acme/endpoints/e", {
+            ...{ token, method: "PATCH" },
+            body: { [secret]: 1, url: secret, retry: secret }
+          }),
+          yield* ask("/v1/tenants/acme/events", {
+            ...{ token, method: "POST" },
+            body: [
+              { type: secret, data: 1 },
+              { type: "a", [secret]: 1 }
+            ]
+          })
+        ]
+        for (const { text } of said) assert.notInclude(text, secret.slice(-43))
+        yield* eventually(
+          Effect.sync(() => lines.filter((line) => line.includes('"request"'))),
+          (requests) => requests.length >= said.length
+        )
+        assert.notInclude(lines.join(), secret.slice(-43))
+        assert.include(lines.join(), '"route":"/v1/tenants/{tenant}/endpoints/{id}"')
+      }).pipe(Effect.provide(logged), Effect.provideService(References.MinimumLogLevel, "Info"))
     })
   )
 

@@ -184,6 +184,16 @@ describe.concurrent("endpoints over HTTP", () => {
       const diagnosis = yield* ask(`${acme}/e/diagnosis`, { token })
       assert.isArray(diagnosis.json.checks)
       assert.strictEqual((yield* ask("/v1/tenants/acme/deliveries", { token })).status, 503)
+      // Nothing is wrong with the request: the endpoint has to change first.
+      for (const [state, says] of [
+        ["pause", "acme/e is paused: resume it to let its deliveries go on"],
+        ["disable", "acme/e is disabled, so nothing waits for it: enable it first"]
+      ] as const) {
+        yield* post(state)
+        const { json, status } = yield* post("retry-now")
+        assert.strictEqual(status, 409)
+        assert.strictEqual(json.detail, says)
+      }
     })
   )
 })

@@ -172,6 +172,21 @@ describe.concurrent("a program that has a NATS client", () => {
     })
   )
 
+  scenario("is answered also where its letters are none, or its headers those of no HTTP", () =>
+    Effect.gen(function* () {
+      yield* serveNatsApi()
+      const ask = yield* asking()
+      const half = yield* ask("endpoints.get", '{"id":"\\ud800"}')
+      assert.strictEqual(half.code, 400)
+      assert.match(half.text, /id must be text in Unicode/)
+      const header = yield* ask("endpoints.patch", { id: "e" }, { "If-Match": "\u4e2d\u6587" })
+      assert.strictEqual(header.code, 400)
+      assert.match(header.text, /if-match must be Latin-1/)
+      const inQuery = yield* ask("log.list", '{"endpoint":"\\ud800"}')
+      assert.isAtLeast(inQuery.code ?? 0, 400)
+    })
+  )
+
   scenario("says in the subject whose things it asks for", () =>
     Effect.gen(function* () {
       yield* endpoint({ tenant: "acme", id: "a" })

@@ -1,6 +1,7 @@
 import { Cause, Context, Effect, Layer, Logger, type LogLevel, References, Tracer } from "effect"
 import type { DestinationStream, Level, Logger as Pino } from "pino"
 import { destination, pino, stdTimeFunctions } from "pino"
+import { withoutTokens } from "../../domain/token-text.ts"
 import { visible } from "../format/visible.ts"
 
 const levels: Record<LogLevel.LogLevel, Level | undefined> = {
@@ -83,9 +84,12 @@ const toPino = (log: Pino) =>
     log[level](fields, words)
   })
 
-/** Writes Effect's log through pino, one JSON object per line. */
-export const loggingTo = (stream: DestinationStream) =>
-  Logger.layer([toPino(pino({ level: "trace", timestamp: stdTimeFunctions.isoTime }, stream))])
+/** Writes Effect's log through pino, one JSON object per line, without tokens of the API. */
+export const loggingTo = (stream: DestinationStream) => {
+  const redacting = { write: (line: string) => stream.write(withoutTokens(line)) }
+  const log = pino({ level: "trace", timestamp: stdTimeFunctions.isoTime }, redacting)
+  return Logger.layer([toPino(log)])
+}
 
 /**
  * Writes Effect's log to stderr through pino: formatted on a terminal, otherwise one JSON object

@@ -61,7 +61,7 @@ const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
     identifier: "RetriedEndpoint",
     fields: { pace: "What sets the pace of its deliveries from here on." }
   }),
-  refusals: ["not-found"],
+  refusals: ["not-found", "conflict"],
   run: ({ params, payload }) => asCaller((by) => retryEndpointNow(params, payload ?? {}, by))
 })
 
@@ -87,7 +87,7 @@ const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {
     identifier: "RetriedDelivery",
     fields: { pace: "What sets its pace from here on." }
   }),
-  refusals: ["not-found"],
+  refusals: ["not-found", "conflict"],
   run: ({ params: { delivery, tenant }, payload }) =>
     asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by))
 })
@@ -103,7 +103,7 @@ const resend = operation("resend", "POST", `${delivery}/resend`, {
     }),
     202
   ),
-  refusals: ["not-found"],
+  refusals: ["not-found", "conflict"],
   run: ({ params: { delivery, tenant } }) => asCaller((by) => resendDelivery(delivery, tenant, by))
 })
 

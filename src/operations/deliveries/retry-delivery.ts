@@ -1,6 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { commandOwner } from "../../cluster/command-owner.ts"
-import { invalid } from "../../domain/problem.ts"
+import { notNow } from "../../domain/problem.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { endOf, hasEnded } from "../../history/fold/round.ts"
 import { healthOf } from "../endpoints/current-health.ts"
@@ -43,9 +43,8 @@ export const retryDelivery = Effect.fnUntraced(function* (
   const { endpoint: id, eventAt, eventSeq, rounds } = life
   const last = rounds.at(-1)
   if (last !== undefined && rounds.every(({ state }) => hasEnded(state)))
-    return yield* invalid(
-      "",
-      `${delivery} has ended (${endOf(last.state)}): petrel delivery resend ${delivery} sends it again`
+    return yield* notNow(
+      `${delivery} has ended (${endOf(last.state)}): resend it to have it sent again (\`petrel delivery resend ${delivery}\`)`
     )
   const { endpoint } = yield* getEndpoint(life.tenant, id)
   const held = refuseWhereHeld(endpoint)

@@ -3,7 +3,7 @@ import { type CommandPart, Retried } from "../../cluster/command.ts"
 import { commandOwner } from "../../cluster/command-owner.ts"
 import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
-import { invalid } from "../../domain/problem.ts"
+import { notNow } from "../../domain/problem.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { countText } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
@@ -30,18 +30,13 @@ export type RetriedEndpoint = typeof RetriedEndpoint.Type
 export const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) => {
   const name = `${tenant}/${id}`
   if (disabled !== undefined)
-    return invalid(
-      "",
-      `${name} is disabled, so nothing waits for it: petrel endpoint enable ${name}`
+    return notNow(
+      `${name} is disabled, so nothing waits for it: enable it first (\`petrel endpoint enable ${name}\`)`
     )
-  if (paused !== undefined)
-    return invalid(
-      "",
-      `${name} is paused: petrel endpoint resume ${name} lets its deliveries go on`
-    )
-  return suspended === undefined
-    ? undefined
-    : invalid("", `${name} is suspended: petrel endpoint resume ${name} lets its deliveries go on`)
+  if (paused === undefined && suspended === undefined) return undefined
+  return notNow(
+    `${name} is ${paused === undefined ? "suspended" : "paused"}: resume it to let its deliveries go on (\`petrel endpoint resume ${name}\`)`
+  )
 }
 
 /**

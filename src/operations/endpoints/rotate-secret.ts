@@ -1,7 +1,7 @@
 import { Clock, Duration, Effect, Schema } from "effect"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import { invalid } from "../../domain/problem.ts"
+import { invalid, notNow } from "../../domain/problem.ts"
 import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
 import { generateSecret, secretProblem } from "../../endpoints/signing.ts"
 import { rotatedSecrets } from "./endpoint-secrets.ts"
@@ -28,9 +28,8 @@ export type RotatedEndpoint = typeof RotatedEndpoint.Type
 const problemOf = (endpoint: Endpoint, secret: string | undefined) => {
   const label = endpointLabel(endpoint)
   if (endpoint.sign === "none")
-    return invalid(
-      "",
-      `${label} is not signed, so it has no secret: \`petrel endpoint set ${label} --sign standard\` gives it one`
+    return notNow(
+      `${label} is not signed, so it has no secret: set \`sign\` first (\`petrel endpoint set ${label} --sign standard\`)`
     )
   const problem = secret === undefined ? undefined : secretProblem(endpoint.sign, secret)
   if (problem !== undefined) return invalid("secret", `does not fit: ${problem}`)

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Schema } from "effect"
-import { Invalid, invalid } from "../../domain/problem.ts"
+import { Invalid, notNow } from "../../domain/problem.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { ReplayOptions, ReplayTally } from "../../rounds/replay.ts"
 import { noReplayTally, openReplay, planReplay } from "../../rounds/replay.ts"
@@ -126,9 +126,8 @@ const refuseUnfit = Effect.fnUntraced(function* (name: EndpointName) {
   const { endpoint } = yield* getEndpoint(name.tenant, name.id)
   const label = endpointLabel(name)
   if (endpoint.disabled !== undefined)
-    return yield* invalid(
-      "",
-      `${label} is disabled and takes nothing: put it back to work first, with \`petrel endpoint enable ${label}\``
+    return yield* notNow(
+      `${label} is disabled and takes nothing: enable it first (\`petrel endpoint enable ${label}\`)`
     )
 })
 
