@@ -5,7 +5,7 @@ import { timers } from "../time/timers.ts"
 import { readEntry } from "./kv-entry.ts"
 
 /** How long work remains with a console that does not renew its lease, ms. */
-const leaseMs = 10_000
+export const leaseMs = 10_000
 /** Pause between renewals of a lease. */
 const renewEvery = "1 second"
 

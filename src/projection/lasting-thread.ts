@@ -10,28 +10,39 @@ const mostPauseMs = 60_000
 export const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
 
 export interface LastingThread<Told> {
-  /** The name of its script, which is beside this one. */
-  readonly name: string
+  readonly script: URL
   readonly data: unknown
   /** Takes what it says. */
   readonly told: (message: Told) => void
   /** It has ended of itself, and is started anew after a pause, ms. */
   readonly ended: (why: string, pauseMs: number) => void
+  /** Most that its heap may take, MiB: beyond it, it ends. (Default: as Node sees fit) */
+  readonly maxHeapMb?: number
   /** What to tell it at the end, so that it stops of itself, and how long that may take, ms. */
   readonly stop?: { readonly message: unknown; readonly withinMs: number }
 }
 
+/**
+ * Returns the script of a thread. Bundled, it is beside the script that all modules are in.
+ *
+ * @param module the `import.meta.url` of a module beside it.
+ */
+export const scriptBeside = (module: string, name: string): URL =>
+  new URL(`./${name}${module.slice(module.lastIndexOf("."))}`, module)
+
 /** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */
-const startThread = <Told>({ data, name, stop }: LastingThread<Told>) =>
+const startThread = <Told>({ data, maxHeapMb, script, stop }: LastingThread<Told>) =>
   Effect.acquireRelease(
-    Effect.sync(() => {
-      // Bundled, it is a script beside this one.
-      const file = `./${name}${import.meta.url.slice(import.meta.url.lastIndexOf("."))}`
-      return new Worker(new URL(file, import.meta.url), {
-        workerData: data,
-        resourceLimits: { maxYoungGenerationSizeMb: 16 }
-      })
-    }),
+    Effect.sync(
+      () =>
+        new Worker(script, {
+          workerData: data,
+          resourceLimits: {
+            maxYoungGenerationSizeMb: 16,
+            ...(maxHeapMb === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMb })
+          }
+        })
+    ),
     (worker) =>
       Effect.gen(function* () {
         if (stop !== undefined && worker.threadId > 0) {

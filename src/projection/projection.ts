@@ -3,7 +3,7 @@ import type { BrokerOptions } from "../broker/connection.ts"
 import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
-import { lastingThread, pauseText } from "./lasting-thread.ts"
+import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
@@ -48,7 +48,7 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let report: WriterReport | undefined
   const tell = yield* lastingThread<FromWriter>({
-    name: "writer-thread",
+    script: scriptBeside(import.meta.url, "writer-thread"),
     data: {
       broker,
       store: { directory: data, keepMs, maxBytes, replacesOther }

@@ -28,6 +28,7 @@ export default async ({ provide }: TestProject): Promise<void> => {
       petrel: join(root, "src/cli/main.ts"),
       "writer-thread": join(root, "src/projection/writer-thread.ts"),
       "query-thread": join(root, "src/projection/query-thread.ts"),
+      "audit-thread": join(root, "src/cli/commands/console/audit-thread.ts"),
       "crashing-worker": join(root, "test/kit/crashing-worker.ts")
     },
     platform: "node"

@@ -14,6 +14,8 @@ import { init } from "../../src/broker/init.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { readLastAudit } from "../../src/operations/audit/last-audit.ts"
+import { standingAudit } from "../../src/operations/audit/standing-audit.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { exportTraces, readTracePosition } from "../../src/operations/traces/export-traces.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
@@ -337,6 +339,11 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       )
       yield* startNatsService(app, { refused }).pipe(Effect.provideContext(asConsole))
       yield* runJobs("console").pipe(Effect.provideContext(asConsole))
+      yield* standingAudit({ owner: "console", sinceMs: 60_000, everyMs: 100 }, () => {}).pipe(
+        Effect.provideContext(asConsole),
+        Effect.forkScoped
+      )
+      yield* eventually(readLastAudit, (audit) => audit !== undefined)
       const collector = yield* spanCollector()
       yield* exportTraces({
         ...{ name: "console", url: collector.url, headers: {}, version: "1" }

@@ -1,3 +1,4 @@
+import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../history/alert-text.ts"
@@ -98,12 +99,23 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
 
 /**
  * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
+ * What an audit has found missing is a problem.
  */
-const aboutAlerts = ({ alerts, at }: Survey): ReadonlyArray<News> =>
-  alerts.map((raised) => ({
-    code: "alert-raised",
-    text: `${raisedSubject(raisedView(raised))}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
-  }))
+const aboutAlerts = ({ alerts, at }: Survey): AllNews => {
+  const isMissing = ({ alert }: RaisedAlert) => alert.name === "deliveries-missing"
+  return {
+    problems: alerts.filter(isMissing).map(({ alert }) => ({
+      code: "deliveries-missing",
+      text: `an audit found something missing (last day, since ${moment(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
+    })),
+    notices: alerts
+      .filter((raised) => !isMissing(raised))
+      .map((raised) => ({
+        code: "alert-raised",
+        text: `${raisedSubject(raisedView(raised))}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
+      }))
+  }
+}
 
 const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<News> => {
   const { lastHour = 0 } = dead
@@ -151,6 +163,7 @@ export const newsOf = (survey: Survey): AllNews => {
   const workers = workerNews(survey)
   const room = roomNews(survey)
   const routing = routingNews(survey)
+  const alerts = aboutAlerts(survey)
   return {
     problems: [
       ...aboutStreams(survey),
@@ -159,11 +172,12 @@ export const newsOf = (survey: Survey): AllNews => {
       ...workers.problems,
       ...routing.problems,
       ...aboutUnreadable(survey),
-      ...room.problems
+      ...room.problems,
+      ...alerts.problems
     ],
     notices: [
       ...workers.notices,
-      ...aboutAlerts(survey),
+      ...alerts.notices,
       ...aboutCopies(survey),
       ...room.notices,
       ...routing.notices,

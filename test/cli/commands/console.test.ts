@@ -109,7 +109,10 @@ describe("petrel console", () => {
           [["console", "--behind-proxy"], /--behind-proxy needs --public-url/],
           [["console", "--tls-cert", "x.pem"], /--tls-cert and --tls-key go together/],
           [["console", "--public-url", "petrel.example"], /must be a URL without a path/],
-          [["console", "--roles", "all"], /--roles "all" must be api, projection or both/],
+          [
+            ["console", "--roles", "all"],
+            /--roles "all" must be api, projection, audit or several/
+          ],
           [["console", "--keep", "1s"], /--keep "1s" must be at least a minute/],
           [["console", "--max-bytes", "1k"], /--max-bytes "1k" must be at least/],
           [["token", "create", "acme"], /say what it may do with --scope/],

@@ -158,6 +158,19 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is what an audit has found missing; another alert is a notice", () => {
+    const alert = (name: "deliveries-missing" | "events-unrouted") => ({
+      tenant: "_",
+      endpoint: "_",
+      alert: {
+        ...({ id: "a", name, about: "system", level: "critical", unit: "audits" } as const),
+        ...{ threshold: 1, windowMs: 600_000, raisedAt: busy.at - 60_000 }
+      }
+    })
+    const alerts = [alert("events-unrouted"), alert("deliveries-missing")]
+    assert.deepStrictEqual(codes({ ...busy, alerts }), [["deliveries-missing"], ["alert-raised"]])
+  })
+
   it("is that the broker stores nothing more somewhere, unless there is no leader", () => {
     const unanswered = [
       { stream: "PETREL_HISTORY", ms: 40_000 },

@@ -22,10 +22,11 @@ import {
   report
 } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
+import { auditSinceFlag, startAudit } from "./audit.ts"
 import { projectionFlags } from "./projection.ts"
 
 /** What a console can do. */
-const roleNames = ["api", "projection"] as const
+const roleNames = ["api", "projection", "audit"] as const
 type ConsoleRole = (typeof roleNames)[number]
 
 export const defaultListen = "127.0.0.1:4280"
@@ -126,6 +127,7 @@ const serve = Effect.fnUntraced(function* (
   options: ApiOptions,
   listen: string,
   projection: Omit<ProjectionOptions, "broker">,
+  auditSinceMs: number,
   tracesOtlp: string | undefined
 ) {
   setCollector()
@@ -136,6 +138,7 @@ const serve = Effect.fnUntraced(function* (
   const log = roles.includes("projection")
     ? yield* serveProjection({ ...projection, broker })
     : undefined
+  if (roles.includes("audit")) yield* startAudit(broker, ownName(), auditSinceMs)
   const api = serveRoleApi(options, listen)
   const address = roles.includes("api")
     ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
@@ -144,9 +147,11 @@ const serve = Effect.fnUntraced(function* (
   yield* Effect.ignore(
     report(
       { event: "ready", ...(address === undefined ? {} : { address }), roles },
-      address === undefined
-        ? `the projection runs, with its files in ${projection.data}`
-        : `the console answers at ${address}`
+      address !== undefined
+        ? `the console answers at ${address}`
+        : log !== undefined
+          ? `the projection runs, with its files in ${projection.data}`
+          : "the audit runs"
     )
   )
   return yield* Effect.never.pipe(
@@ -180,15 +185,16 @@ export const console = Command.make(
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
       Flag.withDescription(
-        "What it does: api, projection (the log of deliveries), or both (default: both)"
+        "What it does, of api, projection (the log of deliveries) and audit (whether every event reached every endpoint) (default: all)"
       ),
       Flag.withDefault(roleNames.join(",")),
       Flag.filterMap(
         readRoles,
-        () => `must be ${roleNames.join(", ")} or both with a comma between`
+        () => "must be api, projection, audit or several of them with commas between"
       )
     ),
     ...projectionFlags,
+    auditSince: auditSinceFlag,
     cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
@@ -221,11 +227,14 @@ export const console = Command.make(
       { ...at, publicUrl, tls: tls.success, trustedProxies: proxies.success },
       listen,
       projection,
+      given.auditSince,
       given.tracesOtlp
     ).pipe(Effect.provide(connectedWithAccess), untilStopped)
   })
 ).pipe(
-  Command.withDescription("Serve the HTTP API and keep the log of deliveries, until told to stop"),
+  Command.withDescription(
+    "Serve the HTTP API, keep the log of deliveries, and audit what happens, until told to stop"
+  ),
   Command.withExamples([
     { command: "petrel console" },
     {
