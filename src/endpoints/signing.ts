@@ -52,10 +52,10 @@ export interface Signer {
     nowMs: number
   ) => Array<string>
   /**
-   * Where the value of the signature header is in what `sign` has made. Nothing is there if the
-   * request is not signed.
+   * Returns the value of the signature header in what `sign` has made, whatever was appended to it;
+   * undefined if the request is not signed.
    */
-  readonly signatureAt: number
+  readonly signatureIn: (headers: ReadonlyArray<string>) => string | undefined
 }
 
 interface Key {
@@ -244,10 +244,9 @@ const signerFor = (signing: Signing, keys: ReadonlyArray<Key>): Signer => {
     names.timestamp,
     String(seconds)
   ]
-  // Names and values of three headers, or five in GitHub style, and the signature's name.
-  const signatureAt = scheme === "github" ? 11 : 7
   const signatureName = signatureHeaderOf(signing)
-  if (scheme === "none" || signatureName === undefined) return { sign: identity, signatureAt }
+  if (scheme === "none" || signatureName === undefined)
+    return { sign: identity, signatureIn: () => undefined }
   const signature = signatureOf(scheme, keys)
   const { id: githubId, type: githubType } = githubHeaderNames
   return {
@@ -258,7 +257,11 @@ const signerFor = (signing: Signing, keys: ReadonlyArray<Key>): Signer => {
       if (value !== "") headers.push(signatureName, value)
       return headers
     },
-    signatureAt
+    // It stands behind three headers, or five in GitHub style, unless no key is valid.
+    signatureIn: (headers) => {
+      const at = scheme === "github" ? 10 : 6
+      return headers[at] === signatureName ? headers[at + 1] : undefined
+    }
   }
 }
 

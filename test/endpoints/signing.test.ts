@@ -101,7 +101,7 @@ describe("every scheme", () => {
       const of = (all: Signing["secrets"]) =>
         Effect.map(makeSigner({ scheme, secrets: all }), (signer) => {
           const headers = signer.sign(id, type, seconds, body, nowMs)
-          return headers[signer.signatureAt]
+          return signer.signatureIn(headers)
         })
       const name = signatureHeaderOf({ scheme })
       const headers = yield* signed({ scheme, secrets })

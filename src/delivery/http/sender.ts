@@ -125,7 +125,7 @@ export const sendRequest = (
   const { headers } = request
   const { ownHeaders, target } = endpoint
   const { policy } = endpoint.policyFor(delivery.type)
-  const signature = headers[endpoint.signer().signatureAt]
+  const signature = endpoint.signer().signatureIn(headers)
   return transport.start(request, (result) => {
     const { gone, rule, verdict } = classify(result, policy)
     const overloaded = overload.includes(result.status) || result.error?.class === "timeout"

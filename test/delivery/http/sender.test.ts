@@ -45,6 +45,26 @@ describe("an attempt", () => {
       }))
 })
 
+describe("an answer", () => {
+  it("keeps what it says of content types, where the request is not signed", () => {
+    const kept: Array<unknown> = []
+    const response = { headers: { "content-type": "application/json" }, body: "{}", bytes: 2 }
+    const transport = {
+      start: (_: unknown, done: (result: AttemptOutcome["result"]) => void) =>
+        done({ status: 400, durationMs: 1, response })
+    } as unknown as HttpTransport
+    const unsigned = makeLive(live.key, { ...live.config, sign: "none", secrets: [] }, 2)
+    startSending(
+      { transport, clock, answers: () => "body", traces: false },
+      { body: new Uint8Array(2), delivery: deliveryOf() },
+      unsigned,
+      1,
+      ({ result }) => kept.push(result.response)
+    )
+    assert.deepStrictEqual(kept, [response])
+  })
+})
+
 describe("a request", () => {
   const encoded = Schema.encodeSync(Endpoint)(live.config)
   const endpointOf = (changes: Partial<EndpointJson>) =>
