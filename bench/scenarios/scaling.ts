@@ -28,8 +28,14 @@ const slice = 5
 const ms = { unit: "ms", digits: 1 }
 const figures = {
   before: { title: "p99 before", ...ms, panel: "p99, ms", side: "limit" },
+  others: { title: "p99 while as many start elsewhere", ...ms, panel: "p99, ms", side: "limit" },
   out: { title: `p99 from ${few} to ${many}`, ...ms, panel: "p99, ms" },
   outRatio: { title: `p99 from ${few} to ${many}, ratio`, unit: "", digits: 2 },
+  outToOthers: {
+    title: `p99 from ${few} to ${many}, ratio to that elsewhere`,
+    unit: "",
+    digits: 2
+  },
   outMax: { title: `latest from ${few} to ${many}`, ...ms, panel: "latest, ms" },
   outAfter: { title: "both delivered after", unit: "s", digits: 1 },
   between: { title: `p99 with ${many}`, ...ms, panel: "p99, ms", side: "limit" },
@@ -125,6 +131,7 @@ export const scaling: Scenario = {
   run: Effect.fnUntraced(function* ({ quick, rounds = 1 }, row) {
     const receiver = yield* startReceiver()
     const broker = yield* startBroker()
+    const elsewhere = yield* startBroker()
     yield* Effect.provide(
       addTyped(endpoints, (number) => `${receiver.url}/${number}`),
       connectTo(broker)
@@ -152,6 +159,14 @@ export const scaling: Scenario = {
         const watched = watchPetrel(ground)
         const before = yield* load.phase(steady)
         const limit = watched().use
+        // What two processes cost that load and compile, and take no partition of these workers.
+        const others = yield* beside(
+          (done) => load.phase(moveFor, done),
+          Effect.scoped(
+            Effect.flatMap(Scope.Scope, (own) => startWorkers(elsewhere.url, many - few, own))
+          )
+        )
+        yield* load.phase(slice)
         const scope = yield* Scope.make()
         const moving = watchPetrel(ground)
         const more = yield* beside(
@@ -169,8 +184,10 @@ export const scaling: Scenario = {
           round,
           figures: {
             before: before.p99,
+            others: others.phased.p99,
             out: more.phased.p99,
             outRatio: more.phased.p99 / before.p99,
+            outToOthers: more.phased.p99 / others.phased.p99,
             outMax: more.phased.max,
             outAfter: more.seconds,
             between: between.p99,
