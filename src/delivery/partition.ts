@@ -12,18 +12,14 @@ import { timers } from "../time/timers.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
-import { answerCommands } from "./commands/answer-commands.ts"
-import { retryNow } from "./commands/retry-now.ts"
-import { sendTest } from "./commands/send-test.ts"
 import type { AckHandle } from "./execution/ack-handle.ts"
 import { Interpreter } from "./execution/interpreter.ts"
 import type { Settlement } from "./execution/settlement.ts"
 import { SuccessLog } from "./execution/success-log.ts"
 import type { TaskContext } from "./execution/task.ts"
 import { DeliveryTask } from "./execution/task.ts"
-import { checkEndpoint } from "./http/check-endpoint.ts"
-import { answerQueries } from "./introspection/introspection-answer.ts"
 import { TallyBook } from "./introspection/tally-book.ts"
+import { answerAbout } from "./partition-answers.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import { acquireSurroundings } from "./partition-surroundings.ts"
 import { FinalMemory } from "./recovery/final-memory.ts"
@@ -228,8 +224,7 @@ export class Partition {
 
   /** Runs what runs at intervals, and answers queries, until the scope closes. */
   readonly #run = Effect.fnUntraced({ self: this }, function* () {
-    const { directory, health, index } = this.#its
-    const { alerts, checkConnection, fence, memory, sender, worker } = this.#options
+    const { directory } = this.#its
     yield* Effect.acquireRelease(
       Effect.sync(() => timers.every(tickMs, () => this.#tick())),
       (timer) => Effect.sync(() => timers.cancel(timer))
@@ -242,40 +237,13 @@ export class Partition {
       ),
       (stop) => Effect.sync(stop)
     )
-    yield* answerQueries({
-      partition: memory.index,
-      worker,
-      holds: fence.holds,
-      clock: sender.clock,
-      activity: {
-        tallies: this.#tallies,
-        lanes: this.#lanes,
-        prefetched: () => this.#queue.size,
-        unreadable: () => this.#queue.unreadableCount + index.unreadableCount(),
-        alerts: alerts.book,
-        openCircuits: health.openCircuits
-      },
-      checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))
-    })
-    yield* answerCommands({
-      partition: memory.index,
-      ...{ worker, holds: () => fence.holds() && this.#isReady },
-      retryNow: (command, onProgress) =>
-        retryNow(
-          {
-            memory,
-            probeNow: health.probeNow,
-            inBacklog: (key) => index.count(key),
-            hurry: (key, handle, since) => this.#queue.hurry(key, handle, since)
-          },
-          endpointKey(command.tenant, command.endpoint),
-          command,
-          onProgress
-        ),
-      sendTest: (command) => {
-        const to = directory.find(endpointKey(command.tenant, command.endpoint))
-        return to === undefined ? undefined : sendTest(sender, to, command)
-      }
+    yield* answerAbout({
+      options: this.#options,
+      surroundings: this.#its,
+      lanes: this.#lanes,
+      queue: this.#queue,
+      tallies: this.#tallies,
+      isReady: () => this.#isReady
     })
   })
 

@@ -1,0 +1,63 @@
+import { Effect } from "effect"
+import { endpointKey } from "../domain/endpoint.ts"
+import { answerCommands } from "./commands/answer-commands.ts"
+import { retryNow } from "./commands/retry-now.ts"
+import { sendTest } from "./commands/send-test.ts"
+import type { DeliveryTask } from "./execution/task.ts"
+import { checkEndpoint } from "./http/check-endpoint.ts"
+import { answerQueries } from "./introspection/introspection-answer.ts"
+import type { TallyBook } from "./introspection/tally-book.ts"
+import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
+import type { LaneScheduler } from "./scheduling/lane-scheduler.ts"
+import type { QueueSource } from "./source/queue-source.ts"
+
+export interface PartitionAnswersOptions {
+  readonly options: PartitionOptions
+  readonly surroundings: Surroundings
+  readonly lanes: LaneScheduler<DeliveryTask>
+  readonly queue: QueueSource
+  readonly tallies: TallyBook
+  /** True once the partition delivers. */
+  readonly isReady: () => boolean
+}
+
+/** Answers what is asked about a partition, and does what is wanted of it, until the scope closes. */
+export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersOptions) {
+  const { isReady, lanes, queue, tallies } = about
+  const { directory, health, index } = about.surroundings
+  const { alerts, checkConnection, fence, memory, sender, worker } = about.options
+  yield* answerQueries({
+    partition: memory.index,
+    worker,
+    holds: fence.holds,
+    clock: sender.clock,
+    activity: {
+      ...{ tallies, lanes },
+      prefetched: () => queue.size,
+      unreadable: () => queue.unreadableCount + index.unreadableCount(),
+      alerts: alerts.book,
+      openCircuits: health.openCircuits
+    },
+    checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))
+  })
+  yield* answerCommands({
+    partition: memory.index,
+    ...{ worker, holds: () => fence.holds() && isReady() },
+    retryNow: (command, onProgress) =>
+      retryNow(
+        {
+          memory,
+          probeNow: health.probeNow,
+          inBacklog: (key) => index.count(key),
+          hurry: (key, handle, since) => queue.hurry(key, handle, since)
+        },
+        endpointKey(command.tenant, command.endpoint),
+        command,
+        onProgress
+      ),
+    sendTest: (command) => {
+      const to = directory.find(endpointKey(command.tenant, command.endpoint))
+      return to === undefined ? undefined : sendTest(sender, to, command)
+    }
+  })
+})
