@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { isClean, storedFloor } from "../kit/books.ts"
 import {
   endpoint,
@@ -57,6 +58,41 @@ const queueTwo = Effect.gen(function* () {
   yield* publish("hook")
   yield* eventually(waitingMessages, (count) => count === 2)
   return { hook, facts }
+})
+
+describe.concurrent("a retry that its consumer has passed", () => {
+  outage(
+    "is delivered where the consumer accounts for a message that is gone",
+    (_, server) =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        const power = powerCut(server, [names.deliveries(0)], { keepsConsumers: true })
+        const { facts, hook } = yield* queueTwo
+        yield* power.remember
+        hook.answer(byAttempt(503, 200))
+        const first = yield* worker({ id: "first", roles: ["deliver"] })
+        yield* facts.count("attempt-failed", 2)
+        yield* first.stop
+        yield* takenByStranger
+        yield* eventually(queue, restsWithOne)
+        yield* Effect.promise(server.restart)
+        yield* power.cut
+        assert.deepStrictEqual(yield* queue, { stored: 2, held: 1 })
+        const miscounting = yield* alteredBroker(({ consumerInfo }) => ({
+          consumerInfo: (operation, stream, consumer) =>
+            Effect.map(consumerInfo(operation, stream, consumer), (info) => ({
+              ...info,
+              num_ack_pending: info.num_ack_pending + 1
+            }))
+        }))
+        yield* Effect.provideService(worker({ roles: ["deliver"] }), Broker, miscounting)
+        yield* facts.count("delivered", 1)
+        yield* eventually(queue, restsWithOne)
+        assert.deepStrictEqual(attempts(hook), [1, 2])
+        assert.deepInclude(yield* isClean, { delivered: 1, repeated: 0, pending: 1 })
+      }),
+    { ackWait: 300, partitions: 1 }
+  )
 })
 
 describe.concurrent("a message that its consumer has passed, and that came back to its queue", () => {

@@ -1,6 +1,8 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Cause, Clock, Effect, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
 import { readBatch, scanQueue } from "../../broker/scan.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Addressee } from "../../domain/delivery.ts"
@@ -9,6 +11,7 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { RetryRecord } from "../../domain/retry-record.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { LocateQuery, Sighting } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
@@ -17,6 +20,7 @@ import type { Decisions } from "../execution/decisions.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
 import { attemptsIn } from "../retry/applied-steps.ts"
+import { readRecord } from "../retry/retry-records.ts"
 import { handleOf } from "./sweep.ts"
 
 /*
@@ -35,6 +39,17 @@ const pausesMs = [10_000, 600_000] as const
 const maxCounts = 5
 /** Pause between two counts, ms. */
 const countPauseMs = 1_000
+/**
+ * A retry whose time came so long ago, and that the consumer has not redelivered, is looked at by
+ * itself, ms: the counts do not show it while the consumer accounts for messages that are gone.
+ */
+const overdueMs = 10_000
+/** Pause between looks for such retries, ms. */
+const overdueEveryMs = 5_000
+/** Retries that one such look takes care of. */
+const maxOverdue = 1_000
+/** Decisions of former owners that one such look reads. */
+const maxRead = 100
 /** Pause before it is asked again whether anything may be decided, ms. */
 const notReadyPauseMs = 250
 /** Maximum messages of one search. It reads the history once, for all of them. */
@@ -172,12 +187,65 @@ const candidateIn = Effect.fnUntraced(function* (
   return { ...known, attempts: progress.attempts, isSettled: false } satisfies Candidate
 })
 
-/** Searches a queue up to a sequence, and takes care of what was left behind. */
-const search = Effect.fnUntraced(function* (options: LeftBehindOptions, upTo: number) {
+/** Finds retries that the consumer should have redelivered a while ago. */
+class OverdueRetries {
+  readonly #memory: PartitionMemory
+  /** When those come that a former owner decided about, ms since the epoch, by sequence. */
+  readonly #known = new Map<number, number>()
+
+  constructor(memory: PartitionMemory) {
+    this.#memory = memory
+  }
+
+  /** Reads when some more of those come that a former owner decided about. */
+  readonly #learn = Effect.fnUntraced({ self: this }, function* () {
+    const { stream, unreadRecords } = this.#memory
+    for (const seq of this.#known.keys()) if (!unreadRecords.has(seq)) this.#known.delete(seq)
+    const unknown = [...unreadRecords].filter(([seq]) => !this.#known.has(seq)).slice(0, maxRead)
+    // It stays unread: what it says besides is for whoever settles its message.
+    const learn = ([seq, at]: readonly [number, number]) =>
+      Effect.map(readRecord({ stream, seq, at }), (record) =>
+        this.#known.set(seq, record === undefined ? Number.POSITIVE_INFINITY : dueAt(record))
+      )
+    yield* Effect.forEach(unknown, learn, { concurrency: maxConcurrent, discard: true })
+  })
+
+  /** Reads their messages. */
+  readonly read = Effect.fnUntraced({ self: this }, function* () {
+    const { readMessage } = yield* Broker
+    const { stream, unreadRecords, waiting } = this.#memory
+    yield* this.#learn()
+    const before = (yield* Clock.currentTimeMillis) - overdueMs
+    const overdue = [
+      ...[...waiting].flatMap(([seq, { record, storedAt }]) =>
+        dueAt(record) < before ? [[seq, storedAt] as const] : []
+      ),
+      ...[...unreadRecords].filter(([seq]) => (this.#known.get(seq) ?? before) < before)
+    ]
+    const message = ([seq, at]: readonly [number, number]) =>
+      Effect.map(readMessage("read an overdue retry", stream, { seq }), (found) =>
+        found?.time.getTime() === at ? found : undefined
+      )
+    return Stream.fromIterable(overdue.slice(0, maxOverdue)).pipe(
+      Stream.mapEffect(message, { concurrency: maxConcurrent }),
+      Stream.filter((found) => found !== undefined)
+    )
+  })
+}
+
+/** When a delivery that waits by NAK comes, ms since the epoch. */
+const dueAt = ({ decision }: RetryRecord): number =>
+  decision._tag === "Nak" ? decision.at : Number.POSITIVE_INFINITY
+
+/** Takes care of those of some messages of a queue that were left behind. */
+const recover = Effect.fnUntraced(function* (
+  options: LeftBehindOptions,
+  messages: Stream.Stream<StoredMsg, BrokerError, Broker>
+) {
   const { adopt, memory } = options
   const { index, stream } = memory
-  const { names, readMessage } = yield* Broker
-  const candidates = yield* scanQueue(stream, names.subjects.deliveriesOf(index), 1, upTo).pipe(
+  const { readMessage } = yield* Broker
+  const candidates = yield* messages.pipe(
     Stream.mapEffect((message) => candidateIn(options, message), { concurrency: maxConcurrent }),
     Stream.filter((candidate) => candidate !== undefined),
     Stream.take(maxCandidates),
@@ -204,10 +272,11 @@ const search = Effect.fnUntraced(function* (options: LeftBehindOptions, upTo: nu
  * Finds messages of a partition's queue that were left behind, and releases those whose delivery
  * has ended or was moved. The others go to their endpoints' backlogs. It looks for them at the
  * start, after each reconnect, and at intervals, and searches only where the consumer does not
- * account for all messages of the queue. Runs until it is interrupted.
+ * account for all messages of the queue. Retries that are overdue it finds by their time. Runs until
+ * it is interrupted.
  */
 export const recoverLeftBehind = Effect.fnUntraced(function* (options: LeftBehindOptions) {
-  const { onReconnect } = yield* Broker
+  const { names, onReconnect } = yield* Broker
   const { mayDecide, memory } = options
   const reconnects = yield* Queue.sliding<void>(1)
   const forget = onReconnect(() => Queue.offerUnsafe(reconnects, undefined))
@@ -216,12 +285,22 @@ export const recoverLeftBehind = Effect.fnUntraced(function* (options: LeftBehin
   const look = Effect.gen(function* () {
     while (!mayDecide()) yield* Effect.sleep(notReadyPauseMs)
     const upTo = yield* suspectedUpTo(memory)
-    if (upTo !== undefined) yield* search(options, upTo)
+    if (upTo === undefined) return
+    const subject = names.subjects.deliveriesOf(memory.index)
+    yield* recover(options, scanQueue(memory.stream, subject, 1, upTo))
   }).pipe(
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterrupts(cause),
       (cause) => Effect.logWarning(`a search of ${memory.stream} failed; trying again`, cause)
     )
+  )
+  const overdue = new OverdueRetries(memory)
+  const lookForOverdue = Effect.gen(function* () {
+    yield* Effect.sleep(overdueEveryMs)
+    if (mayDecide()) yield* recover(options, yield* overdue.read())
+  })
+  yield* Effect.forkScoped(
+    keepGoing(`look for overdue retries in ${memory.stream}`, lookForOverdue, overdueEveryMs)
   )
   const [first, last] = pausesMs
   let pause: number = first
