@@ -6,13 +6,16 @@ import type { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
 import type { Facts } from "../../src/history/facts.ts"
+import { run } from "../cli/in-process.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
 import {
   endpoint,
   eventually,
   history,
   installation,
+  lateRetry,
   publish,
+  publishTo,
   waitingMessages,
   worker
 } from "../kit/engine.ts"
@@ -22,7 +25,7 @@ import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { quiet } from "../kit/scenario.ts"
 
-vi.setConfig({ testTimeout: 30_000 })
+vi.setConfig({ testTimeout: 60_000 })
 
 const MiB = 1024 ** 2
 const store = 72 * MiB
@@ -122,5 +125,43 @@ describe("a store with little room", () => {
       yield* slow.open
       yield* facts.count("delivered", 2)
     })
+  )
+
+  it.live("is freed as status says, of the tenant that it names", () =>
+    Effect.gen(function* () {
+      const server = yield* Effect.acquireRelease(
+        Effect.promise(() => startServer({ config: account })),
+        (server) => Effect.promise(() => server.stop())
+      )
+      const place = installation(server, shares)
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const status = Effect.map(run("status", "--check", ...flags), ({ code, err }) => ({
+        code,
+        said: err.join("\n")
+      }))
+      yield* place.run(
+        Effect.gen(function* () {
+          const down = yield* receiver({ answer: { status: 503 } })
+          const hook = yield* receiver()
+          yield* endpoint({ tenant: "loud", id: "down", url: down.url, retry: lateRetry })
+          yield* endpoint({ url: hook.url })
+          yield* worker()
+          yield* Effect.forEach(Array(250), () => publishTo("loud.a", body), { concurrency: 16 })
+          const { code, said } = yield* eventually(status, ({ said }) =>
+            said.includes("events are not routed")
+          )
+          assert.strictEqual(code, 1)
+          assert.match(said, /queues and backlogs take .* \(loud \d+\)/)
+          yield* publish("a")
+          const listed = yield* run("endpoint", "list", "loud", ...flags)
+          assert.match(listed.out.join("\n"), /down .* \d\d /)
+          assert.lengthOf(hook.requests, 0)
+          const disabled = yield* run("endpoint", "disable", "loud/down", ...flags)
+          assert.strictEqual(disabled.code, 0, disabled.err.join())
+          yield* hook.received(1)
+          yield* eventually(status, ({ said }) => !said.includes("events are not routed"))
+        })
+      )
+    }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 })

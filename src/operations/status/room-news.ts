@@ -63,7 +63,7 @@ const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
     : [
         {
           code: "routing-held-back",
-          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: \`petrel endpoint list TENANT\` shows the endpoints that take it; mend, \`disable\` or \`remove\` them, or raise \`petrel init --event-bytes\``
+          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: \`petrel endpoint list TENANT\` shows for which endpoints the most waits; mend their receivers, or end what waits for one as dead letters with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }
