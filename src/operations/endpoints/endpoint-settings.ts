@@ -1,13 +1,15 @@
-import { Result, Schema } from "effect"
+import { Option, Result, Schema, SchemaGetter } from "effect"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import {
   endpointRequests,
   endpointSettings,
+  RateLimit,
   retryForEntries
 } from "../../domain/settings/endpoint-table.ts"
 import { byName, column } from "../../domain/settings/setting.ts"
 import { Token } from "../../domain/token.ts"
 import { resolveRetry } from "../../policy/presets.ts"
+import { rateExpected, rateText, readRate } from "../../policy/rate-text.ts"
 
 /** The name of an endpoint: `<tenant>/<id>`. */
 export const EndpointName = Schema.Struct({ tenant: Token, id: Token })
@@ -29,9 +31,30 @@ const PresetName = Schema.String.check(
 export const RetryChoice = Schema.Union([PresetName, RetryPolicy])
 export type RetryChoice = typeof RetryChoice.Type
 
-/** The settings as people give them: the names of presets are checked. */
+const RateInWords = Schema.String.check(
+  Schema.makeFilter((text: string) => (readRate(text) === undefined ? rateExpected : undefined))
+)
+  .pipe(
+    Schema.decodeTo(RateLimit, {
+      decode: SchemaGetter.transformOptional((text) =>
+        Option.flatMap(text, (given: string) => Option.fromUndefinedOr(readRate(given)))
+      ),
+      encode: SchemaGetter.transform(rateText)
+    })
+  )
+  .annotate({ expected: "a rate such as '20/s burst 40'" })
+
+/** A rate as people write it (`20/s burst 40`), or its numbers. */
+const RateChoice = Schema.Union([RateLimit, RateInWords])
+
+/** The settings as people give them: rates in words, and names of presets that are checked. */
 const settings = {
   ...endpointSettings,
+  rate: {
+    ...endpointSettings.rate,
+    given: Schema.optional(RateChoice),
+    patch: Schema.optional(Schema.NullOr(RateChoice))
+  },
   retry: {
     ...endpointSettings.retry,
     given: Schema.optional(RetryChoice),

@@ -9,7 +9,7 @@ import type { EndpointDetail, EndpointView } from "../../../operations/endpoints
 import { durationText, moment } from "../../../operations/text/time.ts"
 import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../../../policy/attempt-timeout.ts"
 import { resolveRetry } from "../../../policy/presets.ts"
-import { rateText } from "../../format/rate.ts"
+import { rateText } from "../../../policy/rate-text.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)
 

@@ -1,6 +1,6 @@
 import { Option, Schema } from "effect"
-import { RateLimit } from "../../domain/settings/endpoint-table.ts"
-import { usualBurst } from "../../policy/rate.ts"
+import { RateLimit } from "../domain/settings/endpoint-table.ts"
+import { usualBurst } from "./rate.ts"
 
 const decode = Schema.decodeOption(RateLimit)
 
