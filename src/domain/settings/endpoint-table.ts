@@ -179,7 +179,7 @@ export const endpointSettings = {
     usual: "the event's bytes"
   }),
   rate: removable(RateLimit, {
-    text: "Requests per second, and the burst after a pause.",
+    text: "Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`.",
     usual: "no limit"
   }),
   circuit: {
