@@ -5,6 +5,7 @@ import { Busy } from "../operations/busy.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import { NotAllowed } from "../operations/not-allowed.ts"
 import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
+import { withoutCommands } from "../operations/text/without-commands.ts"
 import {
   Conflict,
   Forbidden,
@@ -20,12 +21,6 @@ import { withHeader } from "./with-header.ts"
 
 /** Seconds after which a request is worth repeating that found no broker. */
 const retryAfter = 2
-
-/**
- * Returns a message without what it says of the command line: whoever reads it here has none.
- */
-export const withoutCommands = (message: string): string =>
-  message.replace(/(?:[:;,]| \()(?: [\w' ]+)? ?`petrel [^`]*`[^;:]*/g, "")
 
 /** Answers 503 with the header Retry-After. */
 export const unavailable = (

@@ -8,6 +8,7 @@ import type { Publication } from "../operations/events/publish-events.ts"
 import { EventConflict, publishEvents } from "../operations/events/publish-events.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { Tenant, tenantPath } from "../operations/parameters.ts"
+import { withoutCommands } from "../operations/text/without-commands.ts"
 import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"
 import {
   type BatchAnswer,
@@ -16,7 +17,7 @@ import {
   maxEventsBytes,
   Published
 } from "./event-input.ts"
-import { unavailable, withoutCommands } from "./failures.ts"
+import { unavailable } from "./failures.ts"
 import { readBody } from "./request-body.ts"
 import { answeredProblems } from "./validation.ts"
 

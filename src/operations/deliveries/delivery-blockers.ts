@@ -115,7 +115,7 @@ const endpointBlockers = (
           {
             by: "paused" as const,
             says: "for its endpoint to be resumed: somebody paused it",
-            freedBy: `petrel endpoint resume ${name}`
+            freedBy: `resuming it: \`petrel endpoint resume ${name}\``
           }
         ]),
     ...(suspended === undefined
@@ -124,7 +124,7 @@ const endpointBlockers = (
           {
             by: "suspended" as const,
             says: `for its endpoint to be resumed: it was suspended ${moment(suspended.at, now)}, ${suspended.reason}`,
-            freedBy: `petrel endpoint resume ${name}`
+            freedBy: `resuming it: \`petrel endpoint resume ${name}\``
           }
         ]),
     ...(health === undefined ? [] : circuitBlocker(health, endpoint, now)),
@@ -143,7 +143,7 @@ const endpointBlockers = (
           {
             by: "cap" as const,
             says: `for one of the ${maxInFlight} requests to end that its endpoint may have at once`,
-            freedBy: `answers, or petrel endpoint set ${name} --max-in-flight`
+            freedBy: `answers, or a higher \`maxInFlight\` (\`petrel endpoint set ${name} --max-in-flight\`)`
           }
         ]
       : []),
@@ -152,7 +152,7 @@ const endpointBlockers = (
           {
             by: "rate" as const,
             says: `for its turn at its endpoint's rate, with ${countText(waiting.backlog)} in the backlog`,
-            freedBy: `time, or petrel endpoint set ${name} --rate`
+            freedBy: `time, or a higher \`rate\` (\`petrel endpoint set ${name} --rate\`)`
           }
         ]
       : [])
@@ -174,7 +174,7 @@ const hostBlocker = (
     {
       by: "host-cap",
       says: `for its turn at ${hostOf(url)}, which takes ${cap} requests of ${whose} at once`,
-      freedBy: `answers, or petrel tenant set ${ofTenant === undefined ? "--system" : tenant} --host-cap`
+      freedBy: `answers, or a higher \`hostCap\` (\`petrel tenant set ${ofTenant === undefined ? "--system" : tenant} --host-cap\`)`
     }
   ]
 }
@@ -199,7 +199,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
       {
         by: "missing",
         says: "nowhere that it can be seen: it may just be moving; `petrel audit` says whether it is missing",
-        freedBy: "petrel audit"
+        freedBy: "an audit, which says where it is: `petrel audit`"
       }
     ]
   const owner: ReadonlyArray<Blocker> =
@@ -208,7 +208,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
           {
             by: "no-worker",
             says: `for a worker: nobody has partition ${activity.partition} now`,
-            freedBy: "petrel worker"
+            freedBy: "a worker that owns its partition: start one with `petrel worker`"
           }
         ]
       : []
@@ -227,7 +227,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
       {
         by: "dead-letters",
         says: `for room among the dead letters: it has ended (${waiter.ends}), and is not sent again`,
-        freedBy: "petrel init --dead-bytes, or petrel dead discard"
+        freedBy: "more room for dead letters (`petrel init --dead-bytes`, or `petrel dead discard`)"
       }
     ]
   if (endpoint === undefined)

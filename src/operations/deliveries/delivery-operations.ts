@@ -26,6 +26,7 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
+import { withoutCommands } from "../text/without-commands.ts"
 import { ExplainedDelivery, explainDelivery } from "./explain-delivery.ts"
 
 const EventId = Schema.String.annotateKey({
@@ -83,9 +84,26 @@ const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:deliver
   run: ({ params: { delivery, tenant } }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      const explained = yield* explainDelivery(delivery, tenant)
+      const explained = withoutCommandsIn(yield* explainDelivery(delivery, tenant))
       return maySeeAnswers(caller) ? explained : withoutAnswers(explained)
     })
+})
+
+/** What its rounds wait for, without what only people at a terminal can do. */
+const withoutCommandsIn = (explained: typeof ExplainedDelivery.Type) => ({
+  ...explained,
+  rounds: explained.rounds.map(({ holds, ...round }) => ({
+    ...round,
+    ...(holds === undefined
+      ? {}
+      : {
+          holds: holds.map(({ by, freedBy, says }) => ({
+            by,
+            says: withoutCommands(says),
+            freedBy: withoutCommands(freedBy)
+          }))
+        })
+  }))
 })
 
 const withoutAnswers = (explained: typeof ExplainedDelivery.Type) => ({

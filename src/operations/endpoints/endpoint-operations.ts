@@ -13,6 +13,7 @@ import {
   tenantPath
 } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
+import { withoutCommands } from "../text/without-commands.ts"
 import { pageEndpoints } from "./endpoint-page.ts"
 import { showEndpoint } from "./endpoint-queries.ts"
 import {
@@ -72,6 +73,12 @@ const tagged = <A extends { readonly revision: number }>(endpoint: A, isNew = fa
     ...(isNew ? { status: 201 } : {})
   })
 
+/** A change, whose cautions name no commands. */
+const changed = <A extends { readonly revision: number; readonly cautions: ReadonlyArray<string> }>(
+  endpoint: A,
+  isNew = false
+) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew)
+
 const defaultKeepOld = Duration.hours(24)
 
 const pages = makeCursor("endpoints", Schema.String)
@@ -126,7 +133,7 @@ const put = operation("put", "PUT", one, {
       const caller = yield* Caller
       const expected = headers["if-none-match"] === "*" ? 0 : yield* expectedIn(headers["if-match"])
       const { endpoint, isNew } = yield* putEndpoint(params, payload, caller, expected)
-      return tagged(endpoint, isNew)
+      return changed(endpoint, isNew)
     })
 })
 
@@ -145,7 +152,7 @@ const patch = operation("patch", "PATCH", one, {
     Effect.gen(function* () {
       const caller = yield* Caller
       const expected = yield* expectedIn(headers["if-match"])
-      return tagged(yield* setEndpoint(params, payload, caller, expected))
+      return changed(yield* setEndpoint(params, payload, caller, expected))
     })
 })
 

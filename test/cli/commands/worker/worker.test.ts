@@ -47,14 +47,23 @@ describe("petrel worker", () => {
 
           yield* first.signal("SIGTERM")
           assert.strictEqual(yield* first.ended, 0)
-          yield* eventually(listWorkers, ({ unowned }) => unowned.length === 0)
+          yield* eventually(listWorkers, ({ workers }) =>
+            workers.every(
+              ({ partitions }) => partitions.filter((one) => one.delivering).length === 2
+            )
+          )
           const left = yield* run("workers", "--json", ...flags)
           assert.lengthOf(left.out, 1)
           const { partitions, worker } = parse(nth(left.out, 0))
           assert.strictEqual(worker, "w2")
           assert.deepStrictEqual(
             partitions,
-            [0, 1].map((partition) => ({ partition, inFlight: 0, inMemory: 0 }))
+            [0, 1].map((partition) => ({
+              partition,
+              delivering: true,
+              inFlight: 0,
+              inMemory: 0
+            }))
           )
           yield* second.signal("SIGINT")
           assert.strictEqual(yield* second.ended, 0)
