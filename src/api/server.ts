@@ -10,6 +10,7 @@ import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import type { IpNetwork } from "effect/net"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
+import { PageTurns } from "../operations/endpoints/page-turns.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
@@ -216,7 +217,8 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
       RequestBodies,
       RequestBodies.make(refused, { bytes: bodiesBytes, paceMs })
     ),
-    Effect.provideService(HistoryReadings, HistoryReadings.make())
+    Effect.provideService(HistoryReadings, HistoryReadings.make()),
+    Effect.provideService(PageTurns, PageTurns.make())
   )
   yield* Layer.build(
     HttpServer.serve(app).pipe(Layer.provide(closing), Layer.provide(server))

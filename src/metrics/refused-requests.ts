@@ -13,6 +13,7 @@ const bounds = [
   "nats-rate",
   "nats-requests",
   "pace",
+  "pages",
   "requests",
   "searches",
   "streams"

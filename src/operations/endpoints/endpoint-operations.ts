@@ -37,6 +37,7 @@ import {
   removeEndpoint,
   resumeEndpoint
 } from "./endpoint-state.ts"
+import { inPageTurn } from "./page-turns.ts"
 import { putEndpoint } from "./put-endpoint.ts"
 import { rotateSecret } from "./rotate-secret.ts"
 import { setEndpoint } from "./set-endpoint.ts"
@@ -98,11 +99,8 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   run: ({ params, query: { cursor, limit = defaultLimit } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)
-      const { endpoints, next } = yield* pageEndpoints({
-        tenant: tenantOf(params.tenant),
-        after,
-        limit
-      })
+      const query = { tenant: tenantOf(params.tenant), after, limit }
+      const { endpoints, next } = yield* inPageTurn(pageEndpoints(query))
       return { endpoints, ...pages.next(next) }
     })
 })
