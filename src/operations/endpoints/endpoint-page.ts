@@ -1,12 +1,15 @@
 import { Effect } from "effect"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { healthOf } from "./current-health.ts"
+import { readHealthUnder } from "./current-health.ts"
 import type { EndpointHealthView } from "./endpoint-view.ts"
 import { endpointHealthView } from "./endpoint-view.ts"
 
-/** Endpoints that are read at the same time. */
-const concurrency = 16
+/**
+ * Endpoints of a page that are read at the same time: what one after the other costs is mostly the
+ * way to the broker and back.
+ */
+const concurrency = 100
 
 /** A page of endpoints in the order of their keys, and the key after which the next one begins. */
 export interface EndpointPage {
@@ -25,10 +28,10 @@ export interface EndpointPageQuery {
 
 const showOne = (key: string) => {
   const [tenant = "", id = ""] = key.split(".")
-  return getEndpoint(tenant, id).pipe(
-    Effect.flatMap((stored) =>
-      Effect.map(healthOf(stored.endpoint), (health) => [endpointHealthView(stored, health)])
-    ),
+  return Effect.all([getEndpoint(tenant, id), readHealthUnder(tenant, id)], {
+    concurrency: 2
+  }).pipe(
+    Effect.map(([stored, healthOf]) => [endpointHealthView(stored, healthOf(stored.endpoint))]),
     Effect.catchTags({
       EndpointNotFound: () => Effect.succeed([]),
       EndpointUnreadable: ({ message }) => Effect.as(Effect.logWarning(message), [])
