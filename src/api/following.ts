@@ -1,8 +1,8 @@
 import { Deferred, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { BrokerError } from "../broker/broker-error.ts"
+import { Caller } from "../operations/caller.ts"
 import type { LiveFailure } from "../operations/history/live-failures.ts"
-import { Caller } from "../operations/operation.ts"
 import { Stopping } from "./stopping.ts"
 import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 

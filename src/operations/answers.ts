@@ -1,4 +1,4 @@
-import type { Asker } from "./operation.ts"
+import type { Asker } from "./caller.ts"
 
 /** True for who may see what receivers answered: it may repeat what they were sent. */
 export const maySeeAnswers = ({ scopes }: Pick<Asker, "scopes">): boolean =>

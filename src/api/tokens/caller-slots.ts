@@ -1,6 +1,6 @@
 import { Context, Effect } from "effect"
 import { type Bound, RefusedRequests } from "../../metrics/refused-requests.ts"
-import type { Caller } from "../../operations/operation.ts"
+import type { Caller } from "../../operations/caller.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tooManyRequests } from "../failures.ts"
 

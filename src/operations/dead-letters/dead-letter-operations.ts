@@ -1,9 +1,10 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
+import { Caller } from "../caller.ts"
 import { makeCursor } from "../cursor.ts"
 import { documented } from "../documented.ts"
-import { Caller, operation, operationGroup } from "../operation.ts"
+import { operation, operationGroup } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,

@@ -2,6 +2,7 @@ import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
+import { Caller } from "../caller.ts"
 import { documented } from "../documented.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
 import { readingHistory } from "../history/history-readings.ts"
@@ -14,7 +15,7 @@ import {
   sumUpGroups,
   sumUpHistory
 } from "../history/period-totals.ts"
-import { Bytes, Caller, Following, operation, operationGroup } from "../operation.ts"
+import { Bytes, Following, operation, operationGroup } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,

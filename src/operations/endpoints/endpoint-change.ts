@@ -15,7 +15,7 @@ import {
 import { alertType } from "../../domain/type-filter.ts"
 import { secretProblem } from "../../endpoints/signing.ts"
 import { equalFilters } from "../../policy/type-choice.ts"
-import type { Asker } from "../operation.ts"
+import type { Asker } from "../caller.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
 import { headerCollisions } from "./header-collisions.ts"

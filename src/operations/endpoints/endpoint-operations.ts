@@ -1,7 +1,8 @@
 import { Duration, Effect, Schema } from "effect"
 import { invalid } from "../../domain/problem.ts"
+import { asCaller, Caller } from "../caller.ts"
 import { makeCursor } from "../cursor.ts"
-import { asCaller, Caller, operation, operationGroup, Replied, withStatus } from "../operation.ts"
+import { operation, operationGroup, Replied, withStatus } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,

@@ -1,7 +1,7 @@
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { withoutCredentials } from "../../domain/settings/setting.ts"
-import type { Asker } from "../operation.ts"
+import type { Asker } from "../caller.ts"
 import { endpointLabel } from "./endpoint-settings.ts"
 
 /** True where requests go to another origin after a change than before. */

@@ -2,7 +2,7 @@ import { Context, Deferred, Effect, Option } from "effect"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import { FairLine } from "../../policy/fair-line.ts"
 import { Busy } from "../busy.ts"
-import { Caller } from "../operation.ts"
+import { Caller } from "../caller.ts"
 import { allTenants } from "../tokens/token.ts"
 
 /** Pages that are read at the same time: each asks the broker some hundred times. */

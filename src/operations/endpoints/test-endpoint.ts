@@ -5,9 +5,9 @@ import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
+import type { Asker } from "../caller.ts"
 import { readInput } from "../input.ts"
 import { NotAllowed } from "../not-allowed.ts"
-import type { Asker } from "../operation.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */

@@ -2,7 +2,7 @@ import { Context, Effect, Option } from "effect"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import { Shares } from "../../policy/shares.ts"
 import { Busy } from "../busy.ts"
-import { Caller } from "../operation.ts"
+import { Caller } from "../caller.ts"
 import { allTenants } from "../tokens/token.ts"
 
 /**

@@ -1,4 +1,4 @@
-import type { Asker } from "../operation.ts"
+import type { Asker } from "../caller.ts"
 import { countText } from "../text/number-format.ts"
 import type { NewToken, TokenRecord, TokenScope, TokenView } from "./token.ts"
 import { defaultTokenRate } from "./token.ts"

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
+import { Caller } from "../caller.ts"
 import { documented } from "../documented.ts"
-import { Caller, operation, operationGroup, withStatus } from "../operation.ts"
+import { operation, operationGroup, withStatus } from "../operation.ts"
 import { TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
 import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import { mask } from "../../../src/domain/settings/endpoint-table.ts"
+import { operatorNamed } from "../../../src/operations/caller.ts"
 import { addEndpoint } from "../../../src/operations/endpoints/add-endpoint.ts"
 import { listEndpoints, showEndpoint } from "../../../src/operations/endpoints/endpoint-queries.ts"
 import {
@@ -17,7 +18,6 @@ import {
 import { EndpointDetail } from "../../../src/operations/endpoints/endpoint-view.ts"
 import { rotateSecret } from "../../../src/operations/endpoints/rotate-secret.ts"
 import { setEndpoint } from "../../../src/operations/endpoints/set-endpoint.ts"
-import { operatorNamed } from "../../../src/operations/operation.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
+import { Caller } from "../../../src/operations/caller.ts"
 import { FairTurns, inPageTurn, PageTurns } from "../../../src/operations/endpoints/page-turns.ts"
-import { Caller } from "../../../src/operations/operation.ts"
 
 const as = (tenant: string) =>
   Effect.provideService(Caller, {

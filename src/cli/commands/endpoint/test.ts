@@ -2,13 +2,13 @@ import { Effect, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
+import { operatorNamed } from "../../../operations/caller.ts"
 import {
   errorAdvice,
   statusAdvice
 } from "../../../operations/endpoints/diagnosis/failure-advice.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
-import { operatorNamed } from "../../../operations/operation.ts"
 import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"
 import { bodyLines, redirectLines, responseLines } from "../../format/answer.ts"
 import { screenWidth, sideBySide } from "../../format/screen.ts"

@@ -1,0 +1,33 @@
+import { Context, Effect } from "effect"
+import { scopes, type TokenScope, type TokenView } from "./tokens/token.ts"
+
+/** Who asks for something: their name for the history, and what they may. */
+export interface Asker {
+  readonly by: string
+  readonly scopes: ReadonlyArray<TokenScope>
+  /** Absent where something else than a token has authorised them. */
+  readonly token?: TokenView | undefined
+}
+
+/** Whoever has a connection of an operator to the broker may see and do everything there. */
+export const operatorNamed = (by: string): Asker => ({ by, scopes })
+
+/** Who asks for an operation, and what they may. */
+export class Caller extends Context.Service<
+  Caller,
+  {
+    /** Undefined where the broker has authorised it. */
+    readonly token: TokenView | undefined
+    /** The tenant of its token, `*` for all. */
+    readonly tenant: string
+    readonly scopes: ReadonlyArray<TokenScope>
+    /** Who asks, as the history records it. */
+    readonly by: string
+    /** False once the token was revoked or has expired. */
+    readonly isValid: () => boolean
+  }
+>()("petrel/operations/Caller") {}
+
+/** Carries out what the history records a name for. */
+export const asCaller = <A, E, R>(run: (by: string) => Effect.Effect<A, E, R>) =>
+  Effect.flatMap(Caller, ({ by }) => run(by))
