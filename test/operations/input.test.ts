@@ -15,7 +15,11 @@ describe("the input of an operation", () => {
       "circuit",
       "5 must be an object with failures, rate, coolDown, maxCoolDown, successes, onOpen, giveUpAfter, permanentFailures, …"
     ],
-    [{ rate: 5 }, "rate", "5 must be an object with perSecond, burst"],
+    [
+      { rate: 5 },
+      "rate",
+      "5 must be an object with perSecond, burst, or a rate such as '20/s burst 40'"
+    ],
     [{ timeout: "soon" }, "timeout", '"soon" must be a length of time such as "30 seconds"'],
     [{ types: [] }, "types", "must not be empty"],
     [
