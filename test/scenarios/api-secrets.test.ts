@@ -37,7 +37,7 @@ describe.concurrent("who may change endpoints and not see their secrets", () => 
       assert.deepStrictEqual(moved.json.headers, { "x-key": mask })
       assert.includeMembers(moved.json.changed as Array<string>, ["url", "headers"])
       assert.match(moved.text, /authorization .*dropped/)
-      assert.match(moved.text, /petrel endpoint rotate acme\/hook/)
+      assert.match(moved.text, /rotate it if the new receiver is somebody else/)
       const [request] = yield* Effect.andThen(
         test(),
         Effect.sync(() => elsewhere.requests)

@@ -50,10 +50,8 @@ describe.concurrent("long work of a tenant", () => {
         const done = yield* eventually(showJob(id, any), ({ state }) => state === "done")
         assert.deepInclude(done.result, { replayed: 20 })
         // What left its place comes again.
-        yield* eventually(
-          Effect.forEach(jobs, (one) => showJob(one, any)),
-          (all) => all.every(({ state }) => state === "running")
-        )
+        for (const one of jobs)
+          yield* eventually(showJob(one, any), ({ state }) => state === "running")
       }),
     {},
     90_000

@@ -50,7 +50,7 @@ export const originCautions = (before: Endpoint, after: Endpoint): ReadonlyArray
       : [`${origin} gets its headers ${listed(kept)}, too: remove those that it must not know`]),
     ...(isShared
       ? [
-          `the signing secret is the one that ${new URL(before.url).origin} knows: give it a new one with \`petrel endpoint rotate ${endpointLabel(after)}\` if the new receiver is somebody else's`
+          `the signing secret is the one that ${new URL(before.url).origin} knows: rotate it if the new receiver is somebody else's (\`petrel endpoint rotate ${endpointLabel(after)}\`)`
         ]
       : [])
   ]
