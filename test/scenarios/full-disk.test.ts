@@ -8,7 +8,7 @@ import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { startConsole } from "../kit/console.ts"
 import type { Installation } from "../kit/engine.ts"
-import { endpoint, eventually, history, installation, nth, publish, worker } from "../kit/engine.ts"
+import { endpoint, eventually, history, installation, publish, worker } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
 import { canMount, startCluster, startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -37,20 +37,21 @@ const story = (
     }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 
-/** `petrel status --check`: its exit code, the codes of the problems, and what it says of them. */
+/**
+ * `petrel status --check`: its exit code, the codes of the problems, and what it says of them. It
+ * may have no status where a broker is only just there again.
+ */
 const checked = ({ eventRoot, prefix, url }: Installation) =>
   Effect.map(
     run(
       ...["status", "--check", "--json", "--nats", url],
       ...["--prefix", prefix, "--events", eventRoot]
     ),
-    ({ code, err, out }) => ({
-      code,
-      codes: (parse(nth(out, 0)).problems as ReadonlyArray<{ readonly code: string }>).map(
-        (problem) => problem.code
-      ),
-      said: err.join("\n")
-    })
+    ({ code, err, out }) => {
+      const { problems = [] }: { readonly problems?: ReadonlyArray<{ readonly code: string }> } =
+        out[0] === undefined ? {} : parse(out[0])
+      return { code, codes: problems.map((problem) => problem.code), said: err.join("\n") }
+    }
   )
 
 /** Publishes until the broker answers no more. */
