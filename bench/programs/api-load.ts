@@ -3,8 +3,10 @@
  *
  * Usage: `api-load.ts <address> <token>`, then jobs as messages.
  */
+
 import { Pool } from "undici"
 import { now } from "./clock.ts"
+import { doJobs } from "./jobs.ts"
 
 /** A job: the events to publish. */
 export interface Requesting {
@@ -47,14 +49,4 @@ const publish = async ({ batch, bytes, connections, count }: Requesting): Promis
   return { ms }
 }
 
-process.on("message", (job: Requesting) => {
-  publish(job).then(
-    (done) => process.send?.(done),
-    (error: unknown) => {
-      console.error(error)
-      process.exit(1)
-    }
-  )
-})
-process.once("disconnect", () => process.exit(0))
-process.send?.({})
+doJobs(publish)

@@ -3,10 +3,12 @@
  *
  * Usage: `attackers.ts <address> <nats url>`, then jobs as messages.
  */
+
 import { createServer } from "node:net"
 import { connect } from "@nats-io/transport-node"
 import type { Answered } from "./attacks.ts"
 import { attacksOf } from "./attacks.ts"
+import { doJobs } from "./jobs.ts"
 
 /** A job: the tenants that attack, with their tokens, and for how long. */
 export interface Attacking {
@@ -72,14 +74,4 @@ const attack = async ({ ms, tenants }: Attacking): Promise<Attacked> => {
   return { answers }
 }
 
-process.on("message", (job: Attacking) => {
-  attack(job).then(
-    (done) => process.send?.(done),
-    (error: unknown) => {
-      console.error(error)
-      process.exit(1)
-    }
-  )
-})
-process.once("disconnect", () => process.exit(0))
-process.send?.({})
+doJobs(attack)

@@ -3,8 +3,10 @@
  *
  * Usage: `neighbour.ts <address> <token> <tenant>`, then jobs as messages.
  */
+
 import { Pool } from "undici"
 import { now, stamp, stampLength } from "./clock.ts"
+import { doJobs } from "./jobs.ts"
 import type { Latency } from "./latency.ts"
 import { makeLatencies } from "./latency.ts"
 import { openLoop } from "./schedule.ts"
@@ -65,14 +67,4 @@ const publish = async ({ bytes, count, perSecond }: Neighbouring): Promise<Neigh
   return { stored, refused, answers: answers.read() }
 }
 
-process.on("message", (job: Neighbouring) => {
-  publish(job).then(
-    (done) => process.send?.(done),
-    (error: unknown) => {
-      console.error(error)
-      process.exit(1)
-    }
-  )
-})
-process.once("disconnect", () => process.exit(0))
-process.send?.({})
+doJobs(publish)
