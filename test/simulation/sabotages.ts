@@ -1,0 +1,109 @@
+/**
+ * One deliberate defect: a change of the engine's source that the simulation must find. The product
+ * carries none of it; the simulation's loader applies one while it loads the engine.
+ */
+export interface Sabotage {
+  readonly name: string
+  /** What goes wrong, for people. */
+  readonly what: string
+  /** The file that is changed, relative to src. */
+  readonly file: string
+  /** Text that occurs in the file exactly once, and what takes its place. */
+  readonly find: string
+  readonly replace: string
+}
+
+/**
+ * The defects that the simulation is measured by. They were chosen before its oracle was written: one
+ * that is not found is a hole in the oracle or in the faults. None is removed because it is hard.
+ */
+export const sabotages: ReadonlyArray<Sabotage> = [
+  {
+    name: "ack-before-plan",
+    what: "the router acknowledges an event before its plan is stored",
+    file: "routing/router.ts",
+    find: "    const { began, planCommit } = routed\n    if (isSole",
+    replace: "    const { began, planCommit } = routed\n    routed.message.ack()\n    if (isSole"
+  },
+  {
+    name: "takeover-without-history",
+    what: "a new owner does not read the history",
+    file: "delivery/recovery/takeover.ts",
+    find: "const fact = isMine(message.subject)",
+    replace: "const fact = isMine(message.subject) && message.subject === ''"
+  },
+  {
+    name: "no-fence",
+    what: "a worker writes without a look at whether it still owns the partition",
+    file: "cluster/owner-fence.ts",
+    find: "holds() ? Effect.succeed(true) : Effect.raceFirst(Effect.as(lost, false), isRenewed)",
+    replace: "Effect.succeed(isRenewed !== undefined && lost !== undefined)"
+  },
+  {
+    name: "watermark-too-far",
+    what: "the watermark is raised one fact too far",
+    file: "delivery/recovery/completed-deliveries.ts",
+    find: "return floor === undefined ? undefined : this.#position.lowered(floor)",
+    replace: "return floor === undefined ? undefined : this.#position.lowered(floor) + 1"
+  },
+  {
+    name: "decision-not-stored",
+    what: "a decision is applied without being stored before",
+    file: "delivery/execution/decisions.ts",
+    find: "this.#records.untilStored(Effect.provideContext(write, this.#services)),",
+    replace: "Effect.asVoid(Effect.succeed(write)),"
+  },
+  {
+    name: "release-before-fact",
+    what: "a delivered message is released before the history has its success",
+    file: "delivery/execution/success-log.ts",
+    find: "this.#facts.tryAppend(success.fact, success.id, (stored) => {",
+    replace:
+      "Effect.runFork(work.recorded(success.fact)), this.#facts.tryAppend(success.fact, success.id, (stored) => {"
+  },
+  {
+    name: "dedupe-without-round",
+    what: "the message id of a further round is that of the first one",
+    file: "rounds/round-start.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    find: "const messageId = `${roundKey(delivery)}.${endpoint}`",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    replace: "const messageId = `${roundKey({ ...delivery, round: '0' })}.${endpoint}`"
+  },
+  {
+    name: "schedule-without-record",
+    what: "a schedule is made without the record that it was decided",
+    file: "delivery/execution/decisions.ts",
+    find: "this.#records.untilStored(Effect.provideContext(write, this.#services)),",
+    replace:
+      "decided.decision._tag === 'Schedule' ? Effect.void : this.#records.untilStored(Effect.provideContext(write, this.#services)),"
+  },
+  {
+    name: "nak-lost-on-reconnect",
+    what: "the NAK of a message that came over an earlier connection is not sent",
+    file: "broker/stream-message.ts",
+    find: "(isStored) => isStored && this.#send(payload),",
+    replace: "(isStored) => isStored && !payload.startsWith('-NAK') && this.#send(payload),"
+  },
+  {
+    name: "wake-up-lost",
+    what: "who waits for the gate is not woken when it opens",
+    file: "broker/gate.ts",
+    find: "--refused > 0 ? Effect.void : Deferred.succeed(opening, undefined)",
+    replace: "--refused > 0 ? Effect.void : Effect.succeed(opening !== undefined)"
+  },
+  {
+    name: "stale-directory",
+    what: "plans are made from a directory that is behind its bucket",
+    file: "endpoints/watch-lag.ts",
+    find: 'if (this.#isTruncated) return "truncated"',
+    replace: 'if (this.#isTruncated) return "truncated"\n    if (now > 0) return "current"'
+  },
+  {
+    name: "cap-per-worker",
+    what: "each worker uses the whole of a host's cap",
+    file: "policy/host-share.ts",
+    find: "return Math.ceil(cap / Math.max(1, found.size))",
+    replace: "return cap + 0 * found.size"
+  }
+]
