@@ -5,10 +5,11 @@ import type { Scope, Semaphore, Stream } from "effect"
 import { Context, type Effect } from "effect"
 import type { Names } from "../domain/names.ts"
 import type { BrokerError } from "./broker-error.ts"
-import type { Life } from "./outbound.ts"
+import type { ReadingOptions, Seen } from "./bulk-read.ts"
 import type { HeaderList, PubAck, PublishError } from "./publisher.ts"
 import type { Pull } from "./pull.ts"
 import type { UnansweredStream } from "./unanswered.ts"
+import type { Life } from "./wire.ts"
 
 /** Which messages of a stream to read. Sequences are inclusive; times in ms since the epoch. */
 export interface Range {
@@ -115,8 +116,24 @@ export class Broker extends Context.Service<
       fromSeq: number,
       see: (message: JsMsg) => boolean
     ) => Effect.Effect<{ readonly seq: number; readonly enough: boolean }, BrokerError, Scope.Scope>
+    /**
+     * Reads a range through an unordered, unacknowledged consumer, at a third of the cost of `see`:
+     * until its end, a lost message or a silence. `readThrough` goes on from there.
+     *
+     * @returns the next sequence to read.
+     */
+    readonly readRun: (
+      options: ReadingOptions,
+      see: (seen: Seen) => void
+    ) => Effect.Effect<number, BrokerError>
     /** Returns the sequence of the first message at or after a time (ms since the epoch). */
     readonly firstSince: (stream: string, time: number) => Effect.Effect<number, BrokerError>
+    /** Counts the messages stored since a time (ms since the epoch), of a subject or all. */
+    readonly countSince: (
+      stream: string,
+      since: number,
+      subject?: string
+    ) => Effect.Effect<number, BrokerError>
 
     /** Reads the entry under a key of a bucket from the leader; null where there has been none. */
     readonly entry: (bucket: string, key: string) => Effect.Effect<KvEntry | null, BrokerError>
@@ -177,6 +194,8 @@ export class Broker extends Context.Service<
 
     /** The server at the other end. */
     readonly server: () => Partial<Pick<ServerInfo, "cluster" | "max_payload" | "version">>
+    /** Asks as whom the server knows this connection's user: the answer as it comes, JSON. */
+    readonly userInfo: Effect.Effect<string, BrokerError>
     /** Calls `listener` on each reconnect, until the returned function is called. */
     readonly onReconnect: (listener: () => void) => () => void
     /** Waits until the connection is closed for good. */

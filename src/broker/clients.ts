@@ -7,10 +7,12 @@ import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { ask } from "./broker-error.ts"
 import type { Publisher } from "./publisher.ts"
+import type { Wire } from "./wire.ts"
 
 /** A connection to NATS, and the clients made from it. */
 export interface Clients {
   readonly connection: NatsConnection
+  readonly wire: Wire
   readonly js: JetStreamClient
   readonly jsm: JetStreamManager
   readonly publisher: Publisher

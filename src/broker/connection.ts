@@ -16,6 +16,7 @@ import { credentialsOf } from "./credentials.ts"
 import { operationsOf } from "./nats-operations.ts"
 import { Publisher } from "./publisher.ts"
 import { Unanswered } from "./unanswered.ts"
+import { wireOf } from "./wire.ts"
 
 const oldestServer = [2, 12] as const
 
@@ -106,9 +107,10 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   yield* checkJetStream(jsm, shown, connection.info?.jetstream === true)
   const js = jetstream(connection)
   const names = makeNames(options.prefix, options.eventRoot)
+  const wire = wireOf(connection)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(
-      () => new Publisher(connection, new Unanswered(names.streamOf), options.publishTimeoutMs)
+      () => new Publisher(wire, new Unanswered(names.streamOf), options.publishTimeoutMs)
     ),
     (publisher) => Effect.sync(() => publisher.close())
   )
@@ -132,7 +134,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
       return kv
     })
   }
-  const clients: Clients = { bucket, connection, js, jsm, publisher }
+  const clients: Clients = { bucket, connection, js, jsm, publisher, wire }
   const broker = Broker.of({
     names,
     oneOfFew: yield* Semaphore.make(searches),

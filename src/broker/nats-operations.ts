@@ -1,19 +1,24 @@
 import type { StreamInfoRequestOptions } from "@nats-io/jetstream"
-import { createInbox } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Broker } from "./broker.ts"
 import { ask, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
-import { firstSince, readBatch, readOrdered, seeOrdered } from "./nats-reads.ts"
+import { readRun } from "./nats-bulk-read.ts"
+import { countSince, firstSince, readBatch, readOrdered, seeOrdered } from "./nats-reads.ts"
 import { pullWith } from "./pull.ts"
+
+/** The subject on which each server tells a client who it is, whatever its account. */
+const userInfo = "$SYS.REQ.USER.INFO"
+/** Time-out of that question, ms. */
+const answerWithinMs = 5_000
 
 /** Returns the broker's operations, carried out by the NATS clients. */
 export const operationsOf = (
   clients: Clients,
   onReconnect: Broker["Service"]["onReconnect"]
 ): Omit<Broker["Service"], "names" | "oneOfFew"> => {
-  const { bucket, connection, js, jsm, publisher } = clients
+  const { bucket, connection, js, jsm, publisher, wire } = clients
   const { outbound } = publisher
   return {
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
@@ -21,7 +26,7 @@ export const operationsOf = (
     life: () => outbound.life,
     unanswered: () => publisher.unanswered.streams(timers.monotonicMs()),
     largestMessage: () => outbound.largest,
-    pull: (options) => pullWith(connection, outbound, onReconnect, options),
+    pull: (options) => pullWith(wire, outbound, onReconnect, options),
     readMessage: (operation, stream, query) =>
       Effect.catchIf(
         ask(operation, () => jsm.streams.getMessage(stream, query)),
@@ -31,7 +36,9 @@ export const operationsOf = (
     batch: (stream, subject, seq, limits) => readBatch(jsm, stream, subject, seq, limits),
     read: (range, fromSeq) => readOrdered(js, range, fromSeq),
     see: (range, fromSeq, see) => seeOrdered(js, range, fromSeq, see),
+    readRun: (options, see) => readRun(clients, options, see),
     firstSince: (stream, time) => firstSince(js, stream, time),
+    countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),
     entry: (name, key) =>
       Effect.flatMap(bucket(name), (kv) => ask(`read ${key}`, () => kv.get(key))),
     watch: (name) =>
@@ -66,17 +73,13 @@ export const operationsOf = (
       if (connection.isClosed()) return
       connection.publish(subject, body, reply === undefined ? undefined : { reply })
     },
-    listen: (subject, receive) => {
-      const subscription = connection.subscribe(subject, {
-        callback: (error, message) => {
-          if (error === null) receive(message)
-        }
-      })
-      return () => subscription.unsubscribe()
-    },
-    inbox: () => createInbox(),
+    listen: (subject, receive) => wire.subscribe(subject, receive),
+    inbox: () => wire.inbox(),
     flush: ask("flush", () => connection.flush()),
     server: () => connection.info ?? {},
+    userInfo: ask("ask as whom the broker knows us", async () =>
+      (await connection.request(userInfo, "", { timeout: answerWithinMs })).string()
+    ),
     onReconnect,
     closed: Effect.promise(() => connection.closed()),
     isClosed: () => connection.isClosed()

@@ -5,7 +5,8 @@ import type {
   JsMsg,
   StoredMsg
 } from "@nats-io/jetstream"
-import { DeliverPolicy } from "@nats-io/jetstream"
+import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Stream } from "effect"
 import type { BatchLimits, Range } from "./broker.ts"
 import { ask, BrokerError } from "./broker-error.ts"
@@ -165,6 +166,27 @@ export const firstSince = Effect.fnUntraced(function* (
     return delivered.stream_seq + 1
   })
 })
+
+/** Counts the messages stored since a time (ms since the epoch), of a subject or all. */
+export const countSince = (
+  jsm: JetStreamManager,
+  stream: string,
+  since: number,
+  subject: string | undefined
+) =>
+  ask(`count what is new in ${stream}`, async () => {
+    const consumer = await jsm.consumers.add(stream, {
+      ack_policy: AckPolicy.None,
+      deliver_policy: DeliverPolicy.StartTime,
+      opt_start_time: new Date(since).toISOString(),
+      ...(subject === undefined ? {} : { filter_subject: subject }),
+      inactive_threshold: nanos(5_000),
+      mem_storage: true,
+      num_replicas: 1
+    })
+    await jsm.consumers.delete(stream, consumer.name)
+    return consumer.num_pending
+  })
 
 /**
  * Reads messages of a subject in order, from a sequence on, by one direct get. It returns no more

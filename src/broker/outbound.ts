@@ -1,6 +1,5 @@
-import type { NatsConnection } from "@nats-io/transport-node"
-import { NatsConnectionImpl } from "@nats-io/transport-node"
 import { timers } from "../time/timers.ts"
+import type { Life, Wire } from "./wire.ts"
 
 /** A message to be sent: the protocol line with the headers, and the body. */
 interface Frame {
@@ -13,9 +12,6 @@ interface Frame {
   /** The only connection that the message may be sent on; undefined for any. */
   readonly life: Life | undefined
 }
-
-/** Identifies one connection, from when it is established until it breaks. */
-export type Life = object
 
 /**
  * Tells whether a stream still has the message that it stored at a sequence at a time, ms since the
@@ -41,7 +37,7 @@ const framesBeforeExpiry = 1_024
  * has forgotten.
  */
 export class Outbound {
-  readonly #connection: NatsConnectionImpl
+  readonly #wire: Wire
   #frames: Array<Frame> = []
   #bytes = 0
   #isAway = false
@@ -53,33 +49,28 @@ export class Outbound {
   /** Number of waiting frames at which expired ones are dropped while there is no connection. */
   #many = framesBeforeExpiry
 
-  constructor(connection: NatsConnection) {
-    if (!(connection instanceof NatsConnectionImpl))
-      throw new Error("this is no connection of the client that Petrel was made with")
-    this.#connection = connection
+  constructor(wire: Wire) {
+    this.#wire = wire
   }
 
   /** True if nothing can be published any more. */
   get isClosed(): boolean {
-    return this.#connection.isClosed() || this.#connection.isDraining()
+    return this.#wire.isClosed
   }
 
-  /**
-   * Identity of the current connection. The server sends a new INFO when a connection is
-   * established, before anything else.
-   */
+  /** Identity of the current connection. */
   get life(): Life | undefined {
-    return this.#connection.info
+    return this.#wire.life
   }
 
   /** True while there is a connection to write to. */
   get isConnected(): boolean {
-    return this.#connection.protocol.connected
+    return this.#wire.isConnected
   }
 
   /** Maximum size of a message, headers included. */
   get largest(): number {
-    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY
+    return this.#wire.largest
   }
 
   /**
@@ -117,7 +108,7 @@ export class Outbound {
   /** Writes all queued messages now. Called when there is a connection again. */
   flush(): void {
     if (this.#frames.length === 0) return
-    if (!this.#connection.protocol.connected) {
+    if (!this.#wire.isConnected) {
       this.#isAway = true
       return
     }
@@ -135,7 +126,7 @@ export class Outbound {
       at += bytes
       at += piece.write(lineEnd, at, "latin1")
     }
-    this.#connection.protocol.sendCommand(piece)
+    this.#wire.write(piece)
   }
 
   /** Drops expired messages and those for an earlier connection. */

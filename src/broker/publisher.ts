@@ -1,11 +1,11 @@
-import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
-import { createInbox } from "@nats-io/transport-node"
+import type { Msg } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
-import { type Life, Outbound } from "./outbound.ts"
+import { Outbound } from "./outbound.ts"
 import { SlotMap } from "./slot-map.ts"
 import type { Unanswered } from "./unanswered.ts"
+import type { Life, Wire } from "./wire.ts"
 
 /** Headers of a message, in order. Names and values must hold no line breaks. */
 export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
@@ -136,7 +136,7 @@ export class Publisher {
   readonly outbound: Outbound
   readonly unanswered: Unanswered
   readonly #inbox: string
-  readonly #subscription: Subscription
+  readonly #unsubscribe: () => void
   readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
   readonly #sweeper: Timer
@@ -150,18 +150,14 @@ export class Publisher {
   #epoch = 0
   #closed = false
 
-  constructor(connection: NatsConnection, unanswered: Unanswered, timeoutMs = 5_000) {
-    this.outbound = new Outbound(connection)
+  constructor(wire: Wire, unanswered: Unanswered, timeoutMs = 5_000) {
+    this.outbound = new Outbound(wire)
     this.unanswered = unanswered
     this.#timeoutMs = timeoutMs
     this.#currentTimeoutMs = timeoutMs
-    const inbox = createInbox()
+    const inbox = wire.inbox()
     this.#inbox = `${inbox}.`
-    this.#subscription = connection.subscribe(`${inbox}.*`, {
-      callback: (error, message) => {
-        if (error === null) this.#settle(message)
-      }
-    })
+    this.#unsubscribe = wire.subscribe(`${inbox}.*`, (message) => this.#settle(message))
     this.#sweeper = timers.every(Math.min(500, timeoutMs / 2), () => this.#sweep())
     this.#sweeper.unref()
   }
@@ -241,7 +237,7 @@ export class Publisher {
     this.outbound.flush()
     this.#closed = true
     timers.cancel(this.#sweeper)
-    this.#subscription.unsubscribe()
+    this.#unsubscribe()
     this.#forget(() => true)
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
       this.#outstanding.take(token)

@@ -1,9 +1,9 @@
-import type { NatsConnection } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Outbound } from "./outbound.ts"
 import type { PullDemand, PullEnd, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
+import type { Wire } from "./wire.ts"
 
 /**
  * How long one request for messages stays open, ms. It is short, so that a worker that stops
@@ -42,13 +42,13 @@ export interface Pull {
  * an error, it is asked again every second.
  */
 export const pullWith = Effect.fnUntraced(function* (
-  connection: NatsConnection,
+  wire: Wire,
   outbound: Outbound,
   onReconnect: (listener: () => void) => () => void,
   options: Pull
 ) {
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(connection, outbound, options, options.take, requestExpiryMs)),
+    Effect.sync(() => new Puller(wire, outbound, options, options.take, requestExpiryMs)),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false

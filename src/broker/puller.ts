@@ -1,10 +1,10 @@
-import type { Msg, NatsConnection, Subscription } from "@nats-io/transport-node"
-import { createInbox } from "@nats-io/transport-node"
+import type { Msg } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
 import { timers } from "../time/timers.ts"
 import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
+import type { Wire } from "./wire.ts"
 
 /** Limits of a request for messages. */
 export interface PullDemand {
@@ -30,7 +30,7 @@ export type PullEnd =
  * cannot limit number and bytes at once, and makes a subscription for each request.
  */
 export class Puller {
-  readonly #connection: NatsConnection
+  readonly #wire: Wire
   readonly #outbound: Outbound
   readonly #subject: string
   readonly #take: Take
@@ -42,13 +42,13 @@ export class Puller {
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
-    connection: NatsConnection,
+    wire: Wire,
     outbound: Outbound,
     of: { readonly stream: string; readonly consumer: string },
     take: Take,
     expires: number
   ) {
-    this.#connection = connection
+    this.#wire = wire
     this.#outbound = outbound
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${of.stream}.${of.consumer}`
     this.#take = take
@@ -57,7 +57,7 @@ export class Puller {
 
   /** Requests messages. `ended` is called once, unless the request is abandoned. */
   request(wanted: PullDemand, ended: (how: PullEnd) => void): void {
-    this.#inbox ??= new Inbox(this.#connection, this.#outbound, this.#take, this.#expires)
+    this.#inbox ??= new Inbox(this.#wire, this.#outbound, this.#take, this.#expires)
     const { bytes, messages } = wanted
     const request = {
       batch: messages,
@@ -88,26 +88,23 @@ export class Puller {
 /** The inbox where messages arrive, and the status messages by which the broker ends a request. */
 class Inbox {
   readonly #subject: string
-  readonly #subscription: Subscription
+  readonly #unsubscribe: () => void
   readonly #expires: number
   #number = 0
   #missing = 0
   #ended: ((how: PullEnd) => void) | undefined
   #abandoned = false
 
-  constructor(connection: NatsConnection, outbound: Outbound, take: Take, expires: number) {
+  constructor(wire: Wire, outbound: Outbound, take: Take, expires: number) {
     this.#expires = expires
-    this.#subject = createInbox()
-    this.#subscription = connection.subscribe(`${this.#subject}.*`, {
-      callback: (error, message) => {
-        if (error !== null) return
-        if (!message.reply?.startsWith("$JS.ACK.")) return this.#onStatus(message)
-        const taken = new StreamMessage(message, outbound)
-        // Without a delay the message would arrive here again.
-        if (this.#abandoned) return taken.nak(expires)
-        take(taken, headersOf(message))
-        if (--this.#missing === 0) this.#end("done")
-      }
+    this.#subject = wire.inbox()
+    this.#unsubscribe = wire.subscribe(`${this.#subject}.*`, (message) => {
+      if (!message.reply?.startsWith("$JS.ACK.")) return this.#onStatus(message)
+      const taken = new StreamMessage(message, outbound)
+      // Without a delay the message would arrive here again.
+      if (this.#abandoned) return taken.nak(expires)
+      take(taken, headersOf(message))
+      if (--this.#missing === 0) this.#end("done")
     })
   }
 
@@ -125,7 +122,7 @@ class Inbox {
   }
 
   close(): void {
-    this.#subscription.unsubscribe()
+    this.#unsubscribe()
   }
 
   #onStatus({ headers, subject }: Msg): void {

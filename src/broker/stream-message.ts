@@ -1,5 +1,6 @@
 import type { Msg } from "@nats-io/transport-node"
-import type { Life, Outbound } from "./outbound.ts"
+import type { Outbound } from "./outbound.ts"
+import type { Life } from "./wire.ts"
 
 /** Converts nanoseconds to whole ms. They are given as text: as a number they would be rounded. */
 export const millisOf = (nanoseconds: string): number => Number(nanoseconds.slice(0, -6))

@@ -1,11 +1,8 @@
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
-import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import { streamNotFound } from "./broker-error.ts"
-import { natsClients } from "./clients.ts"
 
 /** How long a stream's leader may take to report its state. */
 export const leaderAnswerMs = "2 seconds"
@@ -81,25 +78,5 @@ export const lookAtConsumer = Effect.fnUntraced(function* (stream: string, consu
  *
  * @param subject counts those of this subject. (Default: all)
  */
-export const countSince = Effect.fnUntraced(function* (
-  stream: string,
-  since: number,
-  subject?: string
-) {
-  const { ask, jsm } = yield* natsClients
-  return yield* ifAnswered(
-    ask(`count what is new in ${stream}`, async () => {
-      const consumer = await jsm.consumers.add(stream, {
-        ack_policy: AckPolicy.None,
-        deliver_policy: DeliverPolicy.StartTime,
-        opt_start_time: new Date(since).toISOString(),
-        ...(subject === undefined ? {} : { filter_subject: subject }),
-        inactive_threshold: nanos(5_000),
-        mem_storage: true,
-        num_replicas: 1
-      })
-      await jsm.consumers.delete(stream, consumer.name)
-      return consumer.num_pending
-    })
-  )
-})
+export const countSince = (stream: string, since: number, subject?: string) =>
+  Effect.flatMap(Broker, (broker) => ifAnswered(broker.countSince(stream, since, subject)))

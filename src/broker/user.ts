@@ -1,10 +1,6 @@
 import { Effect, Option, Schema } from "effect"
-import { natsClients } from "./clients.ts"
+import { Broker } from "./broker.ts"
 
-/** The subject on which each server tells a client who it is, whatever its account. */
-const subject = "$SYS.REQ.USER.INFO"
-/** Time-out, ms. */
-const answerWithinMs = 5_000
 /** The broker's placeholder for a token. */
 const redacted = "[REDACTED]"
 
@@ -18,13 +14,7 @@ const decode = Schema.decodeUnknownOption(
  * system account, or this user lacks the permission. Never fails.
  */
 export const readUser = Effect.gen(function* () {
-  const { ask, connection } = yield* natsClients
-  const answer = yield* Effect.option(
-    ask("ask as whom the broker knows us", () =>
-      connection.request(subject, "", { timeout: answerWithinMs })
-    )
-  )
-  const user = Option.flatMap(answer, (message) => decode(message.string()))
+  const user = Option.flatMap(yield* Effect.option((yield* Broker).userInfo), decode)
   return Option.match(user, {
     onNone: () => undefined,
     onSome: ({ data }) => (data.user === redacted ? undefined : data.user)

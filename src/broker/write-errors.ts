@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { fileErrorIn } from "./broker-error.ts"
-import { natsClients } from "./clients.ts"
 import { leaderAnswerMs } from "./survey-streams.ts"
 
 /** A stream in which the broker stores nothing more, as after a failed write to its disk. */
@@ -28,10 +27,8 @@ const askedEvery = 10_000
  * as where this connection may not delete.
  */
 const readWriteError = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* natsClients
-  return yield* ask("ask for write errors", () =>
-    jsm.streams.deleteMessage(stream, beyond, false)
-  ).pipe(
+  const { deleteMessage } = yield* Broker
+  return yield* deleteMessage("ask for write errors", stream, beyond).pipe(
     Effect.match({
       onFailure: ({ cause, code }) =>
         code === undefined

@@ -1,7 +1,7 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { Life } from "../broker/outbound.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import type { Life } from "../broker/wire.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { readEntry } from "./kv-entry.ts"
 import { decodeLease, leaseKey } from "./roster.ts"

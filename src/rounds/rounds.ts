@@ -1,4 +1,4 @@
-import { Effect, Schedule, Schema, Semaphore } from "effect"
+import { Effect, Random, Schedule, Schema, Semaphore } from "effect"
 import type { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { announcePresence } from "../cluster/enqueuer-presence.ts"
@@ -95,7 +95,7 @@ const beginAll = Effect.fnUntraced(function* (
   const { by, held, kind, read, target } = options
   const { endpoint, tenant } = target
   const { layout, unchanged } = options.layout
-  const instance = yield* Effect.sync(() => crypto.randomUUID())
+  const instance = (yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)).toString(36)
   const behind = claims.last
   const safe = yield* announcePresence({
     instance,

@@ -1,3 +1,4 @@
+import type { Timers } from "./timers.ts"
 import { timers } from "./timers.ts"
 
 /** A change of the wall clock up to this size is neither a suspension nor a step, ms. */
@@ -9,11 +10,32 @@ const steppedMs = 1_000
  */
 const lookEveryMs = 1
 
-let clocks = timers
-let suspendedMs = 0
-let steps = 0
-let lookedAt = timers.monotonicMs()
-let difference = timers.wallMs() - lookedAt
+/** What was seen of one pair of clocks. */
+interface Reading {
+  readonly clocks: Timers
+  suspendedMs: number
+  steps: number
+  lookedAt: number
+  /** What the wall clock is ahead of the monotonic clock, ms. */
+  difference: number
+}
+
+const firstReading = (clocks: Timers): Reading => {
+  const lookedAt = clocks.monotonicMs()
+  const difference = clocks.wallMs() - lookedAt
+  return { clocks, suspendedMs: 0, steps: 0, lookedAt, difference }
+}
+
+let reading = firstReading(timers)
+/** Those of all clocks that are or were in use: a simulation has several machines. */
+const readings = new WeakMap<Timers, Reading>([[timers, reading]])
+
+const currentReading = (): Reading => {
+  if (reading.clocks === timers) return reading
+  reading = readings.get(timers) ?? firstReading(timers)
+  readings.set(timers, reading)
+  return reading
+}
 
 /**
  * A clock for elapsed time, in ms since an arbitrary moment.
@@ -23,25 +45,23 @@ let difference = timers.wallMs() - lookedAt
  * forward looks the same, and makes things seem older than they are.
  */
 export const elapsedMs = (): number => {
+  const seen = currentReading()
   const monotonic = timers.monotonicMs()
-  if (clocks === timers && monotonic - lookedAt < lookEveryMs) return monotonic + suspendedMs
-  lookedAt = monotonic
+  if (monotonic - seen.lookedAt < lookEveryMs) return monotonic + seen.suspendedMs
+  seen.lookedAt = monotonic
   const now = timers.wallMs() - monotonic
-  const gained = now - difference
-  // Other clocks than before: a test or a simulation begins or ends.
-  if (clocks !== timers) suspendedMs = 0
-  else if (gained > steppedMs) suspendedMs += gained
-  if (Math.abs(gained) > steppedMs) steps++
-  clocks = timers
-  difference = now
-  return monotonic + suspendedMs
+  const gained = now - seen.difference
+  if (gained > steppedMs) seen.suspendedMs += gained
+  if (Math.abs(gained) > steppedMs) seen.steps++
+  seen.difference = now
+  return monotonic + seen.suspendedMs
 }
 
 /**
  * Returns how often the wall clock was seen to step, or the machine to have been suspended, until
  * `elapsedMs` was last called.
  */
-export const seenClockSteps = (): number => steps
+export const seenClockSteps = (): number => currentReading().steps
 
 /**
  * Returns how often the wall clock has stepped, or the machine was suspended. What was found out
@@ -49,5 +69,5 @@ export const seenClockSteps = (): number => steps
  */
 export const clockSteps = (): number => {
   elapsedMs()
-  return steps
+  return currentReading().steps
 }

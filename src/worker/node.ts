@@ -5,6 +5,7 @@ import type { Layout } from "../broker/installed.ts"
 import type { Membership } from "../cluster/membership.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import type { Role } from "../cluster/roster.ts"
+import type { makeConnections } from "../delivery/http/egress.ts"
 import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
 import type { Partition } from "../delivery/partition.ts"
 import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
@@ -72,6 +73,8 @@ export interface WorkerOptions {
    * all workers. (Default: 10 s)
    */
   readonly leaseTtl?: number | undefined
+  /** Makes the connections to receivers. (Default: guarded ones, over TCP and TLS) */
+  readonly makeConnections?: typeof makeConnections | undefined
   /** What it counts in. (Default: counts that nobody reads) */
   readonly metrics?: WorkerMetrics | undefined
 }

@@ -44,7 +44,7 @@ const makeSender = Effect.fnUntraced(function* ({ options }: Node) {
   const directory = yield* Directory
   const { maxInFlight = defaultLoad.maxInFlight } = options
   const connections = new OpenConnections(maxInFlight, () => directory.tenantCount() > 1)
-  const { agentOf, check } = yield* makeConnections({
+  const { agentOf, check } = yield* (options.makeConnections ?? makeConnections)({
     everyone: { networks: options.allowNetworks, ports: options.allowPorts ?? [] },
     tenants: options.tenantReach ?? new Map(),
     receiverCa: options.receiverCa,

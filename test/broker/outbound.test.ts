@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { headersOf } from "../../src/broker/headers.ts"
 import { Outbound } from "../../src/broker/outbound.ts"
+import { wireOf } from "../../src/broker/wire.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -11,7 +12,7 @@ const { scenario } = onServer()
 /** An outlet, and what somebody else on the same broker gets of it. */
 const opened = Effect.gen(function* () {
   const { connection } = yield* natsClients
-  const outbound = new Outbound(connection)
+  const outbound = new Outbound(wireOf(connection))
   const came: Array<Msg> = []
   const subscription = connection.subscribe("out.>", {
     callback: (_, message) => void came.push(message)

@@ -6,6 +6,7 @@ import { connectTo } from "../../src/broker/connection.ts"
 import type { PublishError } from "../../src/broker/publisher.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { Unanswered } from "../../src/broker/unanswered.ts"
+import { wireOf } from "../../src/broker/wire.ts"
 import type { Installation } from "../kit/engine.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -17,7 +18,9 @@ const { scenario } = onServer()
 const openPublisher = (timeoutMs?: number) =>
   Effect.flatMap(natsClients, ({ connection, names }) =>
     Effect.acquireRelease(
-      Effect.sync(() => new Publisher(connection, new Unanswered(names.streamOf), timeoutMs)),
+      Effect.sync(
+        () => new Publisher(wireOf(connection), new Unanswered(names.streamOf), timeoutMs)
+      ),
       (publisher) => Effect.sync(() => publisher.close())
     )
   )

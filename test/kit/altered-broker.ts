@@ -8,8 +8,8 @@ export const alteredBroker = (
 ): Effect.Effect<Broker["Service"], never, Broker> =>
   Effect.gen(function* () {
     const broker = yield* Broker
-    const { bucket, connection, js, jsm, publisher } = yield* natsClients
+    const { bucket, connection, js, jsm, publisher, wire } = yield* natsClients
     const altered = Broker.of({ ...broker, ...alter(broker) })
-    registerClients(altered, { bucket, connection, js, jsm, publisher })
+    registerClients(altered, { bucket, connection, js, jsm, publisher, wire })
     return altered
   })

@@ -160,6 +160,7 @@ class Exchange implements Dispatcher.DispatchHandler {
 
 class HttpAttempt implements Running {
   readonly #agent: Agent
+  readonly #afterParsing: AfterParsing
   readonly #request: AttemptRequest
   readonly #done: (result: AttemptResult) => void
   readonly #keepsAlive: boolean
@@ -176,10 +177,12 @@ class HttpAttempt implements Running {
     agent: Agent,
     request: AttemptRequest,
     done: (result: AttemptResult) => void,
-    keepsAlive: boolean
+    keepsAlive: boolean,
+    afterParsing: AfterParsing
   ) {
     this.#keepsAlive = keepsAlive
     this.#agent = agent
+    this.#afterParsing = afterParsing
     this.#request = request
     this.#done = done
     this.#timer = timers.after(Math.min(request.timeoutMs, maxTimerMs), onTimeout, this)
@@ -263,7 +266,7 @@ class HttpAttempt implements Running {
     }
     if (next.origin !== exchange.target.origin) this.#ownHeaders = false
     this.#redirects.push({ status: exchange.status, to: next.shown })
-    afterParsing(() => {
+    this.#afterParsing.run(() => {
       if (!this.#over) this.#send(next)
     })
   }
@@ -283,28 +286,30 @@ class HttpAttempt implements Running {
       connectMs: tenthsOf(this.#connectMs),
       firstByteMs: tenthsOf(this.#firstByteMs)
     }
-    afterParsing(() => this.#done(result))
+    this.#afterParsing.run(() => this.#done(result))
   }
 }
 
 const onTimeout = (attempt: HttpAttempt): void => attempt.timedOut()
 
-let parsed: Array<() => void> = []
-
-const runParsed = (): void => {
-  const steps = parsed
-  parsed = []
-  for (const step of steps) step()
-}
-
 /**
- * Runs a step after undici has finished with the current answer and taken its connection back,
+ * Steps that run after undici has finished with the current answer and taken its connection back,
  * which it does in an immediate of its own. Inside a handler, a step that sends another request
  * would run inside undici's parser, which is not reentrant. It would also find the connection in
  * use, and open another. One immediate serves all answers of a turn.
  */
-const afterParsing = (step: () => void): void => {
-  if (parsed.push(step) === 1) queueMicrotask(() => timers.immediate(runParsed))
+export class AfterParsing {
+  #steps: Array<() => void> = []
+
+  run(step: () => void): void {
+    if (this.#steps.push(step) === 1) queueMicrotask(() => timers.immediate(this.#runAll))
+  }
+
+  readonly #runAll = (): void => {
+    const steps = this.#steps
+    this.#steps = []
+    for (const step of steps) step()
+  }
 }
 
 /** An attempt in flight. */
@@ -328,10 +333,12 @@ export interface Running {
  * path.
  *
  * @param keepsAlive false where the connection is closed after the answer. (Default: true)
+ * @param afterParsing shared by all attempts of one worker. (Default: its own)
  */
 export const startAttempt = (
   agent: Agent,
   request: AttemptRequest,
   done: (result: AttemptResult) => void,
-  keepsAlive = true
-): Running => new HttpAttempt(agent, request, done, keepsAlive)
+  keepsAlive = true,
+  afterParsing = new AfterParsing()
+): Running => new HttpAttempt(agent, request, done, keepsAlive, afterParsing)

@@ -1,7 +1,7 @@
 import type { Agent } from "undici"
 import type { AttemptResult } from "../../domain/outcome.ts"
 import type { AttemptRequest, Running } from "./attempt.ts"
-import { startAttempt } from "./attempt.ts"
+import { AfterParsing, startAttempt } from "./attempt.ts"
 
 /** Makes the requests of attempts. */
 export interface HttpTransport {
@@ -13,6 +13,7 @@ export interface HttpTransport {
 export class AgentTransport implements HttpTransport {
   readonly #agentOf: (tenant: string) => Agent
   readonly #mayKeep: (tenant: string) => boolean
+  readonly #afterParsing = new AfterParsing()
 
   /** @param mayKeep true where a tenant's connection may stay open after its answer. */
   constructor(agentOf: (tenant: string) => Agent, mayKeep: (tenant: string) => boolean) {
@@ -22,6 +23,7 @@ export class AgentTransport implements HttpTransport {
 
   start(request: AttemptRequest, done: (result: AttemptResult) => void): Running {
     const { tenant } = request
-    return startAttempt(this.#agentOf(tenant), request, done, this.#mayKeep(tenant))
+    const agent = this.#agentOf(tenant)
+    return startAttempt(agent, request, done, this.#mayKeep(tenant), this.#afterParsing)
   }
 }

@@ -1,0 +1,76 @@
+import type { Msg, NatsConnection } from "@nats-io/transport-node"
+import { createInbox, NatsConnectionImpl } from "@nats-io/transport-node"
+
+/** Identifies one connection, from when it is established until it breaks. */
+export type Life = object
+
+/**
+ * What publishing and pulling need of a connection. A simulation has one of its own; the messages
+ * that it hands over are the client's, parsed from the same bytes.
+ */
+export interface Wire {
+  /** True if nothing can be published any more. */
+  readonly isClosed: boolean
+  /** True while there is a connection to write to. */
+  readonly isConnected: boolean
+  /** Identity of the current connection; undefined before the first. */
+  readonly life: Life | undefined
+  /** Maximum size of a message, headers included, bytes. */
+  readonly largest: number
+  /** Writes complete protocol lines, in order. */
+  write(piece: Uint8Array): void
+  /** Receives the messages of a subject, until the returned function is called. */
+  subscribe(subject: string, receive: (message: Msg) => void): () => void
+  /** Makes a subject for answers to this connection. */
+  inbox(): string
+}
+
+/** The wire of the NATS client. */
+class ClientWire implements Wire {
+  readonly #connection: NatsConnectionImpl
+
+  constructor(connection: NatsConnectionImpl) {
+    this.#connection = connection
+  }
+
+  get isClosed(): boolean {
+    return this.#connection.isClosed() || this.#connection.isDraining()
+  }
+
+  get isConnected(): boolean {
+    return this.#connection.protocol.connected
+  }
+
+  /** The server sends a new INFO when a connection is established, before anything else. */
+  get life(): Life | undefined {
+    return this.#connection.info
+  }
+
+  get largest(): number {
+    return this.#connection.info?.max_payload ?? Number.POSITIVE_INFINITY
+  }
+
+  write(piece: Uint8Array): void {
+    this.#connection.protocol.sendCommand(piece)
+  }
+
+  subscribe(subject: string, receive: (message: Msg) => void): () => void {
+    const subscription = this.#connection.subscribe(subject, {
+      callback: (error, message) => {
+        if (error === null) receive(message)
+      }
+    })
+    return () => subscription.unsubscribe()
+  }
+
+  inbox(): string {
+    return createInbox()
+  }
+}
+
+/** Returns the wire of a connection. Throws for one of another version of the client. */
+export const wireOf = (connection: NatsConnection): Wire => {
+  if (!(connection instanceof NatsConnectionImpl))
+    throw new Error("this is no connection of the client that Petrel was made with")
+  return new ClientWire(connection)
+}
