@@ -10,7 +10,7 @@ import { Validation } from "./validation.ts"
 
 const description = `Publish events, manage the endpoints that they go to, and see what became of each delivery.
 
-Each request needs a token (\`Authorization: Bearer ptl_…\`, made with \`petrel token create\`), which belongs to one tenant, or to all of them, and allows what its scopes say. Problems come as application/problem+json (RFC 9457); unknown fields are refused by name. Times are ms since the epoch, and durations are texts such as "30 seconds", where nothing else is said.`
+Each request needs a token (\`Authorization: Bearer ptl_…\`, made with \`petrel token create\`), which belongs to one tenant, or to all of them, and allows what its scopes say. Problems come as application/problem+json (RFC 9457); unknown fields are refused by name. Times are texts as RFC 3339 has them: in answers in UTC with ms (\`2026-03-04T10:30:00.000Z\`), in requests with any offset. Durations that are set are texts such as "30 seconds"; requests may also have 5m, "1h 30m" or PT5M (ISO 8601). Durations that were measured are numbers of ms, and their names end in \`Ms\`.`
 
 /** Unknown fields are refused, all problems are told, and each with its value. */
 const strict = { onExcessProperty: "error", errors: "all", reportInput: true } as const

@@ -1,9 +1,10 @@
 import { Schema } from "effect"
 import { ErrorClass, Redirect, Response } from "../domain/outcome.ts"
 import { Verdict } from "../domain/retry-policy.ts"
+import { Timestamp } from "../domain/timestamp.ts"
 
 /** Which delivery is meant, whatever its round. */
-const EventOf = Schema.Struct({ eventSeq: Schema.Int, eventAt: Schema.Number })
+const EventOf = Schema.Struct({ eventSeq: Schema.Int, eventAt: Timestamp })
 
 /** Asks the owner of a partition to try an endpoint, or one delivery of it, now. */
 export const RetryNow = Schema.TaggedStruct("RetryNow", {
@@ -63,7 +64,7 @@ export const TestExchange = Schema.Struct({
   /** Names and values alternate. The values of the endpoint's own headers are masked. */
   headers: Schema.Array(Schema.String),
   /** When the request began, ms since the epoch. */
-  at: Schema.Number,
+  at: Timestamp,
   status: Schema.optionalKey(Schema.Int),
   error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   response: Schema.optionalKey(Response),

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { durationBetween, PositiveDuration } from "./duration.ts"
 import { ErrorClass } from "./outcome.ts"
+import { Timestamp } from "./timestamp.ts"
 import { Token } from "./token.ts"
 
 /** Alerts about one endpoint. */
@@ -59,7 +60,7 @@ export const DeadLetterAttempts = Schema.Struct({
       /** Its number in its round, from 1. */
       attempt: Schema.Int,
       /** ms since the epoch. */
-      at: Schema.Number,
+      at: Timestamp,
       durationMs: Schema.optionalKey(Schema.Number),
       status: Schema.optionalKey(Schema.Int),
       error: Schema.optionalKey(ErrorClass)
@@ -92,7 +93,7 @@ export const Alert = Schema.Struct({
   /** The window over which the value was measured, ms. */
   windowMs: Schema.Number,
   /** When the first alert of this id was raised, ms since the epoch. */
-  raisedAt: Schema.Number,
+  raisedAt: Timestamp,
   /** The alert that was raised under this id until now. */
   replaces: Schema.optionalKey(AlertName),
   /** Alerts about the same endpoint or tenant that are not raised themselves, because this one is. */

@@ -4,6 +4,7 @@ import type { EndpointJson } from "./endpoint.ts"
 import { Endpoint } from "./endpoint.ts"
 import { endpointSettings } from "./settings/endpoint-table.ts"
 import { column, toldOf } from "./settings/setting.ts"
+import { Timestamp } from "./timestamp.ts"
 
 const { disabled, generation, paused, suspended } = Endpoint.fields
 const {
@@ -31,7 +32,7 @@ export const Configuration = Schema.Struct({
   headerNames,
   /** When each secret was created and until when it is valid, ms since the epoch; newest first. */
   secrets: Schema.Array(
-    Schema.Struct({ createdAt: Schema.Number, until: Schema.optionalKey(Schema.Number) })
+    Schema.Struct({ createdAt: Timestamp, until: Schema.optionalKey(Timestamp) })
   ),
   ...told,
   disabled,
@@ -45,7 +46,7 @@ export type Configuration = typeof Configuration.Encoded
 export const ConfigurationChange = Schema.Struct({
   revision: Schema.Int,
   /** When the bucket stored the change, ms since the epoch. 0 if a removal left no entry. */
-  storedAt: Schema.Number,
+  storedAt: Timestamp,
   /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
   now: Schema.optionalKey(Schema.toEncoded(Configuration)),
   isUnreadable: Schema.optionalKey(Schema.Literal(true))

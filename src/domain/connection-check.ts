@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { ErrorClass } from "./outcome.ts"
+import { Timestamp } from "./timestamp.ts"
 
 const Trouble = Schema.Struct({ class: ErrorClass, message: Schema.String })
 
@@ -8,8 +9,8 @@ export const ShownCertificate = Schema.Struct({
   /** Its common name, or its first alternative name. */
   subject: Schema.String,
   issuer: Schema.String,
-  validFrom: Schema.Number,
-  validUntil: Schema.Number
+  validFrom: Timestamp,
+  validUntil: Timestamp
 })
 export type ShownCertificate = typeof ShownCertificate.Type
 

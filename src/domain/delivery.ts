@@ -3,6 +3,7 @@ import type { Content, EventIdentity, GetHeader } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
 import { forwardedText, readForwarded } from "./forwarded-headers.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
+import { Timestamp } from "./timestamp.ts"
 
 /** Answers in a row that one rule of the policy's `statuses` holds for. */
 export const StatusRow = Schema.Struct({
@@ -11,7 +12,7 @@ export const StatusRow = Schema.Struct({
   /** Requests that were answered so, without probes. */
   attempts: Schema.Int,
   /** When the first of them was answered, ms since the epoch. */
-  since: Schema.Number
+  since: Timestamp
 })
 export type StatusRow = typeof StatusRow.Type
 
@@ -21,9 +22,9 @@ export const Progress = Schema.Struct({
   attempts: Schema.Int,
   /** How many of them were probes: they leave its place in the policy's schedule as it is. */
   probes: Schema.optionalKey(Schema.Int),
-  firstAttemptAt: Schema.optionalKey(Schema.Number),
-  lastAttemptAt: Schema.optionalKey(Schema.Number),
-  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  firstAttemptAt: Schema.optionalKey(Timestamp),
+  lastAttemptAt: Schema.optionalKey(Timestamp),
+  nextAttemptAt: Schema.optionalKey(Timestamp),
   /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
   delayMs: Schema.optionalKey(Schema.Number),
   /** Present if the last answer has a limit of its own in the policy. */

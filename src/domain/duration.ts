@@ -19,9 +19,48 @@ const inWords = (encoded: string): string => {
   return `${count} ${name}${count === 1 ? "" : "s"}`
 }
 
+const unitMs: Readonly<Record<string, number>> = {
+  ms: 1,
+  s: 1_000,
+  m: 60_000,
+  min: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000
+}
+const number = "\\d+(?:\\.\\d+)?"
+const shortPart = new RegExp(`(${number}) ?(ms|s|min|m|h|d|w)`, "g")
+const short = new RegExp(`^(?:${number} ?(?:ms|s|min|m|h|d|w) ?)+$`)
+const iso8601 = new RegExp(
+  `^P(?!$)(?:(${number})W)?(?:(${number})D)?(?:T(?=\\d)(?:(${number})H)?(?:(${number})M)?(?:(${number})S)?)?$`
+)
+
+/**
+ * Reads a duration such as `5m`, `1h 30m` or, as ISO 8601 has it, `PT1H30M`, in ms. Years and months
+ * of ISO 8601 are of no fixed length: it refuses them. Returns undefined for any other text.
+ */
+export const readShortDuration = (text: string): number | undefined => {
+  const iso = iso8601.exec(text.toUpperCase())
+  if (iso !== null)
+    return ["w", "d", "h", "m", "s"].reduce(
+      (sum, unit, index) => sum + Number(iso[index + 1] ?? 0) * (unitMs[unit] ?? 0),
+      0
+    )
+  if (!short.test(text)) return undefined
+  return [...text.matchAll(shortPart)].reduce(
+    (sum, [, count, unit = ""]) => sum + Number(count) * (unitMs[unit] ?? 0),
+    0
+  )
+}
+
+const normalised = (text: string): string => {
+  const ms = readShortDuration(text)
+  return ms === undefined ? text : `${ms} millis`
+}
+
 const DurationInWords = Schema.String.pipe(
   Schema.decodeTo(Schema.DurationFromString, {
-    decode: SchemaGetter.passthrough(),
+    decode: SchemaGetter.transform(normalised),
     encode: SchemaGetter.transform(inWords)
   })
 ).annotate({ expected: 'a length of time such as "30 seconds"' })
@@ -37,7 +76,7 @@ export const durationBetween = (least: readonly [ms: number, words: string], mos
   )
 
 /**
- * A duration as people write it ("30 seconds", "1 hour"), from 1 ms to 366 days. Decodes to a
- * Duration and encodes to such a string.
+ * A duration as people write it ("30 seconds", "1 hour"), from 1 ms to 366 days. Decodes such texts,
+ * short ones (`5m`, `1h 30m`) and those of ISO 8601 (`PT5M`) to a Duration, and encodes to the first.
  */
 export const PositiveDuration = durationBetween([1, "1 millisecond"], longestDuration)

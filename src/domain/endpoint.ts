@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { type CircuitSettings, circuitSettings } from "./circuit.ts"
 import { endpointSettings } from "./settings/endpoint-table.ts"
 import { column } from "./settings/setting.ts"
+import { Timestamp } from "./timestamp.ts"
 import { Token } from "./token.ts"
 import { isOwnType } from "./type-filter.ts"
 
@@ -10,14 +11,14 @@ import { isOwnType } from "./type-filter.ts"
  */
 export const Secret = Schema.Struct({
   value: Schema.String,
-  createdAt: Schema.Number,
-  until: Schema.optionalKey(Schema.Number)
+  createdAt: Timestamp,
+  until: Schema.optionalKey(Timestamp)
 })
 export type Secret = typeof Secret.Type
 
 /** Why and since when (ms since the epoch) an endpoint is disabled or suspended. */
 export const Stopped = Schema.Struct({
-  at: Schema.Number,
+  at: Timestamp,
   reason: Schema.String,
   by: Schema.String
 })
@@ -28,7 +29,7 @@ export type Stopped = typeof Stopped.Type
  * later.
  */
 export const Paused = Schema.Struct({
-  at: Schema.Number,
+  at: Timestamp,
   by: Schema.String,
   reason: Schema.optionalKey(Schema.String)
 })
@@ -52,8 +53,8 @@ export const Endpoint = Schema.Struct({
   /** It was given up, and its deliveries wait until it is resumed or their deadlines pass. */
   suspended: Schema.optionalKey(Stopped),
   paused: Schema.optionalKey(Paused),
-  createdAt: Schema.Number,
-  updatedAt: Schema.Number
+  createdAt: Timestamp,
+  updatedAt: Timestamp
 })
 export type Endpoint = typeof Endpoint.Type
 export type EndpointJson = typeof Endpoint.Encoded

@@ -3,6 +3,7 @@ import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Redirect, Response } from "./outcome.ts"
 import { SettingsChange } from "./tenant-settings.ts"
+import { Timestamp } from "./timestamp.ts"
 
 /** Facts that report no failure. */
 export const okKinds = [
@@ -68,7 +69,7 @@ export const plannedOtherwise = "planned-otherwise"
 export const Place = Schema.Struct({
   stream: Schema.String,
   seq: Schema.Int,
-  at: Schema.Number
+  at: Timestamp
 })
 export type Place = typeof Place.Type
 
@@ -89,7 +90,7 @@ export const Planned = Schema.Struct({
   generation: Schema.String,
   revision: Schema.Int,
   /** Give-up deadline of the delivery, ms since the epoch. */
-  deadline: Schema.Number
+  deadline: Timestamp
 })
 export type Planned = typeof Planned.Type
 
@@ -113,7 +114,7 @@ const FactToken = Schema.Struct({
   name: Schema.optional(Schema.String),
   scopes: Schema.Array(Schema.String),
   rate: Schema.optional(Schema.Int),
-  expiresAt: Schema.optional(Schema.Number),
+  expiresAt: Schema.optional(Timestamp),
   /** The id of the token that it was made with. */
   parent: Schema.optional(Schema.String)
 })
@@ -125,7 +126,7 @@ const FactToken = Schema.Struct({
 export const Fact = Schema.Struct({
   v: Schema.Literal(1),
   kind: Schema.Literals(factKinds),
-  at: Schema.Number,
+  at: Timestamp,
   tenant: Schema.String,
   /** `_` if the fact is about no endpoint. */
   endpoint: Schema.String,
@@ -134,7 +135,7 @@ export const Fact = Schema.Struct({
   /** The event's sequence in EVENTS. */
   eventSeq: Schema.optional(Schema.Int),
   /** When the event was stored. Together with the sequence it identifies the event. */
-  eventAt: Schema.optional(Schema.Number),
+  eventAt: Schema.optional(Timestamp),
   type: Schema.optional(Schema.String),
   /** `<event id>.<endpoint id>` */
   delivery: Schema.optional(Schema.String),
@@ -158,13 +159,13 @@ export const Fact = Schema.Struct({
   response: Schema.optional(Response),
   /** The redirects that the attempt followed. `status` and `response` are those of the last answer. */
   redirects: Schema.optional(Schema.Array(Redirect)),
-  nextAttemptAt: Schema.optional(Schema.Number),
+  nextAttemptAt: Schema.optional(Timestamp),
   /**
    * How a retry waits: as a NAK of the same message, or as a schedule of the broker. Absent for a
    * direct delivery: the queue decides it later.
    */
   wait: Schema.optional(Schema.Literals(["nak", "schedule"])),
-  deadline: Schema.optional(Schema.Number),
+  deadline: Schema.optional(Timestamp),
   reason: Schema.optional(Schema.Union([DeadReason, Schema.String])),
   /** Sequence in DEAD of the dead letter that is created, sent again or discarded. */
   dead: Schema.optional(Schema.Int),

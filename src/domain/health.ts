@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { Timestamp } from "./timestamp.ts"
 
 /**
  * Closed: deliveries are attempted. Open: none is attempted. Half-open: one probe at a time tests
@@ -18,14 +19,14 @@ export const Health = Schema.Struct({
   circuit: Schema.Struct({
     state: CircuitState,
     /** 0: no change of the circuit's state is known. */
-    since: Schema.Number,
+    since: Timestamp,
     /**
      * The latest cool-down, ms. A closed circuit keeps it until traffic has ramped up, so that a
      * failure before then starts a longer cool-down, not the first one.
      */
     coolDown: Schema.optionalKey(Schema.Number),
     /** When the next probe may be sent. */
-    until: Schema.optionalKey(Schema.Number),
+    until: Schema.optionalKey(Timestamp),
     /** Successful probes since the circuit became half-open. */
     successes: Schema.optionalKey(Schema.Int),
     /** The delivery of the latest probe, for people. */
@@ -38,11 +39,11 @@ export const Health = Schema.Struct({
   /** Permanent failures since the last success. */
   permanentInRow: Schema.Int,
   /** The time of the first of the consecutive failures. */
-  failingSince: Schema.optionalKey(Schema.Number),
+  failingSince: Schema.optionalKey(Timestamp),
   /** When the endpoint is disabled if it keeps failing. */
-  giveUpAt: Schema.optionalKey(Schema.Number),
+  giveUpAt: Schema.optionalKey(Timestamp),
   /** The end of the receiver's Retry-After. */
-  notBefore: Schema.optionalKey(Schema.Number),
+  notBefore: Schema.optionalKey(Timestamp),
   /** The status of the latest failure. */
   lastStatus: Schema.optionalKey(Schema.Int),
   lastError: Schema.optionalKey(Schema.String)

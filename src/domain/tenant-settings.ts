@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { column } from "./settings/setting.ts"
 import { tenantSettings } from "./settings/tenant-table.ts"
+import { Timestamp } from "./timestamp.ts"
 import { isToken, nobody } from "./token.ts"
 
 /**
@@ -10,7 +11,7 @@ import { isToken, nobody } from "./token.ts"
 export const TenantSettings = Schema.Struct({
   v: Schema.Literal(1),
   ...column(tenantSettings, "stored"),
-  updatedAt: Schema.Number
+  updatedAt: Timestamp
 })
 export type TenantSettings = typeof TenantSettings.Type
 

@@ -2,7 +2,6 @@ import { Effect, Schema } from "effect"
 import { type Invalid, invalid } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
 import type { EndpointName } from "./endpoints/endpoint-settings.ts"
-import { maxTimeMs } from "./time-range.ts"
 import { allTenants } from "./tokens/token.ts"
 
 const tenantText = "Whose it is: the owner of events and endpoints."
@@ -47,35 +46,6 @@ export const pageQuery = {
 /** Where the next page begins. */
 export const next = Schema.optionalKey(Schema.String).annotateKey({
   description: "The `cursor` of the next page; absent at the end."
-})
-
-/** Returns a time of a query in ms since the epoch. */
-export const timeOf = (text: string): number =>
-  /^\d+$/.test(text) ? Number(text) : Date.parse(text)
-
-const isTime = (text: string): string | undefined => {
-  const ms = timeOf(text)
-  return ms >= 0 && ms <= maxTimeMs
-    ? undefined
-    : "must be a time such as 2026-03-04T10:30:00Z, or ms since the epoch"
-}
-
-/** A time in a query. */
-export const Time = Schema.String.check(Schema.makeFilter(isTime)).annotateKey({
-  description: "A time such as 2026-03-04T10:30:00Z, or ms since the epoch.",
-  examples: ["2026-03-04T10:30:00Z"]
-})
-
-/** A range of times in a query, in ms since the epoch. */
-export const rangeOf = ({
-  since,
-  until
-}: {
-  readonly since?: string | undefined
-  readonly until?: string | undefined
-}): { readonly since?: number; readonly until?: number } => ({
-  ...(since === undefined ? {} : { since: timeOf(since) }),
-  ...(until === undefined ? {} : { until: timeOf(until) })
 })
 
 /** Returns the tenant of a path; undefined for all of them. */

@@ -1,17 +1,4 @@
-import { Schema } from "effect"
 import type { Problem } from "../domain/problem.ts"
-
-/** The end of the year 9999, ms since the epoch: the broker's times have four digits for the year. */
-export const maxTimeMs = 253_402_300_799_999
-
-/** A time in ms since the epoch. Seconds or nanoseconds of today are no such time, or long ago. */
-export const TimeMs = Schema.Number.check(
-  Schema.makeFilter((ms: number) =>
-    ms >= 0 && ms <= maxTimeMs
-      ? undefined
-      : "must be a time in ms since 1970, before the year 10000"
-  )
-)
 
 /** A range of times at which events were stored, ms since the epoch, inclusive. */
 export interface TimeRange {

@@ -1,6 +1,7 @@
 import { Context, type Effect, Schema } from "effect"
 import { ErrorClass } from "../domain/outcome.ts"
 import type { Invalid } from "../domain/problem.ts"
+import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
 
 /** The most rows of a page, and how many it has by default. */
@@ -39,8 +40,8 @@ export const DeliveryQuery = Schema.Struct({
   /** Of the last attempt, if it got no usable answer. */
   error: Schema.optionalKey(ErrorClass),
   /** When a round ended; of one that waits, when it began. */
-  since: Schema.optionalKey(Schema.Number),
-  until: Schema.optionalKey(Schema.Number),
+  since: Schema.optionalKey(Timestamp),
+  until: Schema.optionalKey(Timestamp),
   /** Of the page before. */
   cursor: Schema.optionalKey(Schema.String),
   /** (Default: 50) */
@@ -60,7 +61,7 @@ export const DeliveryRow = Schema.Struct({
   /** The event's sequence in EVENTS. */
   eventSeq: Schema.Int,
   /** When the event was stored. */
-  eventAt: Schema.Number,
+  eventAt: Timestamp,
   type: Schema.NullOr(Schema.String),
   state: DeliveryState,
   /** The success was recorded by a worker that did not own the partition any more. */
@@ -76,13 +77,13 @@ export const DeliveryRow = Schema.Struct({
   /** Why it was dead-lettered or skipped. */
   reason: Schema.NullOr(Schema.String),
   /** Null if that is not in the history any more. */
-  beganAt: Schema.NullOr(Schema.Number),
+  beganAt: Schema.NullOr(Timestamp),
   /** When it ended; of one that waits, when it began. */
-  at: Schema.Number,
+  at: Timestamp,
   /** Duration of the same attempt. */
   durationMs: Schema.NullOr(Schema.Number),
   /** Of one that waits for a further attempt. */
-  nextAttemptAt: Schema.NullOr(Schema.Number),
+  nextAttemptAt: Schema.NullOr(Timestamp),
   /** Sequence in DEAD of the dead letter that it left. */
   dead: Schema.NullOr(Schema.Int),
   /** The round that sent its dead letter again. */
@@ -111,7 +112,7 @@ export const DeliveryPage = Schema.Struct({
    * A page ends after 40 ms of searching. It then has what was found among all that is newer than
    * this, ms since the epoch; null if it is full or nothing is left.
    */
-  searchedUntil: Schema.NullOr(Schema.Number),
+  searchedUntil: Schema.NullOr(Timestamp),
   /** For the next page; null if there is none. */
   cursor: Schema.NullOr(Schema.String),
   lag: Lag
@@ -123,13 +124,13 @@ export const LoggedAttempt = Schema.Struct({
   number: Schema.Int,
   /** Sequence in HISTORY of its fact. */
   seq: Schema.Int,
-  at: Schema.Number,
+  at: Timestamp,
   isSuccess: Schema.Boolean,
   isProbe: Schema.Boolean,
   status: Schema.NullOr(Schema.Int),
   error: Schema.NullOr(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.NullOr(Schema.Number),
-  nextAttemptAt: Schema.NullOr(Schema.Number),
+  nextAttemptAt: Schema.NullOr(Timestamp),
   worker: Schema.NullOr(Schema.String)
 })
 export type LoggedAttempt = typeof LoggedAttempt.Type
@@ -139,10 +140,10 @@ export const LoggedRound = Schema.Struct({
   ...DeliveryRow.fields,
   /** What began it; null if that is not in the history any more. */
   begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])),
-  deadline: Schema.NullOr(Schema.Number),
+  deadline: Schema.NullOr(Timestamp),
   /** How it waits for a further attempt. */
   waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])),
-  discardedAt: Schema.NullOr(Schema.Number),
+  discardedAt: Schema.NullOr(Timestamp),
   /** How many of all its attempts were probes, where it ended without success. */
   endProbes: Schema.NullOr(Schema.Int),
   /** Facts that repeat others. */
@@ -190,7 +191,7 @@ export const ProjectionStatus = Schema.Struct({
   /** On disk. */
   bytes: Schema.Int,
   /** When the oldest round that is kept ended, ms since the epoch; null if none is. */
-  oldest: Schema.NullOr(Schema.Number),
+  oldest: Schema.NullOr(Timestamp),
   /** Where the files are. */
   data: Schema.String
 })

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import { timeText } from "../../src/domain/timestamp.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { readJobs, takeJob } from "../../src/operations/jobs/job-store.ts"
 import { start } from "../cli/running.ts"
@@ -138,10 +139,10 @@ describe.concurrent("long work", () => {
       )
       assert.deepInclude(found.json.result, { verdict: "clean" })
       const senseless = [
-        { since: Date.now() + 3_600_000 },
+        { since: timeText(Date.now() + 3_600_000) },
         { tenant: "nobody" },
         { tenant: "*" },
-        { until: 1 }
+        { until: timeText(1) }
       ]
       for (const body of senseless) {
         const refused = yield* ask("/v1/audits", { method: "POST", token: operator, body })

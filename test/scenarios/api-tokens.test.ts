@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { timeText } from "../../src/domain/timestamp.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import type { NewToken } from "../../src/operations/tokens/token.ts"
 import { revokeTestToken, startConsole } from "../kit/console.ts"
@@ -19,9 +20,10 @@ const making = Effect.gen(function* () {
   const create = (token: string, body: object) => ask(tokens, { method: "POST", token, body })
   const revoke = (token: string, id: string) => ask(`${tokens}/${id}`, { method: "DELETE", token })
   /** Makes one that works, and returns it. */
-  const child = (token: string, body: Partial<NewToken> = {}) =>
+  const child = (token: string, { expiresAt, ...body }: Partial<NewToken> = {}) =>
     Effect.gen(function* () {
-      const made = yield* create(token, { scopes, ...body })
+      const expiry = expiresAt === undefined ? {} : { expiresAt: timeText(expiresAt) }
+      const made = yield* create(token, { scopes, ...body, ...expiry })
       assert.strictEqual(made.status, 201, made.text)
       const its = String(made.json.token)
       yield* eventually(ask(endpoints, { token: its }), ({ status }) => status === 200)
@@ -42,13 +44,13 @@ describe.concurrent("a token that was made with another one", () => {
         Effect.exit(child(parent)),
         ({ _tag }) => _tag === "Success"
       ).pipe(Effect.flatten)
-      assert.deepInclude(made, { rate: 50, expiresAt, parent: idOf(parent) })
-      for (const more of [{ rate: 51 }, { expiresAt: expiresAt + 1 }]) {
+      assert.deepInclude(made, { rate: 50, expiresAt: timeText(expiresAt), parent: idOf(parent) })
+      for (const more of [{ rate: 51 }, { expiresAt: timeText(expiresAt + 1) }]) {
         const refused = yield* create(parent, { scopes, ...more })
         assert.strictEqual(refused.status, 403, refused.text)
       }
       const less = yield* child(parent, { rate: 10, expiresAt: expiresAt - 1 })
-      assert.deepInclude(less.made, { rate: 10, expiresAt: expiresAt - 1 })
+      assert.deepInclude(less.made, { rate: 10, expiresAt: timeText(expiresAt - 1) })
       // One that has no rate of its own has the usual one, and gives no more.
       const usual = yield* make({ scopes: [...scopes] })
       assert.strictEqual((yield* create(usual, { scopes, rate: 1_001 })).status, 403)

@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { BrokerError } from "../../src/broker/broker-error.ts"
+import { timeText } from "../../src/domain/timestamp.ts"
 import { maxPlaces } from "../../src/operations/jobs/job-queue.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { addJob, cancelJob, maxOpenJobs, showJob } from "../../src/operations/jobs/manage-jobs.ts"
@@ -89,9 +90,9 @@ describe.concurrent("long work of a tenant", () => {
       const { ask, token: make } = yield* startConsole()
       const [token, operator] = [yield* make(), yield* make({ tenant: "*" })]
       const nanoseconds = Date.now() * 1e6
-      const later = Date.now() + 3_600_000
+      const later = timeText(Date.now() + 3_600_000)
       const senseless: ReadonlyArray<readonly [path: string, body: object, field: string]> = [
-        ...[nanoseconds, later, -1].flatMap((since) => [
+        ...[nanoseconds, later, "2026-02-30T00:00:00Z"].flatMap((since) => [
           ["redeliveries", { since }, "since"] as const,
           ["replays", { endpoint: "e", since }, "since"] as const,
           ["audits", { since }, "since"] as const

@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { readInstallation } from "../../broker/installation.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { type Audit, type AuditOptions, audit } from "../../history/audit/audit.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
 import type { Proof } from "../../history/audit/proof.ts"
@@ -16,11 +17,11 @@ export const AuditReport = Schema.Struct({
   range: Schema.Struct({
     firstEvent: Schema.Int,
     lastEvent: Schema.Int,
-    since: Schema.optionalKey(Schema.Number),
-    until: Schema.optionalKey(Schema.Number),
+    since: Schema.optionalKey(Timestamp),
+    until: Schema.optionalKey(Timestamp),
     tenant: Schema.optionalKey(Schema.String),
     /** What was before is not all there any more. */
-    vouchedSince: Schema.optionalKey(Schema.Number)
+    vouchedSince: Schema.optionalKey(Timestamp)
   }),
   events: Schema.Struct({
     stored: Schema.Int,
@@ -55,7 +56,7 @@ export const AuditReport = Schema.Struct({
   plans: Schema.Struct({
     recomputed: Schema.Int,
     unknown: Schema.Int,
-    unknownUntil: Schema.optionalKey(Schema.Number)
+    unknownUntil: Schema.optionalKey(Timestamp)
   }),
   /** Deliveries that plans left out, by reason. */
   skipped: Counts,

@@ -1,12 +1,13 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { timers } from "../../time/timers.ts"
 
 /** What the last audit of all tenants came to. Times in ms since the epoch. */
 export const LastAudit = Schema.Struct({
   /** When it ended. */
-  at: Schema.Number,
+  at: Timestamp,
   verdict: Schema.Literals(["clean", "problems", "unvouched"]),
   /** Number of problems. */
   problems: Schema.Int

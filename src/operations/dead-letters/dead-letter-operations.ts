@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { Caller } from "../caller.ts"
 import { makeCursor } from "../cursor.ts"
@@ -11,10 +12,8 @@ import {
   endpointOf,
   next,
   pageQuery,
-  rangeOf,
   Tenant,
   TenantOrAll,
-  Time,
   tenantOf,
   tenantPath
 } from "../parameters.ts"
@@ -32,8 +31,8 @@ const texts = {
   id: "Its number.",
   event: "The event's id.",
   reason: "Why it ended without success.",
-  deadAt: "When it ended, ms since the epoch.",
-  deadline: "When it would have been given up, ms since the epoch.",
+  deadAt: "When it ended.",
+  deadline: "When it would have been given up.",
   redelivered: "What came of sending it again.",
   deliveredLate: "The receiver has it after all: a former owner recorded the success."
 }
@@ -88,8 +87,8 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         examples: ["503", "5xx"]
       })
     ),
-    since: Schema.optionalKey(Time),
-    until: Schema.optionalKey(Time)
+    since: Schema.optionalKey(Timestamp),
+    until: Schema.optionalKey(Timestamp)
   },
   output: Schema.Struct({ deadLetters: Schema.Array(Listed), next }).annotate({
     identifier: "DeadLetterList"
@@ -103,7 +102,8 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         ...(yield* endpointOf(tenant, endpoint)),
         reason,
         status,
-        ...rangeOf({ since, until })
+        since,
+        until
       }
       const after = yield* pages.read(cursor)
       const { deadLetters, next } = yield* pageDeadLetters(filter, after, limit)

@@ -3,6 +3,7 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { Progress } from "../../domain/delivery.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { DeadReason } from "../../domain/outcome.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { type Fate, readFates } from "../../history/dead-fates.ts"
 import {
   type DeadLetter,
@@ -11,6 +12,7 @@ import {
   readDeadLetters,
   type WholeDeadLetter
 } from "../../history/dead-letters.ts"
+import { FactRecord } from "../../history/fact-json.ts"
 import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../text/utf8.ts"
@@ -21,11 +23,11 @@ const { nextAttemptAt: _, ...attempted } = Progress.fields
 /** The round that a redelivery of a dead letter began. Times in ms since the epoch. */
 export const Redelivery = Schema.Struct({
   round: Schema.String,
-  at: Schema.Number,
+  at: Timestamp,
   by: Schema.optional(Schema.String),
   /** `waiting` while the round is open, otherwise how it ended. */
   outcome: Schema.Literals(["waiting", "delivered", "delivered-late", "dead-lettered"]),
-  endedAt: Schema.optional(Schema.Number),
+  endedAt: Schema.optional(Timestamp),
   /** Id of the new dead letter, if the round was dead-lettered. */
   dead: Schema.optional(Schema.Int)
 })
@@ -39,19 +41,19 @@ export const DeadLetterView = Schema.Struct({
   /** The event's id. */
   event: Schema.String,
   eventSeq: Schema.Int,
-  eventAt: Schema.Number,
+  eventAt: Timestamp,
   type: Schema.String,
   round: Schema.String,
   reason: DeadReason,
   ...attempted,
-  deadline: Schema.Number,
-  deadAt: Schema.Number,
+  deadline: Timestamp,
+  deadAt: Timestamp,
   /** The place that its message was moved from. */
   origin: Schema.optionalKey(Schema.String),
   redelivered: Schema.optionalKey(Redelivery),
   /** A former owner recorded a success: the receiver has it. */
   deliveredLate: Schema.optionalKey(
-    Schema.Struct({ at: Schema.Number, worker: Schema.optional(Schema.String) })
+    Schema.Struct({ at: Timestamp, worker: Schema.optional(Schema.String) })
   )
 })
 export type DeadLetterView = typeof DeadLetterView.Type
@@ -130,7 +132,7 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
 export const DeadLetterDetail = Schema.Struct({
   ...DeadLetterView.fields,
   /** When its round began, ms since the epoch. */
-  began: Schema.Number,
+  began: Timestamp,
   /**
    * The headers that every receiver gets, by their usual names, without the signature and those of
    * the endpoint's configuration.
@@ -143,7 +145,7 @@ export const DeadLetterDetail = Schema.Struct({
   /** The body, if it is not text. */
   bodyBase64: Schema.optionalKey(Schema.String),
   /** The facts of the round's attempts as they are stored, each with its `seq` in the history. */
-  history: Schema.Array(Schema.Record(Schema.String, Schema.Unknown))
+  history: Schema.Array(FactRecord)
 })
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
 

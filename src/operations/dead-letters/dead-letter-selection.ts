@@ -1,12 +1,12 @@
 import { Effect, Schema, Stream } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
 import { invalid } from "../../domain/problem.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
 import { countText } from "../text/number-format.ts"
-import { TimeMs } from "../time-range.ts"
 
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
@@ -36,9 +36,9 @@ export const DeadLetterFilter = Schema.Struct({
   /** The last answer's status, or its class: `503`, `5xx`. */
   status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))),
   /** Stored then or later. */
-  since: Schema.optional(TimeMs),
+  since: Schema.optional(Timestamp),
   /** Stored then or earlier. */
-  until: Schema.optional(TimeMs),
+  until: Schema.optional(Timestamp),
   /** Ids. (Default: any) */
   id: Schema.optional(Ids)
 })

@@ -3,6 +3,7 @@ import type { EndpointNow } from "../../delivery/introspection/endpoint-activity
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { hostOf } from "../../endpoints/host-index.ts"
 import type { SettingsInForce } from "../../endpoints/settings-table.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
@@ -51,7 +52,7 @@ export const Blocker = Schema.Struct({
     "turn"
   ]),
   says: Schema.String,
-  until: Schema.optionalKey(Schema.Number),
+  until: Schema.optionalKey(Timestamp),
   freedBy: Schema.String
 })
 export type Blocker = typeof Blocker.Type

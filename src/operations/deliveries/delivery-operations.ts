@@ -1,5 +1,6 @@
 import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { Caller } from "../caller.ts"
@@ -20,10 +21,8 @@ import {
   defaultLimit,
   EndpointId,
   pageQuery,
-  rangeOf,
   Tenant,
   TenantOrAll,
-  Time,
   tenantOf,
   tenantPath
 } from "../parameters.ts"
@@ -44,7 +43,7 @@ const event = operation("event", "GET", `${tenantPath}/events/:event`, {
     description: "An event, and what became of it at each endpoint.",
     fields: {
       seq: "Its sequence in the stream of events.",
-      at: "When the broker stored it, ms since the epoch.",
+      at: "When the broker stored it.",
       bytes: "Size of its body; absent if the event is not kept any more.",
       deliveries: "What became of it at each endpoint: the last round."
     }
@@ -120,8 +119,8 @@ const day = Duration.toMillis("1 day")
 /** What is summed up, and how. */
 interface TotalsAsked {
   readonly by?: "hour" | "day" | "endpoint" | "type"
-  readonly since?: string
-  readonly until?: string
+  readonly since?: number
+  readonly until?: number
   readonly limit?: number
 }
 
@@ -133,7 +132,7 @@ const sumUp = Effect.fnUntraced(function* (
   const range = {
     ...(tenant === undefined ? {} : { tenant }),
     since: now - day,
-    ...rangeOf(asked)
+    ...asked
   }
   if (by === "endpoint" || by === "type") {
     const { rows } = yield* readingHistory(sumUpGroups({ ...range, by, limit }))
@@ -157,9 +156,9 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
   query: {
     by: Schema.optionalKey(By),
     since: Schema.optionalKey(
-      Time.annotateKey({ description: "From then on. (Default: a day ago)" })
+      Timestamp.annotateKey({ description: "From then on. (Default: a day ago)" })
     ),
-    until: Schema.optionalKey(Time.annotateKey({ description: "Up to then. (Default: now)" })),
+    until: Schema.optionalKey(Timestamp.annotateKey({ description: "Up to then. (Default: now)" })),
     limit: pageQuery.limit
   },
   output: [
@@ -168,7 +167,7 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
         documented(PeriodTotals, {
           identifier: "Totals",
           description: "What happened to a tenant's events within an hour or a day (UTC).",
-          fields: { begins: "When the period begins, ms since the epoch." }
+          fields: { begins: "When the period begins." }
         })
       )
     }).annotate({ identifier: "TotalsList" }),

@@ -6,6 +6,7 @@ import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { ErrorClass } from "../../domain/outcome.ts"
 import { invalid } from "../../domain/problem.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
@@ -25,14 +26,14 @@ import { Blocker, blockersOf } from "./delivery-blockers.ts"
 
 const AttemptView = Schema.Struct({
   number: Schema.Int,
-  at: Schema.Number,
+  at: Timestamp,
   isSuccess: Schema.Boolean,
   /** Sent while the circuit was half-open: it used up none of the policy's attempts. */
   isProbe: Schema.optionalKey(Schema.Literal(true)),
   status: Schema.optionalKey(Schema.Int),
   error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
   durationMs: Schema.optionalKey(Schema.Number),
-  nextAttemptAt: Schema.optionalKey(Schema.Number),
+  nextAttemptAt: Schema.optionalKey(Timestamp),
   worker: Schema.optionalKey(Schema.String),
   ...AnswerView.fields
 })
@@ -44,8 +45,8 @@ export const RoundView = Schema.Struct({
   begun: Schema.NullOr(
     Schema.Struct({
       by: Schema.Literals(["routed", "redelivered", "replayed"]),
-      at: Schema.Number,
-      deadline: Schema.optionalKey(Schema.Number)
+      at: Timestamp,
+      deadline: Schema.optionalKey(Timestamp)
     })
   ),
   attempts: Schema.Array(AttemptView),
@@ -54,7 +55,7 @@ export const RoundView = Schema.Struct({
   state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]),
   end: Schema.optionalKey(
     Schema.Struct({
-      at: Schema.Number,
+      at: Timestamp,
       reason: Schema.optionalKey(Schema.String),
       /** The dead letter that it left, or that the late success resolves. */
       dead: Schema.optionalKey(Schema.Int),
@@ -64,11 +65,11 @@ export const RoundView = Schema.Struct({
       late: Schema.optionalKey(Schema.Literal(true))
     })
   ),
-  discardedAt: Schema.optionalKey(Schema.Number),
+  discardedAt: Schema.optionalKey(Timestamp),
   /** Until when it waits for its next attempt, and how. */
   waits: Schema.optionalKey(
     Schema.Struct({
-      until: Schema.Number,
+      until: Timestamp,
       by: Schema.optionalKey(Schema.Literals(["nak", "schedule"]))
     })
   ),
@@ -81,7 +82,7 @@ export const RoundView = Schema.Struct({
         stream: Schema.String,
         seq: Schema.Int,
         /** Null if this version cannot read it. */
-        deadline: Schema.NullOr(Schema.Number)
+        deadline: Schema.NullOr(Timestamp)
       })
     )
   ),

@@ -13,15 +13,13 @@ import {
   endpointOf,
   next,
   pageQuery,
-  rangeOf,
   TenantOrAll,
-  Time,
   tenantOf,
   tenantPath
 } from "../parameters.ts"
 import { NoProjection } from "../refusals.ts"
 
-const { endpoint, error, event, state, type } = DeliveryQuery.fields
+const { endpoint, error, event, since, state, type, until } = DeliveryQuery.fields
 
 const Status = Schema.NumberFromString.check(
   Schema.isInt(),
@@ -35,14 +33,14 @@ const Row = documented(DeliveryRow, {
     delivery: "Its id, <event id>.<endpoint id>.",
     state:
       "`waiting` has not ended; `skipped` was left out by the plan, as the endpoint was disabled.",
-    beganAt: "When the round began, ms since the epoch; null if that is not known any more.",
-    at: "When it ended, ms since the epoch; of one that waits, when it began.",
+    beganAt: "When the round began; null if that is not known any more.",
+    at: "When it ended; of one that waits, when it began.",
     attempts: "The highest number of an attempt.",
     status: "The status of the last answer.",
     error: "The class of the last attempt's error.",
     reason: "Why it ended without success, or was left out.",
     durationMs: "Duration of the last attempt, ms.",
-    nextAttemptAt: "When it is attempted again, ms since the epoch.",
+    nextAttemptAt: "When it is attempted again.",
     dead: "The number of the dead letter that it left."
   }
 })
@@ -74,19 +72,19 @@ const list = operation("list", "GET", `${tenantPath}/deliveries`, {
     state: state.annotateKey({ description: "Only those in this state." }),
     status: Schema.optionalKey(Status),
     error: error.annotateKey({ description: "The class of the last attempt's error." }),
-    since: Schema.optionalKey(Time.annotateKey({ description: "Ended then or later." })),
-    until: Schema.optionalKey(Time.annotateKey({ description: "Ended then or earlier." }))
+    since: since.annotateKey({ description: "Ended then or later." }),
+    until: until.annotateKey({ description: "Ended then or earlier." })
   },
   output: Schema.Struct({
     deliveries: Schema.Array(Row),
     next,
     searchedUntil: searchedUntil.annotateKey({
       description:
-        "A page ends after 40 ms of searching. It then has what was found among all that is newer than this, ms since the epoch."
+        "A page ends after 40 ms of searching. It then has what was found among all that is newer than this."
     }),
     lag: lag.annotateKey({ description: "How far the log is behind what happens." })
   }).annotate({ identifier: "DeliveryList" }),
-  run: ({ params, query: { limit = defaultLimit, since, until, ...query } }) =>
+  run: ({ params, query: { limit = defaultLimit, ...query } }) =>
     Effect.gen(function* () {
       const { find } = yield* log
       const tenant = tenantOf(params.tenant)
@@ -94,8 +92,7 @@ const list = operation("list", "GET", `${tenantPath}/deliveries`, {
       const { cursor, ...page } = yield* find({
         ...query,
         limit,
-        ...(tenant === undefined ? {} : { tenant }),
-        ...rangeOf({ since, until })
+        ...(tenant === undefined ? {} : { tenant })
       })
       return { ...page, ...(cursor === null ? {} : { next: cursor }) }
     })

@@ -1,11 +1,12 @@
 import { Schema } from "effect"
 import type { EndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../text/number-format.ts"
 
 /** Attempts within the last hour. */
 export const LastHour = Schema.Struct({
   /** Start of the count, ms since the epoch: later than an hour ago if the partition changed owner. */
-  since: Schema.Number,
+  since: Timestamp,
   attempts: Schema.Int,
   delivered: Schema.Int,
   /** From 0 to 1; null without attempts. */

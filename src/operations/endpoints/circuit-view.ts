@@ -4,6 +4,7 @@ import { PositiveDuration } from "../../domain/duration.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
 import { CircuitState, Health } from "../../domain/health.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { isRamping } from "../../policy/circuit.ts"
 
 const settings = Circuit.fields
@@ -14,9 +15,9 @@ const settings = Circuit.fields
  */
 export const CircuitView = Schema.Struct({
   state: Schema.optionalKey(CircuitState),
-  since: Schema.optionalKey(Schema.Number),
+  since: Schema.optionalKey(Timestamp),
   /** When the next probe may be sent. Absent for a closed circuit. */
-  nextProbeAt: Schema.optionalKey(Schema.Number),
+  nextProbeAt: Schema.optionalKey(Timestamp),
   /** Successful probes of a half-open circuit. */
   probesSucceeded: Schema.optionalKey(Schema.Int),
   /** The delivery of the latest probe. */

@@ -43,8 +43,8 @@ const shownTexts = {
   disabled: "Since when and why it gets no events.",
   suspended: "Since when and why it was given up; its deliveries wait.",
   paused: "Since when and why its deliveries are held back.",
-  createdAt: "ms since the epoch.",
-  updatedAt: "ms since the epoch.",
+  createdAt: "When it was added.",
+  updatedAt: "When it was changed last.",
   revision: "Changes with every change; the ETag of the endpoint.",
   publicKey: "With which receivers verify, where the scheme has one."
 }

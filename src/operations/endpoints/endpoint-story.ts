@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { Configuration } from "../../domain/configuration.ts"
 import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { ConfigurationStep } from "../../history/configuration-story.ts"
 import { readStory } from "../../history/configuration-story.ts"
@@ -12,7 +13,7 @@ export const EndpointStep = Schema.Struct({
   /** The revision in the endpoints bucket. */
   revision: Schema.Int,
   /** ms since the epoch. */
-  at: Schema.Number,
+  at: Timestamp,
   /** Its author, if known. */
   by: Schema.optionalKey(Schema.String),
   /** The broker's user that recorded it, if known. */

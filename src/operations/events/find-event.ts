@@ -4,6 +4,7 @@ import { headerOf } from "../../broker/header-lookup.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import { contentOf, parseEventSubject } from "../../domain/event.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import type { DeliveryLife } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
@@ -34,7 +35,7 @@ export const EventView = Schema.Struct({
   type: Schema.String,
   seq: Schema.Int,
   /** When the broker stored it. */
-  at: Schema.Number,
+  at: Timestamp,
   /** Absent if the event itself is not kept any more. */
   bytes: Schema.optionalKey(Schema.Int),
   contentType: Schema.optionalKey(Schema.String),

@@ -1,6 +1,7 @@
 import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { answeredFact } from "../../history/fact-json.ts"
 import { parseFact } from "../../history/read.ts"
 
 /** Failures that wait to be taken. Beyond, the newest are dropped. */
@@ -9,6 +10,7 @@ const maxWaiting = 1_000
 /** A failure, and how many before it were dropped since the last one. */
 export interface LiveFailure {
   readonly seq: number
+  /** The fact, as it is answered. */
   readonly record: Readonly<Record<string, unknown>>
   readonly dropped: number
 }
@@ -39,7 +41,8 @@ export const liveFailures = (tenant: string | undefined, endpoint: string | unde
           if (Option.isNone(stored)) return undefined
           const since = dropped
           dropped = 0
-          return { seq: stored.value.seq, record: stored.value.record, dropped: since }
+          const { record, seq } = stored.value
+          return { seq, record: answeredFact(record), dropped: since }
         }),
         Stream.filter((failure) => failure !== undefined)
       )

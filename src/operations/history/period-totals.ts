@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
 import type { Group } from "../../history/fold/groups.ts"
 import type { Quantiles, Spread } from "../../history/fold/spread.ts"
@@ -12,8 +13,8 @@ export const Grouping = Schema.Literals(["endpoint", "type"])
 
 const selection = {
   tenant: Schema.optional(Token),
-  since: Schema.optional(Schema.Number),
-  until: Schema.optional(Schema.Number)
+  since: Schema.optional(Timestamp),
+  until: Schema.optional(Timestamp)
 }
 
 /** Which facts are summed up. Times in ms since the epoch, of when the broker stored a fact. */
@@ -79,7 +80,7 @@ const sums = {
 /** What happened to a tenant's events within a period. */
 export const PeriodTotals = Schema.Struct({
   /** ms since the epoch. */
-  begins: Schema.Number,
+  begins: Timestamp,
   by: Period,
   tenant: Schema.String,
   ...sums

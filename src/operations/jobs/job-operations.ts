@@ -24,8 +24,8 @@ const Job = documented(JobView, {
   fields: {
     tenant: "Whose it is; `*`: of all tenants.",
     by: "Who asked for it.",
-    createdAt: "ms since the epoch.",
-    endedAt: "ms since the epoch; absent while it has not ended.",
+    createdAt: "When it was asked for.",
+    endedAt: "When it ended; absent while it has not.",
     progress: "How far it has come.",
     result: "What it came to, once it is done.",
     problem: "Why it failed.",
@@ -54,8 +54,8 @@ const Redelivery = documented(
       endpoint: "Only those of this endpoint.",
       reason: "Only those that ended for this reason.",
       status: "Only those with this last status, or its class: 503, 5xx.",
-      since: "Stored then or later, ms since the epoch.",
-      until: "Stored then or earlier, ms since the epoch. (Default: now)",
+      since: "Stored then or later.",
+      until: "Stored then or earlier. (Default: now)",
       id: "Only those of these numbers.",
       all: "All of them; without any other condition."
     },
@@ -79,8 +79,8 @@ const Replay = documented(
       endpoint: "The endpoint that gets them.",
       event: "Only the event of this id.",
       types: "NATS wildcards, of which one must match. (Default: what the endpoint wants)",
-      since: "Events stored then or later, ms since the epoch.",
-      until: "Events stored then or earlier, ms since the epoch. (Default: now)",
+      since: "Events stored then or later.",
+      until: "Events stored then or earlier. (Default: now)",
       skipped: "Only what it was not sent because it was disabled then.",
       onlyMissing: "Not what it has taken, nor what is on its way there.",
       id: "A name: the same again goes on with it. (Default: made from the other fields)"
@@ -94,8 +94,8 @@ const Audit = documented(AuditRequest, {
   description: "Which events are audited.",
   fields: {
     tenant: "Only those of this tenant.",
-    since: "Stored then or later, ms since the epoch.",
-    until: "Stored then or earlier, ms since the epoch."
+    since: "Stored then or later.",
+    until: "Stored then or earlier."
   }
 })
 

@@ -51,7 +51,7 @@ const readIn = ({ events, history }: Books): JobProgress => {
 }
 
 const jsonOf = <A, I>(schema: Schema.Codec<A, I>) => {
-  const encode = Schema.encodeSync(schema)
+  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
   return (value: A): Record<string, unknown> => ({ ...(encode(value) as object) })
 }
 

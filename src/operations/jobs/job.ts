@@ -1,10 +1,10 @@
 import { Schema } from "effect"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
 import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
-import { TimeMs } from "../time-range.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
 export const RedeliveryJob = Schema.Struct({
@@ -18,8 +18,8 @@ export const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay:
 /** Which events are audited. Times in ms since the epoch. */
 export const AuditRequest = Schema.Struct({
   tenant: Schema.optionalKey(Token),
-  since: Schema.optionalKey(TimeMs),
-  until: Schema.optionalKey(TimeMs)
+  since: Schema.optionalKey(Timestamp),
+  until: Schema.optionalKey(Timestamp)
 })
 export const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
 
@@ -43,8 +43,8 @@ const shownFields = {
   /** Who asked for it. */
   by: Schema.String,
   /** ms since the epoch, as all times of a job. */
-  createdAt: Schema.Finite,
-  endedAt: Schema.optionalKey(Schema.Finite),
+  createdAt: Timestamp,
+  endedAt: Schema.optionalKey(Timestamp),
   progress: Schema.optionalKey(JobProgress),
   /** What it came to, once it is done. */
   result: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
@@ -62,7 +62,7 @@ export const JobRecord = Schema.Struct({
   /** Consoles that ended in the middle of it. */
   endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Since when it waits, if it gave its place to another one: ms since the epoch. */
-  waitsSince: Schema.optionalKey(Schema.Finite),
+  waitsSince: Schema.optionalKey(Timestamp),
   /** Failures in a row, without progress in between. */
   failures: Schema.optionalKey(
     Schema.Struct({
@@ -70,7 +70,7 @@ export const JobRecord = Schema.Struct({
       /** `progress.done` at the last of them. */
       done: Schema.Int,
       /** When it is tried again, ms since the epoch. */
-      nextAt: Schema.Finite
+      nextAt: Timestamp
     })
   ),
   /** Where a redelivery goes on. */

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, notNow } from "../../domain/problem.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { ReplayOptions, ReplayTally } from "../../rounds/replay.ts"
 import { noReplayTally, openReplay, planReplay } from "../../rounds/replay.ts"
@@ -15,8 +16,8 @@ import { replayProblems } from "./replay-request.ts"
 const selected = {
   id: Schema.String,
   /** The time that is replayed, ms since the epoch. */
-  since: Schema.Number,
-  until: Schema.Number,
+  since: Timestamp,
+  until: Timestamp,
   /** Left out: sent by this replay before. */
   before: Schema.Int,
   /** Left out: the endpoint has taken them. */

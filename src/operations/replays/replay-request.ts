@@ -1,9 +1,10 @@
 import { Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { isToken } from "../../domain/token.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { rangeProblems, TimeMs } from "../time-range.ts"
+import { rangeProblems } from "../time-range.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>
@@ -26,9 +27,9 @@ export const ReplayRequest = Schema.Struct({
    */
   types: Schema.optional(Types),
   /** Events stored then or later. (Default: all there are) */
-  since: Schema.optional(TimeMs),
+  since: Schema.optional(Timestamp),
   /** Events stored then or earlier. (Default: now) */
-  until: Schema.optional(TimeMs),
+  until: Schema.optional(Timestamp),
   /** Only what the endpoint was not sent because it was disabled then. */
   skipped: Schema.optional(Schema.Boolean),
   /** Not what the endpoint has taken, nor what is on its way there. */

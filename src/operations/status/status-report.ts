@@ -4,6 +4,7 @@ import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
 import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { LastHour } from "../endpoints/activity-view.ts"
 import { shareOf } from "../text/number-format.ts"
 import { AllNews } from "./news.ts"
@@ -21,7 +22,11 @@ import { WorkerState, workerState } from "./workers.ts"
 const Count = Schema.NullOr(Schema.Int)
 const Bytes = Schema.Struct({ bytes: Count })
 const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
-const StreamRoomState = Schema.Struct({ bytes: Count, limitBytes: Count, oldestAt: Count })
+const StreamRoomState = Schema.Struct({
+  bytes: Count,
+  limitBytes: Count,
+  oldestAt: Schema.NullOr(Timestamp)
+})
 
 const Waiting = {
   /** Not delivered by the broker yet. */
@@ -43,7 +48,7 @@ const PartitionState = Schema.Struct({
   partition: Schema.Int,
   owner: Schema.NullOr(Schema.String),
   /** Present if nobody owns it. */
-  unownedSince: Schema.optionalKey(Schema.NullOr(Schema.Number)),
+  unownedSince: Schema.optionalKey(Schema.NullOr(Timestamp)),
   /** Whether its owner answers. */
   answers: Schema.Boolean,
   ...Waiting,
@@ -85,7 +90,7 @@ const OldestState = Schema.Struct({
   tenant: Schema.String,
   endpoint: Schema.String,
   place: Schema.Literals(["queue", "schedule", "backlog"]),
-  since: Schema.Number
+  since: Timestamp
 })
 
 /** Endpoints by state. A disabled, suspended or paused endpoint counts in no other state. */
@@ -116,7 +121,7 @@ const DeadLetterCounts = Schema.Struct({
  * answers, is null.
  */
 export const Status = Schema.Struct({
-  at: Schema.Number,
+  at: Timestamp,
   broker: BrokerState,
   room: RoomState,
   events: Schema.Struct({
@@ -124,7 +129,7 @@ export const Status = Schema.Struct({
     waitingForRouter: Count,
     inRouter: Count,
     /** When the oldest event was stored that is not routed; null also if all are. */
-    oldestUnroutedAt: Count,
+    oldestUnroutedAt: Schema.NullOr(Timestamp),
     /** Events that left the stream before they were routed. */
     lost: Schema.Int
   }),

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import type { Heartbeat, Present } from "../../cluster/roster.ts"
 import { Role, readPresent } from "../../cluster/roster.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 
 /** A worker process. All but its name is absent if it has stopped. */
 export const WorkerState = Schema.Struct({
@@ -8,7 +9,7 @@ export const WorkerState = Schema.Struct({
   alive: Schema.Boolean,
   host: Schema.optionalKey(Schema.String),
   /** ms since the epoch. */
-  startedAt: Schema.optionalKey(Schema.Number),
+  startedAt: Schema.optionalKey(Timestamp),
   roles: Schema.optionalKey(Schema.Array(Role)),
   /** It is stopping. */
   leaving: Schema.optionalKey(Schema.Boolean)

@@ -14,9 +14,8 @@ const texts = {
   scopes: `What it may do: ${scopes.join(", ")}.`,
   name: "What it is for.",
   rate: "Requests per second. (Default: as the token it is made with, else 1,000)",
-  expiresAt:
-    "When it expires, ms since the epoch. (Default: with the token it is made with, else never)",
-  createdAt: "ms since the epoch.",
+  expiresAt: "When it expires. (Default: with the token it is made with, else never)",
+  createdAt: "When it was made.",
   by: "Who made it.",
   parent:
     "The token that it was made with. What that one cannot do, it cannot; it is revoked with it."

@@ -1,5 +1,6 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { Effect, Schema } from "effect"
+import { Timestamp } from "../../domain/timestamp.ts"
 import { isToken, Token } from "../../domain/token.ts"
 
 /** The tenant of a token that holds for all tenants. */
@@ -45,7 +46,7 @@ export const NewToken = Schema.Struct({
   /** Requests per second. (Default: 1,000) */
   rate: Schema.optionalKey(Rate),
   /** When it expires, ms since the epoch. (Default: never) */
-  expiresAt: Schema.optionalKey(Schema.Finite)
+  expiresAt: Schema.optionalKey(Timestamp)
 })
 export type NewToken = typeof NewToken.Type
 
@@ -53,7 +54,7 @@ const shownFields = {
   id: Schema.String,
   ...NewToken.fields,
   /** ms since the epoch. */
-  createdAt: Schema.Finite,
+  createdAt: Timestamp,
   /** Who made it. */
   by: Schema.String,
   /** The id of the token that it was made with, with which it is revoked. */

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { ConnectionCheck } from "../../../domain/connection-check.ts"
+import { Timestamp } from "../../../domain/timestamp.ts"
 import { EndpointName } from "../endpoint-settings.ts"
 import { Check } from "./check.ts"
 import { connectionChecks } from "./connection-checks.ts"
@@ -12,7 +13,7 @@ import { subscriptionCheck } from "./subscription-check.ts"
 export const Diagnosis = Schema.Struct({
   ...EndpointName.fields,
   /** ms since the epoch. */
-  at: Schema.Number,
+  at: Timestamp,
   url: Schema.String,
   checks: Schema.Array(Check),
   connection: Schema.optionalKey(ConnectionCheck),
