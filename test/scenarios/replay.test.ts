@@ -174,6 +174,7 @@ describe.concurrent("a replay", () => {
       yield* facts.count("dead-lettered", 1)
       yield* facts.count("delivered", 2)
       yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "cli")
+      yield* facts.count("endpoint-paused", 1)
       yield* publishMany(1, "invoice.waiting")
       yield* facts.planned(4)
       hook.answer({})
