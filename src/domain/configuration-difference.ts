@@ -22,6 +22,10 @@ type ConfigurationParts = Readonly<Record<string, unknown>>
 const isParts = (value: unknown): value is ConfigurationParts =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
+/** Names of parts may be anything, `constructor` too. */
+const partOf = (parts: ConfigurationParts, name: string): unknown =>
+  Object.hasOwn(parts, name) ? parts[name] : undefined
+
 const compared = (setting: string, from: unknown, to: unknown): ReadonlyArray<SettingDifference> =>
   isDeepStrictEqual(from, to)
     ? []
@@ -47,7 +51,9 @@ const comparedInParts = (
   const [before, after] = [from ?? blank, to ?? blank]
   if (!isParts(before) || !isParts(after)) return compared(setting, from, to)
   const names = new Set([...Object.keys(before), ...Object.keys(after)])
-  return [...names].flatMap((name) => compared(`${setting}.${name}`, before[name], after[name]))
+  return [...names].flatMap((name) =>
+    compared(`${setting}.${name}`, partOf(before, name), partOf(after, name))
+  )
 }
 
 /**

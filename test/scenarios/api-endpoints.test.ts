@@ -96,6 +96,104 @@ describe.concurrent("endpoints over HTTP", () => {
     })
   )
 
+  scenario("are described, and found by their metadata page by page", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const [token, operator] = [yield* make(), yield* make({ tenant: "*" })]
+      const url = "https://example.com/hooks"
+      const put = (path: string, metadata: object) =>
+        ask(path, { method: "PUT", token: operator, body: { url, description: "Bills", metadata } })
+      yield* put("/v1/tenants/globex/endpoints/a", { plan: "gold" })
+      for (const [id, metadata] of Object.entries({
+        a: { plan: "gold" },
+        b: { plan: "free" },
+        c: { plan: "gold", region: "eu" },
+        d: {},
+        e: { plan: "gold", region: "us" }
+      }))
+        assert.strictEqual((yield* put(`${acme}/${id}`, metadata)).status, 201)
+      const idsIn = ({ json }: Answer) =>
+        (json.endpoints as ReadonlyArray<{ readonly id: string }>).map(({ id }) => id)
+      const found = (query: string) => Effect.map(ask(`${acme}?${query}`, { token }), idsIn)
+      const gold = "metadata=plan%3Dgold"
+      yield* eventually(found("limit=200"), (ids) => ids.length === 5)
+      assert.deepStrictEqual(yield* found(gold), ["a", "c", "e"])
+      assert.deepStrictEqual(yield* found(`${gold}&metadata=region%3Deu`), ["c"])
+      assert.deepStrictEqual(yield* found("metadata=plan%3D"), [])
+      const first = yield* ask(`${acme}?${gold}&limit=2`, { token })
+      assert.deepStrictEqual(idsIn(first), ["a", "c"])
+      const second = yield* ask(`${acme}?${gold}&limit=2&cursor=${String(first.json.next)}`, {
+        token
+      })
+      assert.deepStrictEqual(idsIn(second), ["e"])
+      assert.notProperty(second.json, "next")
+      const odd = yield* ask(`${acme}?metadata=plan`, { token })
+      assert.strictEqual(odd.status, 400)
+
+      const patched = yield* ask(`${acme}/c`, {
+        ...{ method: "PATCH", token },
+        body: { description: null, metadata: { region: null, owner: "ana" } }
+      })
+      assert.deepInclude(patched.json, { metadata: { plan: "gold", owner: "ana" } })
+      assert.notProperty(patched.json, "description")
+      const many = Object.fromEntries(Array.from({ length: 21 }, (_, n) => [`k${n}`, ""]))
+      for (const metadata of [many, { _x: "" }, { a: "x".repeat(513) }, { a: "\n" }])
+        assert.strictEqual((yield* put(`${acme}/f`, metadata)).status, 400)
+    })
+  )
+
+  scenario("are added without an id, once for each key", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const [token, other] = [yield* make(), yield* make({ tenant: "globex" })]
+      const settings = { url: "https://example.com/hooks", metadata: { customer: "42" } }
+      const create = (body: object, key?: string) =>
+        ask(acme, {
+          ...{ method: "POST", token, body },
+          headers: key === undefined ? {} : { "idempotency-key": key }
+        })
+      const one = yield* create(settings)
+      assert.strictEqual(one.status, 201, one.text)
+      assert.match(String(one.json.id), /^ep_[0-9a-f]{16}$/)
+      assert.strictEqual(one.headers.get("location"), `${acme}/${String(one.json.id)}`)
+      assert.match(String(one.json.secret), /^whsec_/)
+      const another = yield* create(settings)
+      assert.notStrictEqual(another.json.id, one.json.id)
+
+      const made = yield* create(settings, "customer-42")
+      const again = yield* create(settings, "customer-42")
+      assert.deepStrictEqual([made.status, again.status], [201, 200])
+      assert.strictEqual(again.json.id, made.json.id)
+      assert.strictEqual(again.headers.get("etag"), made.headers.get("etag"))
+      assert.notProperty(again.json, "secret")
+      const differs = yield* create({ ...settings, maxInFlight: 5 }, "customer-42")
+      assert.strictEqual(differs.status, 409, differs.text)
+      const path = `${acme}/${String(made.json.id)}`
+      assert.strictEqual((yield* ask(path, { token })).json.maxInFlight, 10)
+      assert.strictEqual((yield* create(settings, "customer-43")).status, 201)
+
+      const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+      const own = [
+        yield* create({ ...settings, secret }, "own"),
+        yield* create({ ...settings, secret }, "own"),
+        yield* create({ ...settings, secret: secret.replace("B", "C") }, "own")
+      ].map(({ status }) => status)
+      assert.deepStrictEqual(own, [201, 200, 409])
+      const slack = { ...settings, format: "slack", operational: true }
+      assert.strictEqual((yield* create(slack, "chat")).status, 201)
+      assert.strictEqual((yield* create(slack, "chat")).status, 200)
+
+      yield* ask(path, { method: "DELETE", token })
+      const anew = yield* create(settings, "customer-42")
+      assert.deepStrictEqual([anew.status, anew.json.id], [201, made.json.id])
+      const theirs = yield* ask("/v1/tenants/globex/endpoints", {
+        ...{ method: "POST", token: other, body: settings },
+        headers: { "idempotency-key": "customer-42" }
+      })
+      assert.strictEqual(theirs.status, 201)
+    })
+  )
+
   scenario("say of an event that a disabled endpoint was not sent why", () =>
     Effect.gen(function* () {
       yield* endpoint({ id: "off", disabled: { at: Date.now(), by: "test", reason: "gone" } })

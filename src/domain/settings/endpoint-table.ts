@@ -11,6 +11,7 @@ import {
   OwnHeaderName,
   usualStripeHeader
 } from "../header-names.ts"
+import { Description, MetadataValue, maxMetadataEntries, metadataKeyProblem } from "../metadata.ts"
 import { everyKey } from "../record.ts"
 import { RetryPolicy } from "../retry-policy.ts"
 import { TypeFilter, typeFilterProblem } from "../type-filter.ts"
@@ -231,6 +232,26 @@ export const endpointSettings = {
     "Headers of the publisher that it gets, by name: true adds one, null removes one."
   ),
   contact: removable(Contact, { text: "Whom to tell of problems.", usual: "nobody" }),
+  description: removable(Description, {
+    text: "What it is for: 1 to 500 characters on one line.",
+    usual: "none"
+  }),
+  metadata: {
+    ...emptied(Schema.Record(Schema.String, MetadataValue).check(everyKey(metadataKeyProblem)), {
+      text: "What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them.",
+      usual: "{}"
+    }),
+    ...byName({
+      value: MetadataValue,
+      nameProblem: metadataKeyProblem,
+      unknown: "names an entry that is not there",
+      most: {
+        count: maxMetadataEntries,
+        sentence: `an endpoint has at most ${maxMetadataEntries} entries of metadata`
+      }
+    }),
+    compared: "by part"
+  },
   alerts: {
     ...emptied(AlertChoice, {
       text: "When alerts about it are raised.",

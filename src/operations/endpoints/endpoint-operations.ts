@@ -1,4 +1,5 @@
 import { Duration, Effect, Schema } from "effect"
+import { readMetadataEntry } from "../../domain/metadata.ts"
 import { invalid } from "../../domain/problem.ts"
 import { asCaller, Caller } from "../caller.ts"
 import { makeCursor } from "../cursor.ts"
@@ -15,6 +16,7 @@ import {
 } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
 import { withoutCommands } from "../text/without-commands.ts"
+import { createEndpoint } from "./create-endpoint.ts"
 import { pageEndpoints } from "./endpoint-page.ts"
 import { showEndpoint } from "./endpoint-queries.ts"
 import {
@@ -68,22 +70,50 @@ const expectedIn = (ifMatch: string | undefined) => {
     : Effect.succeed(Number(revision))
 }
 
-const tagged = <A extends { readonly revision: number }>(endpoint: A, isNew = false) =>
+/** @param location of one that was made without saying where. */
+const tagged = <A extends { readonly revision: number }>(
+  endpoint: A,
+  isNew = false,
+  location?: string
+) =>
   new Replied({
     output: endpoint,
     revision: endpoint.revision,
-    ...(isNew ? { status: 201 } : {})
+    ...(isNew ? { status: 201 } : {}),
+    ...(location === undefined ? {} : { location })
   })
 
 /** A change, whose cautions name no commands. */
 const changed = <A extends { readonly revision: number; readonly cautions: ReadonlyArray<string> }>(
   endpoint: A,
-  isNew = false
-) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew)
+  isNew = false,
+  location?: string
+) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew, location)
 
 const defaultKeepOld = Duration.hours(24)
 
 const pages = makeCursor("endpoints", Schema.String)
+
+/** Entries that one request may look for. */
+const maxEntries = 20
+
+const Entry = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    readMetadataEntry(text) === undefined
+      ? "must be a name and its value such as customer=42"
+      : undefined
+  )
+)
+
+const metadataQuery = {
+  metadata: Schema.optionalKey(
+    Schema.Union([Entry, Schema.Array(Entry).check(Schema.isMaxLength(maxEntries))])
+  ).annotateKey({
+    description:
+      "Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`.",
+    examples: ["customer=42"]
+  })
+}
 
 const name = { tenant: Tenant, id: EndpointId }
 const one = `${tenantPath}/endpoints/:id` as const
@@ -93,14 +123,18 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   scope: "endpoints:read",
   summary: "List endpoints, in the order of their names",
   params: { tenant: TenantOrAll },
-  query: pageQuery,
+  query: { ...pageQuery, ...metadataQuery },
   output: Schema.Struct({ endpoints: Schema.Array(Listed), next }).annotate({
     identifier: "EndpointList"
   }),
-  run: ({ params, query: { cursor, limit = defaultLimit } }) =>
+  run: ({ params, query: { cursor, limit = defaultLimit, metadata = [] } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)
-      const query = { tenant: tenantOf(params.tenant), after, limit }
+      const entries = [metadata].flat().flatMap((text) => {
+        const entry = readMetadataEntry(text)
+        return entry === undefined ? [] : [entry]
+      })
+      const query = { tenant: tenantOf(params.tenant), after, limit, metadata: entries }
       const { endpoints, next } = yield* inPageTurn(pageEndpoints(query))
       return { endpoints, ...pages.next(next) }
     })
@@ -114,6 +148,40 @@ const get = operation("get", "GET", one, {
   output: Detail,
   refusals: ["not-found"],
   run: ({ params }) => Effect.map(showEndpoint(params), tagged)
+})
+
+const idempotency = {
+  "idempotency-key": Schema.optionalKey(
+    Schema.NonEmptyString.check(Schema.isMaxLength(255)).annotateKey({
+      description:
+        "Makes repeating safe: the same key is the same endpoint, for as long as that is there. With other settings it is refused (409).",
+      examples: ["customer-42"]
+    })
+  )
+}
+
+const create = operation("create", "POST", `${tenantPath}/endpoints`, {
+  scope: "endpoints:write",
+  summary: "Add an endpoint under an id that is made for it",
+  description:
+    "201 with the endpoint and its path in `Location`; 200 where the key in `Idempotency-Key` has made it before, without its secret.",
+  hasRevision: true,
+  params: { tenant: Tenant },
+  headers: idempotency,
+  payload: NewEndpointBody,
+  output: [Changed, withStatus(Changed, 201)],
+  refusals: ["conflict"],
+  run: ({ headers, params: { tenant }, payload }) =>
+    Effect.gen(function* () {
+      const caller = yield* Caller
+      const { endpoint, isNew } = yield* createEndpoint(
+        tenant,
+        payload,
+        caller,
+        headers["idempotency-key"]
+      )
+      return changed(endpoint, isNew, `/v1/tenants/${tenant}/endpoints/${endpoint.id}`)
+    })
 })
 
 const put = operation("put", "PUT", one, {
@@ -242,6 +310,7 @@ export const endpointOperations = operationGroup(
   "endpoints",
   "Where events of a tenant go.",
   list,
+  create,
   get,
   put,
   patch,

@@ -1,5 +1,9 @@
 import { Effect } from "effect"
+import { endpointKey } from "../../domain/endpoint.ts"
+import type { MetadataEntry } from "../../domain/metadata.ts"
+import { hasMetadata } from "../../domain/metadata.ts"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
+import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { readHealthUnder } from "./current-health.ts"
 import type { EndpointHealthView } from "./endpoint-view.ts"
@@ -10,6 +14,9 @@ import { endpointHealthView } from "./endpoint-view.ts"
  * way to the broker and back.
  */
 const concurrency = 100
+
+/** Endpoints that a page looks at which is narrowed, however few of them it finds. */
+const maxSearched = 200
 
 /** A page of endpoints in the order of their keys, and the key after which the next one begins. */
 export interface EndpointPage {
@@ -24,20 +31,57 @@ export interface EndpointPageQuery {
   /** The key `<tenant>.<endpoint>` after which it begins. */
   readonly after: string | undefined
   readonly limit: number
+  /** Only those whose metadata have all of these. (Default: all endpoints) */
+  readonly metadata?: ReadonlyArray<MetadataEntry>
 }
 
-const showOne = (key: string) => {
+/** Reads an endpoint; nothing of one that is gone or unreadable. */
+const readOne = (key: string) => {
   const [tenant = "", id = ""] = key.split(".")
-  return Effect.all([getEndpoint(tenant, id), readHealthUnder(tenant, id)], {
-    concurrency: 2
-  }).pipe(
-    Effect.map(([stored, healthOf]) => [endpointHealthView(stored, healthOf(stored.endpoint))]),
+  return getEndpoint(tenant, id).pipe(
+    Effect.map((stored) => [stored]),
     Effect.catchTags({
       EndpointNotFound: () => Effect.succeed([]),
       EndpointUnreadable: ({ message }) => Effect.as(Effect.logWarning(message), [])
     })
   )
 }
+
+const withHealth = (stored: StoredEndpoint) => {
+  const { endpoint } = stored
+  return Effect.map(readHealthUnder(endpoint.tenant, endpoint.id), (healthOf) =>
+    endpointHealthView(stored, healthOf(endpoint))
+  )
+}
+
+const showOne = (key: string) => {
+  const [tenant = "", id = ""] = key.split(".")
+  return Effect.map(
+    Effect.all([readOne(key), readHealthUnder(tenant, id)], { concurrency: 2 }),
+    ([found, healthOf]) =>
+      found.map((stored) => endpointHealthView(stored, healthOf(stored.endpoint)))
+  )
+}
+
+/** Finds the endpoints of a narrowed page: it may be shorter than asked for, and yet have a next one. */
+const searchPage = Effect.fnUntraced(function* (
+  keys: ReadonlyArray<string>,
+  limit: number,
+  metadata: ReadonlyArray<MetadataEntry>
+) {
+  const searched = keys.slice(0, maxSearched)
+  const read = yield* Effect.forEach(searched, readOne, { concurrency })
+  const found = read
+    .flat()
+    .filter(({ endpoint }) => hasMetadata(endpoint.metadata, metadata))
+    .slice(0, limit)
+  const last = found.length < limit ? undefined : found.at(-1)?.endpoint
+  const after = last === undefined ? searched.at(-1) : endpointKey(last.tenant, last.id)
+  return {
+    endpoints: yield* Effect.forEach(found, withHealth, { concurrency }),
+    next: after === keys.at(-1) ? undefined : after
+  } satisfies EndpointPage
+})
 
 /**
  * Reads a page of endpoints. Those that are removed meanwhile or whose configuration does not parse
@@ -46,9 +90,12 @@ const showOne = (key: string) => {
 export const pageEndpoints = Effect.fnUntraced(function* ({
   after,
   limit,
+  metadata = [],
   tenant
 }: EndpointPageQuery) {
   const { current } = yield* EndpointKeys
+  if (metadata.length > 0)
+    return yield* searchPage(current().page(tenant, after, maxSearched + 1), limit, metadata)
   const left = current().page(tenant, after, limit + 1)
   const page = left.slice(0, limit)
   const shown = yield* Effect.forEach(page, showOne, { concurrency })

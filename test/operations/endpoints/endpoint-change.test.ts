@@ -225,6 +225,27 @@ describe("a change of an endpoint", () => {
     })
   )
 
+  it.effect("sets entries of metadata one by one, 20 at most, and removes them", () =>
+    Effect.gen(function* () {
+      const { endpoint } = yield* change({ metadata: { plan: "gold", toString: "x" } })
+      assert.deepStrictEqual(endpoint.metadata, { plan: "gold", toString: "x" })
+      const other = yield* change({ metadata: { plan: "free", toString: null } }, endpoint)
+      assert.deepStrictEqual(other.endpoint.metadata, { plan: "free" })
+      assert.deepStrictEqual(yield* problems({ metadata: { constructor: null } }, endpoint), [
+        { field: "metadata.constructor", message: "names an entry that is not there" }
+      ])
+      const many = Object.fromEntries(Array.from({ length: 20 }, (_, n) => [`k${n}`, "v"]))
+      assert.deepStrictEqual(yield* problems({ metadata: many }, endpoint), [
+        {
+          field: "metadata",
+          message: "would be 22, and an endpoint has at most 20 entries of metadata"
+        }
+      ])
+      const none = yield* change({ metadata: { plan: null } }, other.endpoint)
+      assert.deepStrictEqual(none.endpoint, { ...before, updatedAt: now })
+    })
+  )
+
   it.effect("is refused for event types of which two policies win equally, or of none", () =>
     Effect.gen(function* () {
       const { endpoint } = yield* change({ retryFor: { "invoice.>": "stripe" } })

@@ -1,5 +1,6 @@
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
+import { hasMetadata } from "../../../domain/metadata.ts"
 import { isToken } from "../../../domain/token.ts"
 import {
   listEndpoints,
@@ -12,7 +13,14 @@ import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
 import { plural } from "../../../operations/text/number-format.ts"
-import { byFlag, endpointArgument, isSet, revealFlag, thisUser } from "../../flags/shared.ts"
+import {
+  byFlag,
+  endpointArgument,
+  isSet,
+  repeated,
+  revealFlag,
+  thisUser
+} from "../../flags/shared.ts"
 import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
 import { outlineLines } from "../../format/outline.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
@@ -23,6 +31,7 @@ import { endpointRetryNow } from "../delivery/delivery.ts"
 import { add } from "./add.ts"
 import { diagnose } from "./diagnose.ts"
 import { diff } from "./diff.ts"
+import { readMetadata } from "./flag-readers.ts"
 import { showHistory } from "./history.ts"
 import { rotate } from "./rotate.ts"
 import { set } from "./set.ts"
@@ -46,17 +55,25 @@ const list = Command.make(
         () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
       ),
       Argument.optional
+    ),
+    metadata: repeated(
+      "metadata",
+      "KEY=VALUE",
+      "Only those with this entry, such as 'customer=42'; may be repeated"
     )
   },
-  Effect.fnUntraced(function* ({ tenant }) {
+  Effect.fnUntraced(function* ({ metadata, tenant }) {
     const { json } = yield* petrel
-    const listed = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(
-      Effect.provide(connected)
-    )
+    const entries = readMetadata(metadata)
+    if (Result.isFailure(entries)) return yield* refusal(entries.failure)
+    const all = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(Effect.provide(connected))
+    const listed = all.filter((one) => hasMetadata(one.metadata, Object.entries(entries.success)))
     if (json)
       return yield* Effect.forEach(listed, (one) => print(JSON.stringify(encodeListed(one))), {
         discard: true
       })
+    if (listed.length === 0 && all.length > 0)
+      return yield* remark(`none of ${plural(all.length, "endpoint")} has this metadata`)
     if (listed.length === 0)
       return yield* remark(
         Option.match(tenant, {

@@ -2,6 +2,7 @@ import { Result } from "effect"
 import { Endpoint } from "../../../domain/endpoint.ts"
 import type { HeaderNames, Identity } from "../../../domain/header-names.ts"
 import { headerNameProblem, IdentityHeaderName, identities } from "../../../domain/header-names.ts"
+import { MetadataValue, readMetadataEntry } from "../../../domain/metadata.ts"
 import { RetryPolicy } from "../../../domain/retry-policy.ts"
 import type { RateLimit } from "../../../domain/settings/endpoint-table.ts"
 import { typeFilterProblem } from "../../../domain/type-filter.ts"
@@ -65,6 +66,25 @@ export const readRetryFor = (texts: ReadonlyArray<string>): Read<Record<string, 
         onFailure: (reasons) =>
           problems.push(...reasons.map((reason) => reason.replace("--retry", flag)))
       })
+  }
+  return problems.length === 0 ? Result.succeed(Object.fromEntries(found)) : Result.fail(problems)
+}
+
+/** Reads `key=value` each. */
+export const readMetadata = (texts: ReadonlyArray<string>): Read<Record<string, string>> => {
+  const found = new Map<string, string>()
+  const problems: Array<string> = []
+  for (const text of texts) {
+    const entry = readMetadataEntry(text)
+    const flag = `--metadata ${shown(text)}`
+    if (entry === undefined)
+      problems.push(`${flag} must be a key and its value such as 'customer=42'`)
+    else if (found.has(entry[0])) problems.push(`--metadata ${shown(entry[0])} was given twice`)
+    else {
+      const value = readField("metadata", MetadataValue, entry[1])
+      if (Result.isFailure(value)) problems.push(...value.failure)
+      else found.set(...entry)
+    }
   }
   return problems.length === 0 ? Result.succeed(Object.fromEntries(found)) : Result.fail(problems)
 }

@@ -28,6 +28,7 @@ import {
   readCircuit,
   readHeaderNames,
   readHeaders,
+  readMetadata,
   readRateLimit,
   readRetry,
   readRetryFor,
@@ -112,6 +113,16 @@ const settingFlags = {
     "Whom to tell when it does not work, named in its alerts",
     readText(fields.contact)
   ),
+  description: one("TEXT", "What it is for", readText(fields.description)),
+  metadata: {
+    flag: () =>
+      repeated(
+        "metadata",
+        "KEY=VALUE",
+        "What your own programs know it by, such as 'customer=42'; may be repeated"
+      ),
+    read: readMetadata
+  },
   alerts: one(
     "JSON|off",
     `When alerts are raised about it, such as '{"successWarnPercent":98}'`,
@@ -157,6 +168,7 @@ export const changeFlags = flagsOf(settingFlags, endpointInputs, () => "")
 /** What the flags say that remove a setting. */
 const removals = {
   contact: "Its alerts name nobody",
+  description: "It has no description",
   redirectsTo: "Redirects may lead to the URL's own origin only",
   format: "Bodies are the events' bytes",
   rate: "As many requests as it takes",
@@ -168,12 +180,19 @@ const removals = {
 const entryRemovals = {
   headers: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
   forwardHeaders: noForwardHeader,
+  metadata: repeated("no-metadata", "KEY", "It has no such entry any more; may be repeated"),
   retryFor: repeated(
     "no-retry-for",
     "FILTER",
     "These event types have no policy of their own any more; may be repeated"
   )
 } satisfies Record<NamesBy<EndpointSettings, "null by name">, Flag.Flag<ReadonlyArray<string>>>
+
+/** The settings whose entries are removed by flags; headers to forward are read with those given. */
+export type EntryName = Exclude<keyof typeof entryRemovals, "forwardHeaders">
+export const entryNames = Object.keys(entryRemovals).filter(
+  (name): name is EntryName => name !== "forwardHeaders"
+)
 
 /** Flags that remove a setting, or an entry of one. */
 export const withoutFlags = { ...entryRemovals, ...removalFlags(removals) }

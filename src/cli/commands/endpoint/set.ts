@@ -8,21 +8,35 @@ import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/sett
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import type { EndpointFields } from "./flags.ts"
-import { changeFlags, readSettings, withoutFlags } from "./flags.ts"
+import type { EndpointFields, EntryName } from "./flags.ts"
+import { changeFlags, entryNames, readSettings, withoutFlags } from "./flags.ts"
 import { givenSecrets } from "./secrets.ts"
 import { secretLines } from "./view.ts"
 
 /** Cautions go to the log. */
 const encode = Schema.encodeSync(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
 
-const givenAndRemoved = (
-  removed: ReadonlyArray<string>,
-  given: EndpointFields["retryFor"] = {}
-): ReadonlyArray<string> =>
-  removed
-    .filter((filter) => Object.hasOwn(given, filter))
-    .map((filter) => `--retry-for and --no-retry-for of ${shown(filter)} exclude each other`)
+/** What is removed of settings whose entries are removed by their names, and those that are given. */
+const entriesOf = (
+  removed: Readonly<Record<EntryName, ReadonlyArray<string>>>,
+  given: Partial<EndpointFields> = {}
+) => {
+  const problems: Array<string> = []
+  const patch = entryNames.map((name) => {
+    const entries = given[name] ?? {}
+    const flag = settingName(name).replace(/s$/, "")
+    for (const one of removed[name])
+      if (Object.hasOwn(entries, one))
+        problems.push(`--${flag} and --no-${flag} of ${shown(one)} exclude each other`)
+    return [name, { ...allNull(removed[name]), ...entries }] as const
+  })
+  return { patch: Object.fromEntries(patch), problems }
+}
+
+/** The flags that problems are about whose values are names of entries. */
+const removalNames = Object.fromEntries(
+  entryNames.map((name) => [name, `--no-${settingName(name).replace(/s$/, "")}`])
+)
 
 export const set = Command.make(
   "set",
@@ -38,24 +52,17 @@ export const set = Command.make(
       forwardHeaders: { ...flags.forwardHeaders, noForwardHeader: removed.forwardHeaders }
     })
     const removedNames = namesRemoved(removed)
+    const entries = entriesOf(removed, Result.getOrUndefined(read))
     const problems = [
       ...(Result.isFailure(read) ? read.failure : []),
       ...contradictions(removedNames, flags),
-      ...givenAndRemoved(removed.retryFor, Result.getOrUndefined(read)?.retryFor)
+      ...entries.problems
     ]
     if (Result.isFailure(read) || problems.length > 0) return yield* refusal(problems)
-    const { headers, retryFor, ...settings } = read.success
-    const patch = {
-      ...settings,
-      ...allNull(removedNames),
-      retryFor: { ...allNull(removed.retryFor), ...retryFor },
-      headers: { ...allNull(removed.headers), ...headers }
-    }
+    const patch = { ...read.success, ...allNull(removedNames), ...entries.patch }
     const { cautions, ...set } = yield* setEndpoint(name, patch, operatorNamed(by)).pipe(
       // What is wrong with a header or a policy that is given was found before.
-      Effect.catchTag("Invalid", ({ problems }) =>
-        refusal(flagProblems(problems, { headers: "--no-header", retryFor: "--no-retry-for" }))
-      ),
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, removalNames))),
       Effect.provide(connected)
     )
     for (const caution of cautions) yield* Effect.logWarning(caution)

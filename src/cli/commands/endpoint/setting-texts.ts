@@ -176,6 +176,15 @@ export const settingTexts: Readonly<Record<InputName, SettingText>> = {
     unset: "its own origin"
   },
   contact: { rows: ({ contact }) => ifSet("contact", contact), unset: "nobody" },
+  description: {
+    rows: ({ description }) => ifSet("description", description),
+    unset: "none"
+  },
+  metadata: {
+    rows: ({ metadata = {} }) =>
+      Object.entries(metadata).map(([key, value]) => ["metadata", `${key}=${value}`]),
+    unset: "none"
+  },
   alerts: { rows: (endpoint) => [["alerts", alertsText(endpoint)]] },
   operational: shownElsewhere,
   headers: {

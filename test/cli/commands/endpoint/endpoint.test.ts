@@ -127,6 +127,79 @@ describe("petrel endpoint", () => {
     )
   })
 
+  it.live("describes endpoints, and lists those with some metadata", () => {
+    const { flags, run: installed } = place()
+    const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
+    return installed(
+      Effect.gen(function* () {
+        const at = ["--url", "https://example.com/h"]
+        const wrong = yield* petrel(
+          ...[
+            "add",
+            "acme/a",
+            ...at,
+            "--metadata",
+            "plan",
+            "--metadata",
+            "a=1",
+            "--metadata",
+            "a=2"
+          ]
+        )
+        assert.strictEqual(
+          nth(wrong.err, 0),
+          `petrel: --metadata "plan" must be a key and its value such as 'customer=42'; --metadata "a" was given twice`
+        )
+        yield* petrel(
+          ...["add", "acme/a", ...at, "--description", "Bills"],
+          ...["--metadata", "plan=gold", "--metadata", "note=a=b"]
+        )
+        yield* petrel("add", "acme/b", ...at, "--metadata", "plan=free")
+        const shown = (yield* petrel("show", "acme/a")).out.join("\n")
+        assert.match(shown, /description +Bills\n/)
+        assert.match(shown, /metadata +plan=gold\n/)
+        assert.match(shown, /metadata +note=a=b\n/)
+        const gold = yield* petrel("list", "--metadata", "plan=gold", "--json")
+        assert.deepStrictEqual(
+          gold.out.map((line) => parse(line).id),
+          ["a"]
+        )
+        const none = yield* petrel("list", "acme", "--metadata", "plan=tin")
+        assert.deepStrictEqual([none.out, none.code], [[], 0])
+
+        const both = yield* petrel(
+          ...["set", "acme/a", "--metadata", "plan=free", "--no-metadata", "plan"]
+        )
+        assert.strictEqual(
+          nth(both.err, 0),
+          'petrel: --metadata and --no-metadata of "plan" exclude each other'
+        )
+        const unknown = yield* petrel("set", "acme/a", "--no-metadata", "constructor")
+        assert.strictEqual(
+          nth(unknown.err, 0),
+          'petrel: --no-metadata "constructor" names an entry that is not there'
+        )
+        const set = yield* petrel(
+          ...[
+            "set",
+            "acme/a",
+            "--no-description",
+            "--no-metadata",
+            "note",
+            "--metadata",
+            "plan=tin"
+          ]
+        )
+        assert.deepStrictEqual(set.out, ["acme/a is changed: description, metadata"])
+        const { out } = yield* petrel("diff", "acme/a")
+        assert.includeMembers(
+          out.map((line) => line.trim()),
+          ["description Bills → none", "metadata.note a=b → none", "metadata.plan gold → tin"]
+        )
+      })
+    )
+  })
+
   it.live("sets what spares an endpoint, pauses it, and shows how it fares", () => {
     const { flags, run: installed } = place()
     const petrel = (...args: ReadonlyArray<string>) => run("endpoint", ...args, ...flags)
