@@ -63,6 +63,7 @@ export const tableOf = (name: string, names: "INTEGER" | "TEXT"): string => `
   CREATE INDEX IF NOT EXISTS ${name}_endpoint ON ${name} (endpoint, position);
   CREATE INDEX IF NOT EXISTS ${name}_tenant ON ${name} (tenant, position);
   CREATE INDEX IF NOT EXISTS ${name}_event ON ${name} (event);
+  CREATE INDEX IF NOT EXISTS ${name}_event_seq ON ${name} (event_seq);
   CREATE INDEX IF NOT EXISTS ${name}_failed_tenant ON ${name} (tenant, position)
     WHERE state <> ${deliveredNumber};
   CREATE INDEX IF NOT EXISTS ${name}_failed_endpoint ON ${name} (endpoint, position)

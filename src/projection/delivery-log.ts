@@ -157,7 +157,10 @@ export type LoggedRound = typeof LoggedRound.Type
 /** Names one delivery. */
 export const DeliveryLookup = Schema.Struct({
   tenant: Schema.optionalKey(Token),
-  /** The event's id; where the tenant is given, also without it in front. */
+  /**
+   * The event's id; where the tenant is given, also without it in front. Or `evt_` + its sequence,
+   * which works for every event.
+   */
   event: Text,
   /** (Default: all endpoints of the event) */
   endpoint: Schema.optionalKey(Token)
@@ -167,9 +170,24 @@ export type DeliveryLookup = typeof DeliveryLookup.Type
 /** Rounds of one delivery or event that are shown at most. */
 export const maxLoggedRounds = 1_000
 
+/** An event as the log knows it. */
+export const LoggedEvent = Schema.Struct({
+  tenant: Schema.String,
+  /** Its id. */
+  event: Schema.String,
+  eventSeq: Schema.Int,
+  eventAt: Timestamp,
+  type: Schema.NullOr(Schema.String)
+})
+export type LoggedEvent = typeof LoggedEvent.Type
+
 /** The rounds of a delivery or of an event, oldest first. */
 export const LoggedDeliveries = Schema.Struct({
   rounds: Schema.Array(LoggedRound),
+  /** Events of this id that no endpoint wanted, oldest first: they have no rounds. */
+  unwanted: Schema.Array(LoggedEvent),
+  /** How far the log reaches back: when the oldest of its ended rounds ended; null without any. */
+  oldest: Schema.NullOr(Timestamp),
   lag: Lag
 })
 export type LoggedDeliveries = typeof LoggedDeliveries.Type

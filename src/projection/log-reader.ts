@@ -9,7 +9,8 @@ import type {
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
-  LoggedDeliveries
+  LoggedDeliveries,
+  LoggedEvent
 } from "./delivery-log.ts"
 import { defaultPageRows, maxLoggedRounds } from "./delivery-log.ts"
 import { NumberedNames, plainNames } from "./names-table.ts"
@@ -17,11 +18,15 @@ import { fileVersion } from "./projection-store.ts"
 import { RowSearch, RowTable, type Searched } from "./row-search.ts"
 import { mainFile, segmentFile } from "./segment.ts"
 import { positionAfter, seqOf, type TrackedRound } from "./tracked-round.ts"
+import { readUnwanted } from "./unwanted-events.ts"
 
 /** How long a page searches, ms. */
 export const pageBudgetMs = 40
 /** How far clocks of workers and broker may be apart, ms: beyond half of it nothing is recorded. */
 const skewMs = 60_000
+
+/** What finds any event by its sequence in EVENTS. */
+const sequencePattern = /^evt_(\d{1,16})$/
 
 /** Nothing can be read: there are no files, or none of this version. */
 export class NoFiles extends Error {}
@@ -64,26 +69,48 @@ export class LogReader {
     })
   }
 
-  /** Finds the rounds of an event, oldest first. @throws NoFiles, or an error of SQLite. */
+  /**
+   * Finds the rounds of an event, oldest first: by its id, or else by its sequence.
+   *
+   * @throws NoFiles, or an error of SQLite.
+   */
   get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
     return this.#atOneState((main, seq) => {
-      const rounds: Array<TrackedRound> = []
+      const segments = this.#segmentsOf(main)
+      const find = (conditions: string, values: ReadonlyArray<string | number>) => {
+        const where = `WHERE ${conditions} AND position < ? LIMIT ?`
+        const all = [...values, positionAfter(seq), maxLoggedRounds]
+        const rounds: Array<TrackedRound> = []
+        const unwanted: Array<LoggedEvent> = []
+        for (const table of [main, ...segments.map((one) => one.table)]) {
+          const query = `SELECT ${columns.join(", ")} FROM ${table.name} ${where}`
+          const found = table.prepare(query).all(...all) as unknown as Array<StoredRow>
+          for (const row of found) rounds.push(trackedOf(row, table.names))
+          if (table === main) continue
+          const events = table.prepare(`SELECT * FROM unwanted ${where}`)
+          unwanted.push(...readUnwanted(events, table.names, ...all))
+        }
+        const isOwn = (one: { readonly tenant: string }) =>
+          tenant === undefined || one.tenant === tenant
+        return {
+          rounds: rounds
+            .sort((a, b) => a.position - b.position)
+            .filter(isOwn)
+            .filter((one) => endpoint === undefined || one.endpoint === endpoint)
+            .slice(-maxLoggedRounds)
+            .map(loggedRoundOf),
+          unwanted: unwanted.filter(isOwn).sort((a, b) => a.eventSeq - b.eventSeq)
+        }
+      }
       const full = tenant === undefined ? event : idOfTenant(tenant, event)
-      const tables = [main, ...this.#segmentsOf(main).map(({ table }) => table)]
-      for (const table of tables) {
-        const query = `SELECT ${columns.join(", ")} FROM ${table.name} WHERE event IN (?, ?) AND position < ? LIMIT ?`
-        const found = table.prepare(query).all(event, full, positionAfter(seq), maxLoggedRounds)
-        for (const row of found as unknown as Array<StoredRow>)
-          rounds.push(trackedOf(row, table.names))
-      }
-      return {
-        rounds: rounds
-          .sort((a, b) => a.position - b.position)
-          .filter((one) => tenant === undefined || one.tenant === tenant)
-          .filter((one) => endpoint === undefined || one.endpoint === endpoint)
-          .slice(-maxLoggedRounds)
-          .map(loggedRoundOf)
-      }
+      const byId = find("event IN (?, ?)", [event, full])
+      const eventSeq = sequencePattern.exec(event)?.[1]
+      const isFound = byId.rounds.length + byId.unwanted.length > 0
+      const found =
+        isFound || eventSeq === undefined ? byId : find("event_seq = ?", [Number(eventSeq)])
+      const filled = segments.filter((one) => one.newest > 0)
+      const oldest = filled.length === 0 ? null : Math.min(...filled.map((one) => one.oldest))
+      return { ...found, oldest }
     })
   }
 

@@ -19,9 +19,10 @@ import {
   roundKeyOf,
   sentAgainIn
 } from "./tracked-round.ts"
+import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 3
+export const fileVersion = 4
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -70,6 +71,8 @@ export class ProjectionStore {
   readonly #removeWaiting: StatementSync
   readonly #segments: SegmentList
   readonly #working = new Map<string, Working>()
+  /** Of the batch under way. */
+  readonly #unwanted: Array<UnwantedEvent> = []
   readonly #recent: RecentEvents
   #position: ReadingPosition
   /** Up to where the batch under way has read. */
@@ -176,6 +179,8 @@ export class ProjectionStore {
       working.now = change.apply(before)
       if (isRepeatedAttempt(fact, before, working.now)) this.#repeatedAttempts++
     }
+    const unwanted = unwantedIn(fact, seq)
+    if (unwanted !== undefined) this.#unwanted.push(unwanted)
     const again = sentAgainIn(fact)
     if (again !== undefined) this.#markSentAgain(again, tenant)
   }
@@ -196,11 +201,13 @@ export class ProjectionStore {
     if (this.#next.seq === this.#position.seq) return
     this.#main.exec("BEGIN IMMEDIATE")
     const ended = this.#storeWorking()
-    if (ended.length > 0) this.#segments.append(ended, this.#next.seq)
+    if (ended.length + this.#unwanted.length > 0)
+      this.#segments.append(ended, this.#unwanted, this.#next.seq)
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next
     this.#working.clear()
+    this.#unwanted.length = 0
     this.#segments.carryOutChanges()
   }
 
@@ -221,6 +228,7 @@ export class ProjectionStore {
    */
   rewind(first: number): void {
     this.#working.clear()
+    this.#unwanted.length = 0
     this.#repeatedAttempts = 0
     this.#next = { seq: first - 1, nanoseconds: "" }
     this.#main.exec("BEGIN IMMEDIATE")

@@ -12,6 +12,7 @@ import {
 } from "./segment.ts"
 import type { RoundChange, TrackedRound } from "./tracked-round.ts"
 import { positionAfter, positionOf } from "./tracked-round.ts"
+import type { UnwantedEvent } from "./unwanted-events.ts"
 
 /** How many rows a file holds at most: a larger one takes rows at half the rate. */
 const rowsPerSegment = 1_000_000
@@ -23,6 +24,7 @@ const segmentsKept = 8
 export const segmentTables = `
   CREATE TABLE IF NOT EXISTS segment (
     n INTEGER PRIMARY KEY, through INTEGER NOT NULL, rows INTEGER NOT NULL,
+    unwanted INTEGER NOT NULL,
     first_event INTEGER NOT NULL, last_event INTEGER NOT NULL,
     oldest INTEGER NOT NULL, newest INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS change (
@@ -46,11 +48,15 @@ const recordOf = (row: Readonly<Record<string, unknown>>): SegmentRecord => ({
   n: Number(row.n),
   through: Number(row.through),
   rows: Number(row.rows),
+  unwanted: Number(row.unwanted),
   firstEvent: Number(row.first_event),
   lastEvent: Number(row.last_event),
   oldest: Number(row.oldest),
   newest: Number(row.newest)
 })
+
+/** How much of a file is taken, in rows. */
+const filled = ({ rows, unwanted }: SegmentRecord): number => rows + unwanted
 
 /** The files with ended rounds, oldest first. main.db lists them, and its transactions are the caller's. */
 export class SegmentList {
@@ -112,12 +118,21 @@ export class SegmentList {
   }
 
   /** Commits rows to the newest file, or to a new one where that is full. */
-  append(ended: ReadonlyArray<TrackedRound>, seq: number): void {
-    const segment = this.#active(ended.length, seq)
+  append(
+    ended: ReadonlyArray<TrackedRound>,
+    unwanted: ReadonlyArray<UnwantedEvent>,
+    seq: number
+  ): void {
+    const segment = this.#active(ended.length + unwanted.length, seq)
     const { record } = segment
-    segment.append(ended, seq)
+    segment.append(ended, unwanted, seq)
     record.rows += ended.length
+    record.unwanted += unwanted.length
     record.through = seq
+    for (const { eventAt } of unwanted) {
+      record.oldest = Math.min(record.oldest, eventAt)
+      record.newest = Math.max(record.newest, eventAt)
+    }
     for (const { eventSeq, round } of ended) {
       record.firstEvent = Math.min(record.firstEvent, eventSeq)
       record.lastEvent = Math.max(record.lastEvent, eventSeq)
@@ -133,8 +148,10 @@ export class SegmentList {
     for (const segment of this.#segments) {
       const { db, record } = segment
       if (segment.through <= seq) continue
-      db.prepare("DELETE FROM delivery WHERE position >= ?").run(positionAfter(seq))
+      for (const table of ["delivery", "unwanted"])
+        db.prepare(`DELETE FROM ${table} WHERE position >= ?`).run(positionAfter(seq))
       record.rows = countOf(db, "delivery")
+      record.unwanted = countOf(db, "unwanted")
       record.through = Math.min(record.through, seq)
       segment.storeThrough(record.through)
       this.#storeRecord(record)
@@ -163,7 +180,7 @@ export class SegmentList {
   dropOldest(now: number, bytes: number): number | undefined {
     const { directory, keepMs, maxBytes } = this.#options
     const [oldest] = this.#segments
-    if (oldest === undefined || oldest.record.rows === 0) return undefined
+    if (oldest === undefined || filled(oldest.record) === 0) return undefined
     const isOld = oldest.record.newest < now - keepMs
     if (!isOld && (this.#segments.length === 1 || bytes <= maxBytes)) return undefined
     this.#main.prepare("DELETE FROM segment WHERE n = ?").run(oldest.record.n)
@@ -219,7 +236,7 @@ export class SegmentList {
     if (last === undefined) return this.#open(newSegment(next), true)
     const { keepMs, maxBytes } = this.#options
     const most = Math.min(rowsPerSegment, Math.ceil(maxBytes / rowBytes / segmentsKept))
-    const isFull = last.record.rows > 0 && last.record.rows + rows > most
+    const isFull = filled(last.record) > 0 && filled(last.record) + rows > most
     const isOld = last.record.newest - last.record.oldest > keepMs / segmentsKept
     if (!isFull && !isOld) return last
     last.retire()
@@ -227,9 +244,9 @@ export class SegmentList {
   }
 
   #storeRecord(record: SegmentRecord): void {
-    const { firstEvent, lastEvent, n, newest, oldest, rows, through } = record
+    const { firstEvent, lastEvent, n, newest, oldest, rows, through, unwanted } = record
     this.#main
-      .prepare("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?, ?, ?, ?)")
-      .run(n, through, rows, firstEvent, lastEvent, oldest, newest)
+      .prepare("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(n, through, rows, unwanted, firstEvent, lastEvent, oldest, newest)
   }
 }

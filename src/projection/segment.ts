@@ -12,6 +12,7 @@ import {
 } from "./columns.ts"
 import { GrowingNames, type Names, namesTable } from "./names-table.ts"
 import type { RoundChange, TrackedRound } from "./tracked-round.ts"
+import { prepareUnwanted, type UnwantedEvent, unwantedTable } from "./unwanted-events.ts"
 
 /** What main.db tells of a file with ended rounds. Times in ms since the epoch. */
 export interface SegmentRecord {
@@ -19,7 +20,9 @@ export interface SegmentRecord {
   /** Up to which fact it was written: a sequence in HISTORY. */
   through: number
   rows: number
-  /** The range of its events' sequences. */
+  /** Events without rows. */
+  unwanted: number
+  /** The range of the sequences of the rows' events. */
   firstEvent: number
   lastEvent: number
   oldest: number
@@ -30,6 +33,7 @@ export const newSegment = (n: number): SegmentRecord => ({
   n,
   through: 0,
   rows: 0,
+  unwanted: 0,
   firstEvent: Number.MAX_SAFE_INTEGER,
   lastEvent: 0,
   oldest: Number.MAX_SAFE_INTEGER,
@@ -115,6 +119,7 @@ export class Segment {
   readonly #names: GrowingNames
   readonly #insert: StatementSync
   readonly #remove: StatementSync
+  readonly #insertUnwanted: (event: UnwantedEvent) => void
   readonly #through: StatementSync
 
   constructor(directory: string, record: SegmentRecord, isActive: boolean) {
@@ -126,13 +131,15 @@ export class Segment {
     this.db.exec(
       `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL);
       ${namesTable};
-      ${tableOf("delivery", "INTEGER")}`
+      ${tableOf("delivery", "INTEGER")}
+      ${unwantedTable}`
     )
     if (this.db.prepare("SELECT seq FROM through").get() === undefined)
       this.db.exec("INSERT INTO through VALUES (0)")
     this.#names = new GrowingNames(this.db, names)
     this.finder = new RoundFinder(this.db, "delivery", this.#names)
     this.#insert = this.db.prepare(insertInto("delivery"))
+    this.#insertUnwanted = prepareUnwanted(this.db, this.#names)
     this.#remove = this.db.prepare("DELETE FROM delivery WHERE position = ?")
     this.#through = this.db.prepare("UPDATE through SET seq = ?")
   }
@@ -160,9 +167,14 @@ export class Segment {
   }
 
   /** Adds rows in one transaction. */
-  append(rows: ReadonlyArray<TrackedRound>, through: number): void {
+  append(
+    rows: ReadonlyArray<TrackedRound>,
+    unwanted: ReadonlyArray<UnwantedEvent>,
+    through: number
+  ): void {
     this.db.exec("BEGIN IMMEDIATE")
     for (const row of rows) this.put(row)
+    for (const event of unwanted) this.#insertUnwanted(event)
     this.#through.run(through)
     this.db.exec("COMMIT")
   }

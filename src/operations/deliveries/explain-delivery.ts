@@ -15,11 +15,11 @@ import { readDeliveryFacts } from "../../history/delivery-facts.ts"
 import type { DeliveryLife, DeliveryRound } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
-import { Lag } from "../../projection/delivery-log.ts"
+import { Lag, type LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
-import { getRemotely } from "../../projection/remote-log.ts"
 import { healthOf } from "../endpoints/current-health.ts"
 import { readingHistory } from "../history/history-readings.ts"
+import { askLog, unlessLogged } from "../history/log-knowledge.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
 import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
@@ -110,11 +110,15 @@ export type ExplainedDelivery = typeof ExplainedDelivery.Type
 export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {
   delivery: Schema.String,
   /** Why the endpoint was not sent the event, if it wanted it. */
-  reason: Schema.optionalKey(Schema.String)
+  reason: Schema.optionalKey(Schema.String),
+  /** What the log cannot know that was asked. */
+  reach: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
     if (this.reason !== undefined)
       return `there was no delivery ${this.delivery}: its endpoint was not sent the event (${this.reason}), and \`petrel replay\` sends it`
+    if (this.reach !== undefined)
+      return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
     return `the history tells of no delivery ${this.delivery} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
   }
 }
@@ -189,10 +193,6 @@ const findRecorded = Effect.fnUntraced(function* (delivery: string, tenant: stri
   return newest
 })
 
-/** Returns the rounds of a delivery, according to the facts. */
-export const findDelivery = (delivery: string, tenant: string | undefined) =>
-  Effect.map(findRecorded(delivery, tenant), ({ life }) => life)
-
 /** Looks for the message of an open round, and for what blocks it. */
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
   const { endpoint: id, eventAt, eventSeq, tenant } = life
@@ -244,37 +244,40 @@ const roundView = (round: DeliveryRound, answerOf: FindAnswer): RoundView => {
   }
 }
 
-/** A delivery log that is further behind than this is not asked, ms. */
-const maxLagMs = 2_000
-
-/**
- * Returns a delivery as a running projection has it; undefined if none runs, or it does not know the
- * delivery, or not of which tenant it is.
- */
-const findLogged = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
-  const id = readDeliveryId(delivery)
-  if (id === undefined) return undefined
-  const found = yield* getRemotely({ ...id, ...(tenant === undefined ? {} : { tenant }) }).pipe(
-    Effect.orElseSucceed(() => undefined)
-  )
-  if (found === undefined || found.lag.ms > maxLagMs) return undefined
-  const lives = livesOf(found.rounds)
+/** Returns a delivery as the log has it; undefined if it has none, or not of one tenant. */
+const loggedDelivery = ({ lag, rounds }: LoggedDeliveries) => {
+  const lives = livesOf(rounds)
   const life = lives.at(-1)
   if (life === undefined || lives.some((one) => one.tenant !== life.tenant)) return undefined
-  const seqs = found.rounds.flatMap(({ recorded }) => recorded.map(({ seq }) => seq))
-  return { life, lag: found.lag, seqs }
-})
+  const seqs = rounds.flatMap(({ recorded }) => recorded.map(({ seq }) => seq))
+  return { life, lag, seqs }
+}
 
-/** Returns a delivery, and the answers of its attempts. */
-const findExplained = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
-  const logged = yield* findLogged(delivery, tenant)
+/** Returns a delivery, and how to read the answers of its attempts. */
+const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
+  const id = readDeliveryId(delivery)
+  const found =
+    id === undefined
+      ? undefined
+      : yield* askLog({ ...id, ...(tenant === undefined ? {} : { tenant }) })
+  const logged = found === undefined ? undefined : loggedDelivery(found)
   if (logged !== undefined) {
     const { lag, life, seqs } = logged
-    return { life, lag, answerOf: yield* readAnswers(seqs, isAbout(life)) }
+    return { life, lag, answers: readAnswers(seqs, isAbout(life)) }
   }
-  const { facts, life } = yield* findRecorded(delivery, tenant)
-  return { life, lag: undefined, answerOf: answersIn(facts) }
+  const skip = found?.rounds.find(({ state }) => state === "skipped")?.reason
+  const reason = skip == null ? {} : { reason: skip }
+  const { facts, life } = yield* unlessLogged(
+    found?.rounds.every(({ state }) => state === "skipped") ? found : undefined,
+    (reach) => new DeliveryNotFound({ delivery, reach, ...reason }),
+    findRecorded(delivery, tenant)
+  )
+  return { life, lag: undefined, answers: Effect.succeed(answersIn(facts)) }
 })
+
+/** Returns the rounds of a delivery: from the log, where one runs, else from the history. */
+export const findDelivery = (delivery: string, tenant: string | undefined) =>
+  Effect.map(findKnown(delivery, tenant), ({ life }) => life)
 
 /**
  * Returns the rounds of one delivery with the answers of its last attempts, and what blocks it if it
@@ -286,7 +289,8 @@ const findExplained = Effect.fnUntraced(function* (delivery: string, tenant: str
  * @param tenant needed if several tenants have such a delivery.
  */
 export const explainDelivery = Effect.fnUntraced(function* (delivery: string, tenant?: string) {
-  const { answerOf, lag, life } = yield* findExplained(delivery, tenant)
+  const { answers, lag, life } = yield* findKnown(delivery, tenant)
+  const answerOf = yield* answers
   const rounds = yield* Effect.forEach(life.rounds, (round) =>
     hasEnded(round.state)
       ? Effect.succeed(roundView(round, answerOf))

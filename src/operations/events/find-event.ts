@@ -9,9 +9,10 @@ import type { DeliveryLife } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
 import { viewOf } from "../../history/fold/view.ts"
 import { readFacts } from "../../history/read.ts"
+import type { LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
-import { getRemotely } from "../../projection/remote-log.ts"
 import { readingHistory } from "../history/history-readings.ts"
+import { askLog, unlessLogged } from "../history/log-knowledge.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
 
 /** What became of an event at an endpoint: its last round. */
@@ -59,9 +60,6 @@ const messageOf = Effect.fnUntraced(function* (tenant: string, seq: number, at: 
   return parsed.tenant === tenant ? message : undefined
 })
 
-/** A projection that is further behind the history is not asked, ms. */
-const maxLagMs = 5_000
-
 /** What is known of an event, and its deliveries. */
 interface KnownEvent extends EventIdentity {
   readonly id: string
@@ -71,24 +69,23 @@ interface KnownEvent extends EventIdentity {
   readonly skipped: ReadonlyArray<{ readonly endpoint: string; readonly reason: string }>
 }
 
-/**
- * Asks a projection for an event. Returns undefined if none runs, or it does not know the event: it
- * has none that no endpoint wants.
- */
-const findLogged = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const found = yield* getRemotely({ tenant, event }).pipe(Effect.orElseSucceed(() => undefined))
-  const last = found?.rounds.at(-1)
-  if (found === undefined || last === undefined || found.lag.ms > maxLagMs) return undefined
+/** Returns an event as the log has it; undefined where it has nothing of it. */
+const loggedEvent = (found: LoggedDeliveries): KnownEvent | undefined => {
+  const last = found.rounds.at(-1) ?? found.unwanted.at(-1)
+  if (last === undefined) return undefined
   const { eventAt, eventSeq, type } = last
-  const rounds = found.rounds.filter((round) => round.eventSeq === eventSeq)
+  // A truncated stream assigns a sequence again.
+  const rounds = found.rounds.filter(
+    (round) => round.eventSeq === eventSeq && round.eventAt === eventAt
+  )
   const skipped = rounds.flatMap(({ endpoint, reason, state }) =>
     state === "skipped" ? [{ endpoint, reason: reason ?? "" }] : []
   )
   return {
     ...{ id: last.event, type: type ?? "", eventAt, eventSeq, skipped },
     lives: livesOf(rounds)
-  } satisfies KnownEvent
-})
+  }
+}
 
 /**
  * Finds an event in the history, which has no index by event: this reads the tenant's facts. Fails
@@ -114,8 +111,14 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
 })
 
 const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const logged = yield* findLogged(tenant, event)
-  return logged ?? (yield* readingHistory(findInHistory(tenant, event)))
+  const found = yield* askLog({ tenant, event })
+  const logged = found === undefined ? undefined : loggedEvent(found)
+  if (logged !== undefined) return logged
+  return yield* unlessLogged(
+    found,
+    (reach) => new EventNotKept({ tenant, event, reach }),
+    readingHistory(findInHistory(tenant, event))
+  )
 })
 
 const deliveryOf = (

@@ -107,9 +107,13 @@ const fingerprint = ({
 /** The event of this id was never stored, or is not kept any more. */
 export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKept", {
   tenant: Schema.String,
-  event: Schema.String
+  event: Schema.String,
+  /** What the log cannot know that was asked. */
+  reach: Schema.optionalKey(Schema.String)
 }) {
   override get message() {
+    if (this.reach !== undefined)
+      return `there is no event ${this.event} of ${this.tenant} here: ${this.reach}`
     return `there is no event ${this.event} of ${this.tenant}, or it is not kept any more: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
   }
 }

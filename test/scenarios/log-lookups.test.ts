@@ -1,0 +1,92 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
+import { startConsole } from "../kit/console.ts"
+import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
+import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+/** A console whose process cannot read the history: its log has to know. */
+const consoleWithoutHistory = Effect.gen(function* () {
+  const altered = yield* alteredBroker(({ firstSince, names, streamInfo }) => ({
+    firstSince: (stream, time) =>
+      stream === names.history ? Effect.die("the history was read") : firstSince(stream, time),
+    streamInfo: (operation, stream, options) =>
+      stream === names.history
+        ? Effect.die("the history was read")
+        : streamInfo(operation, stream, options)
+  }))
+  return yield* Effect.provideService(startConsole(), Broker, altered)
+})
+
+describe.concurrent("a console with a log of deliveries", () => {
+  scenario("finds events and deliveries in it, and reads no history for those unknown", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({})
+      yield* endpoint({ id: "billing", url: hook.url, types: ["paid"] })
+      yield* endpoint({ id: "off", types: ["paid"], disabled: { at: 1, by: "t", reason: "r" } })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", '{"n":1}', { "Nats-Msg-Id": "acme.one" })
+      yield* publish("unwanted", '{"n":2}', { "Nats-Msg-Id": "acme.two" })
+      yield* facts.count("delivered", 1)
+      yield* facts.count("routed", 2)
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      const { ask: request, token: make } = yield* consoleWithoutHistory
+      const token = yield* make()
+      const ask = (path: string) => request(`/v1/tenants/acme/${path}`, { token })
+
+      const one = yield* ask("events/one")
+      assert.strictEqual(one.status, 200)
+      assert.deepStrictEqual((yield* ask("events/evt_1")).json, one.json)
+      assert.strictEqual((yield* ask("events/evt_1/body")).text, '{"n":1}')
+      const delivery = yield* ask("deliveries/one.billing")
+      assert.strictEqual(delivery.status, 200)
+      assert.deepStrictEqual((yield* ask("deliveries/evt_1.billing")).json, delivery.json)
+
+      for (const id of ["two", "acme.two", "evt_2"]) {
+        const { json } = yield* ask(`events/${id}`)
+        assert.deepInclude(json, { id: "acme.two", type: "unwanted", seq: 2, deliveries: [] })
+      }
+      assert.strictEqual((yield* ask("events/two/body")).text, '{"n":2}')
+
+      const skipped = yield* ask("deliveries/one.off")
+      assert.strictEqual(skipped.status, 404)
+      assert.include(skipped.text, "endpoint-disabled")
+      for (const path of [
+        "events/none",
+        "events/none/body",
+        "events/evt_9",
+        "deliveries/none.billing",
+        "deliveries/two.billing"
+      ]) {
+        const { json, status } = yield* ask(path)
+        assert.strictEqual(status, 404, path)
+        assert.match(String(json.detail), /which reaches back to \d{4}-\d\d-\d\dT/, path)
+        assert.include(String(json.detail), "not routed yet", path)
+      }
+      const stranger = yield* make({ tenant: "globex" })
+      for (const id of ["acme.one", "evt_1", "evt_2"]) {
+        const { status } = yield* request(`/v1/tenants/globex/events/${id}`, { token: stranger })
+        assert.strictEqual(status, 404, id)
+      }
+    })
+  )
+
+  scenario("says so where the log has nothing yet", (place) =>
+    Effect.gen(function* () {
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      const { ask, token: make } = yield* consoleWithoutHistory
+      const { json, status } = yield* ask("/v1/tenants/acme/events/none", { token: yield* make() })
+      assert.strictEqual(status, 404)
+      assert.include(String(json.detail), "has no delivery yet")
+    })
+  )
+})
