@@ -59,7 +59,7 @@ const publish = async ({ bytes, count, perSecond }: Neighbouring): Promise<Neigh
   const requests: Array<Promise<void>> = []
   await openLoop(perSecond, count, (number, due) => {
     const body = Buffer.concat([Buffer.from(stamp(due)), rest])
-    requests.push(ask("POST", `${root}/events/fifth.event`, due, body))
+    requests.push(ask("POST", `${root}/raw-events/fifth.event`, due, body))
     if (number % looksEach === 0) requests.push(ask("GET", `${root}/endpoints`, due))
   })
   await Promise.all(requests)

@@ -23,12 +23,54 @@ const isAnnotation = (part: Json): part is { readonly [key: string]: Json } =>
 const isNoJsonNumber = (part: Json): boolean =>
   isObject(part) && Array.isArray(part.enum) && part.enum.includes("NaN")
 
-/** Puts what is said of a part of a schema on the schema itself. */
+/** Puts what is said of a part of a schema on the schema itself, as far as nothing is said twice. */
 const withoutParts = (schema: { readonly [key: string]: Json }): { [key: string]: Json } => {
   const { allOf, ...rest } = schema
-  if (!Array.isArray(allOf) || !allOf.every(isAnnotation)) return schema
-  const texts: ReadonlyArray<{ readonly [key: string]: Json }> = allOf
-  return Object.assign({}, rest, ...texts)
+  if (!Array.isArray(allOf)) return schema
+  const whole: { [key: string]: Json } = { ...rest }
+  for (const part of allOf) {
+    if (!isObject(part)) return schema
+    const isFree = Object.keys(part).every((key) => !Object.hasOwn(whole, key))
+    if (!isFree && !isAnnotation(part)) return schema
+    Object.assign(whole, part)
+  }
+  return whole
+}
+
+/** Whole numbers say as their bounds what JavaScript can count: that is no bound of theirs. */
+const withoutSafeBounds = (schema: { readonly [key: string]: Json }): { [key: string]: Json } => {
+  const { maximum, minimum, ...rest } = schema
+  return maximum === Number.MAX_SAFE_INTEGER && minimum === Number.MIN_SAFE_INTEGER ? rest : schema
+}
+
+/** Choices that differ. One may be there twice where the API tells them apart by what they decode to. */
+const different = (choices: ReadonlyArray<Json>): ReadonlyArray<Json> => [
+  ...new Map(choices.map((one) => [JSON.stringify(one), one])).values()
+]
+
+/** The fields of which one has to be there, where a schema says no more of its choices. */
+const choicesOf = (oneOf: Json | undefined): ReadonlyArray<string> =>
+  Array.isArray(oneOf)
+    ? oneOf.flatMap((one) =>
+        isObject(one) && Object.keys(one).join() === "required" && Array.isArray(one.required)
+          ? one.required.map(String)
+          : []
+      )
+    : []
+
+/** An object that has one of some fields, as one object for each of them: generators know no other. */
+const withWholeChoices = (schema: { readonly [key: string]: Json }): { [key: string]: Json } => {
+  const { description, examples, oneOf, properties, required, ...rest } = schema
+  const choices = choicesOf(oneOf)
+  if (choices.length === 0 || !isObject(properties)) return schema
+  const wholeOf = (chosen: string) => ({
+    ...rest,
+    properties: Object.fromEntries(
+      Object.entries(properties).filter(([name]) => name === chosen || !choices.includes(name))
+    ),
+    required: [...(Array.isArray(required) ? required : []), chosen]
+  })
+  return { description: description ?? "", examples: examples ?? [], oneOf: choices.map(wholeOf) }
 }
 
 /** A list of one kind that is not empty, as it is mostly written. */
@@ -49,7 +91,9 @@ const readable = (value: Json): Json => {
   if (!isObject(value)) return value
   const inner = Object.fromEntries(Object.entries(value).map(([key, one]) => [key, readable(one)]))
   const { anyOf, ...rest } = inner
-  const kinds = Array.isArray(anyOf) ? anyOf.filter((kind) => !isNoJsonNumber(kind)) : undefined
+  const kinds = Array.isArray(anyOf)
+    ? different(anyOf.filter((kind) => !isNoJsonNumber(kind)))
+    : undefined
   const [only] = kinds ?? []
   const plain =
     kinds !== undefined && kinds.length === 1 && isObject(only)
@@ -57,7 +101,7 @@ const readable = (value: Json): Json => {
       : kinds === undefined
         ? inner
         : { ...rest, anyOf: kinds }
-  return asPlainList(withoutParts(plain))
+  return withoutSafeBounds(asPlainList(withWholeChoices(withoutParts(plain))))
 }
 
 /**
@@ -109,12 +153,55 @@ const withDescriptions = (value: Json): Json => {
     : inner
 }
 
+const header = (description: string, type: "integer" | "string"): Json => ({
+  description,
+  schema: { type }
+})
+
+/** Headers of answers, by their status. */
+const headersByStatus: Record<string, Json> = {
+  201: { Location: header("The path of what was made, where it has one.", "string") },
+  202: { Location: header("The path of the job, where there is one.", "string") },
+  401: { "WWW-Authenticate": header("How to authenticate.", "string") },
+  405: { Allow: header("The methods that the path has.", "string") },
+  429: { "Retry-After": header("Seconds until it is worth trying again.", "integer") },
+  503: {
+    "Retry-After": header("Seconds until it is worth trying again, where that is known.", "integer")
+  }
+}
+
+/** Headers stand at the answers that have them. Their names are compared in lower case. */
+const withHeaders = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(withHeaders)
+  if (!isObject(value)) return value
+  const { responses } = value
+  if (!isObject(responses))
+    return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withHeaders(one)]))
+  const answers = Object.entries(responses).map(([status, answer]) => {
+    const headers = headersByStatus[status]
+    return isObject(headers) && isObject(answer)
+      ? [status, { ...answer, headers: { ...headers, ...Object(answer.headers) } }]
+      : [status, answer]
+  })
+  return { ...value, responses: Object.fromEntries(answers) }
+}
+
 let made: Json | undefined
 
-/** Returns the API's OpenAPI 3.1 document. */
-export const apiDocument = (): Json => {
-  made ??= withDescriptions(
-    withNumbers(readable(JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))))
+/** Where a console is found that was started without options. */
+const defaultServer = { url: "http://127.0.0.1:4280", description: "A console on this machine" }
+
+/**
+ * Returns the API's OpenAPI 3.1 document.
+ *
+ * @param url where the console is that answers with it. (Default: where one is without options)
+ */
+export const apiDocument = (url?: string): Json => {
+  made ??= withHeaders(
+    withDescriptions(
+      withNumbers(readable(JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))))
+    )
   )
-  return made
+  const servers = [url === undefined ? defaultServer : { url, description: "This console" }]
+  return isObject(made) ? { ...made, servers } : made
 }

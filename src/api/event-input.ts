@@ -8,8 +8,11 @@ export const maxBatch = 1_000
 /** Upper bound of the body of a request that publishes, bytes. */
 export const maxEventsBytes = 16 * 1024 * 1024
 
+/** What a receiver gets is given in one of these. */
+const bodies = ["data", "text", "base64"]
+
 const hasOneBody = (event: object) => {
-  const [first, ...others] = ["data", "text", "base64"].filter((name) => Object.hasOwn(event, name))
+  const [first, ...others] = bodies.filter((name) => Object.hasOwn(event, name))
   if (first === undefined)
     return {
       path: ["data"],
@@ -53,7 +56,11 @@ const Described = documented(Fields, {
 })
 
 /** An event as it is published in JSON. */
-export const EventInput = Described.check(Schema.makeFilter(hasOneBody)).annotate({
+export const EventInput = Described.check(
+  Schema.makeFilter(hasOneBody, {
+    toJsonSchema: () => ({ oneOf: bodies.map((name) => ({ required: [name] })) })
+  })
+).annotate({
   identifier: "NewEvent"
 })
 export type EventInput = typeof EventInput.Type

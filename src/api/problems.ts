@@ -41,6 +41,18 @@ export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   title: "There is no such thing"
 }) {}
 
+export class MethodNotAllowed extends HttpApiError.Problem<MethodNotAllowed>()("MethodNotAllowed", {
+  type: "urn:petrel:problem:method-not-allowed",
+  status: 405,
+  title: "The route has no such method"
+}) {}
+
+export class RequestTimeout extends HttpApiError.Problem<RequestTimeout>()("RequestTimeout", {
+  type: "urn:petrel:problem:request-timeout",
+  status: 408,
+  title: "The request comes too slowly"
+}) {}
+
 export class Conflict extends HttpApiError.Problem<Conflict>()("Conflict", {
   type: "urn:petrel:problem:conflict",
   status: 409,
@@ -57,6 +69,21 @@ export class TooLarge extends HttpApiError.Problem<TooLarge>()("TooLarge", {
   type: "urn:petrel:problem:too-large",
   status: 413,
   title: "The request is too large"
+}) {}
+
+export class UnsupportedMediaType extends HttpApiError.Problem<UnsupportedMediaType>()(
+  "UnsupportedMediaType",
+  {
+    type: "urn:petrel:problem:unsupported-media-type",
+    status: 415,
+    title: "The body is of a type that is not taken here"
+  }
+) {}
+
+export class WrongHost extends HttpApiError.Problem<WrongHost>()("WrongHost", {
+  type: "urn:petrel:problem:wrong-host",
+  status: 421,
+  title: "The server is not asked by this name"
 }) {}
 
 export class TooManyRequests extends HttpApiError.Problem<TooManyRequests>()(

@@ -14,6 +14,7 @@ import {
   type BatchAnswer,
   BatchResult,
   EventInput,
+  maxBatch,
   maxEventsBytes,
   Published
 } from "./event-input.ts"
@@ -122,7 +123,7 @@ const carried = ["traceparent", "tracestate"] as const
 
 const rawEvent = (
   { headers }: HttpServerRequest.HttpServerRequest,
-  { event: type, tenant }: { readonly tenant: string; readonly event: string },
+  { tenant, type }: { readonly tenant: string; readonly type: string },
   id: string | undefined
 ): NewEvent => ({
   tenant,
@@ -157,7 +158,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
   headers: idempotency,
   payload: [
     EventInput,
-    Schema.Array(EventInput),
+    Schema.Array(EventInput).check(Schema.isMinLength(1), Schema.isMaxLength(maxBatch)),
     Schema.String.pipe(HttpApiSchema.asText({ contentType: "application/x-ndjson" }))
   ],
   output: [Schema.Union([Published, BatchResult]), withStatus(Published, 201)],
@@ -174,7 +175,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
     )
 })
 
-const publishRaw = operation("publishRaw", "POST", `${tenantPath}/events/:event`, {
+const publishRaw = operation("publishRaw", "POST", `${tenantPath}/raw-events/:type`, {
   insteadOverNats: "publish the body to events.<tenant>.<type>",
   scope: "events:publish",
   isRaw: true,
@@ -184,8 +185,7 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/events/:event`
     "Receivers get the body byte for byte, with its Content-Type (application/json where there is none), traceparent and tracestate.",
   params: {
     tenant: Tenant,
-    // OpenAPI knows one name for it, and with GET it is an event's id.
-    event: Schema.String.annotateKey({
+    type: Schema.String.annotateKey({
       description: "The event's type.",
       examples: ["invoice.paid"]
     })

@@ -126,14 +126,16 @@ const answering = handlers.pipe(
 const contentPolicy =
   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const docs = Layer.mergeAll(
-  HttpRouter.add(
-    "GET",
-    "/openapi.json",
-    Effect.sync(() => HttpServerResponse.jsonUnsafe(apiDocument()))
-  ),
-  HttpApiSwagger.layer(Api, { path: "/docs" })
-)
+/** @param publicUrl that clients know it by. Without one the document is relative to itself. */
+const docs = (publicUrl = "/") =>
+  Layer.mergeAll(
+    HttpRouter.add(
+      "GET",
+      "/openapi.json",
+      Effect.sync(() => HttpServerResponse.jsonUnsafe(apiDocument(publicUrl)))
+    ),
+    HttpApiSwagger.layer(Api, { path: "/docs" })
+  )
 
 const apiRoutes = listedOperations.map(({ operation, path }) => ({
   method: operation.method.toLowerCase(),
@@ -146,7 +148,7 @@ const routes = (options: ApiOptions) => {
   const durations = new RequestDurations()
   return Layer.mergeAll(
     HttpApiBuilder.layer(Api).pipe(Layer.provide(answering)),
-    docs,
+    docs(options.publicUrl),
     metricsRoute(options.host, options.publicUrl, durations),
     surround(
       [...apiRoutes, ...extraRoutes],

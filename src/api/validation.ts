@@ -4,11 +4,21 @@ import { HttpApiMiddleware } from "effect/http-api"
 import type { Problem } from "../domain/problem.ts"
 import { boundedProblems, inputProblems } from "../operations/input.ts"
 import { shortened } from "../operations/shown-value.ts"
-import { Internal, InvalidRequest, TooLarge, Unavailable } from "./problems.ts"
+import {
+  Internal,
+  InvalidRequest,
+  MethodNotAllowed,
+  TooLarge,
+  Unavailable,
+  WrongHost
+} from "./problems.ts"
 
-/** Every route may answer with these: its input is refused, or the broker is away. */
+/**
+ * Every route may answer with these: its input is refused, it is asked in a way that it has not, or
+ * the broker is away.
+ */
 export class Validation extends HttpApiMiddleware.Service<Validation>()("petrel/api/Validation", {
-  error: [InvalidRequest, TooLarge, Unavailable, Internal]
+  error: [InvalidRequest, MethodNotAllowed, TooLarge, WrongHost, Unavailable, Internal]
 }) {}
 
 /** Upper bound of the sentence about a request as a whole, characters. `errors` says the rest. */

@@ -176,7 +176,10 @@ const systemThresholds = {
  * Thresholds for the alerts about an endpoint or a tenant. A setting that is left out is inherited
  * from the level above.
  */
-export const AlertSettings = Schema.Struct(thresholds)
+export const AlertSettings = Schema.Struct(thresholds).annotate({
+  identifier: "AlertThresholds",
+  description: "Thresholds for alerts. One that is left out is that of the level above."
+})
 export type AlertSettings = typeof AlertSettings.Type
 
 /** Thresholds of a tenant and its endpoints, and the contact for endpoints without their own. */

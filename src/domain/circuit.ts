@@ -47,7 +47,12 @@ export const Circuit = Schema.Struct({
   permanentFailures: Schema.optionalKey(count(1_000_000)),
   onGiveUp: Schema.optionalKey(GivingUp),
   onGone: Schema.optionalKey(GivingUp)
-}).check(Schema.makeFilter(isOrdered))
+})
+  .check(Schema.makeFilter(isOrdered))
+  .annotate({
+    identifier: "Circuit",
+    description: "When an endpoint is left alone after failures, and when it is given up."
+  })
 export type Circuit = typeof Circuit.Type
 
 /** When a circuit opens, for how long, and what happens then, with the defaults filled in. */

@@ -32,7 +32,10 @@ export const Backoff = Schema.Union([
     base: PositiveDuration,
     cap: PositiveDuration
   })
-])
+]).annotate({
+  identifier: "Backoff",
+  description: "How the delay before the next attempt grows with the number of attempts."
+})
 export type Backoff = typeof Backoff.Type
 
 /** How a nominal delay d is spread: none d, full 0..d, equal d/2..d, scaled d × 0.5..1.5. */
@@ -60,6 +63,9 @@ export const StatusRule = Schema.Struct({
   }),
   /** Raises an alert at so many such answers of the endpoint in a row. (Default: none) */
   alert: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })))
+}).annotate({
+  identifier: "StatusRule",
+  description: "Retries of a status with limits of their own, shorter than the policy's."
 })
 export type StatusRule = typeof StatusRule.Type
 
@@ -104,6 +110,9 @@ export const RetryPolicy = Schema.Struct({
   errors: Schema.optionalKey(
     Schema.Record(Schema.String, ErrorVerdict).check(everyKey(errorKeyProblem))
   )
+}).annotate({
+  identifier: "RetryPolicy",
+  description: "When to retry, and when to stop."
 })
 export type RetryPolicy = typeof RetryPolicy.Type
 export type RetryPolicyJson = typeof RetryPolicy.Encoded

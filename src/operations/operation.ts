@@ -37,8 +37,8 @@ interface Described {
   readonly scope: TokenScope | undefined
   /** True if its answers name a revision. */
   readonly hasRevision?: boolean
-  /** What its output is written as. (Default: JSON) */
-  readonly media?: "application/octet-stream" | "text/event-stream"
+  /** What its output is written as, any type as each output says. (Default: JSON) */
+  readonly media?: "*/*" | "text/event-stream"
   /** True if it reads the body of the request itself: it need not be JSON. */
   readonly isRaw?: boolean
   /** What to do over NATS, where it is not offered there. */
@@ -127,7 +127,7 @@ export const operation = <
 /** Operations about one kind of thing: `endpoints.get` is `get` of the group `endpoints`. */
 export interface OperationGroup<out Each extends Operation<unknown>> {
   readonly name: string
-  readonly description: string | undefined
+  readonly description: string
   readonly operations: readonly [Each, ...ReadonlyArray<Each>]
 }
 
@@ -140,7 +140,7 @@ export const operationGroup = <
   const Others extends ReadonlyArray<Operation<unknown>>
 >(
   name: string,
-  description: string | undefined,
+  description: string,
   first: First,
   ...others: Others
 ): OperationGroup<First | Others[number]> => ({

@@ -1,10 +1,76 @@
 import { assert, describe, it } from "@effect/vitest"
 import { apiDocument } from "../../src/api/document.ts"
 import { operations } from "../kit/api-operations.ts"
+import { importTool } from "../kit/openapi-tools.ts"
+
+/** What finds faults in a document (tools/openapi/check.ts). */
+interface Checks {
+  readonly lint: (document: unknown) => Promise<ReadonlyArray<string>>
+  readonly wrongExamples: (document: unknown) => ReadonlyArray<string>
+}
 
 const text = JSON.stringify(apiDocument())
 
 describe("the OpenAPI document", () => {
+  it("passes redocly's recommended rules, and its examples are as its schemas", async () => {
+    const { lint, wrongExamples } = await importTool<Checks>("check.ts")
+    assert.deepStrictEqual(await lint(apiDocument()), [])
+    assert.deepStrictEqual(await lint(apiDocument("/")), [])
+    assert.deepStrictEqual(wrongExamples(apiDocument()), [])
+  })
+
+  it("has each problem of a route as a problem document", () => {
+    const { paths } = JSON.parse(text)
+    for (const { id, method, needsToken, path, ...operation } of operations) {
+      const { responses } = paths[path][method.toLowerCase()]
+      const expected = [
+        ...["400", "405", "413", "421", "500", "503"],
+        ...(needsToken ? ["401", "403", "429"] : []),
+        ...(operation.hasBody ? ["408", "415"] : [])
+      ]
+      assert.includeMembers(Object.keys(responses), expected, id)
+      for (const [status, { content }] of Object.entries<{ content: object }>(responses))
+        if (Number(status) >= 400)
+          assert.deepStrictEqual(Object.keys(content), ["application/problem+json"], id)
+    }
+  })
+
+  it("says how many events a request may have, and that each has one body", () => {
+    const { components, paths } = JSON.parse(text)
+    const { content } = paths["/v1/tenants/{tenant}/events"].post.requestBody
+    const [one, many] = content["application/json"].schema.anyOf
+    assert.deepInclude(many, { minItems: 1, maxItems: 1_000, items: one })
+    assert.deepStrictEqual(
+      components.schemas.NewEvent.oneOf.map(({ required }: { required: unknown }) => required),
+      ["data", "text", "base64"].map((name) => ["type", name])
+    )
+  })
+
+  it("has policies once, and refers to them", () => {
+    const { schemas } = JSON.parse(text).components
+    for (const name of ["RetryPolicy", "Backoff", "StatusRule", "Circuit", "RateLimit"])
+      assert.property(schemas, name)
+    assert.strictEqual(text.split('"decorrelated"').length, 2)
+  })
+
+  it("has one path for one meaning: none matches what another one does", () => {
+    const { paths } = JSON.parse(text)
+    assert.deepStrictEqual(Object.keys(paths["/v1/tenants/{tenant}/events/{event}"]), ["get"])
+    assert.deepStrictEqual(Object.keys(paths["/v1/tenants/{tenant}/raw-events/{type}"]), ["post"])
+    const parts = [...new Set(operations.map(({ path }) => path))].map((path) => path.split("/"))
+    const isParameter = (part: string) => part.startsWith("{")
+    for (const one of parts)
+      for (const other of parts) {
+        const isSame = one.every((part, at) => part === other[at])
+        const matches =
+          one.length === other.length &&
+          one.every(
+            (part, at) => isParameter(part) || isParameter(other[at] ?? "") || part === other[at]
+          )
+        assert.isTrue(isSame || !matches, `${one.join("/")} ${other.join("/")}`)
+      }
+  })
+
   it("says what each operation does and each parameter means", () => {
     const { paths } = JSON.parse(text)
     for (const [path, methods] of Object.entries<Record<string, { summary?: string }>>(paths))

@@ -8,6 +8,7 @@ export interface JsonSchema {
   readonly type?: string
   readonly enum?: ReadonlyArray<unknown>
   readonly anyOf?: ReadonlyArray<JsonSchema>
+  readonly oneOf?: ReadonlyArray<JsonSchema>
   readonly properties?: Readonly<Record<string, JsonSchema>>
   readonly required?: ReadonlyArray<string>
   readonly items?: JsonSchema
@@ -22,6 +23,7 @@ const JsonSchema: Schema.Codec<JsonSchema> = Schema.Struct({
   type: Schema.optionalKey(Schema.String),
   enum: Schema.optionalKey(Schema.Array(Schema.Unknown)),
   anyOf: Schema.optionalKey(Schema.Array(Inner)),
+  oneOf: Schema.optionalKey(Schema.Array(Inner)),
   properties: Schema.optionalKey(Schema.Record(Schema.String, Inner)),
   required: Schema.optionalKey(Schema.Array(Schema.String)),
   items: Schema.optionalKey(Inner),
@@ -63,15 +65,19 @@ export interface Operation {
   readonly parameters: ReadonlyArray<typeof Parameter.Type>
   /** Of a JSON body; undefined without one. */
   readonly body: JsonSchema | undefined
+  /** Also of one that is not JSON. */
+  readonly hasBody: boolean
   readonly needsToken: boolean
 }
 
 const document = Schema.decodeUnknownSync(Document)(apiDocument())
 
-/** Returns a schema without a reference at its top. */
+/** Returns a schema without a reference at its top. Choices are in `anyOf`. */
 export const resolved = (schema: JsonSchema): JsonSchema => {
   const name = schema.$ref?.split("/").at(-1)
-  return name === undefined ? schema : resolved(document.components.schemas[name] ?? {})
+  if (name !== undefined) return resolved(document.components.schemas[name] ?? {})
+  const { oneOf, ...rest } = schema
+  return oneOf === undefined ? schema : { ...rest, anyOf: oneOf }
 }
 
 /** All operations of the API. */
@@ -80,6 +86,7 @@ export const operations: ReadonlyArray<Operation> = listedOperations.map(
     const { parameters = [], requestBody } = document.paths[path]?.[method.toLowerCase()] ?? {}
     return {
       ...{ id, method, path, parameters, needsToken: scope !== undefined },
+      hasBody: requestBody !== undefined,
       body: requestBody?.content["application/json"]?.schema
     }
   }

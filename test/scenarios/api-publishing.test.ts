@@ -31,7 +31,7 @@ describe.concurrent("what is published over HTTP", () => {
         const answer = yield* ask(events, { method: "POST", token, ...one })
         assert.strictEqual(answer.status, 201, answer.text)
       }
-      const raw = yield* ask(`${events}/report.ready`, {
+      const raw = yield* ask("/v1/tenants/acme/raw-events/report.ready", {
         method: "POST",
         token,
         body: bytes,

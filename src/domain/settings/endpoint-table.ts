@@ -58,6 +58,9 @@ export const RateLimit = Schema.Struct({
     )
   ),
   burst: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 }))
+}).annotate({
+  identifier: "RateLimit",
+  description: "A sustained rate, and the burst after a pause."
 })
 export type RateLimit = typeof RateLimit.Type
 

@@ -87,8 +87,8 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         examples: ["503", "5xx"]
       })
     ),
-    since: Schema.optionalKey(Timestamp),
-    until: Schema.optionalKey(Timestamp)
+    since: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended from then on." })),
+    until: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended up to then." }))
   },
   output: Schema.Struct({ deadLetters: Schema.Array(Listed), next }).annotate({
     identifier: "DeadLetterList"

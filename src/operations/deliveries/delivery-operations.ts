@@ -55,9 +55,10 @@ const event = operation("event", "GET", `${tenantPath}/events/:event`, {
 const body = operation("eventBody", "GET", `${tenantPath}/events/:event/body`, {
   scope: "payloads:read",
   summary: "Get an event's body, as receivers get it",
+  description: "It has the event's content type.",
   params: { tenant: Tenant, event: EventId },
   output: Schema.Uint8Array,
-  media: "application/octet-stream",
+  media: "*/*",
   refusals: ["not-found"],
   run: ({ params: { event, tenant } }) =>
     Effect.map(

@@ -42,7 +42,11 @@ const RateInWords = Schema.String.check(
       encode: SchemaGetter.transform(rateText)
     })
   )
-  .annotate({ expected: "a rate such as '20/s burst 40'" })
+  .annotate({
+    identifier: "RateInWords",
+    description: "Such as `20/s burst 40`.",
+    expected: "a rate such as '20/s burst 40'"
+  })
 
 /** A rate as people write it (`20/s burst 40`), or its numbers. */
 const RateChoice = Schema.Union([RateLimit, RateInWords])

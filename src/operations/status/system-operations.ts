@@ -75,4 +75,4 @@ const health = operation("health", "GET", "/healthz", {
 })
 
 /** Operations that need no token. */
-export const healthOperations = operationGroup("health", undefined, health)
+export const healthOperations = operationGroup("health", "Whether the process answers.", health)

@@ -72,7 +72,7 @@ export const welcome = (options: {
         : [`  export NATS_URL=${token.shellUrl(nats)}`]),
       `  npx petrel publish default invoice.paid ${body}`,
       `  nats pub ${eventRoot}.default.invoice.paid ${body}`,
-      `  curl ${console.address}/v1/tenants/default/events/invoice.paid --json ${body} \\`,
+      `  curl ${console.address}/v1/tenants/default/raw-events/invoice.paid --json ${body} \\`,
       `    -H ${console.shellHeader}`,
       ...(sample === undefined
         ? []
