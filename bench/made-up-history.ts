@@ -107,6 +107,16 @@ export function* madeUpFacts(events: number): Generator<string> {
 /** When the first of them happened, ms since the epoch. */
 const began = Date.UTC(2026, 0, 1)
 
+/** Reads when each message of a stream was stored, ms since the epoch, by sequence. */
+const storedTimes = Effect.fnUntraced(function* (stream: string, subject: string) {
+  const times = new Map<number, number>()
+  yield* Stream.runForEach(
+    readStream({ stream, subjects: [subject], headersOnly: true }),
+    (message) => Effect.sync(() => times.set(message.seq, storedAt(message)))
+  )
+  return times
+})
+
 /** Stores events of 64 bytes, their plans and the ends of all their deliveries. */
 export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: MadeUp) {
   const { names } = yield* Broker
@@ -137,11 +147,9 @@ export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: Mad
     ...{ subject: names.subjects.event("bench", "invoice.paid"), body },
     headers: [["Nats-Msg-Id", `bench.event-${number + 1}`]]
   }))
-  const times = new Map<number, number>()
-  yield* Stream.runForEach(
-    readStream({ stream: names.events, subjects: [names.subjects.allEvents], headersOnly: true }),
-    (message) => Effect.sync(() => times.set(message.seq, storedAt(message)))
-  )
+  const times = yield* storedTimes(names.events, names.subjects.allEvents)
+  const bucket = names.buckets.endpoints
+  const changedAt = yield* storedTimes(`KV_${bucket}`, `$KV.${bucket}.>`)
   let seq = 0
   let directory = 0
   const facts: Array<ReturnType<typeof changeOf> | ReturnType<typeof factsOf>[number]> = []
@@ -152,7 +160,8 @@ export const storeHistory = Effect.fnUntraced(function* ({ events, fanOut }: Mad
     const due = all.length + Math.floor((seq * changes) / events)
     while (directory < due) {
       const endpoint = changedBy(++directory)
-      if (endpoint !== undefined) facts.push(changeOf(endpoint, directory, eventAt))
+      if (endpoint === undefined) continue
+      facts.push(changeOf(endpoint, directory, changedAt.get(directory) ?? eventAt))
     }
     facts.push(...factsOf(seq, eventAt, endpoints, directory, at))
   }
