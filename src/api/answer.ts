@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import { Bytes, Following, Replied } from "../operations/operation.ts"
+import { Bytes, Following, Replied, Unchanged } from "../operations/operation.ts"
 import { follow } from "./following.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { withHeader } from "./with-header.ts"
@@ -25,6 +25,8 @@ export const etag = {
   etag: Schema.String.annotateKey({ description: "Its revision, in quotes." })
 }
 
+const tagOf = (revision: number): string => `"${revision}"`
+
 /** Answers with what an operation returned. */
 export const answerWith = Effect.fnUntraced(function* (result: unknown) {
   if (result instanceof Following) return yield* follow(result.failures)
@@ -34,11 +36,13 @@ export const answerWith = Effect.fnUntraced(function* (result: unknown) {
       // A receiver's HTML must not run as a page of this server.
       headers: { "content-disposition": "attachment" }
     })
+  if (result instanceof Unchanged)
+    return HttpServerResponse.empty({ status: 304, headers: { etag: tagOf(result.revision) } })
   if (!(result instanceof Replied)) return result
   const { location, output, revision, status } = result
   if (status !== undefined) yield* withStatus(status)
   if (location !== undefined) yield* withHeader("location", location)
   return revision === undefined
     ? output
-    : HttpApiSchema.withHeaders({ body: output, headers: { etag: `"${revision}"` } })
+    : HttpApiSchema.withHeaders({ body: output, headers: { etag: tagOf(revision) } })
 })

@@ -1,7 +1,7 @@
 import { Array as Arr, Context, Schema } from "effect"
 import { HttpApi, HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "effect/http-api"
 import packageJson from "../../package.json" with { type: "json" }
-import type { Operation, OperationGroup } from "../operations/operation.ts"
+import { type Operation, type OperationGroup, unchanged } from "../operations/operation.ts"
 import { Access } from "./access.ts"
 import { etag } from "./answer.ts"
 import { refusalProblems } from "./failures.ts"
@@ -25,6 +25,7 @@ const written = (operation: Operation<unknown>, output: Schema.Top): Schema.Top 
     case "text/event-stream":
       return Schema.String.pipe(HttpApiSchema.asText({ contentType: operation.media }))
     default:
+      if (output === unchanged) return output
       return operation.hasRevision === true ? HttpApiSchema.WithHeaders(output, etag) : output
   }
 }

@@ -62,7 +62,7 @@ export class Conflict extends HttpApiError.Problem<Conflict>()("Conflict", {
 export class RevisionMismatch extends HttpApiError.Problem<RevisionMismatch>()("RevisionMismatch", {
   type: "urn:petrel:problem:revision-mismatch",
   status: 412,
-  title: "It was changed since it was read"
+  title: "It is not as the request expects it"
 }) {}
 
 export class TooLarge extends HttpApiError.Problem<TooLarge>()("TooLarge", {

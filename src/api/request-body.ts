@@ -23,13 +23,10 @@ export class BodyRefused extends Error {
   /** Of the answer. The rest of the body is not waited for. */
   readonly headers: Readonly<Record<string, string>>
 
-  constructor(problem: BareProblem, retryAfter?: number) {
+  constructor(problem: BareProblem, headers: Readonly<Record<string, string>> = {}) {
     super(problem.detail)
     this.problem = problem
-    this.headers = {
-      connection: "close",
-      ...(retryAfter === undefined ? {} : { "retry-after": String(retryAfter) })
-    }
+    this.headers = { connection: "close", ...headers }
   }
 }
 
@@ -41,6 +38,21 @@ const tooLarge = (max: number) =>
     detail: `the body is larger than the ${bytesText(max)} that this route takes`
   })
 
+/** Nothing is unpacked: a receiver could not be told what it gets, and a small body may be a large one. */
+const encoded = new BodyRefused(
+  {
+    status: 415,
+    name: "unsupported-media-type",
+    title: "The body is of a type that is not taken here",
+    detail: "the body has a Content-Encoding: send it as it is, without gzip or the like"
+  },
+  { "accept-encoding": "identity" }
+)
+
+/** True for a body that is sent as it is, whatever Content-Encoding says of that. */
+const isPlain = (contentEncoding = ""): boolean =>
+  contentEncoding.split(",").every((coding) => /^\s*(?:identity)?\s*$/i.test(coding))
+
 const noMemory = new BodyRefused(
   {
     status: 503,
@@ -49,7 +61,7 @@ const noMemory = new BodyRefused(
     detail:
       "too many and too large bodies of this tenant are being sent at the same time: try again"
   },
-  1
+  { "retry-after": "1" }
 )
 
 const tooSlow = new BodyRefused({
@@ -169,6 +181,7 @@ const withCounted = (
 ): HttpServerRequest.HttpServerRequest => {
   const { source } = request
   const arrayBuffer = Effect.gen(function* () {
+    if (!isPlain(request.headers["content-encoding"])) return yield* unread(request)(encoded)
     const max = yield* HttpIncomingMessage.MaxBodySize
     const most = max === undefined ? Number.POSITIVE_INFINITY : ByteSize.toNumberUnsafe(max)
     const declared = Number(request.headers["content-length"] ?? 0)

@@ -2,16 +2,18 @@ import { Clock, Effect } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
 import { endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { StateChange } from "../history/configuration.ts"
-import { changeEndpoint } from "./endpoint-store.ts"
+import { changeEndpoint, type ExpectedRevision } from "./endpoint-store.ts"
 
 /** The `worker` of decisions that people make. */
 const cli = "cli"
 
-/** An endpoint, and its generation if only that one is meant. */
+/** An endpoint, and its generation or revision if only that one is meant. */
 interface StateTarget {
   readonly tenant: string
   readonly endpoint: string
   readonly generation?: string
+  /** Fails with EndpointChanged for another revision. (Default: any) */
+  readonly expected?: ExpectedRevision | undefined
 }
 
 /** A change of an endpoint's state, and who asked for it. */
@@ -29,7 +31,7 @@ interface AskedChange extends Omit<StateChange, "at"> {
  * state already or is of another generation.
  */
 const changeState = Effect.fnUntraced(function* (
-  { endpoint: id, generation, tenant }: StateTarget,
+  { endpoint: id, expected, generation, tenant }: StateTarget,
   { apply, by, kind, worker }: AskedChange
 ) {
   const at = yield* Clock.currentTimeMillis
@@ -43,7 +45,7 @@ const changeState = Effect.fnUntraced(function* (
       changed = after !== undefined
       return Effect.succeed(after === undefined ? undefined : { ...after, updatedAt: at })
     },
-    { by, state: { kind, at, worker } }
+    { by, expected, state: { kind, at, worker } }
   )
   return { ...stored, changed }
 })

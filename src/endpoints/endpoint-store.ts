@@ -48,7 +48,7 @@ export class EndpointChanged extends Schema.TaggedError<EndpointChanged>()("Endp
   override get message() {
     const label = `${this.tenant}/${this.id}`
     return this.revision === 0
-      ? `${label} is not there, so it has no revision to be changed`
+      ? `${label} is not there, and the request changes only one that is`
       : `${label} is at revision ${this.revision} now: read it again, and decide anew`
   }
 }
@@ -85,13 +85,14 @@ export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {
   return stored
 })
 
+/** The revisions that may be changed: these, or whichever is there. */
+export type ExpectedRevision = ReadonlyArray<number> | "any"
+
 interface ChangeOptions {
   /** Who changes the endpoint, recorded in the history. */
   readonly by?: string | undefined
-  /**
-   * The only revision that may be changed; fails with EndpointChanged for another. (Default: any)
-   */
-  readonly expected?: number | undefined
+  /** The revisions that may be changed; fails with EndpointChanged for another. (Default: any) */
+  readonly expected?: ExpectedRevision | undefined
   /** Set where the change brings the endpoint into another state. */
   readonly state?: StateChange
 }
@@ -103,7 +104,10 @@ interface ChangeOptions {
 const write = Effect.fnUntraced(function* (
   key: string,
   value: string,
-  options: ChangeOptions & { readonly removes?: true }
+  options: Omit<ChangeOptions, "expected"> & {
+    readonly expected?: number
+    readonly removes?: true
+  }
 ) {
   const { names } = yield* Broker
   const { by, expected, removes, state } = options
@@ -159,13 +163,13 @@ export const addEndpoint = Effect.fnUntraced(function* (endpoint: Endpoint, by?:
   return { endpoint, revision } satisfies StoredEndpoint
 })
 
-/** Fails if an endpoint is at another revision than the expected one, if any is expected. */
+/** Fails if an endpoint is at another revision than the expected ones. */
 const refuseOther = (
   name: { readonly tenant: string; readonly id: string },
   revision: number,
-  expected: number | undefined
+  expected: ExpectedRevision = "any"
 ) =>
-  expected === undefined || expected === revision
+  expected === "any" || expected.includes(revision)
     ? Effect.void
     : Effect.fail(new EndpointChanged({ ...name, revision }))
 
@@ -202,14 +206,14 @@ export const changeEndpoint = <E, R>(
  * its waiting deliveries.
  *
  * @param by who removes it, recorded in the history.
- * @param expected the only revision that may be removed; fails with EndpointChanged for another.
+ * @param expected the revisions that may be removed; fails with EndpointChanged for another.
  *   (Default: any)
  */
 export const removeEndpoint = Effect.fnUntraced(function* (
   tenant: string,
   id: string,
   by?: string,
-  expected?: number
+  expected: ExpectedRevision = "any"
 ) {
   const key = endpointKey(tenant, id)
   const entry = yield* readEntry(key)
@@ -218,7 +222,7 @@ export const removeEndpoint = Effect.fnUntraced(function* (
   yield* write(key, "", {
     by,
     removes: true,
-    ...(expected === undefined ? {} : { expected })
+    ...(expected === "any" ? {} : { expected: entry.revision })
   }).pipe(
     Effect.catchIf(isConflict, () => new EndpointChanged({ tenant, id, revision: entry.revision }))
   )

@@ -67,20 +67,34 @@ const readStart = async (response: Response): Promise<string> => {
   }
 }
 
-/** Whether a body was taken, and what was wrong. */
+/** What became of a body, and what was wrong. */
 interface Posted {
-  readonly isTaken: boolean
+  /** False if it is to be sent again. */
+  readonly isDone: boolean
   readonly why?: string
+  /** True if it was refused as a whole, so that it is lost. */
+  readonly isLost?: true
 }
+
+/**
+ * Statuses that speak of the body: the same body is refused again, and would hold up what comes after
+ * it. All others speak of the collector, its configuration or the way there, which somebody mends.
+ */
+const refusals: ReadonlySet<number> = new Set([400, 413, 422])
 
 const judge = async (response: Response): Promise<Posted> => {
   const text = await readStart(response)
-  if (!response.ok) return { isTaken: false, why: `it answers ${response.status}` }
+  if (!response.ok) {
+    const why = `it answers ${response.status}`
+    return refusals.has(response.status)
+      ? { isDone: true, isLost: true, why }
+      : { isDone: false, why }
+  }
   // What was rejected in part must not be sent again, says OTLP.
   const rejected = /"rejected(?:DataPoints|Spans)"\s*:\s*"?([1-9]\d*)/.exec(text)?.[1]
   return rejected === undefined
-    ? { isTaken: true }
-    : { isTaken: true, why: `it rejects ${rejected} values` }
+    ? { isDone: true }
+    : { isDone: true, why: `it rejects ${rejected} values` }
 }
 
 const whyOf = (error: unknown): string => {
@@ -89,8 +103,9 @@ const whyOf = (error: unknown): string => {
 }
 
 /**
- * Returns what POSTs a body as JSON, within a time (ms), and returns whether it was taken. It logs
- * once when POSTs begin to fail, and once when they work again.
+ * Returns what POSTs a body as JSON, within a time (ms). Returns false if it is to be sent again,
+ * and true if it was taken, or refused for what it is. It logs once when POSTs begin to fail, and once
+ * when they work again.
  */
 export const makeOtlpPost = ({ headers, meanwhile, url, what }: OtlpPostOptions) => {
   const { origin } = new URL(url)
@@ -113,17 +128,22 @@ export const makeOtlpPost = ({ headers, meanwhile, url, what }: OtlpPostOptions)
         duration: withinMs,
         orElse: () => Effect.fail(`no answer within ${withinMs} ms`)
       }),
-      Effect.catch((why) => Effect.succeed<Posted>({ isTaken: false, why })),
-      Effect.flatMap(({ isTaken, why }) => {
+      Effect.catch((why) => Effect.succeed<Posted>({ isDone: false, why })),
+      Effect.flatMap(({ isDone, isLost, why }) => {
         const was = isFailing
         isFailing = why !== undefined
         const log =
           isFailing === was
             ? Effect.void
             : isFailing
-              ? Effect.logWarning(`${what} cannot be pushed; ${meanwhile}`, { otlp: origin, why })
+              ? Effect.logWarning(
+                  isLost === true
+                    ? `${what} are refused, and not sent again`
+                    : `${what} cannot be pushed; ${meanwhile}`,
+                  { otlp: origin, why }
+                )
               : Effect.logInfo(`${what} are pushed again`, { otlp: origin })
-        return Effect.as(log, isTaken)
+        return Effect.as(log, isDone)
       })
     )
 }

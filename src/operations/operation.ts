@@ -1,4 +1,4 @@
-import { Data, type Effect, type Schema, type Stream } from "effect"
+import { Data, type Effect, Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "./history/live-failures.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
@@ -13,6 +13,12 @@ export class Replied<out A> extends Data.Class<{
   /** Of what is told, for the ETag. */
   readonly revision?: number
 }> {}
+
+/** Says that the caller knows what is there: it is at this revision still. */
+export class Unchanged extends Data.Class<{ readonly revision: number }> {}
+
+/** The output of an operation that may answer so. */
+export const unchanged = Schema.Void.annotateKey({ httpApiStatus: 304 })
 
 /** An output of bytes, of a type of their own. */
 export class Bytes extends Data.Class<{
@@ -109,7 +115,7 @@ export const operation = <
     readonly run: (
       input: Input<Params, Query, Headers, TypeOf<Payload>>
     ) => Effect.Effect<
-      TypeOf<Output> | Replied<TypeOf<Output>> | Bytes | Following<R>,
+      TypeOf<Output> | Replied<TypeOf<Output>> | Unchanged | Bytes | Following<R>,
       FailureOf<Named> | Problem,
       R
     >

@@ -32,7 +32,10 @@ export class NoProjection extends Schema.TaggedError<NoProjection>()("NoProjecti
   }
 }
 
-/** The failures that are a refusal, by what is wrong. An operation names those that it may have. */
+/**
+ * The failures that are a refusal, by what is wrong. An operation names those that it may have; of
+ * one that is in several lists the first that it names counts.
+ */
 export const refusals = {
   "not-found": [
     EndpointNotFound,
@@ -51,7 +54,7 @@ export const refusals = {
     NotNow,
     QuotaReached
   ],
-  "revision-mismatch": [EndpointChanged]
+  "revision-mismatch": [EndpointChanged, EndpointExists]
 } as const
 export type Refusal = keyof typeof refusals
 

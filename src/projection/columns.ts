@@ -6,7 +6,7 @@ import type { Names, WritableNames } from "./names-table.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import { isOver, seqOf } from "./tracked-round.ts"
 
-/** The states by their number in a row. 1 is the usual one, which indexes leave out. */
+/** The states by their number in a row. 1 is the usual one, which some indexes leave out. */
 export const stateNumbers: ReadonlyArray<DeliveryState> = [
   "waiting",
   "delivered",
@@ -15,6 +15,10 @@ export const stateNumbers: ReadonlyArray<DeliveryState> = [
   "skipped"
 ]
 export const deliveredNumber = stateNumbers.indexOf("delivered")
+/** The lowest status of an answer that is not usually a success. A policy may count it as one. */
+export const firstUnusualStatus = 300
+/** The rows that some indexes have: what was not delivered as usual. */
+export const isUnusual = `(state <> ${deliveredNumber} OR status >= ${firstUnusualStatus})`
 
 /**
  * The columns of a row, in order. `position` orders all rows; `bits` is the state of history/fold,
@@ -64,12 +68,12 @@ export const tableOf = (name: string, names: "INTEGER" | "TEXT"): string => `
   CREATE INDEX IF NOT EXISTS ${name}_tenant ON ${name} (tenant, position);
   CREATE INDEX IF NOT EXISTS ${name}_event ON ${name} (event);
   CREATE INDEX IF NOT EXISTS ${name}_event_seq ON ${name} (event_seq);
-  CREATE INDEX IF NOT EXISTS ${name}_failed_tenant ON ${name} (tenant, position)
-    WHERE state <> ${deliveredNumber};
-  CREATE INDEX IF NOT EXISTS ${name}_failed_endpoint ON ${name} (endpoint, position)
-    WHERE state <> ${deliveredNumber};
-  CREATE INDEX IF NOT EXISTS ${name}_failed ON ${name} (position)
-    WHERE state <> ${deliveredNumber};`
+  CREATE INDEX IF NOT EXISTS ${name}_unusual_tenant ON ${name} (tenant, position)
+    WHERE ${isUnusual};
+  CREATE INDEX IF NOT EXISTS ${name}_unusual_endpoint ON ${name} (endpoint, position)
+    WHERE ${isUnusual};
+  CREATE INDEX IF NOT EXISTS ${name}_unusual ON ${name} (position)
+    WHERE ${isUnusual};`
 
 export const insertInto = (name: string): string =>
   `INSERT OR REPLACE INTO ${name} (${columns.join(", ")}) VALUES (${columns.map(() => "?").join(", ")})`

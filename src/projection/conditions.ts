@@ -1,5 +1,11 @@
 import { invalid } from "../domain/problem.ts"
-import { deliveredNumber, endpointName, stateNumbers } from "./columns.ts"
+import {
+  deliveredNumber,
+  endpointName,
+  firstUnusualStatus,
+  isUnusual,
+  stateNumbers
+} from "./columns.ts"
 import type { DeliveryQuery } from "./delivery-log.ts"
 import { type Names, NumberedNames } from "./names-table.ts"
 
@@ -27,9 +33,6 @@ const last = "\u{10FFFF}"
 /** Splits `invoice.*` into the range of texts that begin so; undefined if it is one text. */
 const rangeOf = (text: string): readonly [string, string] | undefined =>
   text.endsWith("*") ? [text.slice(0, -1), `${text.slice(0, -1)}${last}`] : undefined
-
-/** Statuses of answers that are no success. */
-const failed = (status: number): boolean => status >= 300
 
 /** The condition that the type begins with a text. */
 const typeWithin = (names: Names, [from, to]: readonly [string, string]) => {
@@ -64,15 +67,14 @@ export const conditionsOf = (query: DeliveryQuery, names: Names): Conditions | u
     if (stored === undefined) isKnown = false
     else add(`${column} = ?`, stored)
   }
-  const isFailed =
-    error !== undefined ||
-    (status !== undefined && failed(status)) ||
-    (state !== undefined && state !== "delivered")
+  const isFailed = error !== undefined || (state !== undefined && state !== "delivered")
+  const isRare = isFailed || (status !== undefined && status >= firstUnusualStatus)
   if (endpoint !== undefined && tenant !== undefined)
     named("endpoint", endpointName(tenant, endpoint))
   else if (tenant !== undefined) named("tenant", tenant)
-  // Word for word what the indexes of failures say.
+  // Word for word what the indexes of what is unusual say, or one side of it.
   if (isFailed) add(`state <> ${deliveredNumber}`)
+  else if (isRare) add(isUnusual)
   const events = event === undefined ? undefined : rangeOf(event)
   if (events !== undefined) add("event >= ? AND event < ?", ...events)
   else if (event !== undefined) add("event = ?", event)
@@ -95,8 +97,8 @@ export const conditionsOf = (query: DeliveryQuery, names: Names): Conditions | u
     index:
       event !== undefined && events === undefined
         ? "event"
-        : isFailed
-          ? ["failed", ...(owner === undefined ? [] : [owner])].join("_")
+        : isRare
+          ? ["unusual", ...(owner === undefined ? [] : [owner])].join("_")
           : owner
   }
 }

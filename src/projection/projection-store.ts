@@ -22,7 +22,7 @@ import {
 import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 4
+export const fileVersion = 5
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000

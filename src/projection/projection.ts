@@ -5,6 +5,7 @@ import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
 import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
+import { logFromThread } from "./thread-log.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
 export interface ProjectionOptions {
@@ -56,7 +57,7 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
     stop: { message: { do: "stop" } satisfies ToWriter, withinMs: stopWithinMs },
     told: (message) => {
       if (message.tells === "report") report = message.report
-      else if (message.tells === "warning") run(Effect.logWarning(message.sentence))
+      else if (message.tells === "line") run(logFromThread(message))
     },
     ended: (why, pauseMs) => {
       const problem = `its writer has ended (${why}); ${pauseText(pauseMs)}`

@@ -2,6 +2,7 @@ import type { BrokerOptions } from "../broker/connection.ts"
 import type { DeliveryLookup, DeliveryQuery, LoggedDeliveries } from "./delivery-log.ts"
 import type { FollowOptions, WriterReport } from "./follow-history.ts"
 import type { PageRows } from "./log-reader.ts"
+import type { LoggedLine } from "./thread-log.ts"
 
 /** What the writer's thread is started with. */
 export interface WriterData {
@@ -16,7 +17,7 @@ export interface ToWriter {
 
 export type FromWriter =
   | { readonly tells: "report"; readonly report: WriterReport }
-  | { readonly tells: "warning"; readonly sentence: string }
+  | LoggedLine
   /** Its files are closed. */
   | { readonly tells: "stopped" }
 

@@ -2,6 +2,7 @@ import { parentPort, workerData } from "node:worker_threads"
 import { Cause, Effect, Exit, Fiber, Schedule } from "effect"
 import { connectTo } from "../broker/connection.ts"
 import { followHistory } from "./follow-history.ts"
+import { loggingFromThread } from "./thread-log.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
 /*
@@ -11,7 +12,7 @@ import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 
 const { broker, store }: WriterData = workerData
 const tell = (message: FromWriter) => parentPort?.postMessage(message)
-const warn = (sentence: string) => tell({ tells: "warning", sentence })
+const warn = (sentence: string) => tell({ tells: "line", level: "Warn", parts: [sentence] })
 let wanted: "rebuild" | "remake" | undefined
 
 const following = Effect.runFork(
@@ -28,7 +29,8 @@ const following = Effect.runFork(
     Effect.ensuring(Effect.sync(() => tell({ tells: "stopped" }))),
     Effect.provide(connectTo({ ...broker, clientName: "petrel projection" })),
     Effect.tapError(({ message }) => Effect.sync(() => warn(`the delivery log waits: ${message}`))),
-    Effect.retry(Schedule.spaced("5 seconds"))
+    Effect.retry(Schedule.spaced("5 seconds")),
+    Effect.provide(loggingFromThread(tell))
   )
 )
 

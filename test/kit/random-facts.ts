@@ -50,7 +50,9 @@ export const randomFacts = (seed: number, count: number): ReadonlyArray<Fact> =>
     const [only] = ids
     if (ids.length === 1 && only !== undefined && random() < 0.7) {
       const success = { kind: "delivered" as const, endpoint: only, ...about, round: "0", plan }
-      return add({ ...success, attempt: 1, status: 200, durationMs: below(100), worker: "w1" })
+      // Policies may count other statuses as a success.
+      const status = events % 5 === 0 ? 404 : 200
+      return add({ ...success, attempt: 1, status, durationMs: below(100), worker: "w1" })
     }
     add({ kind: "routed", endpoint: "_", ...about, plan })
     for (const endpoint of ids)

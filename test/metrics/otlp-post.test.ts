@@ -35,16 +35,19 @@ describe("makeOtlpPost", () => {
   it.live.each([
     [200, "{}", true],
     [200, '{"partialSuccess":{"rejectedSpans":"2"}}', true],
-    [400, "", false],
+    [400, "", true],
+    [413, "", true],
+    [401, "", false],
+    [429, "", false],
     [500, "", false]
-  ] as const)("says of an answer %d with %j whether it was taken: %j", ([status, body, taken]) =>
+  ] as const)("says of an answer %d with %j whether it is done with: %j", ([status, body, done]) =>
     Effect.gen(function* () {
       const collector = yield* receiver({ answer: { status, body } })
       const post = makeOtlpPost({
         ...{ url: `${collector.url}/v1/traces`, headers: {} },
         ...{ what: "spans", meanwhile: "they wait" }
       })
-      assert.strictEqual(yield* post(() => ({ a: 1 }), 5_000), taken)
+      assert.strictEqual(yield* post(() => ({ a: 1 }), 5_000), done)
       assert.strictEqual(String(collector.requests[0]?.body), '{"a":1}')
     })
   )

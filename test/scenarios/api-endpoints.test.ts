@@ -26,7 +26,7 @@ describe.concurrent("endpoints over HTTP", () => {
       assert.strictEqual(added.status, 201, added.text)
       assert.match(String(added.json.secret), /^whsec_/)
       const again = yield* send("PUT", one, settings, { "if-none-match": "*" })
-      assert.strictEqual(again.status, 409)
+      assert.strictEqual(again.status, 412)
       const same = yield* send("PUT", one, settings)
       assert.deepStrictEqual([same.status, etagOf(same)], [200, etagOf(added)])
       assert.deepInclude(same.json, { changed: [] })
@@ -60,6 +60,60 @@ describe.concurrent("endpoints over HTTP", () => {
       const removed = yield* send("DELETE", one, undefined, { "if-match": etagOf(shown) })
       assert.strictEqual(removed.status, 200)
       assert.strictEqual((yield* ask(one, { token })).status, 404)
+    })
+  )
+
+  scenario("are changed in every way at a revision that is known only", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const one = `${acme}/billing`
+      const send = (method: string, path: string, headers = {}, body?: unknown) =>
+        ask(path, { method, token, body, headers })
+      const any = { "if-match": "*" }
+      const none = yield* send("PUT", one, any, { url: "https://example.com/" })
+      assert.strictEqual(none.status, 412, none.text)
+      assert.include(none.text, "is not there")
+      const added = yield* send("PUT", one, {}, { url: "https://example.com/" })
+      assert.strictEqual((yield* send("PATCH", one, any, { contact: "a" })).status, 200)
+      const stale = etagOf(added)
+      for (const change of ["pause", "resume", "disable", "enable", "rotate"]) {
+        const refused = yield* send("POST", `${one}/${change}`, { "if-match": stale })
+        assert.strictEqual(refused.status, 412, `${change}: ${refused.text}`)
+        const known = etagOf(yield* ask(one, { token }))
+        const weak = yield* send("POST", `${one}/${change}`, { "if-match": `W/${known}` })
+        assert.strictEqual(weak.status, 412, `${change}: ${weak.text}`)
+        const both = { "if-match": `${stale}, ${known}` }
+        const taken = yield* send("POST", `${one}/${change}`, both)
+        assert.strictEqual(taken.status, 200, `${change}: ${taken.text}`)
+        assert.strictEqual(etagOf(taken), `"${taken.json.revision}"`)
+        assert.notStrictEqual(etagOf(taken), known)
+      }
+      for (const text of ["5", '"5" "6"', ",", '"5', "W/5"]) {
+        const odd = yield* send("POST", `${one}/pause`, { "if-match": text })
+        assert.strictEqual(odd.status, 400, text)
+      }
+      const gone = yield* send("DELETE", one, { "if-match": stale })
+      assert.strictEqual(gone.status, 412)
+      assert.strictEqual((yield* send("DELETE", one, any)).status, 200)
+      assert.strictEqual((yield* send("DELETE", one, any)).status, 404)
+    })
+  )
+
+  scenario("are shown again only if they have changed", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const one = `${acme}/billing`
+      const tag = etagOf(yield* ask(one, { token }))
+      const show = (known: string) => ask(one, { token, headers: { "if-none-match": known } })
+      for (const known of [tag, `W/${tag}`, `"1000000", ${tag}`, "*"]) {
+        const same = yield* show(known)
+        assert.deepStrictEqual([same.status, same.text, etagOf(same)], [304, "", tag], known)
+      }
+      assert.strictEqual((yield* show('"1000000"')).status, 200)
+      assert.strictEqual((yield* show("1000000")).status, 400)
     })
   )
 

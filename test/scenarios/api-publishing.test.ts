@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { startConsole } from "../kit/console.ts"
@@ -59,6 +60,26 @@ describe.concurrent("what is published over HTTP", () => {
           ["acme.raw", ["text/csv", Buffer.from(bytes).toString("latin1")]]
         ])
       )
+    })
+  )
+
+  scenario("is refused with a Content-Encoding: receivers would not be told of it", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const body = gzipSync('{"type":"a","data":1}')
+      const headers = { "content-type": "application/json", "content-encoding": "gzip" }
+      for (const path of [events, `${events}/a`]) {
+        const refused = yield* ask(path, { method: "POST", token, body, headers })
+        assert.strictEqual(refused.status, 415, refused.text)
+        assert.strictEqual(refused.headers.get("accept-encoding"), "identity")
+        assert.include(refused.text, "without gzip")
+      }
+      const plain = yield* ask(`${events}/a`, {
+        ...{ method: "POST", token, body: "{}" },
+        headers: { "content-type": "application/json", "content-encoding": "identity" }
+      })
+      assert.strictEqual(plain.status, 201, plain.text)
     })
   )
 

@@ -20,7 +20,7 @@ import { eventually, installation, nth } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { canMount, mountDisk } from "../kit/nats-server.ts"
 import { randomFacts } from "../kit/random-facts.ts"
-import { onServer } from "../kit/scenario.ts"
+import { onServer, outage } from "../kit/scenario.ts"
 import { foldedRows, saidBy } from "../projection/folded-rows.ts"
 
 vi.setConfig({ testTimeout: 90_000 })
@@ -42,6 +42,20 @@ const threads = Effect.acquireRelease(
 )
 
 describe("a delivery log that does not follow the history", () => {
+  outage("logs as the process does that it is a part of", (place, server, log) =>
+    Effect.gen(function* () {
+      const options = optionsOf(place, yield* directory)
+      const { log: found } = yield* startProjection(options)
+      yield* caughtUp(found.status)
+      yield* Effect.promise(() => server.stop())
+      // Its own connection, and that of the process.
+      yield* eventually(
+        Effect.sync(() => log.count("the broker is gone")),
+        (count) => count === 2
+      )
+    })
+  )
+
   scenario("is not asked, and says how far behind it is", (place) =>
     Effect.gen(function* () {
       const options = optionsOf(place, yield* directory)

@@ -1,9 +1,16 @@
 import { Duration, Effect, Schema } from "effect"
 import { readMetadataEntry } from "../../domain/metadata.ts"
-import { invalid } from "../../domain/problem.ts"
+import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { asCaller, Caller } from "../caller.ts"
 import { makeCursor } from "../cursor.ts"
-import { operation, operationGroup, Replied, withStatus } from "../operation.ts"
+import {
+  operation,
+  operationGroup,
+  Replied,
+  Unchanged,
+  unchanged,
+  withStatus
+} from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,
@@ -14,6 +21,7 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
+import { expectedIn, ifMatch, ifNoneMatch, isKnown, onlyNew } from "../preconditions.ts"
 import { Contradiction } from "../refusals.ts"
 import { withoutCommands } from "../text/without-commands.ts"
 import { createEndpoint } from "./create-endpoint.ts"
@@ -45,31 +53,6 @@ import { putEndpoint } from "./put-endpoint.ts"
 import { rotateSecret } from "./rotate-secret.ts"
 import { setEndpoint } from "./set-endpoint.ts"
 
-const ifMatch = {
-  "if-match": Schema.optionalKey(
-    Schema.String.annotateKey({
-      description:
-        'The ETag of the endpoint as you know it, such as `"42"`: the change is refused (412) if it is another by now.',
-      examples: ['"42"']
-    })
-  )
-}
-
-const ifNoneMatch = {
-  "if-none-match": Schema.optionalKey(
-    Schema.Literal("*").annotateKey({ description: "`*`: only if there is no such endpoint yet." })
-  )
-}
-
-/** Reads the revision in If-Match; undefined without one, or for `*`. */
-const expectedIn = (ifMatch: string | undefined) => {
-  if (ifMatch === undefined || ifMatch.trim() === "*") return Effect.succeed(undefined)
-  const [, revision] = /^\s*"(\d{1,15})"\s*$/.exec(ifMatch) ?? []
-  return revision === undefined
-    ? invalid("if-match", 'must be the ETag of the endpoint, such as "42" with quotes')
-    : Effect.succeed(Number(revision))
-}
-
 /** @param location of one that was made without saying where. */
 const tagged = <A extends { readonly revision: number }>(
   endpoint: A,
@@ -89,6 +72,18 @@ const changed = <A extends { readonly revision: number; readonly cautions: Reado
   isNew = false,
   location?: string
 ) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew, location)
+
+/** Makes a change of the revision that the caller expects, in the caller's name. */
+const changing = <A extends { readonly revision: number }, E, R>(
+  headers: { readonly "if-match"?: string },
+  change: (by: string, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
+) =>
+  Effect.flatMap(expectedIn(headers["if-match"]), (expected) =>
+    Effect.map(
+      asCaller((by) => change(by, expected)),
+      (after) => tagged(after)
+    )
+  )
 
 const defaultKeepOld = Duration.hours(24)
 
@@ -117,7 +112,7 @@ const metadataQuery = {
 
 const name = { tenant: Tenant, id: EndpointId }
 const one = `${tenantPath}/endpoints/:id` as const
-const changes = ["not-found", "conflict", "revision-mismatch"] as const
+const changes = ["not-found", "revision-mismatch", "conflict"] as const
 
 const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   scope: "endpoints:read",
@@ -145,9 +140,17 @@ const get = operation("get", "GET", one, {
   summary: "Show an endpoint, how it fares and what waits for it",
   hasRevision: true,
   params: name,
-  output: Detail,
+  headers: ifNoneMatch,
+  output: [Detail, unchanged],
   refusals: ["not-found"],
-  run: ({ params }) => Effect.map(showEndpoint(params), tagged)
+  run: ({ headers, params }) =>
+    Effect.gen(function* () {
+      const shown = yield* showEndpoint(params)
+      const { revision } = shown
+      return (yield* isKnown(headers["if-none-match"], revision))
+        ? new Unchanged({ revision })
+        : tagged(shown)
+    })
 })
 
 const idempotency = {
@@ -191,14 +194,15 @@ const put = operation("put", "PUT", one, {
     "Settings that are left out go back to their defaults; secrets and the state remain. With If-Match, only the revision that you know is replaced.",
   hasRevision: true,
   params: name,
-  headers: { ...ifMatch, ...ifNoneMatch },
+  headers: { ...ifMatch, ...onlyNew },
   payload: NewEndpointBody,
   output: [Changed, withStatus(Changed, 201)],
   refusals: changes,
   run: ({ headers, params, payload }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      const expected = headers["if-none-match"] === "*" ? 0 : yield* expectedIn(headers["if-match"])
+      const expected =
+        headers["if-none-match"] === "*" ? "none" : yield* expectedIn(headers["if-match"])
       const { endpoint, isNew } = yield* putEndpoint(params, payload, caller, expected)
       return changed(endpoint, isNew)
     })
@@ -237,21 +241,24 @@ const remove = operation("remove", "DELETE", one, {
     })
 })
 
-const state = { params: name, output: State, refusals: changes }
+const state = {
+  ...{ params: name, headers: ifMatch, output: State, hasRevision: true },
+  refusals: changes
+} as const
 
 const enable = operation("enable", "POST", `${one}/enable`, {
   scope: "endpoints:write",
   summary: "Put a disabled endpoint back to work",
   ...state,
-  run: ({ params }) =>
+  run: ({ headers, params }) =>
     Effect.gen(function* () {
       const { by } = yield* Caller
-      const after = yield* enableEndpoint(params, by)
+      const after = yield* enableEndpoint(params, by, yield* expectedIn(headers["if-match"]))
       if (after.suspended !== undefined)
         return yield* new Contradiction({
           message: `${endpointLabel(params)} is suspended, not disabled: resume it`
         })
-      return after
+      return tagged(after)
     })
 })
 
@@ -260,7 +267,8 @@ const disable = operation("disable", "POST", `${one}/disable`, {
   summary: "Take an endpoint out of service; what waits becomes dead letters",
   ...state,
   payload: [ReasonBody, Schema.Null],
-  run: ({ params, payload }) => asCaller((by) => disableEndpoint(params, payload ?? {}, by))
+  run: ({ headers, params, payload }) =>
+    changing(headers, (by, expected) => disableEndpoint(params, payload ?? {}, by, expected))
 })
 
 const pause = operation("pause", "POST", `${one}/pause`, {
@@ -268,25 +276,31 @@ const pause = operation("pause", "POST", `${one}/pause`, {
   summary: "Hold an endpoint's deliveries back until it is resumed",
   ...state,
   payload: [ReasonBody, Schema.Null],
-  run: ({ params, payload }) => asCaller((by) => pauseEndpoint(params, payload ?? {}, by))
+  run: ({ headers, params, payload }) =>
+    changing(headers, (by, expected) => pauseEndpoint(params, payload ?? {}, by, expected))
 })
 
 const resume = operation("resume", "POST", `${one}/resume`, {
   scope: "endpoints:write",
   summary: "Let the deliveries of a paused or suspended endpoint go on",
   ...state,
-  run: ({ params }) => asCaller((by) => resumeEndpoint(params, by))
+  run: ({ headers, params }) =>
+    changing(headers, (by, expected) => resumeEndpoint(params, by, expected))
 })
 
 const rotate = operation("rotate", "POST", `${one}/rotate`, {
   scope: "endpoints:write",
   summary: "Give an endpoint a new secret; the old ones hold for a while",
+  hasRevision: true,
   params: name,
+  headers: ifMatch,
   payload: [RotationBody, Schema.Null],
   output: Rotated,
   refusals: changes,
-  run: ({ params, payload }) =>
-    asCaller((by) => rotateSecret(params, { keepOld: defaultKeepOld, ...payload }, by))
+  run: ({ headers, params, payload }) =>
+    changing(headers, (by, expected) =>
+      rotateSecret(params, { keepOld: defaultKeepOld, ...payload }, by, expected)
+    )
 })
 
 const secret = operation("secret", "GET", `${one}/secret`, {

@@ -5,7 +5,7 @@ import {
   pauseEndpoint as pause,
   resumeEndpoint as resume
 } from "../../endpoints/endpoint-state.ts"
-import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
+import type { ExpectedRevision, StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
@@ -38,33 +38,50 @@ const stateOf = (stored: StoredEndpoint & { readonly changed: boolean }): Endpoi
 /**
  * Disables an endpoint: it gets no events, and what waits for it is dead-lettered.
  *
- * @param by who asks for it, recorded in the history.
+ * @param by who asks for it, recorded in the history, as in all changes of a state.
+ * @param expected the revisions that may be changed, as in all of them; fails with EndpointChanged
+ *   for another. (Default: any)
  */
 export const disableEndpoint = (
   { id, tenant }: EndpointName,
   { reason = "by hand" }: StateReason,
-  by: string
-) => Effect.map(disable({ tenant, endpoint: id }, reason, by), stateOf)
+  by: string,
+  expected?: ExpectedRevision
+) => Effect.map(disable({ tenant, endpoint: id, expected }, reason, by), stateOf)
 
 /** Puts a disabled endpoint back to work. */
-export const enableEndpoint = ({ id, tenant }: EndpointName, by: string) =>
-  Effect.map(enable({ tenant, endpoint: id }, by), stateOf)
+export const enableEndpoint = (
+  { id, tenant }: EndpointName,
+  by: string,
+  expected?: ExpectedRevision
+) => Effect.map(enable({ tenant, endpoint: id, expected }, by), stateOf)
 
 /** Holds an endpoint's deliveries back until it is resumed. */
-export const pauseEndpoint = ({ id, tenant }: EndpointName, { reason }: StateReason, by: string) =>
-  Effect.map(pause({ tenant, endpoint: id }, reason, by), stateOf)
+export const pauseEndpoint = (
+  { id, tenant }: EndpointName,
+  { reason }: StateReason,
+  by: string,
+  expected?: ExpectedRevision
+) => Effect.map(pause({ tenant, endpoint: id, expected }, reason, by), stateOf)
 
 /** Lets a paused endpoint's deliveries go on. */
-export const resumeEndpoint = ({ id, tenant }: EndpointName, by: string) =>
-  Effect.map(resume({ tenant, endpoint: id }, by), stateOf)
+export const resumeEndpoint = (
+  { id, tenant }: EndpointName,
+  by: string,
+  expected?: ExpectedRevision
+) => Effect.map(resume({ tenant, endpoint: id, expected }, by), stateOf)
 
 /**
  * Removes an endpoint. What waits for it is dead-lettered.
  *
- * @param expected the only revision that may be removed; fails with EndpointChanged for another.
+ * @param expected the revisions that may be removed; fails with EndpointChanged for another.
  *   (Default: any)
  */
-export const removeEndpoint = ({ id, tenant }: EndpointName, by: string, expected?: number) =>
+export const removeEndpoint = (
+  { id, tenant }: EndpointName,
+  by: string,
+  expected?: ExpectedRevision
+) =>
   Effect.as(remove(tenant, id, by, expected), {
     tenant,
     id,

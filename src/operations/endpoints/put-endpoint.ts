@@ -2,7 +2,11 @@ import { Clock, Effect } from "effect"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { initialOf, withoutSettings } from "../../domain/settings/setting.ts"
-import { changeEndpoint, EndpointChanged } from "../../endpoints/endpoint-store.ts"
+import {
+  changeEndpoint,
+  EndpointChanged,
+  type ExpectedRevision
+} from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
 import { addEndpoint } from "./add-endpoint.ts"
 import { cautions } from "./cautions.ts"
@@ -19,7 +23,7 @@ const replaceEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   settings: NewEndpoint,
   asker: Asker,
-  expected: number | undefined
+  expected: ExpectedRevision | undefined
 ) {
   const now = yield* Clock.currentTimeMillis
   const maxTimeoutMs = yield* maxTimeoutFor(tenant, settings)
@@ -48,20 +52,20 @@ const replaceEndpoint = Effect.fnUntraced(function* (
  * is at its default afterwards, but secrets and the state (disabled, paused) remain. Fails with
  * Invalid for settings that do not go together.
  *
- * @param expected the only revision that may be replaced, and 0 for an endpoint that must not be
+ * @param expected the revisions that may be replaced, or "none" for an endpoint that must not be
  *   there; fails with EndpointChanged or EndpointExists. (Default: any)
  */
 export const putEndpoint = Effect.fnUntraced(function* (
   name: EndpointName,
   settings: NewEndpoint,
   asker: Asker,
-  expected?: number
+  expected?: ExpectedRevision | "none"
 ) {
   const add = Effect.map(addEndpoint(name, settings, asker.by), (added) => ({
     endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
     isNew: true
   }))
-  if (expected === 0) return yield* add
+  if (expected === "none") return yield* add
   const replace = Effect.map(replaceEndpoint(name, settings, asker, expected), (endpoint) => ({
     endpoint,
     isNew: false

@@ -2,7 +2,7 @@ import { Clock, Duration, Effect, Schema } from "effect"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { invalid, notNow } from "../../domain/problem.ts"
-import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
+import { changeEndpoint, type ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { generateSecret, secretProblem } from "../../endpoints/signing.ts"
 import { rotatedSecrets } from "./endpoint-secrets.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
@@ -45,11 +45,14 @@ const problemOf = (endpoint: Endpoint, secret: string | undefined) => {
  * Gives an endpoint a new secret. The old ones remain valid for a while.
  *
  * @param by who asks for it, recorded in the history.
+ * @param expected the revisions that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
  */
 export const rotateSecret = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   { keepOld, secret }: Rotation,
-  by: string
+  by: string,
+  expected?: ExpectedRevision
 ) {
   const now = yield* Clock.currentTimeMillis
   let made: string | undefined
@@ -62,7 +65,7 @@ export const rotateSecret = Effect.fnUntraced(function* (
     const secrets = rotatedSecrets(endpoint.secrets, value, Duration.toMillis(keepOld), now)
     return { ...endpoint, secrets, updatedAt: now }
   })
-  const stored = yield* changeEndpoint(tenant, id, change, { by })
+  const stored = yield* changeEndpoint(tenant, id, change, { by, expected })
   return {
     ...endpointView(stored),
     ...(made === undefined ? {} : { secret: made })

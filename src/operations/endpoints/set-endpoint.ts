@@ -1,7 +1,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { namesOfChanged } from "../../domain/settings/setting.ts"
-import { changeEndpoint } from "../../endpoints/endpoint-store.ts"
+import { changeEndpoint, type ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
 import { AddedEndpoint } from "./add-endpoint.ts"
 import { cautions } from "./cautions.ts"
@@ -30,14 +30,14 @@ export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<st
  * origin, header values only if the asker may see them. Fails with Invalid for settings that do not
  * go together, with EndpointNotFound if there is no such endpoint.
  *
- * @param expected the only revision that may be changed; fails with EndpointChanged for another.
+ * @param expected the revisions that may be changed; fails with EndpointChanged for another.
  *   (Default: any)
  */
 export const setEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   patch: EndpointPatch,
   asker: Asker,
-  expected?: number
+  expected?: ExpectedRevision
 ) {
   const now = yield* Clock.currentTimeMillis
   const maxTimeoutMs = yield* maxTimeoutFor(tenant, patch)
