@@ -125,6 +125,62 @@ describe.concurrent("long work", () => {
     })
   )
 
+  scenario("is listed page by page, and so are dead letters that are still open", () =>
+    Effect.gen(function* () {
+      const { facts } = yield* buried(5)
+      const { ask, token: make } = yield* startConsole()
+      const [token, operator] = [yield* make(), yield* make({ tenant: "*" })]
+      const pages = Effect.fnUntraced(function* (path: string, as: string, field: string) {
+        const found: Array<unknown> = []
+        let [cursor, count] = ["", 0]
+        do {
+          const { json, status, text } = yield* ask(`${path}limit=2${cursor}`, { token: as })
+          assert.strictEqual(status, 200, text)
+          const page = json[field] as ReadonlyArray<{ readonly id: unknown }>
+          assert.isAtMost(page.length, 2)
+          found.push(...page.map(({ id }) => id))
+          cursor = json.next === undefined ? "" : `&cursor=${String(json.next)}`
+          count++
+        } while (cursor !== "")
+        return { found, count }
+      })
+      const ids: Array<unknown> = []
+      for (const id of [1, 2, 3, 4])
+        ids.unshift(
+          (yield* ask(redeliveries, { method: "POST", token, body: { id: [id] } })).json.id
+        )
+      const replay = yield* ask("/v1/tenants/acme/replays", {
+        ...{ method: "POST", token },
+        body: { endpoint: "e", onlyMissing: true }
+      })
+      assert.deepStrictEqual(yield* pages(`${redeliveries}?`, token, "jobs"), {
+        found: ids,
+        count: 2
+      })
+      const all = yield* pages("/v1/tenants/*/redeliveries?", operator, "jobs")
+      assert.deepStrictEqual(all.found, ids)
+      const other = yield* ask("/v1/tenants/acme/replays?limit=1", { token })
+      const cursor = String((yield* ask(`${redeliveries}?limit=1`, { token })).json.next)
+      assert.notProperty(other.json, "next")
+      const foreign = yield* ask(`/v1/tenants/acme/replays?cursor=${cursor}`, { token })
+      assert.strictEqual(foreign.status, 400)
+
+      const letters = "/v1/tenants/acme/dead-letters"
+      assert.lengthOf((yield* pages(`${letters}?open=true&`, token, "deadLetters")).found, 5)
+      for (const path of [
+        `${redeliveries}/${String(ids[0])}`,
+        replay.headers.get("location") ?? ""
+      ])
+        yield* ask(path, { method: "DELETE", token })
+      yield* runJobs("one")
+      yield* facts.count("redelivered", 3)
+      const open = yield* pages(`${letters}?open=true&`, token, "deadLetters")
+      assert.deepStrictEqual(open, { found: [4, 5], count: 1 })
+      assert.lengthOf((yield* pages(`${letters}?open=false&`, token, "deadLetters")).found, 5)
+      assert.strictEqual((yield* ask(`${letters}?open=maybe`, { token })).status, 400)
+    })
+  )
+
   scenario("says what an audit found, and why a replay fails", () =>
     Effect.gen(function* () {
       yield* buried(2)

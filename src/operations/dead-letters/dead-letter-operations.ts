@@ -88,14 +88,18 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
       })
     ),
     since: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended from then on." })),
-    until: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended up to then." }))
+    until: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended up to then." })),
+    open: Schema.optionalKey(Schema.Boolean).annotateKey({
+      description:
+        "`true`: only those that were neither sent again nor delivered late. Such a page looks at 1,000 at most: it may be shorter than `limit`, and yet have `next`. (Default: false)"
+    })
   },
   output: Schema.Struct({ deadLetters: Schema.Array(Listed), next }).annotate({
     identifier: "DeadLetterList"
   }),
   run: ({ params, query }) =>
     Effect.gen(function* () {
-      const { cursor, endpoint, limit = defaultLimit, reason, since, status, until } = query
+      const { cursor, endpoint, limit = defaultLimit, open, reason, since, status, until } = query
       const tenant = tenantOf(params.tenant)
       const filter = {
         tenant,
@@ -103,7 +107,8 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         reason,
         status,
         since,
-        until
+        until,
+        open
       }
       const after = yield* pages.read(cursor)
       const { deadLetters, next } = yield* pageDeadLetters(filter, after, limit)

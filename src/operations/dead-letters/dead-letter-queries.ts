@@ -92,40 +92,57 @@ interface DeadLetterPage {
   readonly next: number | undefined
 }
 
+/** Which dead letters are listed. */
+const DeadLetterListing = Schema.Struct({
+  ...DeadLetterFilter.fields,
+  /** Only open ones: neither sent again nor delivered late. Those discarded are not stored. */
+  open: Schema.optional(Schema.Boolean)
+})
+type DeadLetterListing = typeof DeadLetterListing.Type
+
+const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
+  deliveredLate === undefined && redelivered === undefined
+
+/** Dead letters that a page of open ones looks at, however few of them are open. */
+const maxSearched = 1_000
+
 /**
- * Reads a page of the dead letters that a filter selects, and what became of each.
+ * Reads a page of the dead letters that a filter selects, and what became of each. One of open dead
+ * letters looks at 1,000 at most: it may be shorter than asked for, and yet have a next one.
  *
  * @param after the id after which it begins. (Default: at the oldest)
  */
 export const pageDeadLetters = Effect.fnUntraced(function* (
-  filter: Omit<DeadLetterFilter, "id">,
+  { open = false, ...filter }: Omit<DeadLetterListing, "id">,
   after: number | undefined,
   limit: number
 ) {
+  const most = open ? Math.max(limit, maxSearched) : limit
   const found = yield* readDeadLetters({ ...filter, after }).pipe(
-    Stream.take(limit + 1),
+    Stream.take(most + 1),
     Stream.runCollect
   )
-  const page = found.slice(0, limit)
-  const [oldest] = page
+  const searched = found.slice(0, most)
+  const [oldest] = searched
   if (oldest === undefined) return { deadLetters: [], next: undefined } satisfies DeadLetterPage
   // A dead letter is sent again only after it was stored.
   const [fates, late] = yield* Effect.all(
     [
       readFates(filter, {
         since: oldest.deadAt - maxClockSkewMs,
-        ids: new Set(page.map(({ id }) => id))
+        ids: new Set(searched.map(({ id }) => id))
       }),
       readLateDeliveries(filter)
     ],
     { concurrency: 2 }
   )
-  return {
-    deadLetters: page.map((letter) =>
-      deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
-    ),
-    next: found.length > limit ? page.at(-1)?.id : undefined
-  } satisfies DeadLetterPage
+  const views = searched.map((letter) =>
+    deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
+  )
+  const chosen = open ? views.filter(isOpen) : views
+  const deadLetters = chosen.slice(0, limit)
+  const last = chosen.length > limit ? deadLetters : found.length > most ? searched : []
+  return { deadLetters, next: last.at(-1)?.id } satisfies DeadLetterPage
 })
 
 /** A dead letter as a whole: what was sent, and how each attempt went. */
@@ -148,17 +165,6 @@ export const DeadLetterDetail = Schema.Struct({
   history: Schema.Array(FactRecord)
 })
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
-
-/** Which dead letters are listed. */
-const DeadLetterListing = Schema.Struct({
-  ...DeadLetterFilter.fields,
-  /** Only open ones: neither sent again nor delivered late. Those discarded are not stored. */
-  open: Schema.optional(Schema.Boolean)
-})
-type DeadLetterListing = typeof DeadLetterListing.Type
-
-const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
-  deliveredLate === undefined && redelivered === undefined
 
 /** Reads dead letters by their ids. Fails if one does not exist: a list would be silent about it. */
 const existing = Effect.fnUntraced(function* (

@@ -3,12 +3,23 @@ import { Invalid, invalid } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
 import { checkAudit } from "../audit/check-audit.ts"
 import { asCaller, Caller } from "../caller.ts"
+import { makeCursor } from "../cursor.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { documented } from "../documented.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operation.ts"
-import { EndpointId, endpointOf, Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
+import {
+  defaultLimit,
+  EndpointId,
+  endpointOf,
+  next,
+  pageQuery,
+  Tenant,
+  TenantOrAll,
+  tenantOf,
+  tenantPath
+} from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
 import { rangeProblems } from "../time-range.ts"
@@ -16,7 +27,7 @@ import type { TokenScope } from "../tokens/token.ts"
 import { allTenants } from "../tokens/token.ts"
 import type { JobKind, JobTask } from "./job.ts"
 import { AuditRequest, JobView } from "./job.ts"
-import { addJob, cancelJob, listJobs, showJob } from "./manage-jobs.ts"
+import { addJob, cancelJob, JobPosition, pageJobs, showJob } from "./manage-jobs.ts"
 
 const Job = documented(JobView, {
   identifier: "Job",
@@ -33,7 +44,7 @@ const Job = documented(JobView, {
   }
 })
 
-const Jobs = Schema.Struct({ jobs: Schema.Array(Job) }).annotate({ identifier: "JobList" })
+const Jobs = Schema.Struct({ jobs: Schema.Array(Job), next }).annotate({ identifier: "JobList" })
 
 const Accepted = withStatus(Job, 202)
 
@@ -114,9 +125,6 @@ const inScope = (kind: JobKind, tenant: unknown) => ({
   tenant: typeof tenant === "string" ? tenantOf(tenant) : undefined
 })
 
-const listIn = (...scope: Parameters<typeof inScope>) =>
-  Effect.map(listJobs(inScope(...scope)), (jobs) => ({ jobs }))
-
 /** The operations on what was started: they list the jobs of a kind, show one, and end one. */
 const jobsOf = (
   kind: JobKind,
@@ -128,10 +136,16 @@ const jobsOf = (
 ) => {
   const described = { scope, output: Job, refusals: ["not-found"] } as const
   const ofJob = { ...params, job: jobParam }
+  const pages = makeCursor(`jobs-${kind}`, JobPosition)
   return [
     operation(`list${several}`, "GET", path, {
-      ...{ scope, params, output: Jobs, summary: summaries[0] },
-      run: ({ params: { tenant } }) => listIn(kind, tenant)
+      ...{ scope, params, query: pageQuery, output: Jobs, summary: summaries[0] },
+      run: ({ params: { tenant }, query: { cursor, limit = defaultLimit } }) =>
+        Effect.gen(function* () {
+          const after = yield* pages.read(cursor)
+          const { jobs, next } = yield* pageJobs(inScope(kind, tenant), after, limit)
+          return { jobs, ...pages.next(next) }
+        })
     }),
     operation(`get${one}`, "GET", `${path}/:job`, {
       ...{ ...described, params: ofJob, summary: summaries[1] },

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto"
 import { Clock, Effect, PartitionedSemaphore, Schema } from "effect"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import { countText } from "../text/number-format.ts"
-import type { JobKind, JobRecord, JobTask } from "./job.ts"
+import type { JobKind, JobRecord, JobTask, JobView } from "./job.ts"
 import { hasJobEnded, jobView } from "./job.ts"
 import { changeJob, forgetJob, readJob, readJobs, storeJob } from "./job-store.ts"
 
@@ -85,9 +85,38 @@ export const addJob = Effect.fnUntraced(
   (adding, _task, tenant) => PartitionedSemaphore.withPermit(counting, tenant, adding)
 )
 
-/** Lists jobs, newest first. */
-export const listJobs = (scope: JobScope) =>
-  Effect.map(readJobs(scope.tenant), (all) => all.filter((one) => isIn(one, scope)).map(jobView))
+/** Where a page of jobs begins: behind the job that was made then, under this id. */
+export const JobPosition = Schema.Struct({ createdAt: Schema.Finite, id: Schema.String })
+export type JobPosition = typeof JobPosition.Type
+
+const isBehind = ({ createdAt, id }: JobRecord, after: JobPosition): boolean =>
+  createdAt < after.createdAt || (createdAt === after.createdAt && id < after.id)
+
+/** A page of jobs, newest first, and where the next one begins. */
+interface JobPage {
+  readonly jobs: ReadonlyArray<JobView>
+  readonly next: JobPosition | undefined
+}
+
+/**
+ * Lists jobs, newest first.
+ *
+ * @param after where the page begins. (Default: at the newest)
+ */
+export const pageJobs = Effect.fnUntraced(function* (
+  scope: JobScope,
+  after: JobPosition | undefined,
+  limit: number
+) {
+  const all = (yield* readJobs(scope.tenant)).filter((one) => isIn(one, scope))
+  const left = after === undefined ? all : all.filter((one) => isBehind(one, after))
+  const page = left.slice(0, limit)
+  const last = left.length > limit ? page.at(-1) : undefined
+  return {
+    jobs: page.map(jobView),
+    next: last === undefined ? undefined : { createdAt: last.createdAt, id: last.id }
+  } satisfies JobPage
+})
 
 /** Shows a job. Fails with JobNotFound. */
 export const showJob = Effect.fnUntraced(function* (id: string, scope: JobScope) {
