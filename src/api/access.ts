@@ -15,8 +15,9 @@ import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { holdSlot, Slots } from "./tokens/caller-slots.ts"
+import { rateHeaders } from "./tokens/rate-headers.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
-import { withHeader } from "./with-header.ts"
+import { withHeader, withHeaders } from "./with-header.ts"
 
 /** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
 export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller }>()(
@@ -35,11 +36,16 @@ const unauthorized = (detail: string) =>
     new Unauthorized({ detail })
   )
 
-const overRate = (waitMs: number, { rate = defaultTokenRate }: TokenRecord) =>
-  tooManyRequests(
-    `the token may make ${rate} requests a second: wait, or give it a higher rate`,
-    Math.max(1, Math.ceil(waitMs / 1_000))
-  )
+/** Takes a request of a token, whose answer says how many more it may make. */
+const takeRequest = (rates: RequestRates, { id, rate = defaultTokenRate }: TokenRecord) =>
+  Effect.suspend(() => {
+    const { left, waitMs } = rates.take(id, rate)
+    const after = Math.max(1, Math.ceil(waitMs / 1_000))
+    const told = withHeaders(rateHeaders(rate, left, after))
+    if (waitMs === 0) return told
+    const detail = `the token may make ${rate} requests a second: wait, or give it a higher rate`
+    return Effect.andThen(told, tooManyRequests(detail, after))
+  })
 
 /** Returns why a token or a subject may not use a route for a tenant, or undefined. */
 const refusalOf = (
@@ -93,8 +99,7 @@ export const accessLayer = Layer.effect(
         if (hasExpired(record, timers.wallMs())) return yield* unauthorized("the token has expired")
         const { source } = yield* HttpServerRequest.HttpServerRequest
         if (source instanceof IncomingMessage) connections.recognize(source.socket, record.tenant)
-        const waitMs = rates.take(record.id, record.rate ?? defaultTokenRate)
-        if (waitMs > 0) return yield* overRate(waitMs, record)
+        yield* takeRequest(rates, record)
         const refusal = refusalOf(record, needs, tenant, "token")
         if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
         const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`

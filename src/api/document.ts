@@ -170,16 +170,35 @@ const headersByStatus: Record<string, Json> = {
   }
 }
 
+/** Headers of answers to a token. */
+const rateLimits: { readonly [key: string]: Json } = {
+  RateLimit: header(
+    'How many more requests the token may make now, and within how many seconds there are more: `"token";r=998;t=1`.',
+    "string"
+  ),
+  "RateLimit-Policy": header(
+    'How many requests the token may make in so many seconds: `"token";q=1000;w=1`.',
+    "string"
+  )
+}
+
+const saysRate = (status: string): boolean => /^2|^304$|^429$/.test(status)
+
 /** Headers stand at the answers that have them. Their names are compared in lower case. */
 const withHeaders = (value: Json): Json => {
   if (Array.isArray(value)) return value.map(withHeaders)
   if (!isObject(value)) return value
-  const { responses } = value
+  const { responses, security } = value
+  const needsToken = Array.isArray(security) && security.length > 0
   if (!isObject(responses))
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withHeaders(one)]))
   const answers = Object.entries(responses).map(([status, answer]) => {
-    const headers = headersByStatus[status]
-    return isObject(headers) && isObject(answer)
+    const ofStatus = headersByStatus[status]
+    const headers = {
+      ...(isObject(ofStatus) ? ofStatus : {}),
+      ...(needsToken && saysRate(status) ? rateLimits : {})
+    }
+    return isObject(answer) && Object.keys(headers).length > 0
       ? [status, { ...answer, headers: { ...headers, ...Object(answer.headers) } }]
       : [status, answer]
   })

@@ -17,6 +17,7 @@ import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
 import { Connections, LiveConnections } from "./connections.ts"
+import { CrossOrigin } from "./cors.ts"
 import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
@@ -41,6 +42,8 @@ export interface ApiOptions {
   readonly tls?: { readonly cert: string; readonly key: string } | undefined
   /** Proxies whose X-Forwarded-For is believed. (Default: none) */
   readonly trustedProxies?: ReadonlyArray<IpNetwork.IpNetwork> | undefined
+  /** Origins whose pages may ask, as `readOrigin` returns them. (Default: none) */
+  readonly corsOrigins?: ReadonlyArray<string> | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
   readonly stopWithin?: number | undefined
   /** How long a client may take for its headers, ms. (Default: 10 s) */
@@ -155,7 +158,8 @@ const routes = (options: ApiOptions) => {
       allowedHosts(options.host, options.publicUrl),
       { "/docs": { "content-security-policy": contentPolicy } },
       durations,
-      options.trustedProxies ?? []
+      options.trustedProxies ?? [],
+      new CrossOrigin(options.corsOrigins)
     )
   )
 }

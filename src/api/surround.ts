@@ -12,6 +12,7 @@ import type { IpNetwork } from "effect/net"
 import { withoutTokens } from "../domain/token-text.ts"
 import { shortened } from "../operations/shown-value.ts"
 import { clientAddress } from "./client-address.ts"
+import type { CrossOrigin } from "./cors.ts"
 import { hostName } from "./hosts.ts"
 import { Insider } from "./insider.ts"
 import type { BareProblem } from "./problems.ts"
@@ -203,13 +204,15 @@ const clientOf = (
  * @param headersOf headers of the answers of some paths.
  * @param durations gets each request that was answered.
  * @param proxies whose X-Forwarded-For is believed.
+ * @param origins whose pages may ask.
  */
 export const surround = (
   routes: ReadonlyArray<KnownRoute>,
   hosts: ReadonlySet<string>,
   headersOf: Record<string, Record<string, string>>,
   durations: RequestDurations,
-  proxies: ReadonlyArray<IpNetwork.IpNetwork>
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>,
+  origins: CrossOrigin
 ) => {
   const patterns = routes.map(({ method, path }) => ({ method, path, pattern: patternOf(path) }))
   const routeOf = (path: string) => patterns.find(({ pattern }) => pattern.test(path))?.path
@@ -243,9 +246,12 @@ export const surround = (
           const began = yield* Clock.currentTimeMillis
           const notes: Notes = { token: undefined, status: undefined }
           const insider = yield* Insider
+          const preflight = (): HttpServerResponse.HttpServerResponse | undefined =>
+            origins.preflight(request, methodsOf(pathOf(request.url)))
           const response =
             insider !== undefined || mayAsk(request)
-              ? yield* route.pipe(
+              ? (preflight() ??
+                (yield* route.pipe(
                   Effect.provideService(HttpServerRequest.HttpServerRequest, request),
                   Effect.provideService(RequestNotes, notes),
                   Effect.provideService(
@@ -254,7 +260,7 @@ export const surround = (
                   ),
                   Effect.exit,
                   Effect.flatMap(answer)
-                )
+                )))
               : problemResponse(wrongHost)
           const ms = (yield* Clock.currentTimeMillis) - began
           const { method } = request
@@ -276,6 +282,7 @@ export const surround = (
           })
           return HttpServerResponse.setHeaders(withoutTokensIn(response), {
             ...usualHeaders,
+            ...origins.headersFor(request.headers),
             ...headersOf[path]
           })
         })

@@ -171,7 +171,7 @@ const admitting = (
   const over = tooMany(perSecond)
   return (subject: string) => {
     const tenant = subject.split(".")[place] ?? ""
-    if (rates.take(tenant, perSecond) > 0) {
+    if (rates.take(tenant, perSecond).waitMs > 0) {
       refused.note("nats-rate")
       return over
     }

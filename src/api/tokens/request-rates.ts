@@ -17,9 +17,9 @@ export class RequestRates {
   /**
    * Takes one request of a token.
    *
-   * @returns 0 if it may be made, else how long until the next may, ms.
+   * @returns how long until it may be made, ms, 0 for now; and how many more may be made now.
    */
-  take(id: string, perSecond: number): number {
+  take(id: string, perSecond: number): { readonly waitMs: number; readonly left: number } {
     const now = timers.monotonicMs()
     const known = this.#allowances.get(id)
     const allowance = known ?? { left: perSecond, at: now }
@@ -27,9 +27,9 @@ export class RequestRates {
     allowance.left = Math.min(perSecond, grown)
     allowance.at = now
     if (known === undefined) this.#remember(id, allowance)
-    if (allowance.left < 1) return ((1 - allowance.left) / perSecond) * 1_000
+    if (allowance.left < 1) return { waitMs: ((1 - allowance.left) / perSecond) * 1_000, left: 0 }
     allowance.left--
-    return 0
+    return { waitMs: 0, left: Math.floor(allowance.left) }
   }
 
   #remember(id: string, allowance: Allowance): void {

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import { readOrigin } from "../../../api/cors.ts"
 import { isLoopback } from "../../../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
@@ -203,6 +204,11 @@ export const console = Command.make(
       "NETWORK",
       "A proxy whose X-Forwarded-For says for the log where a request comes from: an address, or a network such as 10.0.0.0/8; may be repeated"
     ),
+    corsOrigin: repeated(
+      "cors-origin",
+      "ORIGIN",
+      "An origin whose pages may ask the API from a browser, such as https://app.example.com; may be repeated (default: none)"
+    ),
     tracesOtlp: tracesOtlpFlag
   },
   Effect.fnUntraced(function* (given) {
@@ -221,10 +227,17 @@ export const console = Command.make(
     const proxies = Result.all(given.trustedProxy.map(parseNetwork))
     if (Result.isFailure(proxies))
       return yield* refusal([`--trusted-proxy ${proxies.failure.message}`])
+    const origins = given.corsOrigin.map((text) => [text, readOrigin(text)] as const)
+    const wrong = origins.find(([, origin]) => origin === undefined)
+    if (wrong !== undefined)
+      return yield* refusal([
+        `--cors-origin ${wrong[0]} is no origin: name one as browsers do, such as https://app.example.com, with its port if it has one, without a path, and without *`
+      ])
+    const corsOrigins = origins.flatMap(([, origin]) => origin ?? [])
     const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(
       roles,
-      { ...at, publicUrl, tls: tls.success, trustedProxies: proxies.success },
+      { ...at, publicUrl, tls: tls.success, trustedProxies: proxies.success, corsOrigins },
       listen,
       projection,
       given.auditSince,
