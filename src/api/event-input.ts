@@ -43,7 +43,7 @@ const Described = documented(Fields, {
   description: "An event, with one of `data`, `text` and `base64`.",
   fields: {
     type: "Such as invoice.paid.",
-    id: "The same id within 10 minutes (as `petrel init --event-dedupe` says) is the same event. The tenant and a dot are put before it. (Default: a new one)",
+    id: "The same id within 10 minutes (unless the installation has another time) is the same event. The tenant and a dot are put before it. (Default: a new one)",
     contentType:
       "What receivers are told that the body is. (Default: application/json for `data`, text/plain for `text`, application/octet-stream for `base64`)",
     headers:

@@ -78,7 +78,7 @@ const wrongHost: BareProblem = {
   name: "wrong-host",
   title: "The server is not asked by this name",
   detail:
-    "the header Host names another server: ask this one by the address that it listens on, or start it with --public-url"
+    "the header Host names another server: ask this one by the address that it listens on, or by the public URL that it was started with"
 }
 
 const defect: BareProblem = {

@@ -68,7 +68,7 @@ const decodeFormat = Schema.decodeUnknownOption(
 
 const otherFormat = (age: "an older" | "a newer" | "another"): TopologyError =>
   new TopologyError({
-    message: `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it, with --prefix and --events`
+    message: `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it (\`petrel init\` with \`--prefix\` and \`--events\`)`
   })
 
 const unreadable = (text: string): TopologyError => {

@@ -344,7 +344,7 @@ export class Publisher {
       if (isConnected) this.unanswered.timedOut(subject, publication.sentAt, now)
       if (!isConnected || !this.#keep(token, publication)) this.#outstanding.take(token)
       const ms = Math.round(now - publication.sentAt)
-      const detail = `no acknowledgement within ${ms} ms; if that lasts, \`petrel status\` says whether the broker's disk is full`
+      const detail = `no acknowledgement within ${ms} ms; \`petrel status\` says whether the broker's disk is full, if that lasts`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
     }
   }

@@ -43,6 +43,6 @@ export const redirected = (
   if (from.secure && url.protocol === "http:") return `${shown}, from https to http`
   if (url.username !== "" || url.password !== "") return `${shown} with credentials`
   if (!origins.includes(url.origin))
-    return `${shown}, another origin, which --redirects-to does not name`
+    return `${shown}, another origin, which \`redirectsTo\` does not name`
   return { ...targetOf(url), shown: `${url.origin}${url.pathname}` }
 }

@@ -2,7 +2,7 @@
 export class NewerFiles extends Error {
   constructor(directory: string) {
     super(
-      `${directory} was written by a newer version of Petrel: use that one, or give another directory with --data`
+      `${directory} was written by a newer version of Petrel: use that one, or give another directory (\`petrel console --data\`)`
     )
   }
 }
@@ -18,7 +18,7 @@ export class OlderFiles extends Error {
 export class OtherWriter extends Error {
   constructor(directory: string) {
     super(
-      `another console keeps its delivery log in ${directory}: give each a directory of its own with --data, or stop the other one, and this one goes on`
+      `another console keeps its delivery log in ${directory}: give each a directory of its own (\`petrel console --data\`), or stop the other one, and this one goes on`
     )
   }
 }
@@ -41,7 +41,7 @@ export class OtherHistory extends Error {
 export class OtherInstallation extends Error {
   constructor(directory: string, rows: number) {
     super(
-      `${directory} has ${rows} rows of another installation, and is left as it is: name that installation with --nats and --prefix, give this one a directory of its own with --data, or say --replace-log to drop these rows`
+      `${directory} has ${rows} rows of another installation, and is left as it is: name that installation (\`petrel console\` with \`--nats\` and \`--prefix\`), give this one a directory of its own (\`petrel console --data\`), or drop these rows (\`petrel console --replace-log\`)`
     )
   }
 }
@@ -83,7 +83,7 @@ export const problemOf = (error: unknown, directory: string): string => {
   if (error instanceof OtherHistory || error instanceof OlderFiles) return error.message
   if (error instanceof RemovedFiles || error instanceof OtherInstallation) return error.message
   if (codeOf(error) === fullCode)
-    return `no room is left for ${directory}: free some, or keep less with --max-bytes`
+    return `no room is left for ${directory}: free some, or keep less (\`petrel console --max-bytes\`)`
   if (isBroken(error)) return `a file in ${directory} is damaged`
   return `the files in ${directory} cannot be written (${error instanceof Error ? error.message : String(error)})`
 }

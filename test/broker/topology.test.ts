@@ -286,7 +286,7 @@ describe.concurrent("a worker's look at the layout", () => {
         yield* init(options())
         const workers = yield* bucket(names.buckets.workers)
         const refusal = (age: string) =>
-          `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it, with --prefix and --events`
+          `this installation was made by ${age} version of Petrel, whose data this version neither reads nor changes: let that version deliver what waits there, and make an installation for this one beside it (\`petrel init\` with \`--prefix\` and \`--events\`)`
         const refused = (age: string) =>
           Effect.gen(function* () {
             assert.strictEqual((yield* Effect.flip(init(options()))).message, refusal(age))

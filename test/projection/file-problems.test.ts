@@ -27,7 +27,7 @@ describe("a problem with the files of the projection", () => {
     [
       new OtherInstallation("/data", 7),
       false,
-      /\/data has 7 rows of another installation.* say --replace-log/
+      /\/data has 7 rows of another installation.* drop these rows .*--replace-log/
     ],
     [new OlderFiles("/data"), true, /by an older version/],
     [new NewerFiles("/data"), false, /newer version of Petrel: use that one/],

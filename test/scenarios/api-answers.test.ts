@@ -90,3 +90,26 @@ describe.concurrent("what a receiver answered", () => {
     })
   )
 })
+
+describe.concurrent("advice over HTTP", () => {
+  scenario("names no commands: whoever reads it there has none", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const operator = yield* make({ tenant: "*", scopes: ["operator"] })
+      const token = yield* make({ scopes: ["endpoints:read", "endpoints:write"] })
+      yield* endpoint({ url: "http://127.0.0.1:1", maxInFlight: 3 })
+      const before = yield* ask("/v1/status", { token: operator })
+      const { text } = yield* ask("/v1/tenants/acme/endpoints/hook/diagnosis", { token })
+      assert.match(text, /nobody|no worker/)
+      yield* worker()
+      const hurried = ask("/v1/tenants/acme/endpoints/hook/retry-now", { token, method: "POST" })
+      const { json } = yield* eventually(hurried, ({ status }) => status === 200)
+      assert.deepStrictEqual(json.pace, ["at most 3 requests at once"])
+      assert.deepInclude(before.json.problems, {
+        code: "no-worker",
+        text: "no worker is running, so nothing is delivered"
+      })
+      assert.notMatch(before.text + text, /`petrel | --[a-z]/)
+    })
+  )
+})

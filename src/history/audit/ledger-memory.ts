@@ -175,7 +175,7 @@ export class Lanes {
     const number = this.#free.pop() ?? this.#lanes.length + 1
     if (number >= maxLanes)
       throw new RangeError(
-        `more than ${maxLanes} rounds of endpoints in one audit: audit a shorter range with --since and --until`
+        `more than ${maxLanes} rounds of endpoints in one audit: audit a shorter range with \`since\` and \`until\``
       )
     this.#lanes[number - 1] = { tenant, endpoint, round }
     this.#uses[number - 1] = 0

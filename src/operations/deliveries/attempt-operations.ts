@@ -7,6 +7,7 @@ import { RetriedEndpoint, RetryNowRequest, retryEndpointNow } from "../endpoints
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
 import { operation, operationGroup, withStatus } from "../operation.ts"
 import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import { withoutCommands } from "../text/without-commands.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
 import { RetriedDelivery, retryDelivery } from "./retry-delivery.ts"
 
@@ -53,6 +54,13 @@ const test = operation("test", "POST", `${endpoint}/test`, {
     Effect.flatMap(Caller, (caller) => testEndpoint(params, payload ?? {}, caller))
 })
 
+const withoutCommandsInPace = <A extends { readonly pace: ReadonlyArray<string> }>(
+  retried: A
+): A => ({
+  ...retried,
+  pace: retried.pace.map(withoutCommands)
+})
+
 const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
   scope: "endpoints:write",
   summary: "Try now what waits for its next attempt",
@@ -63,7 +71,11 @@ const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
     fields: { pace: "What sets the pace of its deliveries from here on." }
   }),
   refusals: ["not-found", "conflict"],
-  run: ({ params, payload }) => asCaller((by) => retryEndpointNow(params, payload ?? {}, by))
+  run: ({ params, payload }) =>
+    Effect.map(
+      asCaller((by) => retryEndpointNow(params, payload ?? {}, by)),
+      withoutCommandsInPace
+    )
 })
 
 const diagnose = operation("diagnose", "GET", `${endpoint}/diagnosis`, {
@@ -76,7 +88,18 @@ const diagnose = operation("diagnose", "GET", `${endpoint}/diagnosis`, {
     description: "Why an endpoint gets nothing or fails, and what to do."
   }),
   refusals: ["not-found"],
-  run: ({ params }) => Effect.flatMap(Caller, (caller) => diagnoseEndpoint(params, caller))
+  run: ({ params }) =>
+    Effect.map(
+      Effect.flatMap(Caller, (caller) => diagnoseEndpoint(params, caller)),
+      ({ advice, checks, ...found }) => ({
+        ...found,
+        checks: checks.map(({ advice, ...check }) => ({
+          ...check,
+          ...(advice === undefined ? {} : { advice: withoutCommands(advice) })
+        })),
+        advice: advice.map(withoutCommands)
+      })
+    )
 })
 
 const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {
@@ -90,7 +113,10 @@ const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {
   }),
   refusals: ["not-found", "conflict"],
   run: ({ params: { delivery, tenant }, payload }) =>
-    asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by))
+    Effect.map(
+      asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by)),
+      withoutCommandsInPace
+    )
 })
 
 const resend = operation("resend", "POST", `${delivery}/resend`, {

@@ -52,7 +52,7 @@ export const paceOf = (endpoint: Endpoint, health: Health, now: number): Readonl
   return [
     ...(notBefore > now
       ? [
-          `the receiver asked to wait until ${moment(notBefore, now)}, which holds unless --ignore-retry-after is given`
+          `the receiver asked to wait until ${moment(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
         ]
       : []),
     ...(health.circuit.state === "closed"
@@ -60,7 +60,7 @@ export const paceOf = (endpoint: Endpoint, health: Health, now: number): Readonl
       : [
           `the circuit is ${health.circuit.state}: one probe at a time goes there, and ${successes} in a row that succeed close it`
         ]),
-    `at most ${countText(maxInFlight)} requests at once${rate === undefined ? "" : `, ${rate.perSecond}/s`} (petrel endpoint set ${name})`
+    `at most ${countText(maxInFlight)} requests at once${rate === undefined ? "" : `, ${rate.perSecond}/s`} (\`petrel endpoint set ${name}\`)`
   ]
 }
 

@@ -42,5 +42,5 @@ export const timeoutProblems = (patch: EndpointPatch, mostMs: number): ReadonlyA
     .filter(([, timeout]) => Duration.toMillis(timeout) > mostMs)
     .map(([field]) => ({
       field,
-      message: `must be at most ${durationText(Duration.millis(mostMs))}: an operator can allow more with petrel tenant set --max-timeout`
+      message: `must be at most ${durationText(Duration.millis(mostMs))}: an operator can allow more (\`petrel tenant set --max-timeout\`)`
     }))

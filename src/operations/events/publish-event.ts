@@ -60,7 +60,7 @@ export const explainNotStored = Effect.fnUntraced(function* (
   if (error.code === notStored)
     return new EventNotStored({
       reason: "full",
-      message: `${names.events} does not store the event (${error.detail}): \`petrel status\` says when there is room again; publish it again then with \`id\` ${id}`
+      message: `${names.events} does not store the event (${error.detail}): publish it again with \`id\` ${id} when there is room; \`petrel status\` says when`
     })
   const most = server().max_payload ?? Number.POSITIVE_INFINITY
   if (error.code !== tooLarge && bytes < most)
@@ -71,7 +71,7 @@ export const explainNotStored = Effect.fnUntraced(function* (
   )
   return new EventNotStored({
     reason: "too-large",
-    message: `the event's ${bytesText(bytes)} and its headers are more than the ${bytesText(limit)} that ${names.events} takes: send a link to the data instead, or raise the broker's max_payload (${bytesText(most)}) and run \`petrel init\``
+    message: `the event's ${bytesText(bytes)} and its headers are more than the ${bytesText(limit)} that ${names.events} takes: send a link to the data instead, or raise the broker's max_payload (${bytesText(most)}), then run \`petrel init\``
   })
 })
 

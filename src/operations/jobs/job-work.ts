@@ -10,6 +10,7 @@ import { planRedelivery, Redelivered } from "../dead-letters/redeliver-dead-lett
 import type { ReplayCursor } from "../replays/replay-events.ts"
 import { Replayed, startReplay } from "../replays/replay-events.ts"
 import type { ReplayRequest } from "../replays/replay-request.ts"
+import { withoutCommands } from "../text/without-commands.ts"
 import type { JobProgress, JobRecord } from "./job.ts"
 
 /** Problems of an audit that a job's result lists: it is one message. */
@@ -124,7 +125,10 @@ export const carryOutJob = Effect.fnUntraced(function* (job: JobRecord, watch: J
           watch.step = () => ({ progress: readIn(books) })
         }
       })
-      return { ...audited(report), listed: problems.slice(0, maxListed) }
+      const listed = problems
+        .slice(0, maxListed)
+        .map((one) => ({ ...one, says: withoutCommands(one.says) }))
+      return { ...audited(report), listed }
     }
   }
 })

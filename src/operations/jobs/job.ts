@@ -6,6 +6,8 @@ import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
 
+import { withoutCommands } from "../text/without-commands.ts"
+
 /** Which dead letters are sent again: those of one tenant, or all. */
 export const RedeliveryJob = Schema.Struct({
   kind: Schema.Literal("redelivery"),
@@ -111,8 +113,14 @@ export const jobView = ({
   task,
   v: _____,
   waitsSince: ______,
+  problem,
   ...shown
-}: JobRecord): JobView => ({ ...shown, kind: task.kind, takeovers: endedConsoles.length })
+}: JobRecord): JobView => ({
+  ...shown,
+  ...(problem === undefined ? {} : { problem: withoutCommands(problem) }),
+  kind: task.kind,
+  takeovers: endedConsoles.length
+})
 
 /**
  * Returns a job as a console that has its lease takes it up: to work on it, unless it has ended

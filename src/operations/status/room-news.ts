@@ -28,8 +28,8 @@ const fullEvents = ({ at, room: { events } }: Survey): string => {
   const freed =
     maxAge === undefined || oldestAt === undefined
       ? ""
-      : ` Its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old;`
-  return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered.${freed} to make room sooner, raise \`petrel init --event-bytes\``
+      : `; its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
+  return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init --event-bytes\` to make room sooner`
 }
 
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
@@ -63,7 +63,7 @@ const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
     : [
         {
           code: "routing-held-back",
-          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: \`petrel endpoint list TENANT\` shows for which endpoints the most waits; mend their receivers, or end what waits for one as dead letters with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
+          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one as dead letters with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }

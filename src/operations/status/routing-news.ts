@@ -27,7 +27,7 @@ export const routingNews = ({ at, events, room, writeErrors }: Survey): AllNews 
       ...newsIf(
         isRouterMissing,
         "router-consumer-missing",
-        "the routers' consumer is gone from the event stream, so nothing is routed: a running worker makes it again; without one, run `petrel init`"
+        "the routers' consumer is gone from the event stream, so nothing is routed: a running worker makes it again, or `petrel init` without one"
       ),
       ...newsIf(
         isStopped,

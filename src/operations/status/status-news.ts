@@ -42,7 +42,7 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
       : [
           {
             code: "stream-missing",
-            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\`, which makes ${missing.length === 1 ? "it" : "them"} again and says what may be lost with ${missing.length === 1 ? "it" : "them"}; then restart the workers`
+            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\`, which makes ${missing.length === 1 ? "it" : "them"} again and says what may be lost with ${missing.length === 1 ? "it" : "them"}, then restart the workers`
           }
         ])
   ]
@@ -112,7 +112,7 @@ const aboutAlerts = ({ alerts, at }: Survey): AllNews => {
       .filter((raised) => !isMissing(raised))
       .map((raised) => ({
         code: "alert-raised",
-        text: `${raisedSubject(raisedView(raised))}: ${alertText(raised.alert)} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)})`
+        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
       }))
   }
 }

@@ -4,17 +4,26 @@ import { makeCursor } from "../cursor.ts"
 import { operation, operationGroup } from "../operation.ts"
 import { defaultLimit, next, pageQuery } from "../parameters.ts"
 import { pageTenants } from "../tenants/tenant-page.ts"
+import { withoutCommands } from "../text/without-commands.ts"
+import type { News } from "./news.ts"
 import { readStatus, Status } from "./status-report.ts"
 import { listWorkers, Workers } from "./workers.ts"
+
+const withoutCommandsIn = ({ code, text }: News): News => ({ code, text: withoutCommands(text) })
 
 const status = operation("status", "GET", "/v1/status", {
   scope: "operator",
   summary: "Show how the installation fares, and what to do about problems",
   output: Status.annotate({
     identifier: "Status",
-    description: "How the installation fares, as `petrel status` shows it."
+    description: "How the installation fares."
   }),
-  run: () => readStatus
+  run: () =>
+    Effect.map(readStatus, ({ notices, problems, ...status }) => ({
+      ...status,
+      problems: problems.map(withoutCommandsIn),
+      notices: notices.map(withoutCommandsIn)
+    }))
 })
 
 const workers = operation("workers", "GET", "/v1/workers", {

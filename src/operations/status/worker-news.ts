@@ -29,8 +29,8 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
   const since = unownedSince === undefined ? "" : ` for ${spanText(at - unownedSince)}`
   const remedy =
     delivering.length === 0
-      ? "start a worker with `petrel worker`"
-      : "look at the logs of the workers, or start another with `petrel worker`"
+      ? ": start a worker with `petrel worker`"
+      : ": look at the logs of the workers, or start another with `petrel worker`"
   const silent = partitions.filter(
     ({ owner, answer }) => owner !== undefined && answer === undefined
   )
@@ -38,7 +38,7 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
     problems: newsIf(
       stale.length > 0,
       "partition-without-owner",
-      `${partitionsText(stale)} ${haveText(stale)} no owner${since}, so nothing there is delivered: ${remedy}`
+      `${partitionsText(stale)} ${haveText(stale)} no owner${since}, so nothing there is delivered${remedy}`
     ),
     notices: [
       ...newsIf(

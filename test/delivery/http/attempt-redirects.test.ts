@@ -56,7 +56,7 @@ describe("a redirect", () => {
       const refused = yield* attempt(http, post(to.url))
       assert.deepStrictEqual(errorOf(refused), {
         class: "redirect",
-        message: `a redirect to ${other.url}, another origin, which --redirects-to does not name (status 307)`
+        message: `a redirect to ${other.url}, another origin, which \`redirectsTo\` does not name (status 307)`
       })
       assert.lengthOf(other.requests, 0)
       const redirectsTo = [new URL(other.url).origin]

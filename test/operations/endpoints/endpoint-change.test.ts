@@ -179,7 +179,7 @@ describe("a change of an endpoint", () => {
         retryFor: { "invoice.>": { ...policy, connectTimeout: long }, "user.>": "stripe" }
       })
       const message =
-        "must be at most 5 min: an operator can allow more with petrel tenant set --max-timeout"
+        "must be at most 5 min: an operator can allow more (`petrel tenant set --max-timeout`)"
       assert.deepStrictEqual(
         found,
         ["timeout", "connectTimeout", "retry.timeout", "retryFor.invoice.>.connectTimeout"].map(

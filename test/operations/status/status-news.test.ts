@@ -148,7 +148,7 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(withEvents(4 * 1024 ** 3)), [[], ["events-full"]])
     assert.deepStrictEqual(codes(withEvents(4.9 * 1024 ** 3)), [["events-full"], []])
     assert.deepStrictEqual(texts(withEvents(4.9 * 1024 ** 3)), [
-      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered. Its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; to make room sooner, raise `petrel init --event-bytes`"
+      "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
     ])
     const unbounded = { ...busy, room: { ...busy.room, events: { ...events, limit: undefined } } }
     assert.deepStrictEqual(codes(unbounded), [[], ["events-unbounded"]])

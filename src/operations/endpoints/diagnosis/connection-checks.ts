@@ -21,7 +21,7 @@ const slowLookupMs = 1_000
 /** The codes do not tell an authority of one's own from an intermediate certificate that is not sent. */
 const unknownIssuer = [
   "its issuer is not known here",
-  "Where the issuer is an authority of your own, start the workers with --receiver-ca; where it is a public one, configure the receiver to send its whole chain, not its own certificate alone."
+  "Where the issuer is an authority of your own, let the workers know it (`petrel worker --receiver-ca`); where it is a public one, configure the receiver to send its whole chain, not its own certificate alone."
 ] as const
 
 /** What Node's and OpenSSL's codes mean for the one who runs the receiver. */
@@ -33,11 +33,11 @@ const distrusts: Readonly<Record<string, readonly [says: string, advice: string]
   ],
   DEPTH_ZERO_SELF_SIGNED_CERT: [
     "it is self-signed",
-    "Give the receiver a certificate of a public authority, or start the workers with --receiver-ca."
+    "Give the receiver a certificate of a public authority, or let the workers know its authority (`petrel worker --receiver-ca`)."
   ],
   SELF_SIGNED_CERT_IN_CHAIN: [
     "its authority is not a public one",
-    "Give the receiver a certificate of a public authority, or start the workers with --receiver-ca."
+    "Give the receiver a certificate of a public authority, or let the workers know its authority (`petrel worker --receiver-ca`)."
   ],
   UNABLE_TO_VERIFY_LEAF_SIGNATURE: unknownIssuer,
   UNABLE_TO_GET_ISSUER_CERT_LOCALLY: unknownIssuer,

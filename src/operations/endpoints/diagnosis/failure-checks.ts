@@ -61,7 +61,7 @@ const adviceFor = (
     if (!onTheWay.has(error.class) || way === "unknown") return errorAdvice(error.class, name)
     return way === "blocked" || !goesOn
       ? undefined
-      : `The way to it works now: do not wait for the next attempt, petrel endpoint retry-now ${name}.`
+      : `The way to it works now: do not wait for the next attempt, try now (\`petrel endpoint retry-now ${name}\`).`
   }
   if (status === 429 && rate !== undefined) return undefined
   const advice = statusAdvice(status, name, goesOn)
@@ -115,7 +115,7 @@ const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): Readonl
         name: "rate",
         result: "warning",
         says: `the 429s may be of our own making: ${went}`,
-        advice: `Send no faster than the receiver takes, for instance half of it: petrel endpoint set ${name} --rate ${half}, or --adapt on.`
+        advice: `Send no faster than the receiver takes, for instance half of it: set \`rate\` to ${half}, or \`adapt\` (\`petrel endpoint set ${name} --rate ${half}\` or \`--adapt on\`).`
       }
     ]
   return [

@@ -15,21 +15,21 @@ const stateCheck = ({ endpoint }: Findings, now: number): Check => {
       name: "state",
       result: "problem",
       says: `disabled since ${moment(disabled.at, now)}, ${plainText(disabled.reason)}: it gets no events`,
-      advice: `Once its receiver is well, enable it: petrel endpoint enable ${name}. Events that it missed can be sent again: petrel dead redeliver and petrel replay.`
+      advice: `Once its receiver is well, enable it (\`petrel endpoint enable ${name}\`). Events that it missed can be sent again (\`petrel dead redeliver\` and \`petrel replay\`).`
     }
   if (suspended !== undefined)
     return {
       name: "state",
       result: "problem",
       says: `suspended since ${moment(suspended.at, now)}, ${plainText(suspended.reason)}: its deliveries wait until their deadlines`,
-      advice: `Once its receiver is well, resume it: petrel endpoint resume ${name}.`
+      advice: `Once its receiver is well, resume it (\`petrel endpoint resume ${name}\`).`
     }
   if (paused !== undefined)
     return {
       name: "state",
       result: "warning",
       says: `paused by ${plainText(paused.by)} since ${moment(paused.at, now)}${paused.reason === undefined ? "" : ` (${plainText(paused.reason)})`}: its deliveries wait`,
-      advice: `Resume it when the reason is gone: petrel endpoint resume ${name}.`
+      advice: `Resume it when the reason is gone (\`petrel endpoint resume ${name}\`).`
     }
   return { name: "state", result: "ok", says: "enabled" }
 }
@@ -40,7 +40,8 @@ const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Chec
       name: "worker",
       result: "problem",
       says: `no worker owns partition ${partition}, where its deliveries wait`,
-      advice: "Start a worker (petrel worker), or see what the present ones do: petrel workers."
+      advice:
+        "Start a worker (`petrel worker`), or see what the present ones do (`petrel workers`)."
     }
   if (answer === undefined)
     return {
@@ -65,7 +66,7 @@ const circuitCheck = ({ endpoint, health }: Findings, now: number): Check => {
     name: "circuit",
     result: "warning",
     says: `${state} since ${moment(since, now)}${why === undefined ? "" : ` (${plainText(why)})`}: only probes are sent, the next one ${probe}`,
-    advice: `Once its receiver is well, do not wait for the probe: petrel endpoint retry-now ${nameOf(endpoint)}. ${circuitOf(endpoint).successes} probes in a row that succeed close the circuit.`
+    advice: `Once its receiver is well, do not wait for the probe, try now (\`petrel endpoint retry-now ${nameOf(endpoint)}\`). ${circuitOf(endpoint).successes} probes in a row that succeed close the circuit.`
   }
 }
 
@@ -83,7 +84,7 @@ const waitingCheck = ({ activity: { answer, waiting }, endpoint, health }: Findi
     name: "waiting",
     result: "warning",
     says: `${says}, and all ${plural(endpoint.maxInFlight, "request")} that it may have at once are in flight`,
-    advice: `If its receiver can take more at once, raise the cap: petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${endpoint.maxInFlight * 2}.`
+    advice: `If its receiver can take more at once, raise the cap (\`petrel endpoint set ${nameOf(endpoint)} --max-in-flight ${endpoint.maxInFlight * 2}\`).`
   }
 }
 
@@ -101,7 +102,7 @@ const deadLettersCheck = ({ deadLetters, endpoint }: Findings): ReadonlyArray<Ch
       name: "dead letters",
       result: "warning",
       says: `${plural(deadLetters, "dead letter")} of it ${deadLetters === 1 ? "is" : "are"} kept, those that were sent again included`,
-      advice: `See why they ended (petrel dead list --endpoint ${name}), and send them again once it works: petrel dead redeliver --endpoint ${name}.`
+      advice: `See why they ended (\`petrel dead list --endpoint ${name}\`), and send them again once it works (\`petrel dead redeliver --endpoint ${name}\`).`
     }
   ]
 }

@@ -41,7 +41,7 @@ export const subscriptionCheck = (
       name: "events",
       result: "warning",
       says: `the stream holds no event of ${tenant}`,
-      advice: `Publish one: petrel publish ${tenant} TYPE. If you do publish, look at the subject: it must be events.${tenant}.<type>.`
+      advice: `Publish one (\`petrel publish ${tenant} TYPE\`). If you do publish, look at the subject: it must be events.${tenant}.<type>.`
     }
   if (matching.length > 0)
     return {
@@ -56,7 +56,7 @@ export const subscriptionCheck = (
     says: `none of the ${plural(types.length, "stored event type")} of ${tenant} matches ${wanted}; published are ${listed(types)}`,
     advice:
       near === undefined
-        ? `Subscribe it to what is published: petrel endpoint set ${tenant}/${id} --types '${types[0]?.type ?? ">"}'.`
-        : `Did ${near.filter} mean ${plainText(near.near)}? petrel endpoint set ${tenant}/${id} --types TYPES changes it.`
+        ? `Subscribe it to what is published (\`petrel endpoint set ${tenant}/${id} --types '${types[0]?.type ?? ">"}'\`).`
+        : `Did ${near.filter} mean ${plainText(near.near)}? Then set its \`types\` (\`petrel endpoint set ${tenant}/${id} --types TYPES\`).`
   }
 }

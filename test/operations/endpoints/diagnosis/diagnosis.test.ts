@@ -344,7 +344,7 @@ describe("what it says of a certificate whose authority is not known", () => {
       const addresses = [{ ...address, tls: { ...tls, distrust } }]
       const { advice, says } = check({ connection: { ...connection, addresses } }, "certificate")
       assert.match(says, /^its issuer is not known here: .* ← Some CA \(not sent\); /)
-      assert.match(advice ?? "", /authority of your own, .*--receiver-ca; .*its whole chain/)
+      assert.match(advice ?? "", /authority of your own, .*--receiver-ca`\); .*its whole chain/)
     }
   )
 })
