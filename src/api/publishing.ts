@@ -7,7 +7,7 @@ import { EventNotStored, type PublishedEvent } from "../operations/events/publis
 import type { Publication } from "../operations/events/publish-events.ts"
 import { EventConflict, publishEvents } from "../operations/events/publish-events.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
-import { Tenant, tenantPath } from "../operations/parameters.ts"
+import { PathText, Tenant, tenantPath } from "../operations/parameters.ts"
 import { withoutCommands } from "../operations/text/without-commands.ts"
 import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"
 import {
@@ -185,7 +185,7 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/raw-events/:ty
     "Receivers get the body byte for byte, with its Content-Type (application/json where there is none), traceparent and tracestate.",
   params: {
     tenant: Tenant,
-    type: Schema.String.annotateKey({
+    type: PathText.annotateKey({
       description: "The event's type.",
       examples: ["invoice.paid"]
     })

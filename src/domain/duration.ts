@@ -58,12 +58,14 @@ const normalised = (text: string): string => {
   return ms === undefined ? text : `${ms} millis`
 }
 
-const DurationInWords = Schema.String.pipe(
-  Schema.decodeTo(Schema.DurationFromString, {
-    decode: SchemaGetter.transform(normalised),
-    encode: SchemaGetter.transform(inWords)
-  })
-).annotate({ expected: 'a length of time such as "30 seconds"' })
+const DurationInWords = Schema.String.annotate({ examples: ["30 seconds", "5m", "PT1H30M"] })
+  .pipe(
+    Schema.decodeTo(Schema.DurationFromString, {
+      decode: SchemaGetter.transform(normalised),
+      encode: SchemaGetter.transform(inWords)
+    })
+  )
+  .annotate({ expected: 'a length of time such as "30 seconds"' })
 
 /** Returns a schema of durations between two of them. The ends are told by their words. */
 export const durationBetween = (least: readonly [ms: number, words: string], most: typeof least) =>

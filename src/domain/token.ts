@@ -1,6 +1,8 @@
 import { Schema } from "effect"
 
 const tokenPattern = /^[A-Za-z0-9_-]{1,64}$/
+/** The same without what is reserved, as JSON Schema has it. */
+const namePattern = "^(?!_$)[A-Za-z0-9_-]{1,64}$"
 
 /** The placeholder token of a subject without an endpoint or without a valid tenant. */
 export const nobody = "_"
@@ -13,7 +15,9 @@ export const isToken = (text: string): boolean => tokenPattern.test(text) && tex
 
 /** A tenant or endpoint name: one subject token. */
 export const Token = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    isToken(text) ? undefined : "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
+  Schema.makeFilter(
+    (text: string) =>
+      isToken(text) ? undefined : "must be 1 to 64 letters, digits, - or _ (and not a lone _)",
+    { toJsonSchema: () => ({ pattern: namePattern }) }
   )
 )

@@ -22,6 +22,24 @@ export const EndpointId = Token.annotateKey({
   examples: ["billing"]
 })
 
+/**
+ * A name in a path. A URL has no empty one, and takes one or two dots for a step: that no request
+ * can have these, only the document says.
+ */
+export const PathText = Schema.String.check(
+  Schema.makeFilter(() => undefined, { toJsonSchema: () => ({ pattern: "^(?!\\.{0,2}$)" }) })
+)
+
+export const EventId = PathText.annotateKey({
+  description: "The event's id, as receivers get it.",
+  examples: ["acme.invoice-42-paid"]
+})
+
+export const DeliveryId = PathText.annotateKey({
+  description: "The delivery's id, <event id>.<endpoint id>.",
+  examples: ["acme.invoice-42-paid.billing"]
+})
+
 /** The upper bound of a page. */
 export const maxLimit = 200
 /** The length of a page that is not asked for. */

@@ -6,7 +6,7 @@ import { Diagnosis } from "../endpoints/diagnosis/diagnosis.ts"
 import { RetriedEndpoint, RetryNowRequest, retryEndpointNow } from "../endpoints/retry-now.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
 import { operation, operationGroup, withStatus } from "../operation.ts"
-import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import { DeliveryId, EndpointId, Tenant, tenantPath } from "../parameters.ts"
 import { withoutCommands } from "../text/without-commands.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
 import { RetriedDelivery, retryDelivery } from "./retry-delivery.ts"
@@ -16,10 +16,7 @@ const name = { tenant: Tenant, id: EndpointId }
 const delivery = `${tenantPath}/deliveries/:delivery` as const
 const ofDelivery = {
   tenant: Tenant,
-  delivery: Schema.String.annotateKey({
-    description: "The delivery's id, <event id>.<endpoint id>.",
-    examples: ["acme.invoice-42-paid.billing"]
-  })
+  delivery: DeliveryId
 }
 
 const RetryBody = documented(RetryNowRequest, {

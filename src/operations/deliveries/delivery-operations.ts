@@ -18,8 +18,10 @@ import {
 } from "../history/period-totals.ts"
 import { Bytes, Following, operation, operationGroup } from "../operation.ts"
 import {
+  DeliveryId,
   defaultLimit,
   EndpointId,
+  EventId,
   pageQuery,
   Tenant,
   TenantOrAll,
@@ -28,11 +30,6 @@ import {
 } from "../parameters.ts"
 import { withoutCommands } from "../text/without-commands.ts"
 import { ExplainedDelivery, explainDelivery } from "./explain-delivery.ts"
-
-const EventId = Schema.String.annotateKey({
-  description: "The event's id, as receivers get it.",
-  examples: ["acme.invoice-42-paid"]
-})
 
 const event = operation("event", "GET", `${tenantPath}/events/:event`, {
   scope: "deliveries:read",
@@ -72,10 +69,7 @@ const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:deliver
   summary: "Show a delivery: its rounds and attempts, and why it waits",
   params: {
     tenant: Tenant,
-    delivery: Schema.String.annotateKey({
-      description: "The delivery's id, <event id>.<endpoint id>.",
-      examples: ["acme.invoice-42-paid.billing"]
-    })
+    delivery: DeliveryId
   },
   output: documented(ExplainedDelivery, {
     identifier: "Delivery",

@@ -14,6 +14,7 @@ import {
   EndpointId,
   endpointOf,
   next,
+  PathText,
   pageQuery,
   Tenant,
   TenantOrAll,
@@ -48,7 +49,7 @@ const Jobs = Schema.Struct({ jobs: Schema.Array(Job), next }).annotate({ identif
 
 const Accepted = withStatus(Job, 202)
 
-const jobParam = Schema.String.annotateKey({ description: "The job's id." })
+const jobParam = PathText.annotateKey({ description: "The job's id." })
 
 const dryRun = Schema.optionalKey(Schema.Boolean).annotateKey({
   description: "Say what would be done, and do nothing. (Default: false)"

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
 import { documented } from "../documented.ts"
 import { operation, operationGroup, withStatus } from "../operation.ts"
-import { TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
+import { PathText, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
 import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"
 
@@ -45,7 +45,7 @@ const path = `${tenantPath}/tokens` as const
 const params = { tenant: TenantOrAll }
 const one = {
   ...params,
-  token: Schema.String.annotateKey({
+  token: PathText.annotateKey({
     description: "The token's id.",
     examples: ["0123456789abcdef"]
   })

@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { DeliveryLog } from "../../src/projection/delivery-log.ts"
+import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { startConsole } from "./console.ts"
+import { worker } from "./engine.ts"
+import { receiver } from "./receiver.ts"
+
+/** A token's rate that nothing reaches. */
+const rate = 1_000_000
+
+/**
+ * Starts a console with all its roles, beside a worker and a receiver that refuses what comes on
+ * `/refused`. All of it stops with the scope.
+ */
+export const startDrivenConsole = Effect.fnUntraced(function* (brokerUrl: string) {
+  const { names } = yield* Broker
+  const hook = yield* receiver({
+    answer: ({ path }) => ({ status: path.startsWith("/refused") ? 503 : 200 })
+  })
+  yield* worker()
+  const data = yield* Effect.acquireRelease(
+    Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-driven-"))),
+    (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
+  )
+  const log = yield* serveProjection({
+    broker: {
+      url: brokerUrl,
+      prefix: names.history.replace(/HISTORY$/, ""),
+      eventRoot: names.eventRoot
+    },
+    data,
+    keepMs: 3_600_000,
+    maxBytes: 1_024 ** 3
+  })
+  yield* runJobs("driven")
+  const console = yield* startConsole().pipe(Effect.provideService(DeliveryLog, log))
+  const token = yield* console.token({ tenant: "*", rate })
+  return { url: console.url, token, receiver: hook.url }
+})
