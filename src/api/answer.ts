@@ -39,7 +39,8 @@ export const answerWith = Effect.fnUntraced(function* (result: unknown) {
   if (result instanceof Unchanged)
     return HttpServerResponse.empty({ status: 304, headers: { etag: tagOf(result.revision) } })
   if (!(result instanceof Replied)) return result
-  const { location, output, revision, status } = result
+  const { isRepeated, location, output, revision, status } = result
+  if (isRepeated === true) yield* withHeader("idempotency-replayed", "true")
   if (status !== undefined) yield* withStatus(status)
   if (location !== undefined) yield* withHeader("location", location)
   return revision === undefined

@@ -4,12 +4,14 @@ import { Invalid } from "../domain/problem.ts"
 import { Busy } from "../operations/busy.ts"
 import { EventNotStored } from "../operations/events/publish-event.ts"
 import { NotAllowed } from "../operations/not-allowed.ts"
+import { KeyInUse } from "../operations/once/idempotency-key.ts"
 import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
 import { withoutCommands } from "../operations/text/without-commands.ts"
 import {
   Conflict,
   Forbidden,
   InvalidRequest,
+  KeyReused,
   NotFound,
   RevisionMismatch,
   TooLarge,
@@ -47,6 +49,7 @@ const textOf = (error: unknown): string =>
 export const refusalProblems = {
   "not-found": NotFound,
   conflict: Conflict,
+  "key-reused": KeyReused,
   "revision-mismatch": RevisionMismatch
 } satisfies Record<Refusal, unknown>
 
@@ -96,8 +99,10 @@ export const answeringProblems = <A, R>(
       HttpServerRequest.HttpServerRequest
     > => {
       const refusal = named.find((one) => refusals[one].some((kind) => error instanceof kind))
-      return refusal === undefined
-        ? problemOf(error)
-        : Effect.fail(new refusalProblems[refusal]({ detail: textOf(error) }))
+      if (refusal === undefined) return problemOf(error)
+      const refused = Effect.fail(new refusalProblems[refusal]({ detail: textOf(error) }))
+      return error instanceof KeyInUse
+        ? Effect.andThen(withHeader("retry-after", String(error.retryAfter)), refused)
+        : refused
     }
   )

@@ -65,6 +65,12 @@ export class RevisionMismatch extends HttpApiError.Problem<RevisionMismatch>()("
   title: "It is not as the request expects it"
 }) {}
 
+export class KeyReused extends HttpApiError.Problem<KeyReused>()("KeyReused", {
+  type: "urn:petrel:problem:key-reused",
+  status: 422,
+  title: "The Idempotency-Key is of another request"
+}) {}
+
 export class TooLarge extends HttpApiError.Problem<TooLarge>()("TooLarge", {
   type: "urn:petrel:problem:too-large",
   status: 413,

@@ -1,26 +1,48 @@
 import { Array as Arr, Effect, Layer } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { carryOutOnce } from "../operations/once/carry-out-once.ts"
 import type { Operation, OperationGroup, ServicesOf } from "../operations/operation.ts"
 import { answerWith } from "./answer.ts"
 import { Api } from "./api.ts"
 import { answeringProblems } from "./failures.ts"
 import { groups } from "./groups.ts"
 
+/** What the API has decoded of a request. */
+interface Decoded {
+  readonly headers?: { readonly "idempotency-key"?: string }
+  readonly params?: unknown
+  readonly payload?: unknown
+  readonly query?: unknown
+}
+
 type Needed = ServicesOf<(typeof groups)[number]["operations"][number]>
 
 /** Carries out an operation for a request, which the API has decoded by the operation's schemas. */
 const handlerOf =
-  ({ refusals, run }: Operation<Needed>) =>
-  (request: object) =>
-    answeringProblems(refusals, Effect.flatMap(run(request as never), answerWith))
+  (id: string, { once, refusals, run }: Operation<Needed>) =>
+  (request: Decoded) => {
+    const { headers: { "idempotency-key": key } = {}, params, payload, query } = request
+    const running = run(request as never)
+    const answering =
+      once === undefined || key === undefined
+        ? running
+        : carryOutOnce({ id, key, asked: { params, payload, query }, kept: once }, running)
+    return answeringProblems(refusals, Effect.flatMap(answering, answerWith))
+  }
 
 const handlersOf = ({ name, operations }: OperationGroup<Operation<Needed>>) =>
   HttpApiBuilder.group(Api, name, (handlers) => {
     for (const operation of operations)
-      if (operation.isRaw === true) handlers.handleRaw(operation.name, handlerOf(operation))
+      if (operation.isRaw === true)
+        handlers.handleRaw(operation.name, handlerOf(`${name}.${operation.name}`, operation))
     const decoded = operations.filter(({ isRaw }) => isRaw !== true)
     return handlers.handleAll(
-      Object.fromEntries(decoded.map((operation) => [operation.name, handlerOf(operation)]))
+      Object.fromEntries(
+        decoded.map((operation) => [
+          operation.name,
+          handlerOf(`${name}.${operation.name}`, operation)
+        ])
+      )
     )
   })
 

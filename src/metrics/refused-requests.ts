@@ -7,6 +7,7 @@ const bounds = [
   "bodies",
   "connections",
   "history",
+  "idempotency-keys",
   "jobs",
   "maxEndpoints",
   "maxTokens",

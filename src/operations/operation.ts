@@ -1,6 +1,7 @@
 import { Data, type Effect, Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LiveFailure } from "./history/live-failures.ts"
+import { idempotencyKey } from "./once/idempotency-key.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
 import type { TokenScope } from "./tokens/token.ts"
 
@@ -12,6 +13,8 @@ export class Replied<out A> extends Data.Class<{
   readonly location?: string
   /** Of what is told, for the ETag. */
   readonly revision?: number
+  /** True for the answer of an earlier request, which this one repeats. */
+  readonly isRepeated?: true
 }> {}
 
 /** Says that the caller knows what is there: it is at this revision still. */
@@ -76,6 +79,8 @@ export interface Operation<out R> extends Described {
   readonly headers: Fields | undefined
   readonly payload: Schemas | undefined
   readonly output: Schemas
+  /** Where repeating it is safe with an Idempotency-Key: what of its output is kept for that. */
+  readonly once: ((output: never) => unknown) | undefined
   readonly run: (input: never) => Effect.Effect<unknown, unknown, R>
 }
 
@@ -112,6 +117,11 @@ export const operation = <
     readonly headers?: Headers
     readonly payload?: Payload
     readonly output: Output
+    /**
+     * Given where a request with an Idempotency-Key is carried out once: what of its output is kept
+     * for repetitions. It is kept in the clear for a day.
+     */
+    readonly once?: (output: TypeOf<Output>) => unknown
     readonly run: (
       input: Input<Params, Query, Headers, TypeOf<Payload>>
     ) => Effect.Effect<
@@ -123,10 +133,17 @@ export const operation = <
 ): Operation<R> => ({
   ...described,
   ...{ name, method, path },
-  refusals: described.refusals ?? [],
+  refusals: [
+    ...new Set([
+      ...(described.refusals ?? []),
+      ...(described.once === undefined ? [] : (["key-reused", "conflict"] as const))
+    ])
+  ],
+  once: described.once,
   params: described.params,
   query: described.query,
-  headers: described.headers,
+  headers:
+    described.once === undefined ? described.headers : { ...described.headers, ...idempotencyKey },
   payload: described.payload
 })
 

@@ -15,6 +15,7 @@ import type { EventNotStored } from "./events/publish-event.ts"
 import { EventConflict } from "./events/publish-events.ts"
 import { JobNotFound, JobQuotaReached } from "./jobs/manage-jobs.ts"
 import type { NotAllowed } from "./not-allowed.ts"
+import { AnswerNotKept, KeyInUse, KeyReused } from "./once/idempotency-key.ts"
 import { EventNotKept } from "./replays/replay-events.ts"
 import { NoLeader } from "./status/status-report.ts"
 import { QuotaReached } from "./tenants/quota.ts"
@@ -46,14 +47,17 @@ export const refusals = {
     TokenNotFound
   ],
   conflict: [
+    AnswerNotKept,
     Contradiction,
     EndpointExists,
     EndpointUnreadable,
     EventConflict,
     JobQuotaReached,
+    KeyInUse,
     NotNow,
     QuotaReached
   ],
+  "key-reused": [KeyReused],
   "revision-mismatch": [EndpointChanged, EndpointExists]
 } as const
 export type Refusal = keyof typeof refusals

@@ -25,7 +25,7 @@ const maxAtOnce = 256
 /** Bytes of an answer that its headers may take, of what the broker passes on. */
 const roomForHeaders = 4_096
 /** Headers of an answer of the API that are told; others are about HTTP. */
-const toldHeaders = ["content-type", "etag", "location", "retry-after"]
+const toldHeaders = ["content-type", "etag", "idempotency-replayed", "location", "retry-after"]
 
 const errorStatus = 400
 

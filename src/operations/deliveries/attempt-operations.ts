@@ -47,6 +47,7 @@ const test = operation("test", "POST", `${endpoint}/test`, {
     description: "What was sent to an endpoint as a test, and what it answered."
   }),
   refusals: ["not-found"],
+  once: (report) => report,
   run: ({ params, payload }) =>
     Effect.flatMap(Caller, (caller) => testEndpoint(params, payload ?? {}, caller))
 })
@@ -128,6 +129,7 @@ const resend = operation("resend", "POST", `${delivery}/resend`, {
     202
   ),
   refusals: ["not-found", "conflict"],
+  once: (resent) => resent,
   run: ({ params: { delivery, tenant } }) => asCaller((by) => resendDelivery(delivery, tenant, by))
 })
 

@@ -1,5 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { eventId } from "../../domain/event.ts"
+import { CurrentOnce } from "../once/idempotency-key.ts"
 import { startReplay } from "../replays/replay-events.ts"
 import { findDelivery } from "./explain-delivery.ts"
 
@@ -12,6 +13,9 @@ export const ResentDelivery = Schema.Struct({
   replay: Schema.String
 })
 export type ResentDelivery = typeof ResentDelivery.Type
+
+/** Digits of the name of a replay that is made from an Idempotency-Key. */
+const nameDigits = 16
 
 /**
  * Sends a delivery once more, also one that succeeded: as a replay of its event to its endpoint, in
@@ -35,6 +39,7 @@ export const resendDelivery = Effect.fnUntraced(function* (
     tenant: owner
   } = yield* findDelivery(delivery, tenant)
   const now = yield* Clock.currentTimeMillis
+  const once = yield* CurrentOnce
   const { id, run } = yield* startReplay(
     {
       to: { tenant: owner, id: endpoint },
@@ -42,9 +47,10 @@ export const resendDelivery = Effect.fnUntraced(function* (
       // The id may have been used again once the broker had forgotten it.
       since: eventAt,
       until: eventAt,
-      id: `resend-${now.toString(36)}`
+      id: `resend-${once === undefined ? now.toString(36) : once.id.slice(0, nameDigits)}`
     },
-    { by }
+    // One that is tried again after it was sent is the same.
+    { by, askedAt: once?.at }
   )
   yield* run()
   return { delivery, tenant: owner, endpoint, replay: id } satisfies ResentDelivery

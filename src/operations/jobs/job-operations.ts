@@ -171,6 +171,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
   params: ofAll,
   payload: Redelivery,
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],
+  once: (started) => started,
   refusals: ["conflict"],
   run: ({ params, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
@@ -207,6 +208,7 @@ const startReplay = operation("replay", "POST", replays, {
   params: ofOne,
   payload: Replay,
   output: [ReplayPlan.annotate({ identifier: "ReplayPlan" }), Accepted],
+  once: (started) => started,
   refusals: ["not-found", "conflict"],
   run: ({ params: { tenant }, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
@@ -231,6 +233,7 @@ const audit = operation("audit", "POST", audits, {
   summary: "Check that every event reached every endpoint it was for",
   payload: [Audit, Schema.Null],
   output: Accepted,
+  once: (started) => started,
   refusals: ["conflict"],
   run: ({ payload }) =>
     Effect.gen(function* () {

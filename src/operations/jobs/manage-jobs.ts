@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, PartitionedSemaphore, Schema } from "effect"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
+import { CurrentOnce, type Once } from "../once/idempotency-key.ts"
 import { countText } from "../text/number-format.ts"
 import type { JobKind, JobRecord, JobTask, JobView } from "./job.ts"
 import { hasJobEnded, jobView } from "./job.ts"
@@ -41,6 +42,9 @@ const isIn = ({ task, tenant }: JobRecord, scope: JobScope): boolean =>
 const makeId = (now: number): Effect.Effect<string> =>
   Effect.sync(() => `job-${now.toString(36)}-${randomBytes(4).toString("hex")}`)
 
+/** Makes the id of a job that is to be made once. */
+const idOf = ({ at, id }: Once): string => `job-${at.toString(36)}-${id.slice(0, 8)}`
+
 const idPattern = /^job-[0-9a-z]{1,12}-[0-9a-f]{8}$/
 
 /** Lets one request of this process count and store at a time, those of all tenants in turn. */
@@ -60,7 +64,7 @@ const makeRoom = Effect.fnUntraced(function* (tenant: string) {
 })
 
 /**
- * Stores a job. A console takes it within some seconds. Fails with JobQuotaReached where too many of
+ * Stores a job, unless it is to be made once (`CurrentOnce`) and is there. A console takes it within some seconds. Fails with JobQuotaReached where too many of
  * the tenant have not ended; several consoles may exceed that by one each.
  *
  * @param tenant whose it is; `*` for all tenants.
@@ -68,11 +72,14 @@ const makeRoom = Effect.fnUntraced(function* (tenant: string) {
  */
 export const addJob = Effect.fnUntraced(
   function* (task: JobTask, tenant: string, by: string) {
+    const once = yield* CurrentOnce
+    const before = once === undefined ? undefined : yield* readJob(idOf(once))
+    if (before !== undefined) return jobView(before.record)
     yield* makeRoom(tenant)
     const now = yield* Clock.currentTimeMillis
     const record: JobRecord = {
       v: 1,
-      id: yield* makeId(now),
+      id: once === undefined ? yield* makeId(now) : idOf(once),
       tenant,
       task,
       by,

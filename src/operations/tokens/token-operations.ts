@@ -51,15 +51,22 @@ const one = {
   })
 }
 
+/** A token as a repetition of the request that made it is told: without what is secret. */
+const withoutText = (made: CreatedToken | TokenView): TokenView => {
+  const { token: _, ...shown } = { token: "", ...made }
+  return shown
+}
+
 const create = operation("create", "POST", path, {
   scope: "tokens:write",
   summary: "Make a token that can do no more than the asking one",
   description:
-    "Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one.",
+    "Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one. A repetition with the same Idempotency-Key is answered with 200 and without the token itself, which is kept nowhere: if the first answer was lost, revoke that one by its id and make another.",
   refusals: ["conflict"],
   params,
   payload: NewTokenBody,
-  output: withStatus(Created, 201),
+  output: [withStatus(Created, 201), View],
+  once: withoutText,
   run: ({ params: { tenant }, payload }) =>
     Effect.flatMap(Caller, (caller) => createToken({ ...payload, tenant }, caller))
 })
