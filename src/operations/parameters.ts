@@ -27,7 +27,7 @@ export const EndpointId = Token.annotateKey({
  * can have these, only the document says.
  */
 export const PathText = Schema.String.check(
-  Schema.makeFilter(() => undefined, { toJsonSchema: () => ({ pattern: "^(?!\\.{0,2}$)" }) })
+  Schema.makeFilter(() => undefined, { toJsonSchema: () => ({ pattern: "[^.]" }) })
 )
 
 export const EventId = PathText.annotateKey({

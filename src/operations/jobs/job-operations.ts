@@ -49,7 +49,10 @@ const Jobs = Schema.Struct({ jobs: Schema.Array(Job), next }).annotate({ identif
 
 const Accepted = withStatus(Job, 202)
 
-const jobParam = PathText.annotateKey({ description: "The job's id." })
+const jobParam = PathText.annotateKey({
+  description: "The job's id.",
+  examples: ["job-mwtsj1s1-1a33eccd"]
+})
 
 const dryRun = Schema.optionalKey(Schema.Boolean).annotateKey({
   description: "Say what would be done, and do nothing. (Default: false)"
