@@ -29,18 +29,31 @@ export interface ServiceEndpoint {
   /** Shown to whoever asks what the service can do. */
   readonly metadata: Readonly<Record<string, string>>
   readonly answer: (request: ServiceRequest) => Effect.Effect<ServiceAnswer>
+  /** What its statistics show. (Default: the requests that it answered) */
+  readonly figures?: () => ServiceFigures
+}
+
+/** Statistics of an endpoint that are not about its requests. */
+export interface ServiceFigures {
+  readonly requests: number
+  readonly errors: number
+  readonly nanoseconds: number
+  /** More of them, as JSON. */
+  readonly data: unknown
 }
 
 export interface MicroService {
   /**
    * Called for each request when it arrives, before its body is looked at. Returns what is called
-   * once it is answered, or the answer of a request that is refused.
+   * once it is answered, or the answer of a request that is refused. (Default: each is answered)
    */
-  readonly admit: (subject: string) => ServiceAnswer | (() => void)
+  readonly admit?: (subject: string) => ServiceAnswer | (() => void)
   readonly name: string
   /** As of semantic versioning. */
   readonly version: string
   readonly description: string
+  /** Of this process, shown to whoever asks which there are. */
+  readonly metadata?: Readonly<Record<string, string>>
   readonly endpoints: ReadonlyArray<ServiceEndpoint>
 }
 
@@ -96,15 +109,17 @@ export const startMicroService = Effect.fnUntraced(function* (service: MicroServ
   const { ask, connection } = yield* natsClients
   const underWay = yield* FiberSet.make()
   const run = yield* FiberSet.runtime(underWay)<never>()
-  const { admit, description, endpoints, name, version } = service
+  const { admit = () => () => {}, description, endpoints, metadata = {}, name, version } = service
   const counts = new Map<string, Counted>()
+  const figures = new Map(endpoints.map((one) => [one.subject, one.figures]))
   const offered = yield* Effect.acquireRelease(
     ask("offer the NATS service", () =>
       new Svcm(connection).add({
-        ...{ name, version, description },
+        ...{ name, version, description, metadata: { ...metadata } },
         statsHandler: (endpoint: Endpoint) => {
-          showCounts(endpoint, counts)
-          return Promise.resolve(null)
+          const { data = null, ...own } = figures.get(endpoint.subject)?.() ?? {}
+          showCounts(endpoint, counts.get(endpoint.subject), own)
+          return Promise.resolve(data)
         }
       })
     ),
@@ -193,11 +208,14 @@ const answering = (answer: ServiceEndpoint["answer"], counted: Counted) =>
     counted.nanoseconds += ((yield* Clock.currentTimeMillis) - began) * nanosecondsPerMs
   })
 
-const showCounts = (endpoint: Endpoint, counts: ReadonlyMap<string, Counted>): void => {
-  const counted = counts.get(endpoint.subject)
+const showCounts = (
+  endpoint: Endpoint,
+  counted: Counted | undefined,
+  own: Partial<Counted>
+): void => {
   const { stats } = endpoint as Endpoint & { readonly stats?: NamedEndpointStats }
   if (counted === undefined || stats === undefined) return
-  const { errors, lastError, nanoseconds, requests } = counted
+  const { errors, lastError, nanoseconds, requests } = { ...counted, ...own }
   stats.num_requests = requests
   stats.num_errors = errors
   stats.processing_time = nanoseconds

@@ -89,6 +89,8 @@ export interface Names {
     readonly command: (partition: number) => string
     /** The subject on which a worker process is asked for a partition. */
     readonly handOver: (instance: string) => string
+    /** The subject on which a worker tells its numbers. */
+    readonly worker: (id: string) => string
     /** The subject on which a projection answers queries of the delivery log. */
     readonly projection: string
     /** The root of all but events, and the name of the NATS service. */
@@ -203,6 +205,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       askWorkers: `${root}.ask.workers`,
       command: (partition) => `${root}.command.${partition}`,
       handOver: (instance) => `${root}.hand-over.${instance}`,
+      worker: (id) => `${root}.worker.${id}`,
       projection: `${root}.projection`,
       root,
       api: (tenant, operation) => `${root}.api.v1.${tenant}.${operation}`,

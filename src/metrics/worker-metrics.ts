@@ -41,6 +41,23 @@ export interface TenantLoad {
   readonly waiting: number
 }
 
+/** What a worker has done since it started. */
+export interface WorkerTotals {
+  /** Events whose plan is stored. */
+  readonly routed: number
+  /** Attempts whose outcome is stored. */
+  readonly attempts: number
+  /** Those of them that failed. */
+  readonly failures: number
+  /** Their durations in sum, s. */
+  readonly attemptSeconds: number
+  /** Rounds of deliveries that ended. */
+  readonly delivered: number
+  readonly deadLettered: number
+  /** Requests in flight now. */
+  readonly inFlight: number
+}
+
 const idle: WorkerLoad = {
   ...{ requests: 0, slowRequests: 0, maxRequests: 0, partitions: 0, connections: 0 },
   byHost: () => new Map(),
@@ -177,6 +194,31 @@ export class WorkerMetrics {
       ),
       gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
     ]
+  }
+
+  /** What happened so far, in sum. */
+  totals(): WorkerTotals {
+    const families = new Map(this.#facts().map((family) => [family.name, family]))
+    const count = (name: string, label?: string, value?: string): number => {
+      const family = families.get(name)
+      if (family === undefined || family.type === "histogram") return 0
+      const counted = family.samples.filter(
+        ({ labels }) => label === undefined || labels[label] === value
+      )
+      return counted.reduce((sum, one) => sum + one.value, 0)
+    }
+    const durations = families.get("petrel.attempt.duration")
+    const samples = durations?.type === "histogram" ? durations.samples : []
+    const attempts = count("petrel.attempts")
+    return {
+      routed: count("petrel.events.routed"),
+      attempts,
+      failures: attempts - count("petrel.attempts", "outcome", "delivered"),
+      attemptSeconds: samples.reduce((sum, one) => sum + one.sum, 0),
+      delivered: count("petrel.deliveries.ended", "end", "delivered"),
+      deadLettered: count("petrel.deliveries.ended", "end", "dead-lettered"),
+      inFlight: this.load().requests
+    }
   }
 
   #facts(): ReadonlyArray<Family> {

@@ -10,7 +10,7 @@ import type { ApiApp } from "../api/server.ts"
 import { RequestRates } from "../api/tokens/request-rates.ts"
 import { inAccess } from "../broker/access.ts"
 import { Broker } from "../broker/broker.ts"
-import type { ServiceAnswer, ServiceRequest } from "../broker/micro-service.ts"
+import type { ServiceAnswer, ServiceEndpoint, ServiceRequest } from "../broker/micro-service.ts"
 import { startMicroService } from "../broker/micro-service.ts"
 import { nobody } from "../domain/token.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
@@ -18,6 +18,7 @@ import { bytesText } from "../operations/text/bytes.ts"
 import { allTenants, defaultTokenRate, scopes } from "../operations/tokens/token.ts"
 import { Shares } from "../policy/shares.ts"
 import { apiRequest, tenantIn } from "./api-request.ts"
+import { operationSchemas, schemaNamed } from "./operation-schemas.ts"
 import { type ServiceOperation, serviceOperations } from "./operations.ts"
 
 /** Requests that are answered at the same time; one tenant has half of them where it is alone. */
@@ -183,6 +184,56 @@ const admitting = (
   }
 }
 
+/** The schemas are no operation of the API: over HTTP they are in its document. */
+const schemaOperation = "schemas.get"
+
+const noSchema = problemAnswer({
+  status: 404,
+  name: "not-found",
+  title: "There is no such thing",
+  detail: "there is no such schema: ask for a name that the metadata of an operation refers to"
+})
+
+/** Answers with the schema whose name is the message. */
+const answerSchema = ({ body }: ServiceRequest): Effect.Effect<ServiceAnswer> =>
+  Effect.sync(() => {
+    const schema = schemaNamed(Buffer.from(body).toString("utf8").trim())
+    return schema === undefined
+      ? noSchema
+      : {
+          body: Buffer.from(JSON.stringify(schema), "utf8"),
+          headers: { "content-type": "application/schema+json", status: "200" }
+        }
+  })
+
+/** The service's endpoint for each operation, and the one that tells schemas. */
+const endpointsOf = (
+  { api }: { readonly api: (tenant: string, operation: string) => string },
+  answerTo: (operation: ServiceOperation) => ServiceEndpoint["answer"]
+): ReadonlyArray<ServiceEndpoint> => {
+  const schemas = operationSchemas()
+  const operations = serviceOperations.map((operation) => ({
+    name: operation.id.replaceAll(".", "-"),
+    // What is of no tenant is asked for as all of them.
+    subject: api(operation.path.includes("{tenant}") ? "*" : nobody, operation.id),
+    metadata: {
+      summary: operation.summary,
+      http: `${operation.method} ${operation.path}`,
+      ...schemas.get(operation.id)
+    },
+    answer: answerTo(operation)
+  }))
+  return [
+    ...operations,
+    {
+      name: schemaOperation.replaceAll(".", "-"),
+      subject: api("*", schemaOperation),
+      metadata: { summary: "Tell the schema whose name is the message" },
+      answer: always(answerSchema)
+    }
+  ]
+}
+
 /**
  * Offers the API as a NATS micro service, until the scope closes: requests on
  * `petrel.api.v1.<tenant>.<operation>`, `_` for all tenants, in the account of access (broker/access.ts).
@@ -206,19 +257,9 @@ export const startNatsService = Effect.fnUntraced(function* (
     name: names.subjects.root,
     version: packageJson.version,
     description: packageJson.description,
-    endpoints: serviceOperations.map((operation) => {
-      const anyTenant = names.subjects.api("*", operation.id)
-      // What is of no tenant is asked for as all of them.
-      const subject = operation.path.includes("{tenant}")
-        ? anyTenant
-        : names.subjects.api(nobody, operation.id)
-      return {
-        name: operation.id.replaceAll(".", "-"),
-        subject,
-        metadata: { summary: operation.summary, http: `${operation.method} ${operation.path}` },
-        answer: always(answerWith(handle, most, operation, place))
-      }
-    })
+    endpoints: endpointsOf(names.subjects, (operation) =>
+      always(answerWith(handle, most, operation, place))
+    )
   })
   yield* broker === undefined ? inAccess(offer) : Effect.provideService(offer, Broker, broker)
 })

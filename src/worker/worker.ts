@@ -36,6 +36,8 @@ export interface Worker {
    * none if there are more workers than partitions.
    */
   readonly delivering: Effect.Effect<ReadonlyArray<number>>
+  /** Returns the partitions that it delivers in now, in order. */
+  readonly partitions: () => ReadonlyArray<number>
   /** Returns what keeps it from its work now, one sentence each; none if it is ready. */
   readonly problems: () => ReadonlyArray<string>
   /** Fails when the worker has stopped because it could not continue. */
@@ -138,6 +140,10 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   return {
     stop,
     delivering: Deferred.await(delivering),
+    partitions: () =>
+      [...owned]
+        .flatMap(([index, { isDelivering }]) => (isDelivering ? [index] : []))
+        .toSorted((one, other) => one - other),
     problems: () =>
       problemsOf({
         isConnected: broker.life() !== undefined,

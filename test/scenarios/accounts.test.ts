@@ -41,6 +41,7 @@ import { gate } from "../kit/gate.ts"
 import { disable } from "../kit/live-endpoints.ts"
 import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
+import { askOverNats } from "../kit/nats-requests.ts"
 import { owners } from "../kit/owners.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
@@ -245,6 +246,9 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       const user = people.server.url("worker")
       const running = yield* start("worker", "--nats", user, ...add.slice(4))
       yield* running.until((out) => out.some((line) => line.includes("delivers")))
+      const connection = yield* Effect.promise(() => people.server.as("operator"))
+      const stats = yield* askOverNats(connection, "$SRV.STATS.petrel-worker")
+      assert.strictEqual(stats.json.name, "petrel-worker")
       yield* people.publish("invoice.paid", 2)
       yield* petrel("publish", "acme", "invoice.paid", "{}")
       yield* facts.count("dead-lettered", 3)

@@ -84,7 +84,7 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
             folder
           )
         )
-        process.stderr.write(said.replace(/^[^]*=== SUMMARY/, "=== SUMMARY"))
+        process.stderr.write(said.slice(said.indexOf("=== SUMMARY")))
         assert.strictEqual(code, 0, said)
       }),
     {},

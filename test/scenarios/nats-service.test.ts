@@ -45,6 +45,9 @@ const statsOf = (name: string) =>
     (json.endpoints as ReadonlyArray<EndpointStats>).find((one) => one.name === name)
   )
 
+/** The smallest message that a broker of Petrel takes is 64 KiB: what it says of itself must fit. */
+const maxInfoBytes = 60 * 1024
+
 /** Runs a projection until the scope ends. */
 const projecting = Effect.gen(function* () {
   const { names } = yield* Broker
@@ -220,6 +223,49 @@ describe.concurrent("a program that has a NATS client", () => {
       }
       const token = yield* acme("tokens.create", { scopes: ["operator"] })
       assert.strictEqual(token.code, 403, token.text)
+    })
+  )
+
+  scenario("finds what each operation takes and answers, in an answer of bounded size", () =>
+    Effect.gen(function* () {
+      yield* serveNatsApi()
+      const ask = yield* asking()
+      const info = yield* srv("INFO")
+      assert.isBelow(Buffer.byteLength(info.text), maxInfoBytes)
+      const endpoints = info.json.endpoints as ReadonlyArray<{
+        readonly name: string
+        readonly metadata: Readonly<Record<string, string>>
+      }>
+      const names = new Set<string>()
+      for (const { metadata, name } of endpoints) {
+        if (name === "schemas-get") continue
+        assert.match(metadata.answers ?? "", /^20[0-9] /, name)
+        assert.isObject(JSON.parse(metadata.request ?? ""), name)
+        for (const [, one = ""] of `${metadata.request}`.matchAll(/#\/components\/schemas\/(\w+)/g))
+          names.add(one)
+        for (const [, one = ""] of `${metadata.answers}`.matchAll(/(?:20\d|or) ([A-Z]\w+)/g))
+          names.add(one)
+      }
+      assert.includeMembers([...names], ["NewEndpoint", "EndpointDetail", "BatchResult"])
+      for (const name of names) {
+        const { code, json, text } = yield* ask("schemas.get", name)
+        assert.isUndefined(code, name)
+        const defined = json.$defs as object
+        for (const [, one = ""] of text.matchAll(/"#\/\$defs\/(\w+)"/g))
+          assert.property(defined, one)
+      }
+      const put = endpoints.find(({ name }) => name === "endpoints-put")
+      assert.deepInclude(JSON.parse(put?.metadata.request ?? ""), {
+        allOf: [
+          {
+            type: "object",
+            properties: { id: JSON.parse(put?.metadata.request ?? "").allOf[0].properties.id },
+            required: ["id"]
+          },
+          { $ref: "#/components/schemas/NewEndpoint" }
+        ]
+      })
+      assert.strictEqual((yield* ask("schemas.get", "no such")).code, 404)
     })
   )
 

@@ -142,6 +142,9 @@ const serve = Effect.fnUntraced(function* (
   const id = `dev-${process.pid}`
   const { metrics, servedAt, started } = yield* startMetrics(options, id)
   const { startWorker } = yield* Effect.promise(() => import("../../../worker/worker.ts"))
+  const { offerWorkerFigures } = yield* Effect.promise(
+    () => import("../../../worker/worker-service.ts")
+  )
   const { json } = yield* petrel
   const { names } = yield* Broker
   const { eventBytes } = yield* initDevStore(size)
@@ -149,16 +152,17 @@ const serve = Effect.fnUntraced(function* (
   const sample = withSample ? yield* serveSample : undefined
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
+  const own = { id, roles: ["router", "deliver"] } as const
   const worker = yield* withoutRepeatedLogs(
     startWorker({
-      id,
-      roles: ["router", "deliver"],
+      ...own,
       allowNetworks: loopback,
       allowPorts: "any",
       ...{ stopWithin, traces, metrics }
     })
   )
   started(worker.problems)
+  yield* offerWorkerFigures(worker, own, metrics)
   const say = (lines: ReadonlyArray<string>) =>
     json ? Effect.void : Effect.forEach(lines, print, { discard: true })
   const { store } = size

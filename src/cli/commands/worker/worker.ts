@@ -100,8 +100,12 @@ const serve = Effect.fnUntraced(function* (
   const { id, roles } = options
   const { metrics, servedAt, started } = yield* startMetrics(choice, id)
   const { startWorker } = yield* Effect.promise(() => import("../../../worker/worker.ts"))
+  const { offerWorkerFigures } = yield* Effect.promise(
+    () => import("../../../worker/worker-service.ts")
+  )
   const worker = yield* startWorker({ ...options, metrics })
   started(worker.problems)
+  yield* offerWorkerFigures(worker, options, metrics)
   giveBackMemory()
   const delivers = roles.includes("deliver")
   const does = delivers ? "" : ": it routes events and delivers none"
