@@ -2,7 +2,7 @@ import { Deferred, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { Caller } from "../operations/caller.ts"
-import type { LiveFailure } from "../operations/history/live-failures.ts"
+import type { LiveNews } from "../operations/history/live-failures.ts"
 import { Stopping } from "./stopping.ts"
 import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 
@@ -13,19 +13,30 @@ const checkedEvery = "500 millis"
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, "utf8")
 
-/** Returns a failure as server-sent events. JSON has no line breaks. */
-const asEvents = ({ dropped, record, seq }: LiveFailure): Uint8Array =>
-  bytes(
-    [
-      ...(dropped === 0 ? [] : [`event: dropped\ndata: ${JSON.stringify({ dropped })}\n`]),
-      `event: failure\nid: ${seq}\ndata: ${JSON.stringify({ seq, ...record })}\n`,
-      ""
-    ].join("\n")
-  )
+/** Pause before a client that was cut off comes back, ms. */
+const reconnectMs = 2_000
+
+/** Returns a server-sent event. JSON has no line breaks. */
+const event = (name: string, data: object, id?: number): string =>
+  `event: ${name}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
+
+/** Returns news as server-sent events. One without data only tells the client where it is. */
+const asEvents = (news: LiveNews): Uint8Array => {
+  switch (news.tells) {
+    case "position":
+      return bytes(`id: ${news.seq}\n\n`)
+    case "failure":
+      return bytes(event("failure", { seq: news.seq, ...news.record }, news.seq))
+    case "dropped": {
+      const { tells: _, ...gap } = news
+      return bytes(event("dropped", gap))
+    }
+  }
+}
 
 /** Answers with failures until the client leaves, its token is revoked, or the server stops. */
 export const follow = Effect.fnUntraced(function* <R>(
-  failures: Stream.Stream<LiveFailure, BrokerError, R>
+  failures: Stream.Stream<LiveNews, BrokerError, R>
 ) {
   const stopping = yield* Stopping
   const caller = yield* Caller
@@ -39,7 +50,7 @@ export const follow = Effect.fnUntraced(function* <R>(
   const beats = Stream.fromSchedule(Schedule.spaced(heartbeat)).pipe(
     Stream.map(() => bytes(": still there\n\n"))
   )
-  const lines = Stream.make(bytes(": following\n\n")).pipe(
+  const lines = Stream.make(bytes(`: following\nretry: ${reconnectMs}\n\n`)).pipe(
     Stream.concat(Stream.map(failures, asEvents)),
     Stream.merge(beats),
     Stream.interruptWhen(Effect.raceFirst(Deferred.await(stopping), Effect.asVoid(invalid))),

@@ -1,6 +1,6 @@
 import { Data, type Effect, Schema, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
-import type { LiveFailure } from "./history/live-failures.ts"
+import type { LiveNews } from "./history/live-failures.ts"
 import { idempotencyKey } from "./once/idempotency-key.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
 import type { TokenScope } from "./tokens/token.ts"
@@ -31,7 +31,7 @@ export class Bytes extends Data.Class<{
 
 /** An output that goes on until the caller leaves. */
 export class Following<out R> extends Data.Class<{
-  readonly failures: Stream.Stream<LiveFailure, BrokerError, R>
+  readonly failures: Stream.Stream<LiveNews, BrokerError, R>
 }> {}
 
 type Fields = Schema.Struct.Fields

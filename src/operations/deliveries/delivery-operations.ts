@@ -196,23 +196,33 @@ const alerts = operation("alerts", "GET", `${tenantPath}/alerts`, {
     Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))
 })
 
+const lastEvent = {
+  "last-event-id": Schema.optionalKey(
+    Schema.String.check(Schema.isPattern(/^\d{1,15}$/)).annotateKey({
+      description: "The id of the last event that the client got: what came since is sent first.",
+      examples: ["4711"]
+    })
+  )
+}
+
 const live = operation("live", "GET", `${tenantPath}/live`, {
   insteadOverNats: "subscribe to petrel.failures.<tenant>.>",
   scope: "deliveries:read",
   summary: "Follow failures as they happen (server-sent events)",
   description:
-    "Each `failure` is a fact of the history as JSON, with its sequence as id. `dropped` says how many were left out for a client that reads too slowly. What happens while nobody listens is in the log. What receivers answered is in it with the scope payloads:read only.",
+    "Each `failure` is a fact of the history as JSON, with its sequence as id. A client that comes back with the last id that it got (`Last-Event-ID`, as browsers do) gets what it has missed first, 1,000 failures at most. `dropped` says how many were left out (null: not known), why, and of what was missed between which sequences. What receivers answered is in it with the scope payloads:read only.",
   params: { tenant: TenantOrAll },
   query: { endpoint: Schema.optionalKey(EndpointId) },
+  headers: lastEvent,
   output: Schema.String,
   media: "text/event-stream",
-  run: ({ params, query }) =>
+  run: ({ headers: { "last-event-id": last }, params, query: { endpoint } }) =>
     Effect.map(Caller, (caller) => {
-      const failures = liveFailures(tenantOf(params.tenant), query.endpoint)
-      const blind = Stream.map(failures, (failure) => ({
-        ...failure,
-        record: withoutAnswer(failure.record)
-      }))
+      const followed = { tenant: tenantOf(params.tenant), endpoint }
+      const failures = liveFailures(followed, last === undefined ? undefined : Number(last))
+      const blind = Stream.map(failures, (news) =>
+        news.tells === "failure" ? { ...news, record: withoutAnswer(news.record) } : news
+      )
       return new Following<Broker | Caller>({ failures: maySeeAnswers(caller) ? failures : blind })
     })
 })

@@ -1,50 +1,140 @@
 import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { answeredFact } from "../../history/fact-json.ts"
+import { readStream } from "../../broker/scan.ts"
 import { parseFact } from "../../history/read.ts"
+import { readingHistory } from "./history-readings.ts"
 
 /** Failures that wait to be taken. Beyond, the newest are dropped. */
 const maxWaiting = 1_000
+/** Failures of before that a follower gets that was away: the oldest ones. */
+export const maxMissed = 1_000
 
-/** A failure, and how many before it were dropped since the last one. */
-export interface LiveFailure {
-  readonly seq: number
-  /** The fact, as it is answered. */
-  readonly record: Readonly<Record<string, unknown>>
-  readonly dropped: number
+/** What a follower of failures is told. */
+export type LiveNews =
+  /** It knows what there was up to here: a sequence of the history. */
+  | { readonly tells: "position"; readonly seq: number }
+  | {
+      readonly tells: "failure"
+      readonly seq: number
+      readonly record: Readonly<Record<string, unknown>>
+    }
+  | {
+      readonly tells: "dropped"
+      /** How many failures are left out; null if that is not known. */
+      readonly dropped: number | null
+      readonly why: string
+      /** They lie between these sequences of the history, if they are of the time before. */
+      readonly after?: number
+      readonly until?: number
+    }
+
+/** Which failures: of one tenant, or of one of its endpoints. (Default: all) */
+interface Followed {
+  readonly tenant: string | undefined
+  readonly endpoint: string | undefined
 }
+
+const newsOf = (text: string, seq: number): ReadonlyArray<LiveNews> =>
+  Option.match(parseFact(text, seq), {
+    onNone: () => [],
+    onSome: ({ record, seq }) => [{ tells: "failure", seq, record }]
+  })
+
+/** Returns what a follower missed since a fact, up to the last one there is now. */
+const missedSince = Effect.fnUntraced(function* (
+  { endpoint = "*", tenant = "*" }: Followed,
+  after: number
+) {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look where the history ends", names.history)
+  const { first_seq: first, last_seq: until } = state
+  const gap = (dropped: number | null, why: string, from = after): LiveNews => ({
+    ...{ tells: "dropped", dropped, why, until },
+    after: from
+  })
+  const position: LiveNews = { tells: "position", seq: until }
+  if (after > until)
+    return [gap(null, "the history has no such fact (yet): it may be another one"), position]
+  if (after === until) return [position]
+  const range = {
+    stream: names.history,
+    subjects: [names.subjects.fact(tenant, endpoint, "failure", "*")],
+    fromSeq: Math.max(first, after + 1)
+  }
+  const reading = Stream.runCollect(Stream.take(readStream(range), maxMissed + 1))
+  return yield* Effect.map(readingHistory(reading), (found): ReadonlyArray<LiveNews> => {
+    const upToNow = found.filter(({ seq }) => seq <= until)
+    const sent = upToNow.slice(0, maxMissed)
+    const [more] = upToNow.slice(maxMissed)
+    return [
+      ...(after + 1 < first ? [gap(null, "the history does not reach back so far")] : []),
+      ...sent.flatMap((message) => newsOf(message.string(), message.seq)),
+      ...(more === undefined
+        ? []
+        : [
+            gap(
+              more.info.pending + 1,
+              `no more than ${maxMissed} are sent: the log of deliveries has them`,
+              sent.at(-1)?.seq
+            )
+          ]),
+      position
+    ]
+  }).pipe(
+    // What happens from now on is told all the same.
+    Effect.catchTag("Busy", ({ message }) => Effect.succeed([gap(null, message), position]))
+  )
+})
+
+/** Returns where a follower begins that has missed nothing. */
+const positionNow = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look where the history ends", names.history)
+  return [{ tells: "position", seq: state.last_seq }] satisfies ReadonlyArray<LiveNews>
+})
 
 /**
  * Failures as the broker republishes them. Those that come while nobody listens are only in the
  * history; whoever takes them too slowly is told how many were dropped.
+ *
+ * @param after the last fact that the follower knows: what it has missed since comes first, as far as
+ *   the history has it, `maxMissed` at most. (Default: it has missed nothing)
  */
-export const liveFailures = (tenant: string | undefined, endpoint: string | undefined) =>
+export const liveFailures = (followed: Followed, after: number | undefined) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const { flush, listen, names } = yield* Broker
-      const subject = names.subjects.failures(tenant ?? "*", endpoint ?? "*", "*")
+      const { endpoint = "*", tenant = "*" } = followed
       const heard = yield* Queue.dropping<Msg>(maxWaiting)
       let dropped = 0
       yield* Effect.acquireRelease(
         Effect.sync(() =>
-          listen(subject, (message) => {
+          listen(names.subjects.failures(tenant, endpoint, "*"), (message) => {
             if (!Queue.offerUnsafe(heard, message)) dropped++
           })
         ),
         (unlisten) => Effect.sync(unlisten)
       )
       yield* flush
-      return Stream.fromQueue(heard).pipe(
-        Stream.map((message): LiveFailure | undefined => {
-          const stored = parseFact(message.string(), Number(message.headers?.get("Nats-Sequence")))
-          if (Option.isNone(stored)) return undefined
-          const since = dropped
+      const before = yield* after === undefined ? positionNow : missedSince(followed, after)
+      const known = before.at(-1)
+      const from = known?.tells === "position" ? known.seq : 0
+      const later = Stream.fromQueue(heard).pipe(
+        Stream.map((message): ReadonlyArray<LiveNews> => {
+          const seq = Number(message.headers?.get("Nats-Sequence"))
+          // It came while what was missed was read.
+          if (seq <= from) return []
+          const left = dropped
           dropped = 0
-          const { record, seq } = stored.value
-          return { seq, record: answeredFact(record), dropped: since }
+          const gap: ReadonlyArray<LiveNews> =
+            left === 0
+              ? []
+              : [{ tells: "dropped", dropped: left, why: "they were read too slowly" }]
+          return [...gap, ...newsOf(message.string(), seq)]
         }),
-        Stream.filter((failure) => failure !== undefined)
+        Stream.flatMap(Stream.fromIterable)
       )
+      return Stream.concat(Stream.fromIterable(before), later)
     })
   )

@@ -1,0 +1,141 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
+import type { Fact } from "../../src/domain/fact.ts"
+import { maxMissed } from "../../src/operations/history/live-failures.ts"
+import type { TestConsole } from "../kit/console.ts"
+import { startConsole } from "../kit/console.ts"
+import { store } from "../kit/delivery-log.ts"
+import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+/** A server-sent event; without a name for one that only has an id. */
+interface Heard {
+  readonly name: string | undefined
+  readonly id: string | undefined
+  readonly data: Record<string, unknown>
+}
+
+const heardIn = (block: string): ReadonlyArray<Heard> => {
+  const field = (name: string) => new RegExp(`^${name}: (.*)$`, "m").exec(block)?.[1]
+  const [name, id] = [field("event"), field("id")]
+  if (name === undefined && id === undefined) return []
+  return [{ name, id, data: JSON.parse(field("data") ?? "{}") }]
+}
+
+/** Follows failures until the scope closes. */
+const following = Effect.fnUntraced(function* (
+  { url }: Pick<TestConsole, "url">,
+  token: string,
+  lastId?: string
+) {
+  const controller = yield* Effect.acquireRelease(
+    Effect.sync(() => new AbortController()),
+    (controller) => Effect.sync(() => controller.abort())
+  )
+  const response = yield* Effect.promise(() =>
+    fetch(`${url}/v1/tenants/acme/live`, {
+      signal: controller.signal,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(lastId === undefined ? {} : { "last-event-id": lastId })
+      }
+    })
+  )
+  const heard: Array<Heard> = []
+  const read = async () => {
+    let text = ""
+    const decoder = new TextDecoder()
+    for await (const chunk of response.body ?? []) {
+      const blocks = (text + decoder.decode(chunk, { stream: true })).split("\n\n")
+      text = blocks.pop() ?? ""
+      heard.push(...blocks.flatMap(heardIn))
+    }
+  }
+  if (response.ok) read().catch(() => undefined)
+  const until = (holds: () => boolean) => eventually(Effect.sync(holds), (holds) => holds)
+  const failures = () => heard.filter(({ name }) => name === "failure")
+  return { status: response.status, heard, failures, until }
+})
+
+const failure: Fact = {
+  ...{ v: 1, kind: "attempt-failed", at: 1, tenant: "acme", endpoint: "e", worker: "w" },
+  ...{ event: "acme.x", eventSeq: 1, eventAt: 1, type: "a", round: "0", attempt: 1, status: 500 }
+}
+const made = (count: number) => Array.from({ length: count }, () => failure)
+
+describe.concurrent("failures over HTTP", () => {
+  scenario("are sent to a client that comes back, from where it was, each once", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker()
+      const console = yield* startConsole()
+      const token = yield* console.token()
+      const id = yield* Effect.scoped(
+        Effect.gen(function* () {
+          const first = yield* following(console, token)
+          yield* first.until(() => first.heard.length === 1)
+          yield* publish("a", "1")
+          yield* first.until(() => first.failures().length === 2)
+          return first.heard.at(-1)?.id
+        })
+      )
+      yield* publish("a", "2")
+      yield* facts.count("dead-lettered", 2)
+      const second = yield* following(console, token, id)
+      yield* second.until(() => second.failures().length === 2)
+      yield* publish("a", "3")
+      yield* second.until(() => second.failures().length === 4)
+      const seqs = second.failures().map(({ id }) => Number(id))
+      assert.deepStrictEqual(
+        [...new Set(seqs)].toSorted((a, b) => a - b),
+        seqs
+      )
+      assert.isTrue(seqs.every((seq) => seq > Number(id)))
+      const kinds = second.failures().map(({ data }) => data.kind)
+      const each = ["attempt-failed", "dead-lettered"]
+      assert.deepStrictEqual(kinds, [...each, ...each])
+      assert.isEmpty(second.heard.filter(({ name }) => name === "dropped"))
+      // A client that has got nothing yet knows where it was, too.
+      const none = yield* following(console, token)
+      yield* none.until(() => none.heard.length === 1)
+      assert.deepStrictEqual(none.heard[0], { name: undefined, id: String(seqs.at(-1)), data: {} })
+      for (const odd of ["-1", "x", "1.5"])
+        assert.strictEqual((yield* following(console, token, odd)).status, 400, odd)
+    })
+  )
+
+  scenario("say what a client has missed that it does not get", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const console = yield* startConsole()
+      const token = yield* console.token()
+      yield* store(made(maxMissed + 50), 32)
+      // The first fact is that of the token.
+      const last = maxMissed + 51
+      const all = yield* following(console, token, "10")
+      yield* all.until(() => all.heard.at(-1)?.name === undefined && all.heard.length > 1)
+      const sent = all.failures().map(({ id }) => Number(id))
+      assert.deepStrictEqual([sent.length, sent[0], sent.at(-1)], [maxMissed, 11, maxMissed + 10])
+      const gap = all.heard.find(({ name }) => name === "dropped")
+      assert.deepInclude(gap?.data, { dropped: 41, after: maxMissed + 10, until: last })
+      assert.strictEqual(all.heard.at(-1)?.id, String(last))
+
+      const { ask, jsm } = yield* natsClients
+      yield* ask("remove facts", () => jsm.streams.purge(names.history, { seq: 1_000 }))
+      const late = yield* following(console, token, "10")
+      yield* late.until(() => late.failures().length === 52)
+      assert.deepInclude(late.heard[0]?.data, { dropped: null, after: 10 })
+      const other = yield* following(console, token, "1000000")
+      yield* other.until(() => other.heard.length === 2)
+      assert.deepInclude(other.heard[0]?.data, { dropped: null, after: 1_000_000 })
+      assert.include(String(other.heard[0]?.data.why), "another one")
+    })
+  )
+})
