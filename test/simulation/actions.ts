@@ -1,0 +1,191 @@
+/* What is done to an installation from outside, as data: drawn from a seed, or written by hand. */
+import type { Chance } from "./chance.ts"
+import { chanceOf } from "./chance.ts"
+import type { Answer, Behaviour } from "./receivers.ts"
+
+/** An endpoint that there is from the beginning, and how its receiver behaves. */
+export interface PlannedEndpoint extends Behaviour {
+  readonly types: ReadonlyArray<string>
+  readonly maxInFlight: number
+}
+
+/** One installation and its surroundings. Times in ms. */
+export interface Plan {
+  readonly workers: number
+  readonly partitions: number
+  readonly endpoints: ReadonlyArray<PlannedEndpoint>
+  readonly ackWaitMs: number
+  /** How long events are published, and faults injected. */
+  readonly activeMs: number
+  /** The bound for everything's end after that. */
+  readonly calmMs: number
+  /** Share of answers that the broker's clients do not get. */
+  readonly lostAnswers: number
+  /** Share of acknowledgements that the broker does not get. */
+  readonly lostAcks: number
+  /** Deliveries of a partition that wait by NAK; beyond it schedules are used. */
+  readonly maxWaiting: number
+  /** Concurrent requests to the host of all endpoints; undefined for no cap. */
+  readonly hostCap: number | undefined
+  /** Size of DEAD while faults are injected, bytes; undefined for enough. */
+  readonly deadBytes: number | undefined
+}
+
+interface Timed {
+  readonly at: number
+}
+
+/** One thing that is done. `worker` and `endpoint` are indexes, `ms` is how long it lasts. */
+export type Action = Timed &
+  (
+    | { readonly does: "publish"; readonly id: string; readonly type: string }
+    | {
+        readonly does: "crash" | "break" | "pause" | "roll" | "lag"
+        readonly worker: number
+        readonly ms: number
+      }
+    | {
+        readonly does: "step-clock"
+        readonly worker: number
+        readonly by: number
+        readonly ms: number
+      }
+    | { readonly does: "kill-broker"; readonly ms: number }
+    | { readonly does: "cut-power"; readonly ms: number; readonly lost: number }
+    | { readonly does: "stick-stream"; readonly stream: number; readonly ms: number }
+    | {
+        readonly does: "retype" | "disable" | "hold" | "remove"
+        readonly endpoint: number
+        readonly ms: number
+      }
+    | { readonly does: "redeliver" | "replay"; readonly endpoint: number }
+  )
+
+export type Deed = Action["does"]
+
+/** All that `does` names, for tables. */
+export const deeds = [
+  "publish",
+  "crash",
+  "break",
+  "pause",
+  "roll",
+  "lag",
+  "step-clock",
+  "kill-broker",
+  "cut-power",
+  "stick-stream",
+  "retype",
+  "disable",
+  "hold",
+  "remove",
+  "redeliver",
+  "replay"
+] as const satisfies ReadonlyArray<Deed>
+
+const types = ["invoice.paid", "invoice.sent", "user.made"]
+const failures: ReadonlyArray<ReadonlyArray<Answer>> = [
+  [500, 503, 429, "timeout", "reset", "refused", 404],
+  [500],
+  ["timeout"],
+  [503, 429],
+  [400, 500]
+]
+
+const endpointOf = (chance: Chance, failing: number): PlannedEndpoint => ({
+  types: chance.isHit(0.7) ? [">"] : ["invoice.>"],
+  maxInFlight: chance.pick([1, 3, 10]),
+  // One in eight never answers well.
+  failing: failing > 0 && chance.isHit(0.125) ? 1 : failing,
+  failures: chance.pick(failures),
+  slowMs: chance.pick([5, 50, 500, 3_000]),
+  isMoved: chance.isHit(0.1),
+  retryAfter: chance.pick([1, 7, 30])
+})
+
+/** Draws an installation. Each fault is there in half of the seeds at most. */
+export const planOf = (seed: number): Plan => {
+  const chance = chanceOf(seed, "plan")
+  const some = <A>(draw: () => A, otherwise: A, share = 0.5): A =>
+    chance.isHit(share) ? draw() : otherwise
+  const failing = some(() => chance.between(0.05, 0.6), 0)
+  return {
+    workers: 1 + chance.int(3),
+    partitions: chance.pick([1, 2, 2, 4]),
+    endpoints: Array.from({ length: 1 + chance.int(5) }, () => endpointOf(chance, failing)),
+    ackWaitMs: chance.pick([5_000, 5_000, 15_000]),
+    activeMs: chance.between(25_000, 60_000),
+    calmMs: 30 * 60_000,
+    lostAnswers: some(() => chance.between(0.001, 0.05), 0),
+    lostAcks: some(() => chance.pick([0.02, 0.1, 0.3, 0.6]), 0),
+    maxWaiting: chance.pick([1, 3, 20_000]),
+    hostCap: some(() => 2 + chance.int(4), undefined, 0.3),
+    deadBytes: some(() => 4_000, undefined, 0.1)
+  }
+}
+
+/** Draws what is done, in no order. */
+export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "actions")
+  const { activeMs, endpoints, workers } = plan
+  const when = () => chance.between(0, activeMs)
+  const worker = () => chance.int(workers)
+  const endpoint = () => chance.int(endpoints.length)
+  const actions: Array<Action> = []
+  const some = (share: number, most: number, draw: () => Action) => {
+    const count = chance.isHit(share) ? 1 + chance.int(most) : 0
+    for (let i = 0; i < count; i++) actions.push(draw())
+  }
+  const publish = (at: number) => {
+    const id = `acme.e${actions.length}`
+    actions.push({ at, does: "publish", id, type: chance.pick(types) })
+  }
+  const events = 15 + chance.int(50)
+  for (let i = 0; i < events; i++) publish(when())
+  const bursts = chance.int(3)
+  for (let i = 0; i < bursts; i++) {
+    const at = when()
+    const size = 8 + chance.int(20)
+    for (let n = 0; n < size; n++) publish(at + n)
+  }
+  const lasting = (most: number) => ({
+    at: when(),
+    worker: worker(),
+    ms: chance.between(100, most)
+  })
+  some(0.4, 3, () => ({ does: "crash", ...lasting(30_000) }))
+  some(0.4, 3, () => ({ does: "break", ...lasting(25_000) }))
+  some(0.3, 3, () => ({ does: "pause", ...lasting(20_000) }))
+  some(0.25, 2, () => ({ does: "roll", ...lasting(5_000) }))
+  some(0.25, 2, () => ({ does: "lag", ...lasting(40_000) }))
+  some(0.1, 2, () => ({
+    does: "step-clock",
+    by: chance.between(-60_000, 60_000),
+    ...lasting(20_000)
+  }))
+  some(0.2, 2, () => ({ does: "kill-broker", at: when(), ms: chance.between(100, 15_000) }))
+  some(0.1, 1, () => ({
+    does: "cut-power",
+    at: when(),
+    ms: chance.between(100, 8_000),
+    lost: 1 + chance.int(12)
+  }))
+  some(0.15, 2, () => ({
+    does: "stick-stream",
+    at: when(),
+    stream: chance.int(4),
+    ms: chance.between(1_000, 20_000)
+  }))
+  const ofEndpoint = (most: number) => ({
+    at: when(),
+    endpoint: endpoint(),
+    ms: chance.between(100, most)
+  })
+  some(0.3, 4, () => ({ does: "retype", ...ofEndpoint(1_000) }))
+  some(0.15, 2, () => ({ does: "disable", ...ofEndpoint(20_000) }))
+  some(0.2, 2, () => ({ does: "hold", ...ofEndpoint(30_000) }))
+  some(0.1, 1, () => ({ does: "remove", ...ofEndpoint(20_000) }))
+  some(0.25, 2, () => ({ does: "redeliver", at: when(), endpoint: endpoint() }))
+  some(0.2, 2, () => ({ does: "replay", at: when(), endpoint: endpoint() }))
+  return actions
+}

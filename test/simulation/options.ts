@@ -1,0 +1,39 @@
+import { parseArgs } from "node:util"
+
+export const help = `npm run simulate -- [OPTIONS]
+
+  --seeds N         runs N seeds (default: 100), from --from on (default: 1)
+  --seed N          runs one seed; with --trace it prints what happened
+  --only TEXT       with --trace: prints lines that contain the text only
+  --file FILE       runs a file of explicit actions, as --shrink writes them
+  --shrink          leaves out what the failure of --seed does not need, and prints a file of actions
+  --seconds N       stops after N seconds
+  --hour            runs for an hour, from a seed of the clock, and prints the table of faults
+  --processes N     how many processes share the seeds (default: 2 with --hour, else 1)
+  --sabotage NAME   runs the engine with one of the sabotages (sabotages.ts) until it is found
+  --sabotages       runs each sabotage in a process of its own, and says after how many seeds it is found
+  --table           prints the table of faults
+  --json            prints one JSON object a seed`
+
+export const readOptions = () =>
+  parseArgs({
+    options: {
+      seeds: { type: "string" },
+      from: { type: "string", default: "1" },
+      seed: { type: "string" },
+      trace: { type: "boolean", default: false },
+      only: { type: "string" },
+      file: { type: "string" },
+      shrink: { type: "boolean", default: false },
+      seconds: { type: "string" },
+      hour: { type: "boolean", default: false },
+      processes: { type: "string" },
+      sabotage: { type: "string" },
+      sabotages: { type: "boolean", default: false },
+      table: { type: "boolean", default: false },
+      json: { type: "boolean", default: false },
+      help: { type: "boolean", default: false }
+    }
+  }).values
+
+export type Options = ReturnType<typeof readOptions>

@@ -1,0 +1,472 @@
+/*
+ * What must hold, judged from the broker's streams and the receivers' logs, never from the engine's
+ * memory. What the broker itself lost after it had acknowledged it is excused, by name.
+ */
+import { Option, Schema } from "effect"
+import { Fact, isSuccess } from "../../src/domain/fact.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import type { Received } from "./receivers.ts"
+import type { ServerEvents } from "./server.ts"
+import type { Pending } from "./server-consumer.ts"
+import type { ModelStream, Stored } from "./server-stream.ts"
+import { matches, millisOf } from "./server-stream.ts"
+import type { Simulation } from "./simulation.ts"
+import type { SimProcess } from "./world.ts"
+
+/** What did not hold. */
+export type FailureKind =
+  | "unrouted"
+  | "unfinished"
+  | "wrong plan"
+  | "stale plan"
+  | "nothing planned it"
+  | "ended in two ways"
+  | "sent after its end"
+  | "sent again after its failure"
+  | "sent too early"
+  | "over its cap"
+  | "over the host's cap"
+  | "delivered without an answer"
+  | "no dead letter"
+  | "not by its owner"
+  | "NAK not given"
+  | "audit disagrees"
+  | "defect"
+
+export interface Failure {
+  readonly kind: FailureKind
+  readonly what: string
+}
+
+const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
+
+/** A fact, and when the broker stored it, ms of the world's time. */
+interface StoredFact extends Fact {
+  readonly storedAt: number
+  readonly seq: number
+}
+
+/** One round of a delivery. */
+interface Round {
+  readonly key: string
+  readonly event: string
+  readonly endpoint: string
+  /** Terminal facts, as they were stored. */
+  readonly ends: Array<StoredFact>
+  readonly failures: Array<StoredFact>
+  begun: boolean
+}
+
+interface PublishedEvent {
+  readonly key: string
+  readonly id: string
+  readonly type: string
+  readonly seq: number
+  readonly storedAt: number
+  plan: StoredFact | undefined
+}
+
+/** A change of an endpoint in its bucket. */
+interface ConfigChange {
+  readonly revision: number
+  readonly storedAt: number
+  /** Undefined for a removal. */
+  readonly types: ReadonlyArray<string> | undefined
+}
+
+const terminal: ReadonlySet<string> = new Set(["delivered", "delivered-late", "dead-lettered"])
+/** Time in which what is under way may still be sent or written, ms. */
+const underWayMs = 100
+/** How far a plan's directory may be behind its bucket, ms: 10 s as documented, and a margin. */
+const maxStaleMs = 12_000
+/** How long a decision may take from its fence to the stream, ms. */
+const fenceMs = 1_000
+/** After a disturbance, shares of a host's cap may differ between workers so long, ms. */
+const unsettledMs = 20_000
+
+export class Oracle implements ServerEvents {
+  readonly failures: Array<Failure> = []
+  deliveries = 0
+  repeats = 0
+  readonly #sim: Simulation
+  readonly #events = new Map<string, PublishedEvent>()
+  readonly #rounds = new Map<string, Round>()
+  readonly #excused = new Set<string>()
+  readonly #configs = new Map<string, Array<ConfigChange>>()
+  /** The last owner of each partition, and since when. */
+  readonly #owners = new Map<number, { readonly worker: string; readonly since: number }>()
+  readonly #instances = new Map<string, string>()
+  /** Dead letters ever stored, by sequence. */
+  readonly #dead = new Map<number, Set<string>>()
+  /** Lost answers to messages: `<stream> <seq>`. */
+  readonly #lostAnswers = new Set<string>()
+  /** NAKs that facts promise: `<stream> <seq>`. */
+  readonly #promisedNaks = new Map<string, StoredFact>()
+  #open = 0
+  #unplanned = 0
+  #disturbedAt = Number.NEGATIVE_INFINITY
+  #hasLoss = false
+
+  constructor(sim: Simulation) {
+    this.#sim = sim
+    sim.receivers.onBegun = (endpoint) => this.#begun(endpoint)
+  }
+
+  get excused(): number {
+    return this.#excused.size
+  }
+
+  /** True once every event has its plan and every round its end. */
+  get isDone(): boolean {
+    return this.#open <= 0 && this.#unplanned <= 0
+  }
+
+  fail(kind: FailureKind, what: string): void {
+    // One of a kind tells enough.
+    if (this.failures.filter((each) => each.kind === kind).length >= 5) return
+    this.#sim.world.trace(`FAILS: ${kind}: ${what}`)
+    this.failures.push({ kind, what })
+  }
+
+  /** Something was done to the installation. */
+  disturbed(): void {
+    this.#disturbedAt = this.#sim.world.now
+  }
+
+  stored(stream: ModelStream, message: Stored): void {
+    const { names } = this.#sim
+    if (stream.name === names.history) this.#fact(message)
+    else if (stream.name === names.events) this.#event(message)
+    else if (stream.name === `KV_${names.buckets.endpoints}`) this.#config(message)
+    else if (stream.name === `KV_${names.buckets.workers}`) this.#lease(message)
+    else if (stream.name === names.dead) {
+      const of = this.#dead.get(message.seq) ?? new Set()
+      this.#dead.set(message.seq, of.add(deliveryIn(message)))
+    } else if (stream.name.includes("DELIVERIES")) this.#queued(message)
+  }
+
+  answered(stream: string, seq: number, payload: string, isLost: boolean, _by: SimProcess): void {
+    if (!stream.includes("DELIVERIES")) return
+    this.#sim.world.trace(
+      `${_by.name} answers ${stream} ${seq} ${payload}${isLost ? ", lost" : ""}`
+    )
+    const key = `${stream} ${seq}`
+    if (isLost) this.#lostAnswers.add(key)
+    else if (!payload.startsWith("+WPI")) this.#promisedNaks.delete(key)
+  }
+
+  /** A message whose NAK is promised by the history waits for it, and not for its ack wait. */
+  expired(stream: ModelStream, seq: number, { deliveredAt }: Pending): void {
+    const key = `${stream.name} ${seq}`
+    const promised = this.#promisedNaks.get(key)
+    this.#promisedNaks.delete(key)
+    if (promised === undefined || promised.storedAt < deliveredAt) return
+    const { workers, world } = this.#sim
+    const by = workers.find((each) => each !== undefined && `w${each.index}` === promised.worker)
+    if (by === undefined || this.#lostAnswers.has(key) || this.#hasLoss) return
+    // From the fact to the NAK it had one connection, and nothing held it up.
+    const { connection, process } = by
+    const isUndisturbed =
+      connection.isConnected &&
+      connection.connectedAt < promised.storedAt &&
+      process.resumedAt < promised.storedAt &&
+      by.startedAt < promised.storedAt &&
+      promised.storedAt < world.now - 1_000
+    if (isUndisturbed) this.fail("NAK not given", `${key}, promised by ${factName(promised)}`)
+  }
+
+  /** The broker has lost a message that it had acknowledged. */
+  lost(stream: ModelStream, message: Stored): void {
+    const { names } = this.#sim
+    this.#hasLoss = true
+    if (stream.name === names.events) {
+      const key = eventKey(message.seq, millisOf(message.time))
+      this.#excused.add(key)
+    } else if (stream.name === names.history) {
+      const fact = Option.getOrUndefined(decodeFact(message.data.toString()))
+      if (fact?.eventSeq === undefined) return
+      const key = eventKey(fact.eventSeq, fact.eventAt ?? 0)
+      this.#excused.add(fact.plan === undefined ? `${key}.${fact.endpoint}` : key)
+    } else this.#excused.add(deliveryIn(message))
+    this.#count()
+  }
+
+  /** Judges what can be judged in the end only. */
+  conclude(verdict: string): void {
+    const before = this.failures.length
+    this.#judgeEnds()
+    const isLost = this.failures.length > before
+    if (!this.#hasLoss) {
+      this.#judgeRequests()
+      this.#judgeAudit(verdict, isLost)
+    }
+  }
+
+  #isExcused(eventKey: string, endpoint?: string): boolean {
+    return this.#excused.has(eventKey) || this.#excused.has(`${eventKey}.${endpoint}`)
+  }
+
+  #event(message: Stored): void {
+    const at = millisOf(message.time)
+    const key = eventKey(message.seq, at)
+    const id = message.headers.get("Nats-Msg-Id") ?? ""
+    const type = message.subject.split(".").slice(2).join(".")
+    const { now } = this.#sim.world
+    this.#events.set(key, { key, id, type, seq: message.seq, storedAt: now, plan: undefined })
+    this.#unplanned++
+  }
+
+  #config(message: Stored): void {
+    const key = message.subject.split(".").slice(2).join(".")
+    const [, endpoint] = key.split(".")
+    if (endpoint === undefined || !endpoint.startsWith("hook")) return
+    const isRemoved = message.headers.has("KV-Operation")
+    const types = isRemoved ? undefined : JSON.parse(message.data.toString()).types
+    const changes = this.#configs.get(endpoint) ?? []
+    changes.push({ revision: message.seq, storedAt: this.#sim.world.now, types })
+    this.#configs.set(endpoint, changes)
+  }
+
+  #lease({ data, subject }: Stored): void {
+    const { now } = this.#sim.world
+    const [kind, index] = subject.split(".").slice(2)
+    const text = data.toString()
+    if (kind === "owner" && text !== "") {
+      const { instance, worker } = JSON.parse(text)
+      this.#instances.set(instance, worker)
+    }
+    if (kind !== "last-owner") return
+    const worker = this.#instances.get(text) ?? "?"
+    const known = this.#owners.get(Number(index))
+    if (known?.worker !== worker) this.#owners.set(Number(index), { worker, since: now })
+  }
+
+  /** A delivery of a first round is queued: the history must have its plan. */
+  #queued(message: Stored): void {
+    const { headers } = message
+    if (headers.get("petrel-round") !== "0" || headers.has("Nats-Schedule")) return
+    const key = deliveryIn(message)
+    const event = this.#events.get(key.slice(0, key.lastIndexOf(".")))
+    if (event?.plan === undefined && !this.#isExcused(event?.key ?? "", key) && !this.#hasLoss)
+      this.fail("nothing planned it", key)
+  }
+
+  #fact(message: Stored): void {
+    const decoded = Option.getOrUndefined(decodeFact(message.data.toString()))
+    if (decoded === undefined) this.fail("defect", `no fact: ${message.subject}`)
+    if (decoded?.eventSeq === undefined) return
+    const fact: StoredFact = { ...decoded, storedAt: this.#sim.world.now, seq: message.seq }
+    this.#sim.world.trace(`fact ${message.seq} ${factName(fact)}`)
+    const key = eventKey(fact.eventSeq ?? 0, fact.eventAt ?? 0)
+    if (fact.plan !== undefined) this.#planned(key, fact)
+    if (fact.endpoint === "_" || fact.kind === "discarded") return
+    const round = this.#roundOf(key, fact.endpoint, fact.round ?? "0")
+    if (fact.kind === "redelivered" || fact.kind === "replayed") this.#begin(round)
+    else if (terminal.has(fact.kind)) this.#ended(round, fact)
+    else if (fact.kind === "attempt-failed") {
+      round.failures.push(fact)
+      this.#byOwner(fact)
+      if (fact.wait === "nak" && fact.from !== undefined)
+        this.#promisedNaks.set(`${fact.from.stream} ${fact.from.seq}`, fact)
+    }
+  }
+
+  #roundOf(event: string, endpoint: string, round: string): Round {
+    const key = `${event}.${endpoint}.${round}`
+    const known = this.#rounds.get(key)
+    if (known !== undefined) return known
+    const made: Round = { key, event, endpoint, ends: [], failures: [], begun: false }
+    this.#rounds.set(key, made)
+    return made
+  }
+
+  #begin(round: Round): void {
+    if (round.begun) return
+    round.begun = true
+    this.deliveries++
+    this.#count()
+  }
+
+  #ended(round: Round, fact: StoredFact): void {
+    if (fact.kind === "dead-lettered") {
+      this.#byOwner(fact)
+      const dead = fact.dead
+      const isThere =
+        dead !== undefined && this.#dead.get(dead)?.has(`${round.event}.${round.endpoint}`)
+      if (isThere !== true && fact.reason !== "gone" && !this.#hasLoss)
+        this.fail("no dead letter", factName(fact))
+    }
+    if (round.ends.length > 0) this.repeats++
+    round.ends.push(fact)
+    this.#count()
+  }
+
+  /** Counts what has not ended: seldom enough to count anew. */
+  #count(): void {
+    let open = 0
+    for (const { begun, endpoint, ends, event } of this.#rounds.values())
+      if (begun && ends.length === 0 && !this.#isExcused(event, endpoint)) open++
+    this.#open = open
+    let unplanned = 0
+    for (const { key, plan } of this.#events.values())
+      if (plan === undefined && !this.#isExcused(key)) unplanned++
+    this.#unplanned = unplanned
+  }
+
+  #planned(key: string, fact: StoredFact): void {
+    const event = this.#events.get(key)
+    const { plan } = fact
+    if (event === undefined || plan === undefined) return
+    if (event.plan !== undefined) return
+    event.plan = fact
+    for (const { id } of plan.endpoints) this.#begin(this.#roundOf(key, id, "0"))
+    this.#judgePlan(event, fact)
+    this.#count()
+  }
+
+  #judgePlan(event: PublishedEvent, fact: StoredFact): void {
+    const { plan } = fact
+    const directory = plan?.directory
+    if (plan === undefined || directory === undefined || this.#hasLoss) return
+    const wanted: Array<string> = []
+    let missedSince = Number.POSITIVE_INFINITY
+    for (const [endpoint, changes] of this.#configs) {
+      const types = changes.findLast(({ revision }) => revision <= directory)?.types
+      if (types?.some((type) => matches(type, event.type)) === true) wanted.push(endpoint)
+      const next = changes.find(({ revision }) => revision > directory)
+      missedSince = Math.min(missedSince, next?.storedAt ?? missedSince)
+    }
+    const found = [...plan.endpoints, ...plan.skipped].map(({ id }) => id).sort()
+    if (found.join() !== wanted.sort().join())
+      this.fail("wrong plan", `${event.id}: ${found} instead of ${wanted} at ${directory}`)
+    // Its own clock says when it was planned.
+    const plannedAt =
+      fact.kind === "routed" ? fact.at - this.#sim.world.wall + this.#sim.world.now : 0
+    const isClockRight = !this.#sim.server.injected.has("step-clock")
+    if (isClockRight && plannedAt > missedSince + maxStaleMs)
+      this.fail(
+        "stale plan",
+        `${event.id}: planned ${Math.round(plannedAt - missedSince)} ms after a change that it misses`
+      )
+  }
+
+  /** A decision about a delivery of a queue or backlog is its owner's. */
+  #byOwner(fact: StoredFact): void {
+    const { names, plan, workers, world } = this.#sim
+    if (fact.from === undefined || fact.from.stream === names.events) return
+    const owner = this.#owners.get(partitionOf(fact.tenant, fact.endpoint, plan.partitions))
+    if (owner === undefined || owner.worker === fact.worker || owner.since > world.now - fenceMs)
+      return
+    const by = workers.find((each) => each !== undefined && `w${each.index}` === fact.worker)
+    if (by !== undefined && by.process.resumedAt > world.now - fenceMs) return
+    if (!this.#hasLoss)
+      this.fail("not by its owner", `${factName(fact)}: ${owner.worker} owns its partition`)
+  }
+
+  #begun(endpoint: string): void {
+    const { plan, receivers, world } = this.#sim
+    const isWell = (process: SimProcess) => this.#sim.isWell(process)
+    const cap = plan.endpoints[Number(endpoint.slice("hook".length))]?.maxInFlight ?? 0
+    const own = receivers.inFlight((open) => open.endpoint === endpoint && isWell(open.from))
+    if (own > cap && this.#disturbedAt < world.now - unsettledMs)
+      this.fail("over its cap", `${endpoint} has ${own} requests, and takes ${cap}`)
+    const { hostCap } = plan
+    if (hostCap === undefined || this.#disturbedAt > world.now - unsettledMs) return
+    const all = receivers.inFlight((open) => isWell(open.from))
+    // Shares are rounded up.
+    const most = hostCap + plan.workers - 1
+    if (all > most) this.fail("over the host's cap", `${all} requests, ${most} at most`)
+  }
+
+  #judgeEnds(): void {
+    for (const { id, key, plan } of this.#events.values())
+      if (plan === undefined && !this.#isExcused(key)) this.fail("unrouted", `${id} ${key}`)
+    for (const { begun, endpoint, ends, event, key } of this.#rounds.values()) {
+      if (this.#isExcused(event, endpoint)) continue
+      if (!begun) this.fail("nothing planned it", key)
+      else if (ends.length === 0) this.fail("unfinished", key)
+      const kinds = new Set(ends.map(({ kind }) => kind))
+      if (kinds.has("delivered") && kinds.has("dead-lettered") && !this.#hasLoss)
+        this.fail("ended in two ways", key)
+    }
+  }
+
+  #judgeRequests(): void {
+    const byDelivery = new Map<string, Array<Received>>()
+    for (const received of this.#sim.receivers.log) {
+      const key = `${received.event} ${received.endpoint}`
+      const list = byDelivery.get(key) ?? []
+      list.push(received)
+      byDelivery.set(key, list)
+    }
+    const rounds = new Map<string, Array<Round>>()
+    for (const round of this.#rounds.values()) {
+      const key = `${this.#events.get(round.event)?.id} ${round.endpoint}`
+      rounds.set(key, [...(rounds.get(key) ?? []), round])
+    }
+    for (const [key, all] of rounds) {
+      const requests = byDelivery.get(key) ?? []
+      for (const round of all)
+        for (const end of round.ends)
+          if (isSuccess(end.kind) && !requests.some(({ answer }) => answer === 200))
+            this.fail("delivered without an answer", factName(end))
+      // Attempts of further rounds have the same numbers.
+      const [only] = all
+      if (only !== undefined && all.length === 1) this.#judgeAttempts(only, requests)
+    }
+  }
+
+  #judgeAttempts({ ends, failures, key }: Round, requests: ReadonlyArray<Received>): void {
+    const isClockRight = !this.#sim.server.injected.has("step-clock")
+    for (const { attempt, begunAt, from } of requests) {
+      // A process that was suspended could not know better.
+      const isDazed = from.resumedAt > begunAt - fenceMs
+      if (isDazed) continue
+      const what = `${key} attempt ${attempt} from ${from.name} at ${(begunAt / 1000 - 1000).toFixed(3)}`
+      const [end] = ends
+      if (end !== undefined && begunAt > end.storedAt + underWayMs)
+        this.fail("sent after its end", `${what}, ${Math.round(begunAt - end.storedAt)} ms after`)
+      const same = failures.find((fact) => (fact.attempt ?? 0) >= attempt)
+      if (same !== undefined && begunAt > same.storedAt + underWayMs)
+        this.fail("sent again after its failure", `${what}, recorded by ${factName(same)}`)
+      const before = failures.findLast(
+        (fact) => (fact.attempt ?? 0) < attempt && fact.storedAt < begunAt
+      )
+      const next = before?.nextAttemptAt
+      if (next === undefined || !isClockRight) continue
+      const due = next - this.#sim.world.wall + this.#sim.world.now
+      if (begunAt < due - underWayMs)
+        this.fail("sent too early", `${what}, ${Math.round(due - begunAt)} ms before its time`)
+    }
+  }
+
+  #judgeAudit(verdict: string, isLost: boolean): void {
+    const isClean = verdict.includes('"verdict":"clean"')
+    if (isClean === isLost) this.fail("audit disagrees", verdict.slice(0, 600))
+  }
+}
+
+const eventKey = (seq: number, at: number): string => `${seq}@${at}`
+
+/** The event and endpoint of a stored delivery. */
+const deliveryIn = ({ headers, subject }: Stored): string => {
+  const event = eventKey(
+    Number(headers.get("petrel-event-seq")),
+    Number(headers.get("petrel-event-at"))
+  )
+  const of = headers.get("Nats-Schedule-Target") ?? subject
+  return `${event}.${of.slice(of.lastIndexOf(".") + 1)}`
+}
+
+const factName = ({
+  attempt,
+  endpoint,
+  eventSeq,
+  kind,
+  reason,
+  round,
+  worker
+}: StoredFact): string =>
+  [kind, `${eventSeq}.${endpoint}.${round ?? ""}`, attempt, reason, worker]
+    .filter((each) => each !== undefined)
+    .join(" ")

@@ -1,0 +1,35 @@
+import { readFileSync } from "node:fs"
+import type { Action, Plan } from "./actions.ts"
+import { actionsOf, planOf } from "./actions.ts"
+import type { Result } from "./simulation.ts"
+import { Simulation } from "./simulation.ts"
+
+/** A failure as a file of explicit actions: seeds change their meaning with the code. */
+export interface Scenario {
+  readonly seed: number
+  readonly plan: Plan
+  readonly actions: ReadonlyArray<Action>
+}
+
+/** Runs a seed, or explicit actions. */
+export const runOne = (
+  seed: number,
+  scenario: Partial<Scenario> = {},
+  keepsLog = false
+): Promise<Result> => {
+  const plan = scenario.plan ?? planOf(seed)
+  const actions = scenario.actions ?? actionsOf(seed, plan)
+  const run = () => new Simulation(scenario.seed ?? seed, plan, keepsLog).run(actions)
+  // Microtasks can be run at will in a macrotask only, and not after an `await`.
+  return new Promise((resolve, reject) =>
+    setImmediate(() => {
+      try {
+        resolve(run())
+      } catch (error) {
+        reject(error)
+      }
+    })
+  )
+}
+
+export const readScenario = (file: string | URL): Scenario => JSON.parse(readFileSync(file, "utf8"))

@@ -1,0 +1,494 @@
+/* One run: an installation on the model broker, its workers, operators and receivers, what is done to
+   them, and what the oracle says in the end. */
+import { Cause, Clock, Effect, Exit, Random, References, Scheduler, Schema, Scope } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { layoutKey, storedFormat } from "../../src/broker/installed.ts"
+import { defaultTopology, wanted } from "../../src/broker/topology.ts"
+import { Endpoint } from "../../src/domain/endpoint.ts"
+import { makeNames } from "../../src/domain/names.ts"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  pauseEndpoint,
+  resumeEndpoint
+} from "../../src/endpoints/endpoint-state.ts"
+import { addEndpoint, changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
+import { startReplay } from "../../src/operations/replays/replay-events.ts"
+import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
+import { clock } from "../../src/time/timers.ts"
+import { startWorker } from "../../src/worker/worker.ts"
+import type { Action, Plan } from "./actions.ts"
+import { chanceOf } from "./chance.ts"
+import { SimConnection } from "./connection.ts"
+import type { Failure } from "./oracle.ts"
+import { Oracle } from "./oracle.ts"
+import { Receivers } from "./receivers.ts"
+import { ModelServer } from "./server.ts"
+import type { ConsumerSettings } from "./server-consumer.ts"
+import type { ModelConfig } from "./server-stream.ts"
+import { epochMs, SimProcess, World } from "./world.ts"
+
+const tenant = "acme"
+const decodeEndpoint = Schema.decodeUnknownSync(Endpoint)
+const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
+const retry = {
+  backoff: { kind: "exponential", base: "2 seconds", factor: 2, cap: "1 minute" },
+  jitter: "equal",
+  maxAttempts: 6,
+  window: "15 minutes",
+  retryAfterCap: "24 hours",
+  timeout: "8 seconds"
+}
+/** How long a worker may take to stop, ms. */
+const stopWithinMs = 5_000
+/** How long a deployment waits until it kills a worker that does not stop, ms. */
+const killAfterMs = 15_000
+/** Pause until a worker that could not start, or gave up, is started again, ms. */
+const restartMs = 1_000
+
+/** A worker's process and connection. */
+export interface RunningWorker {
+  readonly index: number
+  readonly process: SimProcess
+  readonly connection: SimConnection
+  readonly scope: Scope.Closeable
+  startedAt: number
+}
+
+/** What a run came to. */
+export interface Result {
+  readonly seed: number
+  readonly plan: Plan
+  readonly failures: ReadonlyArray<Failure>
+  /** Identifies all that happened. */
+  readonly hash: string
+  readonly virtualMs: number
+  readonly steps: number
+  readonly deliveries: number
+  readonly requests: number
+  readonly repeats: number
+  /** Deliveries that the broker itself lost after it had acknowledged them. */
+  readonly excused: number
+  /** How often each fault struck. */
+  readonly injected: ReadonlyMap<string, number>
+  readonly verdict: string
+  readonly log: ReadonlyArray<string>
+}
+
+type Services = Broker
+
+export class Simulation {
+  readonly world: World
+  readonly server: ModelServer
+  readonly receivers: Receivers
+  readonly oracle: Oracle
+  readonly plan: Plan
+  readonly workers: Array<RunningWorker | undefined> = []
+  readonly #names = makeNames()
+  readonly #operator: SimConnection
+  readonly #keepsLog: boolean
+  #processes = 0
+  #isEnding = false
+
+  constructor(seed: number, plan: Plan, keepsLog = false) {
+    this.plan = plan
+    this.#keepsLog = keepsLog
+    this.world = new World(seed, keepsLog)
+    this.server = new ModelServer(this.world)
+    this.receivers = new Receivers(this.world)
+    this.#install()
+    this.oracle = new Oracle(this)
+    this.server.events = this.oracle
+    this.#operator = this.#connect("operator")
+  }
+
+  get names() {
+    return this.#names
+  }
+
+  /** Runs everything to its end. */
+  run(actions: ReadonlyArray<Action>): Result {
+    const { plan, server, world } = this
+    this.#addEndpoints()
+    for (let index = 0; index < plan.workers; index++) this.#start(index)
+    world.runUntil(world.now + 3_000)
+    server.lostAnswers = plan.lostAnswers
+    server.lostAcks = plan.lostAcks
+    this.#limitDead(plan.deadBytes)
+    for (const action of actions) world.after(action.at, () => this.#do(action), world.outside)
+    world.runUntil(world.now + plan.activeMs)
+    this.#calm()
+    let looks = 0
+    const calmFrom = world.now
+    world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && this.oracle.isDone)
+    // What was released lately is acknowledged, and the watermark moves on.
+    world.runUntil(world.now + 4 * plan.ackWaitMs)
+    const verdict = this.#audit()
+    this.oracle.conclude(verdict)
+    this.#isEnding = true
+    for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
+    const { deliveries, excused, failures, repeats } = this.oracle
+    return {
+      ...{ seed: world.seed, plan, failures, hash: world.hash, virtualMs: world.age },
+      ...{ steps: world.steps, deliveries, requests: this.receivers.log.length, repeats, excused },
+      ...{ injected: server.injected, verdict, log: world.log }
+    }
+  }
+
+  /** True for a process that nothing has held up lately, so that it knows what it owns. */
+  isWell({ isAlive, pausedUntil, resumedAt, name }: SimProcess, forMs = 1_500): boolean {
+    const { now } = this.world
+    const worker = this.workers.find((each) => each?.process.name === name)
+    return (
+      isAlive &&
+      pausedUntil <= now &&
+      resumedAt < now - forMs &&
+      worker?.connection.isConnected === true
+    )
+  }
+
+  #install(): void {
+    const { server, plan } = this
+    const topology = { ...defaultTopology, partitions: plan.partitions, ackWait: plan.ackWaitMs }
+    for (const { consumer, stream } of wanted(this.#names, topology, 1024 * 1024)) {
+      server.addStream(stream as ModelConfig)
+      if (consumer !== undefined) server.addConsumer(stream.name, consumer as ConsumerSettings)
+    }
+    const { workers } = this.#names.buckets
+    const layout = { v: storedFormat, partitions: plan.partitions, epoch: 0, beyond: 0 }
+    const data = Buffer.from(JSON.stringify(layout))
+    server.stream(`KV_${workers}`).publish(`$KV.${workers}.${layoutKey}`, new Map(), data)
+  }
+
+  #limitDead(bytes: number | undefined): void {
+    const dead = this.server.stream(this.#names.dead)
+    dead.config = { ...dead.config, max_bytes: bytes ?? 1024 ** 3 }
+    if (bytes !== undefined) this.server.count("full DEAD")
+  }
+
+  #connect(name: string): SimConnection {
+    const process = new SimProcess(this.world, name)
+    return new SimConnection(this.server, process, this.#names)
+  }
+
+  /** Runs an effect as a process. `ended` is called in the process. */
+  #fork<A, E>(
+    { broker, process }: SimConnection,
+    effect: Effect.Effect<A, E, Services | Scope.Scope>,
+    ended: (exit: Exit.Exit<A, E>) => void = () => {}
+  ): void {
+    const seeded = chanceOf(this.world.seed, "random", process.name)
+    const random = {
+      nextDoubleUnsafe: () => seeded.next(),
+      nextIntUnsafe: () => seeded.int(2 ** 31)
+    }
+    const provided = Effect.scoped(effect).pipe(
+      Effect.provideService(Broker, broker),
+      Effect.provideService(Clock.Clock, clock),
+      Effect.provideService(Random.Random, random),
+      Effect.provideService(References.MinimumLogLevel, this.#keepsLog ? "Warn" : "None"),
+      Effect.provideService(Scheduler.Scheduler, process.scheduler)
+    )
+    const begin = () => {
+      const fiber = Effect.runFork(provided, { scheduler: process.scheduler })
+      fiber.addObserver(ended)
+    }
+    this.world.after(0, begin, process)
+  }
+
+  /** Runs what an operator does, and fails the run where that is a defect. */
+  #operate<A, E>(what: string, effect: Effect.Effect<A, E, Services | Scope.Scope>): void {
+    this.#fork(this.#operator, effect, (exit) => {
+      const how = Exit.isSuccess(exit) ? "done" : Cause.pretty(exit.cause).split("\n")[0]
+      this.world.trace(`operator: ${what}: ${how}`)
+      if (Exit.isFailure(exit) && Cause.hasDies(exit.cause))
+        this.oracle.fail("defect", `${what}: ${Cause.pretty(exit.cause)}`)
+    })
+  }
+
+  #addEndpoints(): void {
+    const { endpoints, hostCap } = this.plan
+    for (const [index, endpoint] of endpoints.entries()) {
+      const { failing, failures, isMoved, retryAfter, slowMs } = endpoint
+      const behaviour = { failing, failures, isMoved, retryAfter, slowMs }
+      this.receivers.behaviours.set(`hook${index}`, behaviour)
+      this.#operate(`add hook${index}`, this.#add(index, 0))
+    }
+    if (hostCap !== undefined)
+      this.#operate("cap the host", setTenant(tenant, { hostCap }, "simulation"))
+    this.world.runUntil(this.world.now + 2_000)
+  }
+
+  #add(index: number, generation: number) {
+    const { maxInFlight, types } = this.plan.endpoints[index] ?? { maxInFlight: 1, types: [">"] }
+    const endpoint = decodeEndpoint({
+      ...{ v: 1, tenant, id: `hook${index}`, generation: `g${index}.${generation}` },
+      ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", retry, maxInFlight },
+      secrets: [{ value: secret, createdAt: epochMs }],
+      circuit: { failures: 1000, rate: "none" },
+      ...{ alerts: "off", redirects: 1, headers: {}, createdAt: epochMs, updatedAt: epochMs }
+    })
+    return addEndpoint(endpoint, "simulation")
+  }
+
+  #start(index: number): void {
+    if (this.#isEnding || this.workers[index] !== undefined) return
+    const { plan, world } = this
+    const connection = this.#connect(`w${index}.${this.#processes++}`)
+    const { process } = connection
+    const scope = Effect.runSync(Scope.make())
+    this.workers[index] = { index, process, connection, scope, startedAt: world.now }
+    world.trace(`${process.name} starts`)
+    const worker = Effect.gen({ self: this }, function* () {
+      const { refused } = yield* startWorker({
+        id: `w${index}`,
+        roles: ["router", "deliver"],
+        allowNetworks: [],
+        stopWithin: stopWithinMs,
+        maxWaiting: plan.maxWaiting,
+        makeConnections: this.receivers.connections(process)
+      })
+      yield* refused
+    }).pipe(Scope.provide(scope))
+    this.#fork(connection, worker, (exit) => {
+      if (this.workers[index]?.process !== process) return
+      if (Exit.isFailure(exit)) {
+        const why = Cause.pretty(exit.cause)
+        world.trace(`${process.name} ends: ${why.split("\n")[0]}`)
+        if (Cause.hasDies(exit.cause)) this.oracle.fail("defect", `${process.name}: ${why}`)
+      }
+      this.#end(index, restartMs)
+    })
+  }
+
+  /** Ends a worker's process, and starts another after a time. */
+  #end(index: number, downMs: number): void {
+    const worker = this.workers[index]
+    if (worker === undefined) return
+    const { connection, process } = worker
+    this.workers[index] = undefined
+    process.isAlive = false
+    connection.end()
+    this.receivers.died(process)
+    this.oracle.disturbed()
+    this.world.after(downMs, () => this.#start(index), this.world.outside)
+  }
+
+  #do(action: Action): void {
+    const { server, world } = this
+    if (action.does === "publish") {
+      this.#publish(action.id, action.type)
+      return
+    }
+    world.trace(JSON.stringify(action))
+    this.oracle.disturbed()
+    switch (action.does) {
+      case "crash":
+      case "break":
+      case "pause":
+      case "roll":
+      case "lag":
+      case "step-clock":
+        this.#disturb(action)
+        return
+      case "kill-broker":
+        server.count(action.does)
+        this.#killBroker(action.ms, () => {})
+        return
+      case "cut-power":
+        server.count(action.does)
+        this.#killBroker(action.ms, () => this.#loseEnds(action.lost, action.at))
+        return
+      case "stick-stream": {
+        const { dead, deliveries, history } = this.#names
+        const names = [history, dead, deliveries(0), `KV_${this.#names.buckets.retries}`]
+        const stream = server.stream(names[action.stream] ?? history)
+        server.count(action.does)
+        stream.isStuck = true
+        world.after(
+          action.ms,
+          () => {
+            stream.isStuck = false
+          },
+          world.outside
+        )
+        return
+      }
+      default:
+        this.#change(action)
+        return
+    }
+  }
+
+  #publish(id: string, type: string): void {
+    const { events } = this.#names
+    const stream = this.server.stream(events)
+    // A publisher tries again until its event is acknowledged.
+    if (this.server.isDown) {
+      this.world.after(500, () => this.#publish(id, type), this.world.outside)
+      return
+    }
+    const headers = new Map([["Nats-Msg-Id", id]])
+    stream.publish(`events.${tenant}.${type}`, headers, Buffer.from(JSON.stringify({ id })))
+  }
+
+  #disturb(action: Extract<Action, { readonly worker: number }>): void {
+    const { server, world } = this
+    const worker = this.workers[action.worker]
+    if (worker === undefined) return
+    const { connection, process, scope } = worker
+    server.count(action.does)
+    switch (action.does) {
+      case "crash":
+        this.#end(action.worker, action.ms)
+        return
+      case "break":
+        connection.breakFor(action.ms)
+        return
+      case "pause":
+        world.pause(process, action.ms)
+        return
+      case "lag":
+        connection.watchLagMs = action.ms
+        world.after(
+          action.ms,
+          () => {
+            connection.watchLagMs = 0
+          },
+          world.outside
+        )
+        return
+      case "step-clock":
+        process.clockOffset += action.by
+        world.after(
+          action.ms,
+          () => {
+            process.clockOffset -= action.by
+          },
+          world.outside
+        )
+        return
+      case "roll": {
+        const isStill = () => this.workers[action.worker]?.process === process
+        const gone = () => {
+          if (isStill()) this.#end(action.worker, action.ms)
+        }
+        this.#fork(connection, Scope.close(scope, Exit.void), () =>
+          world.after(0, gone, world.outside)
+        )
+        world.after(killAfterMs, gone, world.outside)
+      }
+    }
+  }
+
+  /** Kills the broker; `meanwhile` is what happens to its store. */
+  #killBroker(ms: number, meanwhile: () => void): void {
+    const { server, world } = this
+    if (server.isDown) return
+    server.killed()
+    for (const worker of this.workers) worker?.connection.breakFor(ms)
+    this.#operator.breakFor(ms)
+    meanwhile()
+    world.after(ms, () => server.back(), world.outside)
+  }
+
+  /** A power cut takes the end of most streams, each to another point. */
+  #loseEnds(most: number, at: number): void {
+    const chance = chanceOf(this.world.seed, "cut", at)
+    const { backlog, dead, deliveries, events, history } = this.#names
+    const names = [events, history, dead]
+    for (let index = 0; index < this.plan.partitions; index++)
+      names.push(deliveries(index), backlog(index))
+    for (const name of names) {
+      if (chance.isHit(0.4)) continue
+      const stream = this.server.stream(name)
+      const count = Math.min(stream.lastSeq, 1 + chance.int(most))
+      this.world.trace(`${name} loses ${count} of ${stream.lastSeq}`)
+      stream.truncate(count, (message) => this.oracle.lost(stream, message))
+    }
+  }
+
+  #change(action: Extract<Action, { readonly endpoint: number }>): void {
+    const id = `hook${action.endpoint}`
+    const { server, world } = this
+    const by = "simulation"
+    const key = { tenant, endpoint: id }
+    const later = (what: string, effect: Effect.Effect<unknown, unknown, Services>) => {
+      const ms = "ms" in action ? action.ms : 0
+      world.after(ms, () => this.#operate(`${what} ${id}`, effect), world.outside)
+    }
+    server.count(action.does)
+    switch (action.does) {
+      case "retype": {
+        const types = chanceOf(world.seed, "types", action.at).pick([
+          [">"] as const,
+          ["invoice.>"] as const,
+          ["user.*"] as const
+        ])
+        const change = changeEndpoint(
+          tenant,
+          id,
+          (before) => Effect.succeed({ ...before, types }),
+          {
+            by
+          }
+        )
+        this.#operate(`retype ${id}`, change)
+        return
+      }
+      case "disable":
+        this.#operate(`disable ${id}`, disableEndpoint(key, "by hand", by))
+        later("enable", enableEndpoint(key, by))
+        return
+      case "hold":
+        this.#operate(`pause ${id}`, pauseEndpoint(key, undefined, by))
+        later("resume", resumeEndpoint(key, by))
+        return
+      case "remove":
+        this.#operate(`remove ${id}`, removeEndpoint(tenant, id, by))
+        later("add", this.#add(action.endpoint, Math.round(action.at)))
+        return
+      case "redeliver":
+        this.#operate(
+          `redeliver to ${id}`,
+          Effect.flatMap(planRedelivery({ endpoint: { tenant, id } }, { by }), ({ run }) => run())
+        )
+        return
+      case "replay":
+        this.#operate(
+          `replay to ${id}`,
+          Effect.flatMap(
+            startReplay({ to: { tenant, id }, id: `r${Math.round(action.at)}` }, { by }),
+            ({ run }) => run()
+          )
+        )
+        return
+    }
+  }
+
+  /** All that is wrong with the surroundings ends, but for receivers that never answer well. */
+  #calm(): void {
+    const { receivers, server } = this
+    server.lostAnswers = 0
+    server.lostAcks = 0
+    this.#limitDead(undefined)
+    for (const behaviour of receivers.behaviours.values())
+      if (behaviour.failing < 1) behaviour.failing = 0
+    this.world.trace("calm")
+  }
+
+  /** Returns what the audit says of the streams, in a process of its own. */
+  #audit(): string {
+    let verdict: string | undefined
+    this.world.runUntil(this.world.now + 20_000)
+    this.#fork(this.#connect("auditor"), audit({}), (exit) => {
+      verdict = Exit.isSuccess(exit)
+        ? JSON.stringify(exit.value.judgement)
+        : Cause.pretty(exit.cause)
+    })
+    this.world.runUntil(this.world.now + 10 * 60_000, () => verdict !== undefined)
+    return verdict ?? "no answer"
+  }
+}
