@@ -30,6 +30,8 @@ export type FailureKind =
   | "no dead letter"
   | "not by its owner"
   | "NAK not given"
+  | "released too early"
+  | "watermark too high"
   | "audit disagrees"
   | "defect"
 
@@ -100,6 +102,9 @@ export class Oracle implements ServerEvents {
   readonly #dead = new Map<number, Set<string>>()
   /** Lost answers to messages: `<stream> <seq>`. */
   readonly #lostAnswers = new Set<string>()
+  /** Where deliveries were stored: their places, and the places that they were moved from. */
+  readonly #storedAt = new Set<string>()
+  readonly #movedFrom = new Set<string>()
   /** NAKs that facts promise: `<stream> <seq>`. */
   readonly #promisedNaks = new Map<string, StoredFact>()
   #open = 0
@@ -142,17 +147,22 @@ export class Oracle implements ServerEvents {
     else if (stream.name === names.dead) {
       const of = this.#dead.get(message.seq) ?? new Set()
       this.#dead.set(message.seq, of.add(deliveryIn(message)))
-    } else if (stream.name.includes("DELIVERIES")) this.#queued(message)
+      this.#moved(message)
+    } else if (stream.name.includes("DELIVERIES") || stream.name.includes("BACKLOG")) {
+      this.#storedAt.add(`${deliveryIn(message)}.${message.headers.get("petrel-round")}`)
+      this.#moved(message)
+      this.#queued(message)
+    }
   }
 
-  answered(stream: string, seq: number, payload: string, isLost: boolean, _by: SimProcess): void {
+  answered(stream: string, seq: number, payload: string, isLost: boolean, by: SimProcess): void {
+    if (stream === this.#sim.names.events && payload.startsWith("+ACK")) this.#routed(seq)
     if (!stream.includes("DELIVERIES")) return
-    this.#sim.world.trace(
-      `${_by.name} answers ${stream} ${seq} ${payload}${isLost ? ", lost" : ""}`
-    )
+    this.#sim.world.trace(`${by.name} answers ${stream} ${seq} ${payload}${isLost ? ", lost" : ""}`)
     const key = `${stream} ${seq}`
     if (isLost) this.#lostAnswers.add(key)
     else if (!payload.startsWith("+WPI")) this.#promisedNaks.delete(key)
+    if (payload.startsWith("+ACK")) this.#released(stream, seq)
   }
 
   /** A message whose NAK is promised by the history waits for it, and not for its ack wait. */
@@ -235,10 +245,56 @@ export class Oracle implements ServerEvents {
       const { instance, worker } = JSON.parse(text)
       this.#instances.set(instance, worker)
     }
+    if (kind === "watermark" && text !== "") this.#watermark(Number(index), JSON.parse(text).seq)
     if (kind !== "last-owner") return
     const worker = this.#instances.get(text) ?? "?"
     const known = this.#owners.get(Number(index))
     if (known?.worker !== worker) this.#owners.set(Number(index), { worker, since: now })
+  }
+
+  #moved({ headers }: Stored): void {
+    const origin = headers.get("petrel-origin")
+    if (origin !== undefined) this.#movedFrom.add(origin)
+  }
+
+  /** An event is acknowledged: it has a plan, and each delivery of it is stored or has ended. */
+  #routed(seq: number): void {
+    if (this.#hasLoss) return
+    const message = this.#sim.server.stream(this.#sim.names.events).get(seq)
+    if (message === undefined) return
+    const key = eventKey(seq, millisOf(message.time))
+    const event = this.#events.get(key)
+    const missing = event?.plan?.plan?.endpoints.find(({ id }) => {
+      const round = `${key}.${id}.0`
+      return !this.#storedAt.has(round) && (this.#rounds.get(round)?.ends.length ?? 0) === 0
+    })
+    if (event?.plan === undefined) this.fail("released too early", `${key} has no plan`)
+    else if (missing !== undefined)
+      this.fail("released too early", `${key}.${missing.id} has neither a message nor an end`)
+  }
+
+  /** A message of a queue is acknowledged: its delivery has ended, or is elsewhere. */
+  #released(stream: string, seq: number): void {
+    const message = this.#sim.server.stream(stream).get(seq)
+    if (message === undefined || this.#hasLoss) return
+    const key = `${deliveryIn(message)}.${message.headers.get("petrel-round")}`
+    const hasEnded = (this.#rounds.get(key)?.ends.length ?? 0) > 0
+    if (!hasEnded && !this.#movedFrom.has(`${stream}:${seq}:${millisOf(message.time)}`))
+      this.fail("released too early", `${stream} ${seq}, ${key}`)
+  }
+
+  /** Whatever ended at or below a watermark is gone from its queue: no new owner reads of it. */
+  #watermark(partition: number, seq: number): void {
+    if (this.#hasLoss) return
+    const stream = this.#sim.names.deliveries(partition)
+    const queue = this.#sim.server.stream(stream)
+    for (const { ends } of this.#rounds.values())
+      for (const end of ends) {
+        if (end.seq > seq || end.from?.stream !== stream) continue
+        const left = queue.get(end.from.seq)
+        if (left !== undefined && millisOf(left.time) === end.from.at)
+          this.fail("watermark too high", `${seq}, above ${factName(end)} of ${end.from.seq}`)
+      }
   }
 
   /** A delivery of a first round is queued: the history must have its plan. */
