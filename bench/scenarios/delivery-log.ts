@@ -20,17 +20,17 @@ import type { Row, Scenario } from "../scenario.ts"
 /** What is asked for, each as often as the others. */
 const queries: Readonly<Record<string, DeliveryQuery>> = {
   "a tenant's newest": { tenant: "bench" },
-  "an endpoint's newest": { tenant: "bench", endpoint: "endpoint-0" },
-  "no end without success": { tenant: "bench", state: "dead-lettered" },
-  "what waits": { tenant: "bench", state: "waiting" },
-  "a status that only failures have, absent": { tenant: "bench", status: 418 },
-  "a status of successes, absent": { tenant: "bench", status: 299 },
-  "an error, absent": { tenant: "bench", error: "timeout" },
-  "a type": { tenant: "bench", type: "invoice.*" },
+  "an endpoint's newest": { tenant: "bench", endpoint: ["endpoint-0"] },
+  "no end without success": { tenant: "bench", state: ["dead-lettered"] },
+  "what waits": { tenant: "bench", state: ["waiting"] },
+  "a status that only failures have, absent": { tenant: "bench", status: ["418"] },
+  "a status of successes, absent": { tenant: "bench", status: ["299"] },
+  "an error, absent": { tenant: "bench", error: ["timeout"] },
+  "a type": { tenant: "bench", type: ["invoice.*"] },
   "an event": { tenant: "bench", event: "bench.event-77" },
   "the beginning of few events": { tenant: "bench", event: "bench.event-123*" },
   "the beginning of all events": { tenant: "bench", event: "bench.*" },
-  "the beginning of all events, and a status, absent": { event: "bench.*", status: 299 }
+  "the beginning of all events, and a status, absent": { event: "bench.*", status: ["299"] }
 }
 
 /** How often each is asked. */

@@ -115,13 +115,7 @@ const numbers: Record<string, Json> = {
     maximum: maxLimit,
     description: `How many at most. (Default: ${defaultLimit})`
   },
-  number: { type: "integer", minimum: 1, description: "The dead letter's number." },
-  status: {
-    type: "integer",
-    minimum: 100,
-    maximum: 599,
-    description: "The status of the last answer."
-  }
+  number: { type: "integer", minimum: 1, description: "The dead letter's number." }
 }
 
 const isBare = (schema: Json | undefined): boolean =>

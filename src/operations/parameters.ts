@@ -66,9 +66,23 @@ export const next = Schema.optionalKey(Schema.String).annotateKey({
   description: "The `cursor` of the next page; absent at the end."
 })
 
+/** Where the page before begins. */
+export const previous = Schema.optionalKey(Schema.String).annotateKey({
+  description: "The `cursor` of the page before, of what is newer; absent on the first."
+})
+
 /** Returns the tenant of a path; undefined for all of them. */
 export const tenantOf = (name: string): string | undefined =>
   name === allTenants ? undefined : name
+
+/** Fails where endpoints are named, and the path is of all tenants. */
+export const checkEndpoints = (
+  tenant: string | undefined,
+  ids: ReadonlyArray<string> | undefined
+): Effect.Effect<void, Invalid> =>
+  tenant === undefined && ids !== undefined
+    ? Effect.fail(invalid("endpoint", "needs a tenant in the path, and not *"))
+    : Effect.void
 
 /** Returns the endpoint that a tenant has under an id. Fails where that may be one of any tenant. */
 export const endpointOf = (

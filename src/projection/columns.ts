@@ -87,7 +87,8 @@ export const stateOf = (tracked: TrackedRound): DeliveryState => {
 /** The name of an endpoint among those of all tenants. */
 export const endpointName = (tenant: string, endpoint: string): string => `${tenant}/${endpoint}`
 
-const endpointIn = (name: string): string => name.slice(name.indexOf("/") + 1)
+/** The endpoint in an {@link endpointName}. */
+export const endpointIn = (name: string): string => name.slice(name.indexOf("/") + 1)
 
 /** When the row stands in the log. */
 export const timeOf = ({ round }: TrackedRound): number =>

@@ -21,33 +21,86 @@ export const DeliveryState = Schema.Literals([
 ])
 export type DeliveryState = typeof DeliveryState.Type
 
-const Status = Schema.Int.check(Schema.isBetween({ minimum: 100, maximum: 599 }))
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageRows }))
 const Text = Schema.NonEmptyString.check(Schema.isMaxLength(1_024))
 
-/** Which rows to find; all conditions hold at once. Times in ms since the epoch, both inclusive. */
-export const DeliveryQuery = Schema.Struct({
+/** How many values a filter has at most. */
+export const maxFilterValues = 20
+
+const several = <S extends Schema.Top>(schema: S) =>
+  Schema.optionalKey(
+    Schema.Array(schema).check(
+      Schema.makeFilter(({ length }: ReadonlyArray<unknown>) =>
+        length >= 1 && length <= maxFilterValues
+          ? undefined
+          : `must be 1 to ${maxFilterValues} values`
+      )
+    )
+  )
+
+/** What an attempt came to. */
+export const AttemptOutcome = Schema.Literals(["success", "failure"])
+
+const Status = Schema.String.check(
+  Schema.makeFilter((text: string) =>
+    /^[1-5](\d\d|xx)$/.test(text)
+      ? undefined
+      : "must be an HTTP status such as 503, or a class of them such as 5xx"
+  )
+)
+
+const pageFields = {
   /** (Default: every tenant) */
   tenant: Schema.optionalKey(Token),
-  endpoint: Schema.optionalKey(Token),
-  /** The event's id, exactly; or its beginning, if it ends with `*`. */
-  event: Schema.optionalKey(Text),
-  /** The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`. */
-  type: Schema.optionalKey(Text),
-  state: Schema.optionalKey(DeliveryState),
-  /** Of the last answer. */
-  status: Schema.optionalKey(Status),
-  /** Of the last attempt, if it got no usable answer. */
-  error: Schema.optionalKey(ErrorClass),
-  /** When a round ended; of one that waits, when it began. */
   since: Schema.optionalKey(Timestamp),
   until: Schema.optionalKey(Timestamp),
-  /** Of the page before. */
+  /** Of another page. */
   cursor: Schema.optionalKey(Schema.String),
   /** (Default: 50) */
   limit: Schema.optionalKey(Limit)
+}
+
+const Types = several(Text)
+
+/**
+ * Which rows to find; all conditions hold at once, and of several values of one any. Times in ms since
+ * the epoch, both inclusive: when a round ended; of one that waits, when it began.
+ */
+export const DeliveryQuery = Schema.Struct({
+  ...pageFields,
+  endpoint: several(Token),
+  /** The event's id, exactly; or its beginning, if it ends with `*`. */
+  event: Schema.optionalKey(Text),
+  /** The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`. */
+  type: Types,
+  state: several(DeliveryState),
+  /** Of the last answer: a status or a class of them. */
+  status: several(Status),
+  /** Of the last attempt, if it got no usable answer. */
+  error: several(ErrorClass)
 })
 export type DeliveryQuery = typeof DeliveryQuery.Type
+
+/** Which attempts to find, as in DeliveryQuery; times of when they were made. */
+export const AttemptQuery = Schema.Struct({
+  ...pageFields,
+  endpoint: several(Token),
+  event: Schema.optionalKey(Text),
+  type: Types,
+  outcome: Schema.optionalKey(AttemptOutcome),
+  status: several(Status),
+  error: several(ErrorClass)
+})
+export type AttemptQuery = typeof AttemptQuery.Type
+
+/** Which events to find, as in DeliveryQuery; times of when they were stored. */
+export const EventQuery = Schema.Struct({
+  ...pageFields,
+  type: Types,
+  /** How it came: see domain/channel.ts. Or the beginning of that, if it ends with `*`. */
+  channel: several(Text)
+})
+export type EventQuery = typeof EventQuery.Type
 
 /** One round of a delivery. Times in ms since the epoch. */
 export const DeliveryRow = Schema.Struct({
@@ -105,19 +158,91 @@ export const Lag = Schema.Struct({
 })
 export type Lag = typeof Lag.Type
 
-/** A page, newest first. */
-export const DeliveryPage = Schema.Struct({
-  deliveries: Schema.Array(DeliveryRow),
+/** What a page says beside its rows, which are newest first. */
+const pageEnds = {
   /**
    * A page ends after 40 ms of searching. It then has what was found among all that is newer than
-   * this, ms since the epoch; null if it is full or nothing is left.
+   * this, or older on the way back, ms since the epoch; null if it is full or nothing is left.
    */
   searchedUntil: Schema.NullOr(Timestamp),
-  /** For the next page; null if there is none. */
+  /** For the next page, of what is older; null if there is none. */
   cursor: Schema.NullOr(Schema.String),
+  /** For the previous page, of what is newer; null if there is none. */
+  previous: Schema.NullOr(Schema.String)
+}
+export type PageEnds = Schema.Struct.Type<typeof pageEnds>
+
+export const DeliveryPage = Schema.Struct({
+  deliveries: Schema.Array(DeliveryRow),
+  ...pageEnds,
   lag: Lag
 })
 export type DeliveryPage = typeof DeliveryPage.Type
+
+/** One attempt of a delivery. Times in ms since the epoch. */
+export const AttemptRow = Schema.Struct({
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.String,
+  round: Schema.String,
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /** The event's id. */
+  event: Schema.String,
+  eventSeq: Schema.Int,
+  eventAt: Timestamp,
+  type: Schema.NullOr(Schema.String),
+  /** Its number within its round, from 1. */
+  number: Schema.Int,
+  at: Timestamp,
+  outcome: AttemptOutcome,
+  /** It was sent while the circuit was half-open. */
+  isProbe: Schema.Boolean,
+  status: Schema.NullOr(Schema.Int),
+  error: Schema.NullOr(Schema.Struct({ class: Schema.String, message: Schema.String })),
+  durationMs: Schema.NullOr(Schema.Number),
+  nextAttemptAt: Schema.NullOr(Timestamp),
+  worker: Schema.NullOr(Schema.String),
+  /** Sequence in HISTORY of its fact, which has the answer. */
+  seq: Schema.Int
+})
+export type AttemptRow = typeof AttemptRow.Type
+
+export const AttemptPage = Schema.Struct({
+  attempts: Schema.Array(AttemptRow),
+  ...pageEnds,
+  lag: Lag
+})
+export type AttemptPage = typeof AttemptPage.Type
+
+/** An event. Times in ms since the epoch. */
+export const EventRow = Schema.Struct({
+  /** Its id. */
+  id: Schema.String,
+  tenant: Schema.String,
+  /** Its sequence in EVENTS. */
+  seq: Schema.Int,
+  /** When it was stored. */
+  at: Timestamp,
+  type: Schema.NullOr(Schema.String),
+  /** How it came; null if that is not known. */
+  channel: Schema.NullOr(Schema.String),
+  /** Rounds of its deliveries, by their states. */
+  rounds: Schema.Struct({
+    waiting: Schema.Int,
+    delivered: Schema.Int,
+    deadLettered: Schema.Int,
+    discarded: Schema.Int,
+    skipped: Schema.Int
+  })
+})
+export type EventRow = typeof EventRow.Type
+
+export const EventPage = Schema.Struct({
+  events: Schema.Array(EventRow),
+  ...pageEnds,
+  lag: Lag
+})
+export type EventPage = typeof EventPage.Type
 
 /** One recorded attempt. The answer's snippet is in the history, under `seq`. */
 export const LoggedAttempt = Schema.Struct({
@@ -230,6 +355,10 @@ export class DeliveryLog extends Context.Service<
   {
     /** Finds rows, newest first. Fails with Invalid for the `cursor` of another query. */
     readonly find: (query: DeliveryQuery) => Effect.Effect<DeliveryPage, Invalid | LogUnavailable>
+    /** Finds attempts, newest first. Fails as `find` does. */
+    readonly findAttempts: (
+      query: AttemptQuery
+    ) => Effect.Effect<AttemptPage, Invalid | LogUnavailable>
     /** Finds the rounds of a delivery or of an event. There are none if it is not known. */
     readonly get: (lookup: DeliveryLookup) => Effect.Effect<LoggedDeliveries, LogUnavailable>
     readonly status: Effect.Effect<ProjectionStatus, LogUnavailable>

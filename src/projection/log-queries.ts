@@ -23,7 +23,7 @@ interface Asked {
 }
 
 const tenantIn = (question: Question): string =>
-  (question.ask === "find" ? question.query.tenant : question.lookup.tenant) ?? allTenants
+  (question.ask === "get" ? question.lookup.tenant : question.query.tenant) ?? allTenants
 
 const againSoon: FromQuery["result"] = {
   unavailable: "the thread that searches it is started again",

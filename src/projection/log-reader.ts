@@ -2,22 +2,26 @@ import { statSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { idOfTenant } from "../domain/event.ts"
 import { timers } from "../time/timers.ts"
+import { attemptRowsOf } from "./attempt-table.ts"
 import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
-import { conditionsOf } from "./conditions.ts"
-import { readCursor, writeCursor } from "./cursor.ts"
+import { attemptConditionsOf, conditionsOf } from "./conditions.ts"
 import type {
+  AttemptPage,
+  AttemptQuery,
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
   LoggedDeliveries,
   LoggedEvent
 } from "./delivery-log.ts"
-import { defaultPageRows, maxLoggedRounds } from "./delivery-log.ts"
+import { maxLoggedRounds } from "./delivery-log.ts"
+import { pageOf } from "./log-pages.ts"
 import { NumberedNames, plainNames } from "./names-table.ts"
 import { fileVersion } from "./projection-store.ts"
-import { RowSearch, RowTable, type Searched } from "./row-search.ts"
+import { attemptSource, deliverySource } from "./row-sources.ts"
+import { RowTable } from "./row-table.ts"
 import { mainFile, segmentFile } from "./segment.ts"
-import { positionAfter, seqOf, type TrackedRound } from "./tracked-round.ts"
+import { positionAfter, positionOf, seqOf, type TrackedRound } from "./tracked-round.ts"
 import { readUnwanted } from "./unwanted-events.ts"
 
 /** How long a page searches, ms. */
@@ -32,6 +36,7 @@ const sequencePattern = /^evt_(\d{1,16})$/
 export class NoFiles extends Error {}
 
 export type PageRows = Omit<DeliveryPage, "lag">
+export type AttemptRows = Omit<AttemptPage, "lag">
 
 /**
  * Reads the files of a projection while its writer goes on. A page is taken from one state of
@@ -50,22 +55,53 @@ export class LogReader {
     this.#budgetMs = budgetMs
   }
 
-  /** Finds rows, newest first. @throws Invalid, NoFiles, or an error of SQLite. */
+  /** Finds deliveries, newest first. @throws Invalid, NoFiles, or an error of SQLite. */
   find(query: DeliveryQuery): PageRows {
-    const cursor = readCursor(query)
     return this.#atOneState((main, seq) => {
-      const { limit = defaultPageRows, state } = query
-      const upper = Math.min(cursor ?? Number.MAX_SAFE_INTEGER, positionAfter(seq))
-      const lowest = query.since === undefined ? 1 : this.#firstSince(main, query.since)
-      const now = timers.monotonicMs()
-      const search = (deadlineMs: number) => new RowSearch(limit + 1, lowest, now + deadlineMs)
-      const waiting = search(this.#budgetMs / 2)
-      const conditions = conditionsOf(query, main.names)
-      if (conditions !== undefined && (state === undefined || state === "waiting"))
-        waiting.through(main, conditions, upper)
-      const ended = search(this.#budgetMs)
-      if (state !== "waiting") this.#searchSegments(main, ended, query, upper)
-      return this.#pageOf(main, query, limit, [waiting.found, ended.found])
+      const { state } = query
+      const { ends, rows } = pageOf(query, {
+        ...this.#factList(main, seq, query),
+        name: "deliveries",
+        search: (search, isOlder) => {
+          const began = timers.monotonicMs()
+          const through = (table: RowTable, withinMs: number) => {
+            const conditions = conditionsOf(query, table.names)
+            if (conditions === undefined) return
+            search.through(deliverySource(table, conditions), began + withinMs)
+          }
+          if (state === undefined || state.includes("waiting")) through(main, this.#budgetMs / 2)
+          if (state?.every((one) => one === "waiting") === true) return
+          for (const table of this.#segmentsWithin(main, query, isOlder))
+            through(table, this.#budgetMs)
+        },
+        rowsOf: ({ parts }) =>
+          parts.map(({ row, source }) => rowOf(trackedOf(row as StoredRow, source.table.names)))
+      })
+      return { deliveries: rows, ...ends }
+    })
+  }
+
+  /** Finds attempts, newest first. @throws as `find` does. */
+  findAttempts(query: AttemptQuery): AttemptRows {
+    return this.#atOneState((main, seq) => {
+      const { error, outcome, ...rest } = query
+      const { ends, rows } = pageOf(query, {
+        ...this.#factList(main, seq, query),
+        name: "attempts",
+        search: (search, isOlder) => {
+          const deadline = timers.monotonicMs() + this.#budgetMs
+          for (const table of this.#segmentsWithin(main, query, isOlder)) {
+            const own = attemptConditionsOf(query, table.names)
+            if (own !== undefined) search.through(attemptSource(table, own), deadline)
+            // The successes that ended rounds, which have no error.
+            if (error !== undefined || outcome === "failure") continue
+            const told = conditionsOf({ ...rest, state: ["delivered"] }, table.names)
+            if (told !== undefined) search.through(deliverySource(table, told), deadline)
+          }
+        },
+        rowsOf: ({ parts }) => parts.flatMap(attemptRowsOf)
+      })
+      return { attempts: rows, ...ends }
     })
   }
 
@@ -170,42 +206,28 @@ export class LogReader {
     })
   }
 
-  #searchSegments(main: RowTable, search: RowSearch, query: DeliveryQuery, upper: number): void {
-    const { since = 0, until = Number.MAX_SAFE_INTEGER } = query
-    for (const { newest, oldest, table } of this.#segmentsOf(main)) {
-      if (newest < since || oldest > until) continue
-      const conditions = conditionsOf(query, table.names)
-      if (conditions !== undefined && !search.through(table, conditions, upper)) return
-    }
+  /** The segments that may have rows of a time, those first where a search begins. */
+  #segmentsWithin(
+    main: RowTable,
+    { since = 0, until = Number.MAX_SAFE_INTEGER }: Pick<DeliveryQuery, "since" | "until">,
+    isOlder: boolean
+  ): ReadonlyArray<RowTable> {
+    const tables = this.#segmentsOf(main)
+      .filter(({ newest, oldest }) => newest >= since && oldest <= until)
+      .map(({ table }) => table)
+    return isOlder ? tables : tables.reverse()
   }
 
-  #pageOf(
-    main: RowTable,
-    query: DeliveryQuery,
-    limit: number,
-    found: ReadonlyArray<Searched>
-  ): PageRows {
-    const floor = Math.max(...found.map((one) => one.floor))
-    const rows = found
-      .flatMap((one) => one.rows)
-      .filter(({ position }) => position >= floor)
-      .sort((a, b) => b.position - a.position)
-    const page = rows.slice(0, limit)
-    const last = page.at(-1)
-    const deliveries = page.map(({ names, row }) => rowOf(trackedOf(row, names)))
-    if (rows.length > limit && last !== undefined)
-      return {
-        deliveries,
-        searchedUntil: null,
-        cursor: writeCursor(query, last.position)
-      }
-    return floor === 0
-      ? { deliveries, searchedUntil: null, cursor: null }
-      : {
-          deliveries,
-          searchedUntil: this.#timeAt(main, seqOf(floor)),
-          cursor: writeCursor(query, floor)
-        }
+  /** What lists in the order of facts have in common. */
+  #factList(main: RowTable, seq: number, { since }: Pick<DeliveryQuery, "since">) {
+    return {
+      range: {
+        from: since === undefined ? 1 : this.#firstSince(main, since),
+        below: positionAfter(seq)
+      },
+      keysPerFact: positionOf(1, 0),
+      timeAt: (position: number) => this.#timeAt(main, seqOf(position))
+    }
   }
 
   /** The first position of rows that may be as new as a time. */

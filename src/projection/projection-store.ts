@@ -4,11 +4,20 @@ import type { DatabaseSync, StatementSync } from "node:sqlite"
 import { millisOf } from "../broker/stream-message.ts"
 import { type Fact, isSuccess } from "../domain/fact.ts"
 import type { ReadingPosition } from "../history/reading-position.ts"
+import { attemptsSince, type MadeAttempt } from "./attempt-table.ts"
 import { insertInto, tableOf, valuesOf } from "./columns.ts"
 import { NewerFiles, OlderFiles } from "./file-problems.ts"
 import { plainNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
-import { countOf, inodeOf, mainFile, openToWrite, RoundFinder, type Segment } from "./segment.ts"
+import {
+  countOf,
+  inodeOf,
+  mainFile,
+  type NewRows,
+  openToWrite,
+  RoundFinder,
+  type Segment
+} from "./segment.ts"
 import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import {
@@ -200,9 +209,7 @@ export class ProjectionStore {
   commit(): void {
     if (this.#next.seq === this.#position.seq) return
     this.#main.exec("BEGIN IMMEDIATE")
-    const ended = this.#storeWorking()
-    if (ended.length + this.#unwanted.length > 0)
-      this.#segments.append(ended, this.#unwanted, this.#next.seq)
+    this.#segments.append({ ...this.#storeWorking(), unwanted: this.#unwanted }, this.#next.seq)
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next
@@ -299,11 +306,13 @@ export class ProjectionStore {
     }
   }
 
-  /** Stores what has not ended and notes changes of older rows. Returns the rows that have ended. */
-  #storeWorking(): Array<TrackedRound> {
+  /** Stores what has not ended and notes changes of older rows. Returns what is to be added. */
+  #storeWorking(): Omit<NewRows, "unwanted"> {
     const ended: Array<TrackedRound> = []
+    const attempts: Array<MadeAttempt> = []
     for (const { now, segment, stored } of this.#working.values()) {
       if (now === undefined || now === stored) continue
+      for (const attempt of attemptsSince(stored, now)) attempts.push(attempt)
       if (segment !== undefined && stored !== undefined) {
         const isMoved = now.position !== stored.position
         this.#segments.noteChange(segment, stored.position, isMoved ? undefined : now)
@@ -319,7 +328,7 @@ export class ProjectionStore {
         if (stored === undefined) this.#waitingRows++
       }
     }
-    return ended.sort((a, b) => a.position - b.position)
+    return { ended: ended.sort((a, b) => a.position - b.position), attempts }
   }
 
   #storePosition(): void {

@@ -1,6 +1,12 @@
 import { Clock, type Context, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
-import type { DeliveryPage, Lag, LoggedDeliveries, ProjectionStatus } from "./delivery-log.ts"
+import type {
+  AttemptPage,
+  DeliveryPage,
+  Lag,
+  LoggedDeliveries,
+  ProjectionStatus
+} from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
 import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
@@ -93,6 +99,13 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
         const result = yield* queries({ ask: "find", query })
         if (!("page" in result)) return yield* new LogUnavailable({ reason: "no page" })
         return { ...result.page, lag: known } satisfies DeliveryPage
+      }),
+    findAttempts: (query) =>
+      Effect.gen(function* () {
+        const known = yield* lag
+        const result = yield* queries({ ask: "attempts", query })
+        if (!("attempts" in result)) return yield* new LogUnavailable({ reason: "no page" })
+        return { ...result.attempts, lag: known } satisfies AttemptPage
       }),
     get: (lookup) =>
       Effect.gen(function* () {

@@ -9,11 +9,20 @@ import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"
 const { directory }: QueryData = workerData
 const reader = new LogReader(directory)
 
+const answerTo = (asked: ToQuery): FromQuery["result"] => {
+  switch (asked.ask) {
+    case "find":
+      return { page: reader.find(asked.query) }
+    case "attempts":
+      return { attempts: reader.findAttempts(asked.query) }
+    case "get":
+      return { rounds: reader.get(asked.lookup) }
+  }
+}
+
 const answer = (asked: ToQuery): FromQuery["result"] => {
   try {
-    return asked.ask === "find"
-      ? { page: reader.find(asked.query) }
-      : { rounds: reader.get(asked.lookup) }
+    return answerTo(asked)
   } catch (error) {
     const [problem] = error instanceof Invalid ? error.problems : []
     if (problem !== undefined) return { problem }

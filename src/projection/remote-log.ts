@@ -3,6 +3,8 @@ import { Broker } from "../broker/broker.ts"
 import { Invalid, Problem } from "../domain/problem.ts"
 import { timers } from "../time/timers.ts"
 import {
+  AttemptPage,
+  AttemptQuery,
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
@@ -15,6 +17,7 @@ import type { Projection } from "./projection.ts"
 /** What is asked of a projection. */
 export const LogQuestion = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("find"), query: DeliveryQuery }),
+  Schema.Struct({ ask: Schema.Literal("attempts"), query: AttemptQuery }),
   Schema.Struct({ ask: Schema.Literal("get"), lookup: DeliveryLookup }),
   Schema.Struct({ ask: Schema.Literal("status") }),
   Schema.Struct({ ask: Schema.Literal("rebuild") })
@@ -24,6 +27,7 @@ export type LogQuestion = typeof LogQuestion.Type
 /** What it answers. */
 const LogAnswer = Schema.Union([
   Schema.Struct({ page: DeliveryPage }),
+  Schema.Struct({ attempts: AttemptPage }),
   Schema.Struct({ found: LoggedDeliveries }),
   Schema.Struct({ status: ProjectionStatus }),
   Schema.Struct({ rebuilding: Schema.Literal(true) }),
@@ -60,6 +64,8 @@ const answerTo = (
   switch (question.ask) {
     case "find":
       return Effect.map(log.find(question.query), (page) => ({ page }))
+    case "attempts":
+      return Effect.map(log.findAttempts(question.query), (attempts) => ({ attempts }))
     case "get":
       return Effect.map(log.get(question.lookup), (found) => ({ found }))
     case "status":
@@ -163,6 +169,12 @@ const asked = Effect.fnUntraced(function* (question: LogQuestion) {
 export const findRemotely = Effect.fnUntraced(function* (query: DeliveryQuery) {
   const answer = yield* asked({ ask: "find", query })
   return "page" in answer ? answer.page : yield* noProjection
+})
+
+/** Asks a running projection for a page of attempts. */
+export const findAttemptsRemotely = Effect.fnUntraced(function* (query: AttemptQuery) {
+  const answer = yield* asked({ ask: "attempts", query })
+  return "attempts" in answer ? answer.attempts : yield* noProjection
 })
 
 /** Asks a running projection for the rounds of a delivery or of an event. */

@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import type { DatabaseSync } from "node:sqlite"
 import { BrokenFiles } from "./file-problems.ts"
-import type { SegmentRecord } from "./segment.ts"
+import type { NewRows, SegmentRecord } from "./segment.ts"
 import {
   countOf,
   newSegment,
@@ -12,7 +12,6 @@ import {
 } from "./segment.ts"
 import type { RoundChange, TrackedRound } from "./tracked-round.ts"
 import { positionAfter, positionOf } from "./tracked-round.ts"
-import type { UnwantedEvent } from "./unwanted-events.ts"
 
 /** How many rows a file holds at most: a larger one takes rows at half the rate. */
 const rowsPerSegment = 1_000_000
@@ -24,7 +23,7 @@ const segmentsKept = 8
 export const segmentTables = `
   CREATE TABLE IF NOT EXISTS segment (
     n INTEGER PRIMARY KEY, through INTEGER NOT NULL, rows INTEGER NOT NULL,
-    unwanted INTEGER NOT NULL,
+    unwanted INTEGER NOT NULL, attempts INTEGER NOT NULL,
     first_event INTEGER NOT NULL, last_event INTEGER NOT NULL,
     oldest INTEGER NOT NULL, newest INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS change (
@@ -49,6 +48,7 @@ const recordOf = (row: Readonly<Record<string, unknown>>): SegmentRecord => ({
   through: Number(row.through),
   rows: Number(row.rows),
   unwanted: Number(row.unwanted),
+  attempts: Number(row.attempts),
   firstEvent: Number(row.first_event),
   lastEvent: Number(row.last_event),
   oldest: Number(row.oldest),
@@ -56,7 +56,7 @@ const recordOf = (row: Readonly<Record<string, unknown>>): SegmentRecord => ({
 })
 
 /** How much of a file is taken, in rows. */
-const filled = ({ rows, unwanted }: SegmentRecord): number => rows + unwanted
+const filled = ({ attempts, rows, unwanted }: SegmentRecord): number => rows + unwanted + attempts
 
 /** The files with ended rounds, oldest first. main.db lists them, and its transactions are the caller's. */
 export class SegmentList {
@@ -118,27 +118,27 @@ export class SegmentList {
   }
 
   /** Commits rows to the newest file, or to a new one where that is full. */
-  append(
-    ended: ReadonlyArray<TrackedRound>,
-    unwanted: ReadonlyArray<UnwantedEvent>,
-    seq: number
-  ): void {
-    const segment = this.#active(ended.length + unwanted.length, seq)
+  append(added: NewRows, seq: number): void {
+    const { attempts, ended, unwanted } = added
+    const count = ended.length + unwanted.length + attempts.length
+    if (count === 0) return
+    const segment = this.#active(count, seq)
     const { record } = segment
-    segment.append(ended, unwanted, seq)
+    segment.append(added, seq)
     record.rows += ended.length
     record.unwanted += unwanted.length
+    record.attempts += attempts.length
     record.through = seq
-    for (const { eventAt } of unwanted) {
-      record.oldest = Math.min(record.oldest, eventAt)
-      record.newest = Math.max(record.newest, eventAt)
+    const note = (at: number) => {
+      record.oldest = Math.min(record.oldest, at)
+      record.newest = Math.max(record.newest, at)
     }
+    for (const { eventAt } of unwanted) note(eventAt)
+    for (const { attempt } of attempts) note(attempt.at)
     for (const { eventSeq, round } of ended) {
       record.firstEvent = Math.min(record.firstEvent, eventSeq)
       record.lastEvent = Math.max(record.lastEvent, eventSeq)
-      const at = round.end?.at ?? 0
-      record.oldest = Math.min(record.oldest, at)
-      record.newest = Math.max(record.newest, at)
+      note(round.end?.at ?? 0)
     }
     this.#storeRecord(record)
   }
@@ -148,10 +148,11 @@ export class SegmentList {
     for (const segment of this.#segments) {
       const { db, record } = segment
       if (segment.through <= seq) continue
-      for (const table of ["delivery", "unwanted"])
+      for (const table of ["delivery", "unwanted", "attempt"])
         db.prepare(`DELETE FROM ${table} WHERE position >= ?`).run(positionAfter(seq))
       record.rows = countOf(db, "delivery")
       record.unwanted = countOf(db, "unwanted")
+      record.attempts = countOf(db, "attempt")
       record.through = Math.min(record.through, seq)
       segment.storeThrough(record.through)
       this.#storeRecord(record)
@@ -244,9 +245,9 @@ export class SegmentList {
   }
 
   #storeRecord(record: SegmentRecord): void {
-    const { firstEvent, lastEvent, n, newest, oldest, rows, through, unwanted } = record
+    const { attempts, firstEvent, lastEvent, n, newest, oldest, rows, through, unwanted } = record
     this.#main
-      .prepare("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-      .run(n, through, rows, unwanted, firstEvent, lastEvent, oldest, newest)
+      .prepare("INSERT OR REPLACE INTO segment VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+      .run(n, through, rows, unwanted, attempts, firstEvent, lastEvent, oldest, newest)
   }
 }

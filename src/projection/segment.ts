@@ -1,6 +1,7 @@
 import { existsSync, readdirSync, rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
+import { attemptTable, type MadeAttempt, prepareAttempt } from "./attempt-table.ts"
 import {
   columns,
   endpointName,
@@ -22,6 +23,8 @@ export interface SegmentRecord {
   rows: number
   /** Events without rows. */
   unwanted: number
+  /** Attempts with rows of their own. */
+  attempts: number
   /** The range of the sequences of the rows' events. */
   firstEvent: number
   lastEvent: number
@@ -34,6 +37,7 @@ export const newSegment = (n: number): SegmentRecord => ({
   through: 0,
   rows: 0,
   unwanted: 0,
+  attempts: 0,
   firstEvent: Number.MAX_SAFE_INTEGER,
   lastEvent: 0,
   oldest: Number.MAX_SAFE_INTEGER,
@@ -109,6 +113,13 @@ const memoryOf = {
   old: { cacheKiB: 2_048, names: 1_000 }
 }
 
+/** What a batch adds to a file. */
+export interface NewRows {
+  readonly ended: ReadonlyArray<TrackedRound>
+  readonly unwanted: ReadonlyArray<UnwantedEvent>
+  readonly attempts: ReadonlyArray<MadeAttempt>
+}
+
 /** A file with ended rounds, to write to. */
 export class Segment {
   readonly record: SegmentRecord
@@ -120,6 +131,7 @@ export class Segment {
   readonly #insert: StatementSync
   readonly #remove: StatementSync
   readonly #insertUnwanted: (event: UnwantedEvent) => void
+  readonly #insertAttempt: (attempt: MadeAttempt) => void
   readonly #through: StatementSync
 
   constructor(directory: string, record: SegmentRecord, isActive: boolean) {
@@ -132,7 +144,8 @@ export class Segment {
       `CREATE TABLE IF NOT EXISTS through (seq INTEGER NOT NULL);
       ${namesTable};
       ${tableOf("delivery", "INTEGER")}
-      ${unwantedTable}`
+      ${unwantedTable}
+      ${attemptTable}`
     )
     if (this.db.prepare("SELECT seq FROM through").get() === undefined)
       this.db.exec("INSERT INTO through VALUES (0)")
@@ -140,6 +153,7 @@ export class Segment {
     this.finder = new RoundFinder(this.db, "delivery", this.#names)
     this.#insert = this.db.prepare(insertInto("delivery"))
     this.#insertUnwanted = prepareUnwanted(this.db, this.#names)
+    this.#insertAttempt = prepareAttempt(this.db, this.#names)
     this.#remove = this.db.prepare("DELETE FROM delivery WHERE position = ?")
     this.#through = this.db.prepare("UPDATE through SET seq = ?")
   }
@@ -167,14 +181,11 @@ export class Segment {
   }
 
   /** Adds rows in one transaction. */
-  append(
-    rows: ReadonlyArray<TrackedRound>,
-    unwanted: ReadonlyArray<UnwantedEvent>,
-    through: number
-  ): void {
+  append({ attempts, ended, unwanted }: NewRows, through: number): void {
     this.db.exec("BEGIN IMMEDIATE")
-    for (const row of rows) this.put(row)
+    for (const row of ended) this.put(row)
     for (const event of unwanted) this.#insertUnwanted(event)
+    for (const attempt of attempts) this.#insertAttempt(attempt)
     this.#through.run(through)
     this.db.exec("COMMIT")
   }

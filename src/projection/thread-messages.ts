@@ -1,7 +1,12 @@
 import type { BrokerOptions } from "../broker/connection.ts"
-import type { DeliveryLookup, DeliveryQuery, LoggedDeliveries } from "./delivery-log.ts"
+import type {
+  AttemptQuery,
+  DeliveryLookup,
+  DeliveryQuery,
+  LoggedDeliveries
+} from "./delivery-log.ts"
 import type { FollowOptions, WriterReport } from "./follow-history.ts"
-import type { PageRows } from "./log-reader.ts"
+import type { AttemptRows, PageRows } from "./log-reader.ts"
 import type { LoggedLine } from "./thread-log.ts"
 
 /** What the writer's thread is started with. */
@@ -28,6 +33,7 @@ export interface QueryData {
 
 export type ToQuery = { readonly id: number } & (
   | { readonly ask: "find"; readonly query: DeliveryQuery }
+  | { readonly ask: "attempts"; readonly query: AttemptQuery }
   | { readonly ask: "get"; readonly lookup: DeliveryLookup }
 )
 
@@ -35,6 +41,7 @@ export interface FromQuery {
   readonly id: number
   readonly result:
     | { readonly page: PageRows }
+    | { readonly attempts: AttemptRows }
     | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
     | { readonly problem: { readonly field: string; readonly message: string } }
     | { readonly unavailable: string; readonly isBroken: boolean }

@@ -84,6 +84,13 @@ const textIn = (json: Uint8Array): string => {
   return text.startsWith('"') ? String(JSON.parse(text)) : text
 }
 
+/** Returns the values of a parameter of a query: those of a list, or the only one. */
+const textsIn = (json: Uint8Array): ReadonlyArray<string> => {
+  if (json[0] !== opensList) return [textIn(json)]
+  const values: ReadonlyArray<unknown> = JSON.parse(Buffer.from(json).toString("utf8"))
+  return values.map((value) => (typeof value === "string" ? value : JSON.stringify(value)))
+}
+
 const comma = Buffer.from(",")
 
 /** Returns an object with these fields, each as it is written. */
@@ -169,7 +176,7 @@ export const apiRequest = (
       const place = placeOf.get(name)
       if (place === "query" || place === "path") {
         if (json.length > maxUrl) return Result.fail(tooLong)
-        if (place === "query") query.append(name, textIn(json))
+        if (place === "query") for (const text of textsIn(json)) query.append(name, text)
         // An object or a list is none, and so it is missing.
         else if (json[0] !== opensObject && json[0] !== opensList) steps.set(name, textIn(json))
       } else if (hasBody) body.push([name, json])

@@ -162,7 +162,7 @@ describe.concurrent("the projection", () => {
       )
       yield* caughtUp(log.status)
       let found = 0
-      const search = (tenant: string) => log.find({ tenant, status: 599 })
+      const search = (tenant: string) => log.find({ tenant, status: ["599"] })
       const searches = (count: number) =>
         Effect.forEach(
           Array.from({ length: count }),

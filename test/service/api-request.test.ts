@@ -54,6 +54,10 @@ describe("a request over NATS", () => {
       asked("log.list", { endpoint: "billing", limit: 10, state: "waiting" }).url,
       "/v1/tenants/acme/deliveries?endpoint=billing&limit=10&state=waiting"
     )
+    assert.strictEqual(
+      asked("log.attempts", { status: ["503", "4xx"], endpoint: [] }).url,
+      "/v1/tenants/acme/attempts?status=503&status=4xx"
+    )
     assert.strictEqual(asked("system.status", "").url, "/v1/status")
     assert.strictEqual(
       asked("deadLetters.list", {}, { tenant: "*" }).url,

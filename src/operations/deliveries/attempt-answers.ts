@@ -4,6 +4,7 @@ import type { Fact } from "../../domain/fact.ts"
 import { isSuccess } from "../../domain/fact.ts"
 import { Redirect, Response } from "../../domain/outcome.ts"
 import { readFact } from "../../history/fact-at.ts"
+import { AttemptRow } from "../../projection/delivery-log.ts"
 
 /** Attempts of one delivery whose answers are shown: the newest. An answer has 1 KiB and headers. */
 const maxAnswers = 100
@@ -48,6 +49,40 @@ export const answersIn = (facts: ReadonlyArray<Fact>): FindAnswer => {
   }
   return (round, attempt) => found.get(nameOf(round, attempt)) ?? {}
 }
+
+/** An attempt of the log, with what its receiver answered. */
+export const AttemptView = Schema.Struct({ ...AttemptRow.fields, ...AnswerView.fields })
+export type AttemptView = typeof AttemptView.Type
+
+/** Whether a fact is of an attempt: a truncated history assigns sequences again. */
+const isOf = (
+  { at, attempt = 0, endpoint, eventAt, eventSeq, tenant }: Fact,
+  row: AttemptRow
+): boolean =>
+  at === row.at &&
+  attempt === row.number &&
+  tenant === row.tenant &&
+  endpoint === row.endpoint &&
+  eventSeq === row.eventSeq &&
+  eventAt === row.eventAt
+
+/** Adds to attempts of the log what their receivers answered, which the history has. */
+export const withAnswers = (attempts: ReadonlyArray<AttemptRow>) =>
+  Effect.forEach(
+    attempts,
+    (row) =>
+      Effect.map(readFact(row.seq), (fact): AttemptView => {
+        const { redirects, response } = Option.getOrUndefined(
+          Option.filter(fact, (one) => isOf(one, row))
+        ) ?? { redirects: undefined, response: undefined }
+        return {
+          ...row,
+          ...(response === undefined ? {} : { response }),
+          ...(redirects === undefined ? {} : { redirects })
+        }
+      }),
+    { concurrency: readAtOnce }
+  )
 
 /**
  * Reads the answers of a delivery's attempts, which the delivery log does not have.

@@ -1,30 +1,29 @@
 import { Effect, Option, Schema } from "effect"
 import {
+  AttemptQuery,
   DeliveryLog,
   DeliveryPage,
   DeliveryQuery,
   DeliveryRow,
+  type PageEnds,
   ProjectionStatus
 } from "../../projection/delivery-log.ts"
+import { maySeeAnswers } from "../answers.ts"
+import { Caller } from "../caller.ts"
 import { documented } from "../documented.ts"
 import { operation, operationGroup } from "../operation.ts"
 import {
+  checkEndpoints,
   defaultLimit,
-  endpointOf,
   next,
   pageQuery,
+  previous,
   TenantOrAll,
   tenantOf,
   tenantPath
 } from "../parameters.ts"
 import { NoProjection } from "../refusals.ts"
-
-const { endpoint, error, event, since, state, type, until } = DeliveryQuery.fields
-
-const Status = Schema.NumberFromString.check(
-  Schema.isInt(),
-  Schema.isBetween({ minimum: 100, maximum: 599 })
-)
+import { AttemptView, withAnswers } from "./attempt-answers.ts"
 
 const Row = documented(DeliveryRow, {
   identifier: "LoggedDelivery",
@@ -56,45 +55,118 @@ const log = Effect.flatMap(
 
 const { lag, searchedUntil } = DeliveryPage.fields
 
+/** What a page says beside its rows. */
+const pageFields = {
+  next,
+  previous,
+  searchedUntil: searchedUntil.annotateKey({
+    description:
+      "A page ends after 40 ms of searching. It then has what was found among all that is newer than this (of a previous page: older), and a cursor to go on with, however few that are."
+  }),
+  lag: lag.annotateKey({ description: "How far the log is behind what happens." })
+}
+
+/** Returns a page as it is answered. */
+const answered = <A extends PageEnds>({ cursor, previous, ...page }: A) => ({
+  ...page,
+  ...(cursor === null ? {} : { next: cursor }),
+  ...(previous === null ? {} : { previous })
+})
+
+const texts = {
+  endpoint: {
+    description: "Only those of this endpoint. May be repeated, as most filters: any holds."
+  },
+  event: { description: "The event's id, or its beginning if it ends with `*`." },
+  type: { description: "The event's type, or its beginning if it ends with `*`: `invoice.*`." },
+  status: { description: "The status of the last answer, or its class: `503`, `5xx`." },
+  error: { description: "The class of the last attempt's error." },
+  since: { description: "Ended then or later." },
+  until: { description: "Ended then or earlier." }
+}
+
+const deliveryFilters = DeliveryQuery.fields
+
 const list = operation("list", "GET", `${tenantPath}/deliveries`, {
   scope: "deliveries:read",
   summary: "Search the log of deliveries, newest first",
   params: { tenant: TenantOrAll },
   query: {
     ...pageQuery,
-    endpoint: endpoint.annotateKey({ description: "Only those of this endpoint." }),
-    event: event.annotateKey({
-      description: "The event's id, or its beginning if it ends with `*`."
-    }),
-    type: type.annotateKey({
-      description: "The event's type, or its beginning if it ends with `*`: `invoice.*`."
-    }),
-    state: state.annotateKey({ description: "Only those in this state." }),
-    status: Schema.optionalKey(Status),
-    error: error.annotateKey({ description: "The class of the last attempt's error." }),
-    since: since.annotateKey({ description: "Ended then or later." }),
-    until: until.annotateKey({ description: "Ended then or earlier." })
+    endpoint: deliveryFilters.endpoint.annotateKey(texts.endpoint),
+    event: deliveryFilters.event.annotateKey(texts.event),
+    type: deliveryFilters.type.annotateKey(texts.type),
+    state: deliveryFilters.state.annotateKey({ description: "Only those in this state." }),
+    status: deliveryFilters.status.annotateKey(texts.status),
+    error: deliveryFilters.error.annotateKey(texts.error),
+    since: deliveryFilters.since.annotateKey(texts.since),
+    until: deliveryFilters.until.annotateKey(texts.until)
   },
-  output: Schema.Struct({
-    deliveries: Schema.Array(Row),
-    next,
-    searchedUntil: searchedUntil.annotateKey({
-      description:
-        "A page ends after 40 ms of searching. It then has what was found among all that is newer than this."
-    }),
-    lag: lag.annotateKey({ description: "How far the log is behind what happens." })
-  }).annotate({ identifier: "DeliveryList" }),
+  output: Schema.Struct({ deliveries: Schema.Array(Row), ...pageFields }).annotate({
+    identifier: "DeliveryList"
+  }),
   run: ({ params, query: { limit = defaultLimit, ...query } }) =>
     Effect.gen(function* () {
       const { find } = yield* log
       const tenant = tenantOf(params.tenant)
-      yield* endpointOf(tenant, query.endpoint)
-      const { cursor, ...page } = yield* find({
+      yield* checkEndpoints(tenant, query.endpoint)
+      return answered(yield* find({ ...query, limit, ...(tenant === undefined ? {} : { tenant }) }))
+    })
+})
+
+const Attempt = documented(AttemptView, {
+  identifier: "LoggedAttempt",
+  description: "One attempt of a delivery.",
+  fields: {
+    delivery: "Its delivery's id, <event id>.<endpoint id>.",
+    number: "Its number within its round, from 1.",
+    isProbe: "It was sent while the endpoint's circuit was half-open.",
+    durationMs: "How long it took, ms.",
+    seq: "The sequence of its fact in the history.",
+    response: "What the receiver answered, with the scope payloads:read.",
+    redirects: "The redirects that it followed, with the scope payloads:read."
+  }
+})
+
+const attemptFilters = AttemptQuery.fields
+
+const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
+  scope: "deliveries:read",
+  summary: "Search the log of attempts, newest first",
+  description:
+    "Requests that were made to receivers. With the scope payloads:read, with what they answered, as far as it is kept.",
+  params: { tenant: TenantOrAll },
+  query: {
+    ...pageQuery,
+    endpoint: attemptFilters.endpoint.annotateKey(texts.endpoint),
+    event: attemptFilters.event.annotateKey(texts.event),
+    type: attemptFilters.type.annotateKey(texts.type),
+    outcome: attemptFilters.outcome.annotateKey({ description: "What it came to." }),
+    status: attemptFilters.status.annotateKey({
+      description: "The status of its answer, or its class: `503`, `5xx`."
+    }),
+    error: attemptFilters.error.annotateKey({ description: "The class of its error." }),
+    since: attemptFilters.since.annotateKey({ description: "Made then or later." }),
+    until: attemptFilters.until.annotateKey({ description: "Made then or earlier." })
+  },
+  output: Schema.Struct({ attempts: Schema.Array(Attempt), ...pageFields }).annotate({
+    identifier: "AttemptList"
+  }),
+  run: ({ params, query: { limit = defaultLimit, ...query } }) =>
+    Effect.gen(function* () {
+      const { findAttempts } = yield* log
+      const caller = yield* Caller
+      const tenant = tenantOf(params.tenant)
+      yield* checkEndpoints(tenant, query.endpoint)
+      const page = yield* findAttempts({
         ...query,
         limit,
         ...(tenant === undefined ? {} : { tenant })
       })
-      return { ...page, ...(cursor === null ? {} : { next: cursor }) }
+      const found: ReadonlyArray<AttemptView> = maySeeAnswers(caller)
+        ? yield* withAnswers(page.attempts)
+        : page.attempts
+      return answered({ ...page, attempts: found })
     })
 })
 
@@ -113,5 +185,6 @@ export const logOperations = operationGroup(
   "log",
   "What became of deliveries. It is answered by a console with the role projection; without one, with 503.",
   list,
+  attempts,
   status
 )
