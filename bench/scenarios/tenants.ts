@@ -32,11 +32,24 @@ const makeToken = Effect.fnUntraced(function* (nats: string, tenant: string) {
   return Schema.decodeUnknownSync(Made)(made.printed).token
 })
 
+/** A broker, a worker and a console, with four tenants that can attack it. */
+const install = Effect.gen(function* () {
+  const broker = yield* startBroker()
+  const worker = yield* startWorker(broker.url)
+  const console = yield* startConsole(broker.url)
+  const tokens = yield* Effect.forEach(attackers, (tenant) =>
+    Effect.map(makeToken(broker.url, tenant), (token) => ({ tenant, token }))
+  )
+  const attack = yield* startAttackers(console.address, broker.url)
+  return { attack, broker, console, tokens, worker }
+})
+
 /** Four tenants attack a console with everything at once, a fifth publishes and receives. */
 export const tenants: Scenario = {
   name: "tenants",
   measures: "What four tenants that attack one console with everything do to a fifth.",
-  limit: "Its measure is the fifth alone, on the same console before.",
+  limit:
+    "Its measure is the fifth alone, on the same console before. The control is the fifth alone while the same attack goes to another installation on the same machine: what is left of the ratio is not the machine's.",
   sides: { petrel: "attacked", limit: "alone" },
   onlyNamed: true,
   figures: {
@@ -44,30 +57,28 @@ export const tenants: Scenario = {
     p99: { title: "p99", unit: "ms", digits: 1, panel: "latency" },
     aloneP50: { title: "alone, p50", unit: "ms", digits: 1, panel: "latency", side: "limit" },
     aloneP99: { title: "alone, p99", unit: "ms", digits: 1, panel: "latency", side: "limit" },
+    controlP50: { title: "control, p50", unit: "ms", digits: 1, panel: "latency", side: "limit" },
+    controlP99: { title: "control, p99", unit: "ms", digits: 1, panel: "latency", side: "limit" },
     ratio: { title: "p99, ratio to alone", unit: "", digits: 2 },
+    controlRatio: { title: "p99, ratio to control", unit: "", digits: 2 },
     refused: { title: "refused", unit: "", digits: 0 },
     undelivered: { title: "not delivered", unit: "", digits: 0 },
     memory: { title: "console memory, most", unit: "MiB", digits: 0 }
   },
   run: Effect.fnUntraced(function* ({ quick, rounds = 1 }, row) {
     const seconds = quick ? 15 : 60
-    const broker = yield* startBroker()
+    const { broker, console, worker, ...here } = yield* install
+    const elsewhere = yield* install
     const receiver = yield* startReceiver()
     const own = addEndpoints(1, () => ({
       ...{ tenant: fifth, id: "own", url: receiver.url, types: ["fifth.>"] }
     }))
     yield* Effect.provide(own, connectTo(broker))
-    const worker = yield* startWorker(broker.url)
-    const console = yield* startConsole(broker.url)
     const token = yield* makeToken(broker.url, fifth)
-    const tokens = yield* Effect.forEach(attackers, (tenant) =>
-      Effect.map(makeToken(broker.url, tenant), (token) => ({ tenant, token }))
-    )
     const neighbour = yield* startNeighbour(console.address, token, fifth)
-    const attack = yield* startAttackers(console.address, broker.url)
     const pids = {
       ...{ console: [console.pid], worker: [worker.pid], broker: [broker.pid] },
-      ...{ neighbour: [neighbour.pid], attackers: [attack.pid] }
+      ...{ neighbour: [neighbour.pid], attackers: [here.attack.pid] }
     }
     const publishing = (ms: number) =>
       Effect.promise(async () => {
@@ -79,21 +90,24 @@ export const tenants: Scenario = {
         const { latency, requests } = await receiver.count()
         return { ...done, latency, undelivered: Math.max(0, done.stored - requests) }
       })
+    const during = ({ attack, tokens }: Pick<typeof elsewhere, "attack" | "tokens">) =>
+      Effect.all(
+        [
+          Effect.delay(publishing(seconds * 1_000 - settleMs), settleMs),
+          Effect.promise(() => attack.attack({ tenants: tokens, ms: seconds * 1_000 }))
+        ],
+        { concurrency: 2 }
+      )
     yield* publishing(5_000)
     const notes: Array<string> = []
     for (let round = 1; round <= rounds; round++) {
       const watchedAlone = watch(pids)
       const alone = yield* publishing(20_000)
       const aloneUse = watchedAlone().use
+      const [control] = yield* during(elsewhere)
       let memory = 0
       const watchedAttack = watch(pids)
-      const [attacked, { answers }] = yield* Effect.all(
-        [
-          Effect.delay(publishing(seconds * 1_000 - settleMs), settleMs),
-          Effect.promise(() => attack.attack({ tenants: tokens, ms: seconds * 1_000 }))
-        ],
-        { concurrency: 2 }
-      ).pipe(
+      const [attacked, { answers }] = yield* during(here).pipe(
         Effect.raceFirst(
           Effect.forever(
             Effect.delay(
@@ -112,6 +126,8 @@ export const tenants: Scenario = {
         figures: {
           ...{ p50: attacked.latency.p50, p99: attacked.latency.p99 },
           ...{ aloneP50: alone.latency.p50, aloneP99: alone.latency.p99 },
+          ...{ controlP50: control.latency.p50, controlP99: control.latency.p99 },
+          controlRatio: attacked.latency.p99 / control.latency.p99,
           ratio: attacked.latency.p99 / alone.latency.p99,
           refused: Object.values(attacked.refused).reduce((sum, count) => sum + count, 0),
           undelivered: attacked.undelivered,
@@ -131,6 +147,7 @@ export const tenants: Scenario = {
         { of: "attacked", figure: "refused", atMost: 0 },
         { of: "attacked", figure: "undelivered", atMost: 0 },
         { of: "attacked", figure: "ratio", atMost: 2 },
+        { of: "attacked", figure: "controlRatio", atMost: 2 },
         { of: "attacked", figure: "memory", atMost: 400 }
       ]
     }

@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer"
-import { Effect, Result, Semaphore } from "effect"
+import { Effect, Result } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { Invalid, type Problem } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
@@ -28,14 +28,9 @@ const maxBeside = 64 * 1024
 /** How many bytes of JSON one byte of a text takes at most: an escape of 6 letters. */
 const longestEscape = 6
 
-/** Large bodies are read in turns, a slice each. */
-const turns = Semaphore.makeUnsafe(1)
-
-/** Does work slice by slice, until one returns true. Other requests are answered in between. */
+/** Does work slice by slice, until one returns true. Others have their turns in between. */
 const inSlices = Effect.fnUntraced(function* (slice: () => boolean) {
-  let hasEnded = slice()
-  while (!hasEnded)
-    hasEnded = yield* turns.withPermit(Effect.andThen(Effect.yieldNow, Effect.sync(slice)))
+  while (!slice()) yield* Effect.yieldNow
 })
 
 export const refused = (problems: ReadonlyArray<Problem>): Publication => ({

@@ -7,6 +7,7 @@ import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { allTenants, hasExpired } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { timers } from "../time/timers.ts"
+import { tokenIn } from "./begin-in-turn.ts"
 import { LiveConnections } from "./connections.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
@@ -16,8 +17,6 @@ export const metricsPath = "/metrics"
 
 /** How long numbers are kept: several scrapers cost one look at the installation. */
 const keptFor = "5 seconds"
-
-const bearer = /^Bearer +(\S+)$/i
 
 const refused = problemResponse(
   {
@@ -70,7 +69,7 @@ export const metricsRoute = (
       )
       const isOpen = isLoopback(host) && publicUrl === undefined
       const mayAsk = (authorization: string) => {
-        const record = tokens.find(bearer.exec(authorization)?.[1] ?? "")
+        const record = tokens.find(tokenIn(authorization))
         return (
           record !== undefined &&
           record.tenant === allTenants &&
@@ -93,4 +92,4 @@ export const metricsRoute = (
         Effect.catch(answer, () => Effect.succeed(away))
       )
     })
-  ).pipe(Layer.provide(LiveTokens.layer))
+  )

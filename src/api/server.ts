@@ -16,6 +16,7 @@ import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
 import { Api } from "./api.ts"
+import { beginInTurn } from "./begin-in-turn.ts"
 import { Connections, LiveConnections } from "./connections.ts"
 import { CrossOrigin } from "./cors.ts"
 import { apiDocument } from "./document.ts"
@@ -29,6 +30,7 @@ import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
 import { surround } from "./surround.ts"
 import { Slots } from "./tokens/caller-slots.ts"
+import { Turns } from "./turns.ts"
 import { validationLayer } from "./validation.ts"
 
 /** Where and how the API is served. */
@@ -73,6 +75,11 @@ const checkedEveryMs = 1_000
 /** How long a client has to read why its connection is closed, ms. */
 const answeredWithinMs = 500
 const defaultStopWithinMs = 10_000
+/**
+ * Connections that the kernel keeps until they are accepted, as many as Linux allows by default. Where
+ * there are more, a client tries again after 1 s, then 3 s, whosever connections came before.
+ */
+const backlog = 4_096
 /** Upper bound of a part of a path, letters: the schemas say what each may be. Node bounds headers. */
 const maxParamLength = 16 * 1024
 
@@ -116,13 +123,7 @@ const makeServer = (
 }
 
 const answering = handlers.pipe(
-  Layer.provide(
-    Layer.mergeAll(
-      accessLayer.pipe(Layer.provideMerge(LiveTokens.layer)),
-      validationLayer,
-      EndpointKeys.layer
-    )
-  )
+  Layer.provide(Layer.mergeAll(accessLayer, validationLayer, EndpointKeys.layer))
 )
 
 /** The viewer is a part of the page: it asks nobody but this server. */
@@ -207,6 +208,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const server = NodeHttpServer.layer(() => node, {
     host: options.host,
     port: options.port,
+    backlog,
     gracefulShutdownTimeout: stopWithin
   })
   // Closed after the requests in flight had their time, and before all connections must be gone.
@@ -214,7 +216,9 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.acquireRelease(Effect.void, () => Effect.sync(() => node.closeAllConnections()))
   )
   const stopping = yield* Deferred.make<void>()
-  const app = yield* makeApp(options).pipe(
+  const tokens = yield* Layer.build(LiveTokens.layer)
+  const answered = yield* makeApp(options).pipe(
+    Effect.provideContext(tokens),
     Effect.provideService(HttpRouter.RouterConfig, { maxParamLength }),
     Effect.provideService(Stopping, stopping),
     Effect.provideService(LiveConnections, connections),
@@ -225,6 +229,11 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     ),
     Effect.provideService(HistoryReadings, HistoryReadings.make()),
     Effect.provideService(PageTurns, PageTurns.make())
+  )
+  const turns = new Turns(refused)
+  node.on("connection", () => turns.noteAccepted())
+  const app = yield* beginInTurn(answered, turns, options.trustedProxies ?? []).pipe(
+    Effect.provideContext(tokens)
   )
   yield* Layer.build(
     HttpServer.serve(app).pipe(Layer.provide(closing), Layer.provide(server))

@@ -17,7 +17,8 @@ const bounds = [
   "pages",
   "requests",
   "searches",
-  "streams"
+  "streams",
+  "turns"
 ] as const
 export type Bound = (typeof bounds)[number]
 

@@ -21,10 +21,11 @@ export class FairLine<A> {
     return true
   }
 
-  /** Takes what is next; undefined if nothing waits. */
-  next(): A | undefined {
+  /** Takes what is next, of the keys that may take their turn; undefined if nothing of these waits. */
+  next(mayGo: (key: string) => boolean = () => true): A | undefined {
     for (const [key, line] of this.#lines)
       for (const item of line) {
+        if (!mayGo(key)) break
         this.#lines.delete(key)
         line.delete(item)
         if (line.size > 0) this.#lines.set(key, line)

@@ -1,12 +1,16 @@
 import { Context, Deferred, Effect, Option } from "effect"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import { FairLine } from "../../policy/fair-line.ts"
+import { Shares } from "../../policy/shares.ts"
 import { Busy } from "../busy.ts"
 import { Caller } from "../caller.ts"
 import { allTenants } from "../tokens/token.ts"
 
-/** Pages that are read at the same time: each asks the broker some hundred times. */
-const maxPages = 2
+/**
+ * Pages that are read at the same time, each of which asks the broker some hundred times: four of one
+ * tenant that asks alone, and one is always left for the next.
+ */
+const maxPages = 8
 /** Pages of one tenant that wait for their turn. */
 const maxWaiting = 64
 /** Seconds after which another one is worth trying. */
@@ -14,32 +18,28 @@ const retryAfter = 2
 
 type Turn = Deferred.Deferred<void>
 
-/** Who is next: one of each tenant in turn. */
+/** Who is next: one of each tenant in turn, of those that have not their share already. */
 export class FairTurns {
   readonly #waiting: FairLine<Turn>
-  readonly #most: number
-  #reading = 0
+  readonly #reading: Shares
 
   /** @param most turns at the same time. @param mostWaiting of one tenant. */
   constructor(most: number, mostWaiting: number) {
-    this.#most = most
+    this.#reading = new Shares(most)
     this.#waiting = new FairLine(mostWaiting)
   }
 
   /** Waits for a tenant's turn. Returns false, at once, where too much of it waits. */
   take(tenant: string): Effect.Effect<boolean> {
     return Effect.suspend(() => {
-      if (this.#reading < this.#most) {
-        this.#reading++
-        return Effect.succeed(true)
-      }
+      if (this.#reading.take(tenant)) return Effect.succeed(true)
       const turn: Turn = Deferred.makeUnsafe()
       if (!this.#waiting.add(tenant, turn)) return Effect.succeed(false)
       return Effect.as(Deferred.await(turn), true).pipe(
         Effect.onInterrupt(() =>
           Effect.sync(() => {
             // Its turn may have come in the same moment.
-            if (Deferred.isDoneUnsafe(turn)) this.giveBack()
+            if (Deferred.isDoneUnsafe(turn)) this.giveBack(tenant)
             else this.#waiting.remove(tenant, turn)
           })
         )
@@ -47,11 +47,12 @@ export class FairTurns {
     })
   }
 
-  /** Ends a turn, and begins the next one. */
-  giveBack(): void {
-    const next = this.#waiting.next()
-    if (next === undefined) this.#reading--
-    else Deferred.doneUnsafe(next, Effect.void)
+  /** Ends a turn of a tenant, and begins those that are next. */
+  giveBack(tenant: string): void {
+    this.#reading.give(tenant)
+    const begin = () => this.#waiting.next((key) => this.#reading.take(key))
+    for (let next = begin(); next !== undefined; next = begin())
+      Deferred.doneUnsafe(next, Effect.void)
   }
 }
 
@@ -88,6 +89,6 @@ export const inPageTurn = <A, E, R>(page: Effect.Effect<A, E, R>): Effect.Effect
                 retryAfter
               })
             }),
-      (isTaken) => Effect.sync(() => (isTaken ? turns.value.giveBack() : undefined))
+      (isTaken) => Effect.sync(() => (isTaken ? turns.value.giveBack(tenant) : undefined))
     )
   })

@@ -1,0 +1,53 @@
+import { Effect, Option } from "effect"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
+import type { IpNetwork } from "effect/net"
+import { LiveTokens } from "../operations/tokens/live-tokens.ts"
+import { clientAddress } from "./client-address.ts"
+import { Insider, type InsiderRecord } from "./insider.ts"
+import { problemResponse } from "./problems.ts"
+import type { Turns } from "./turns.ts"
+
+const bearer = /^Bearer +(\S+)$/i
+
+/** Returns the token in a header Authorization; empty if it holds none. */
+export const tokenIn = (authorization: string | undefined): string =>
+  bearer.exec(authorization ?? "")?.[1] ?? ""
+
+/** Seconds after which a refused request is worth trying again. */
+const retryAfter = 2
+
+const noTurn = problemResponse(
+  {
+    status: 503,
+    name: "unavailable",
+    title: "It cannot be answered now",
+    detail:
+      "the console has more to do than it can, and others who use less of its time come first: try again"
+  },
+  { "retry-after": String(retryAfter) }
+)
+
+/**
+ * Lets requests begin in the turn of their tenant, or of the client's address where no valid token
+ * has come.
+ */
+export const beginInTurn = Effect.fnUntraced(function* <E, R>(
+  answered: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
+  turns: Turns,
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>
+) {
+  const tokens = yield* LiveTokens
+  const keyOf = (
+    { headers, remoteAddress }: HttpServerRequest.HttpServerRequest,
+    insider: InsiderRecord | undefined
+  ): string => {
+    const { tenant } = insider ?? tokens.find(tokenIn(headers.authorization)) ?? {}
+    if (tenant !== undefined) return `tenant ${tenant}`
+    const peer = Option.getOrElse(remoteAddress, () => "")
+    return `address ${clientAddress(peer, headers["x-forwarded-for"], proxies)}`
+  }
+  const refusal = Effect.succeed(noTurn)
+  return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+    Effect.flatMap(Insider, (insider) => turns.inTurn(keyOf(request, insider), answered, refusal))
+  )
+})

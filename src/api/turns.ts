@@ -1,0 +1,191 @@
+import { Effect, type Fiber, Scheduler } from "effect"
+import type { RefusalCells } from "../metrics/refused-requests.ts"
+import { FairTime } from "../policy/fair-time.ts"
+import { Shares } from "../policy/shares.ts"
+import { timers } from "../time/timers.ts"
+
+/**
+ * How long requests are begun without a break, ms. Then what has come meanwhile is looked at: who
+ * has used less goes first.
+ */
+const sliceMs = 1
+/** Requests that wait for their turn, of all; one that asks alone has half of them. */
+const maxWaiting = 1_024
+/** How long a request waits for its turn before it is refused, ms. */
+const waitWithinMs = 5_000
+
+/**
+ * How often in a row the event loop comes round without a slice of work while clients connect: Node
+ * accepts one connection each time, and whoever connects waits for all that came before.
+ */
+const maxRoundsToAccept = 8
+
+/** Notes who uses the thread: from where a fiber of a request goes on to the end of the callback. */
+class Meter {
+  readonly #charge: (key: string, ms: number, now: number) => void
+  #key: string | undefined
+  #since = 0
+
+  constructor(charge: (key: string, ms: number, now: number) => void) {
+    this.#charge = charge
+  }
+
+  begin(key: string): void {
+    const now = timers.monotonicMs()
+    if (this.#key === undefined) queueMicrotask(this.#end)
+    else this.#charge(this.#key, now - this.#since, now)
+    this.#key = key
+    this.#since = now
+  }
+
+  readonly #end = () => {
+    const now = timers.monotonicMs()
+    if (this.#key !== undefined) this.#charge(this.#key, now - this.#since, now)
+    this.#key = undefined
+  }
+}
+
+/**
+ * Schedules the fibers that work for a key. Each time when one is about to go on, it is noted, and may
+ * have to wait for its turn first.
+ */
+class KeyScheduler extends Scheduler.MixedScheduler {
+  readonly #mayGoOn: () => boolean
+
+  constructor(mayGoOn: () => boolean, wait: (run: () => void) => () => void) {
+    super("async", wait)
+    this.#mayGoOn = mayGoOn
+  }
+
+  override shouldYield(fiber: Fiber.Fiber<unknown, unknown>): boolean {
+    return fiber.currentOpCount === 1 ? !this.#mayGoOn() : super.shouldYield(fiber)
+  }
+}
+
+/**
+ * Shares the thread that answers requests. A request begins at once while the thread has time; else
+ * it waits, and first comes who has used least of the thread lately. All that a request does is
+ * counted, and large work that yields waits for its turn, too.
+ */
+export class Turns {
+  readonly #line = new FairTime<() => void>()
+  readonly #waiting = new Shares(maxWaiting)
+  readonly #meter = new Meter((key, ms, now) => this.#line.charge(key, ms, now))
+  readonly #refused: RefusalCells
+  readonly #waitWithinMs: number
+  /** True while what waited has its turn. */
+  #isInTurn = false
+  #isPumping = false
+  #began = 0
+  #hasAccepted = false
+  #roundsToAccept = 0
+
+  /** @param waitWithin how long a request waits for its turn, ms. (Default: 5 s) */
+  constructor(refused: RefusalCells, waitWithin = waitWithinMs) {
+    this.#refused = refused
+    this.#waitWithinMs = waitWithin
+  }
+
+  /**
+   * Does something in the turn of a key. Returns what `otherwise` does instead, soon, where too much
+   * of the key waits, or it has waited for too long.
+   */
+  inTurn<A, E, R, B, E2, R2>(
+    key: string,
+    work: Effect.Effect<A, E, R>,
+    otherwise: Effect.Effect<B, E2, R2>
+  ): Effect.Effect<A | B, E | E2, R | R2> {
+    const scheduled = Effect.provideService(work, Scheduler.Scheduler, this.schedulerOf(key))
+    const begun = Effect.suspend(() => {
+      this.#meter.begin(key)
+      return scheduled
+    })
+    return Effect.suspend((): Effect.Effect<A | B, E | E2, R | R2> => {
+      if (this.#mayBegin()) return begun
+      return Effect.flatMap(this.#wait(key), (may): Effect.Effect<A | B, E | E2, R | R2> => {
+        if (may) return begun
+        this.#refused.note("turns")
+        return otherwise
+      })
+    })
+  }
+
+  /** Notes that a client has connected: others may be waiting to be let in. */
+  noteAccepted(): void {
+    this.#hasAccepted = true
+  }
+
+  /** Returns what schedules the fibers that work for a key. */
+  schedulerOf(key: string): Scheduler.Scheduler {
+    return new KeyScheduler(
+      () => {
+        if (!this.#isInTurn && !this.#mayBegin()) return false
+        this.#meter.begin(key)
+        return true
+      },
+      (run) => {
+        this.#line.add(key, run, true)
+        this.#pumpSoon()
+        return () => this.#line.remove(key, run)
+      }
+    )
+  }
+
+  #mayBegin(): boolean {
+    if (this.#line.size > 0) return false
+    this.#pumpSoon()
+    return timers.monotonicMs() - this.#began < sliceMs
+  }
+
+  #wait(key: string): Effect.Effect<boolean> {
+    return Effect.callback((resume) => {
+      if (!this.#waiting.take(key)) return resume(Effect.succeed(false))
+      const leave = () => {
+        timers.cancel(late)
+        this.#waiting.give(key)
+        this.#line.remove(key, begin)
+      }
+      const end = (may: boolean) => {
+        leave()
+        resume(Effect.succeed(may))
+      }
+      const begin = () => end(true)
+      const late = timers.after(this.#waitWithinMs, () => end(false))
+      this.#line.add(key, begin)
+      this.#pumpSoon()
+      return Effect.sync(leave)
+    })
+  }
+
+  #acceptsFirst(): boolean {
+    const accepts = this.#hasAccepted && this.#roundsToAccept < maxRoundsToAccept
+    this.#hasAccepted = false
+    this.#roundsToAccept = accepts ? this.#roundsToAccept + 1 : 0
+    return accepts
+  }
+
+  #pumpSoon(): void {
+    if (this.#isPumping) return
+    this.#isPumping = true
+    this.#began = timers.monotonicMs()
+    timers.immediate(this.#pump)
+  }
+
+  /** Begins what waits, for a slice of time, each time when the event loop has come round. */
+  readonly #pump = () => {
+    if (this.#acceptsFirst()) {
+      timers.immediate(this.#pump)
+      return
+    }
+    const began = timers.monotonicMs()
+    let now = began
+    this.#isInTurn = true
+    do {
+      this.#line.next(now)?.()
+      now = timers.monotonicMs()
+    } while (this.#line.size > 0 && now - began < sliceMs)
+    this.#isInTurn = false
+    this.#isPumping = false
+    if (this.#line.size > 0) this.#pumpSoon()
+  }
+}
