@@ -40,7 +40,8 @@ describe.concurrent("connections without a token", () => {
       assert.deepStrictEqual([...new Set(answers.map(({ status }) => status))], [200])
       const { text } = yield* ask("/metrics")
       assert.match(text, /refused_requests_total\{bound="connections"\} [1-9]/)
-      assert.match(text, /petrel_api_connections\{token="none"\} 51\d\n/)
+      // Each of the 20 came as a stranger, for which another one had to go.
+      assert.match(text, /petrel_api_connections\{token="none"\} (?:49\d|50\d|51\d)\n/)
     })
   )
 
