@@ -128,7 +128,7 @@ describe.concurrent("failures over HTTP", () => {
       assert.strictEqual(all.heard.at(-1)?.id, String(last))
 
       const { ask, jsm } = yield* natsClients
-      yield* ask("remove facts", () => jsm.streams.purge(names.history, { seq: 1_000 }))
+      yield* ask("remove facts", () => jsm.streams.update(names.history, { max_msgs: 52 }))
       const late = yield* following(console, token, "10")
       yield* late.until(() => late.failures().length === 52)
       assert.deepInclude(late.heard[0]?.data, { dropped: null, after: 10 })
