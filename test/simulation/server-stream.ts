@@ -123,6 +123,8 @@ export class ModelStream {
   }
 
   lastOf(filter: string): Stored | undefined {
+    // Of all subjects the server knows no last message where the message of the last sequence is gone.
+    if (filter === ">") return this.#messages.get(this.lastSeq)
     const exact = this.#bySubject.get(filter)?.at(-1)
     if (exact !== undefined) return this.#messages.get(exact)
     let last = 0
