@@ -406,17 +406,22 @@ export class Oracle implements ServerEvents {
       )
   }
 
-  /** A decision about a delivery of a queue or backlog is its owner's. */
+  /**
+   * A decision about a delivery of a queue or backlog is carried out by the partition's owner,
+   * whoever made it.
+   */
   #byOwner(fact: StoredFact): void {
-    const { names, plan, workers, world } = this.#sim
-    if (fact.from === undefined || fact.from.stream === names.events) return
+    const { names, plan, server, world } = this.#sim
+    const { publisher } = server
+    if (fact.from === undefined || fact.from.stream === names.events || this.#hasLoss) return
     const owner = this.#owners.get(partitionOf(fact.tenant, fact.endpoint, plan.partitions))
-    if (owner === undefined || owner.worker === fact.worker || owner.since > world.now - fenceMs)
-      return
-    const by = workers.find((each) => each !== undefined && `w${each.index}` === fact.worker)
-    if (by !== undefined && by.process.resumedAt > world.now - fenceMs) return
-    if (!this.#hasLoss)
-      this.fail("not by its owner", `${factName(fact)}: ${owner.worker} owns its partition`)
+    if (owner === undefined || publisher === undefined || owner.since > world.now - fenceMs) return
+    const isOwner = publisher.name.startsWith(`${owner.worker}.`)
+    if (!isOwner && publisher.resumedAt < world.now - fenceMs)
+      this.fail(
+        "not by its owner",
+        `${factName(fact)}, stored by ${publisher.name}: ${owner.worker} owns its partition`
+      )
   }
 
   #begun(endpoint: string): void {

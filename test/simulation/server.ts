@@ -59,6 +59,8 @@ export class ModelServer {
   lostAcks = 0
   isDown = false
   events: ServerEvents | undefined
+  /** Whose publish is being stored; undefined for what the server stores by itself. */
+  publisher: SimProcess | undefined
   readonly injected = new Map<string, number>()
   readonly #listeners = new Map<string, Set<Peer>>()
   readonly #routes = new Map<string, ModelStream | undefined>()
@@ -153,8 +155,11 @@ export class ModelServer {
       this.#takePull(peer, subject, reply, data)
     else {
       const stream = this.#streamFor(subject)
-      if (stream !== undefined) this.#takePublish(stream, subject, reply, headers, data)
-      else if (!this.#deliver(subject, subject, reply, headers, data) && reply !== "")
+      if (stream !== undefined) {
+        this.publisher = peer.process
+        this.#takePublish(stream, subject, reply, headers, data)
+        this.publisher = undefined
+      } else if (!this.#deliver(subject, subject, reply, headers, data) && reply !== "")
         this.#deliver(reply, reply, "", noResponders, empty)
     }
   }

@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process"
+import { fileURLToPath } from "node:url"
+import { assert, describe, it } from "@effect/vitest"
+import type { Failure } from "./oracle.ts"
+
+interface Run {
+  readonly seed: number
+  readonly hash: string
+  readonly failures: ReadonlyArray<Failure>
+  readonly deliveries: number
+}
+
+const main = fileURLToPath(new URL("./main.ts", import.meta.url))
+
+/** Runs the command in a process of its own: it replaces the clocks of its process. */
+const simulate = (...args: ReadonlyArray<string>): Promise<ReadonlyArray<Run>> =>
+  new Promise((resolve, reject) => {
+    const child = spawn(process.execPath, [main, "--json", ...args], {
+      stdio: ["ignore", "pipe", "inherit"]
+    })
+    let text = ""
+    child.stdout.setEncoding("utf8").on("data", (piece: string) => {
+      text += piece
+    })
+    child.on("error", reject)
+    child.on("close", () =>
+      resolve(text.split("\n").flatMap((line) => (line.startsWith("{") ? [JSON.parse(line)] : [])))
+    )
+  })
+
+/** How long seeds are run; on a slow machine there are fewer of them, s. */
+const seconds = 25
+/** Seeds that are run twice. */
+const comparedSeeds = 5
+
+describe("the simulation", () => {
+  it("finds nothing wrong in the first seeds", { timeout: 180_000 }, async () => {
+    const runs = await simulate("--seeds", "1000", "--seconds", String(seconds))
+    assert.isAtLeast(runs.length, 1)
+    const failed = runs.filter(({ failures }) => failures.length > 0)
+    const says = failed.map(
+      ({ failures, seed }) => `seed ${seed}: ${failures[0]?.kind}: ${failures[0]?.what}`
+    )
+    assert.deepStrictEqual(says, [])
+    assert.isAbove(
+      runs.reduce((sum, { deliveries }) => sum + deliveries, 0),
+      0
+    )
+  })
+
+  it("does the same for the same seed", { timeout: 180_000 }, async () => {
+    const once = await simulate("--seeds", String(comparedSeeds), "--from", "500")
+    // In another order: what a seed does depends on no other.
+    const again: Array<Run> = []
+    for (let seed = 500 + comparedSeeds - 1; seed >= 500; seed--)
+      again.unshift(...(await simulate("--seeds", "1", "--from", String(seed))))
+    const hashes = (runs: ReadonlyArray<Run>) => runs.map(({ hash, seed }) => `${seed} ${hash}`)
+    assert.lengthOf(once, comparedSeeds)
+    assert.deepStrictEqual(hashes(again), hashes(once))
+  })
+})
