@@ -58,7 +58,11 @@ const following = Effect.fnUntraced(function* (
   }
   if (response.ok) read().catch(() => undefined)
   const until = (holds: () => boolean) => eventually(Effect.sync(holds), (holds) => holds)
-  const failures = () => heard.filter(({ name }) => name === "failure")
+  const failures = () =>
+    heard.filter(({ data, name }) => {
+      if (name === "failure") assert.match(String(data.at), /^\d{4}-\d\d-\d\dT[\d:.]{12}Z$/)
+      return name === "failure"
+    })
   return { status: response.status, heard, failures, until }
 })
 

@@ -2,6 +2,7 @@ import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readStream } from "../../broker/scan.ts"
+import { answeredFact } from "../../history/fact-json.ts"
 import { parseFact } from "../../history/read.ts"
 import { readingHistory } from "./history-readings.ts"
 
@@ -17,6 +18,7 @@ export type LiveNews =
   | {
       readonly tells: "failure"
       readonly seq: number
+      /** The fact, as it is answered. */
       readonly record: Readonly<Record<string, unknown>>
     }
   | {
@@ -38,7 +40,7 @@ interface Followed {
 const newsOf = (text: string, seq: number): ReadonlyArray<LiveNews> =>
   Option.match(parseFact(text, seq), {
     onNone: () => [],
-    onSome: ({ record, seq }) => [{ tells: "failure", seq, record }]
+    onSome: ({ record, seq }) => [{ tells: "failure", seq, record: answeredFact(record) }]
   })
 
 /** Returns what a follower missed since a fact, up to the last one there is now. */
