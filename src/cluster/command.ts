@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { ErrorClass, Redirect, Response } from "../domain/outcome.ts"
 import { Verdict } from "../domain/retry-policy.ts"
 import { Timestamp } from "../domain/timestamp.ts"
+import { WaitingFilter } from "../domain/waiting-filter.ts"
 
 /** Which delivery is meant, whatever its round. */
 const EventOf = Schema.Struct({ eventSeq: Schema.Int, eventAt: Timestamp })
@@ -12,6 +13,10 @@ export const RetryNow = Schema.TaggedStruct("RetryNow", {
   endpoint: Schema.String,
   /** (Default: all deliveries that wait for the endpoint) */
   event: Schema.optionalKey(EventOf),
+  /** Only those of them that it means. What is in the endpoint's backlog is counted whatever it is. */
+  filter: Schema.optionalKey(WaitingFilter),
+  /** Counts what would go on, and lets nothing go on. (Default: false) */
+  dryRun: Schema.optionalKey(Schema.Boolean),
   /** Does not wait for the end of the receiver's Retry-After. */
   ignoreRetryAfter: Schema.Boolean
 })

@@ -24,7 +24,7 @@ export interface PartitionAnswersOptions {
 /** Answers what is asked about a partition, and does what is wanted of it, until the scope closes. */
 export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersOptions) {
   const { isReady, lanes, queue, tallies } = about
-  const { directory, health, index } = about.surroundings
+  const { directory, health, index, queueSettlement } = about.surroundings
   const { alerts, checkConnection, fence, memory, sender, worker } = about.options
   yield* answerQueries({
     partition: memory.index,
@@ -49,7 +49,14 @@ export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersO
           memory,
           probeNow: health.probeNow,
           inBacklog: (key) => index.count(key),
-          hurry: (key, handle, since) => queue.hurry(key, handle, since)
+          hurry: (key, handle, since) => queue.hurry(key, handle, since),
+          isWaiting: (handle, since) => queue.isWaiting(handle, since),
+          progressOf: (handle) =>
+            Effect.map(queueSettlement.decisions.recall(handle), (found) =>
+              found === undefined || found === "released"
+                ? handle.delivery.progress
+                : found.record.progress
+            )
         },
         endpointKey(command.tenant, command.endpoint),
         command,

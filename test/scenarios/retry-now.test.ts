@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import type { WaitingFilter } from "../../src/domain/waiting-filter.ts"
 import { retryDelivery } from "../../src/operations/deliveries/retry-delivery.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { retryEndpointNow } from "../../src/operations/endpoints/retry-now.ts"
@@ -103,6 +104,49 @@ describe.concurrent("what waits for its next attempt", () => {
       assert.strictEqual(Math.max(...attempts), 2)
       assert.lengthOf(attempts, many + moved)
       assert.lengthOf(to.requests, many + moved)
+    })
+  )
+
+  scenario("goes on as far as a filter means it, and not at all in a dry run", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({
+        answer: ({ body }) => ({ status: body.toString() === "404" ? 404 : 500 })
+      })
+      yield* endpoint({ url: to.url, retry: lateRetry, circuit: { failures: 1_000 } })
+      const facts = yield* history
+      // Two wait by NAK, and the others as schedules.
+      yield* worker({ maxWaiting: 2 })
+      for (const type of ["a", "b", "a", "b"]) yield* publish(type, "500")
+      for (const type of ["a", "b"]) yield* publish(type, "404")
+      yield* facts.count("attempt-failed", 6)
+      const retry = (filter: WaitingFilter, dryRun = false) =>
+        Effect.map(
+          retryEndpointNow(hook, { filter, dryRun }, "test"),
+          ({ inFlight, moved }) => [moved, inFlight] as const
+        )
+      // The last failure is on its way to where it waits.
+      const planned = (filter: WaitingFilter, count: number) =>
+        eventually(retry(filter, true), ([moved]) => moved === count)
+      yield* planned({}, 6)
+      yield* planned({ status: "404" }, 2)
+      yield* planned({ status: "5xx", types: ["b"] }, 2)
+      yield* planned({ error: "timeout" }, 0)
+      const between = nth(facts.of("attempt-failed"), 2).at
+      const later = facts.of("attempt-failed").filter(({ at }) => at >= between).length
+      yield* planned({ since: between }, later)
+      assert.lengthOf(facts.of("attempt-failed"), 6)
+      assert.deepStrictEqual(yield* retry({ status: "404", types: ["a"] }), [1, 0])
+      yield* facts.count("attempt-failed", 7)
+      const last = nth(facts.of("attempt-failed"), 6)
+      assert.deepInclude(last, { attempt: 2, status: 404, type: "a" })
+      yield* planned({ status: "404" }, 2)
+      to.answer({ status: 200 })
+      assert.deepStrictEqual(yield* retry({ status: "500" }), [4, 0])
+      yield* facts.count("delivered", 4)
+      yield* everything()
+      yield* facts.count("delivered", 6)
+      yield* closedBooks
+      yield* isClean
     })
   )
 

@@ -3,7 +3,8 @@ import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import type { Retried, RetryNow } from "../../cluster/command.ts"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { waitingMatcher } from "../../domain/waiting-filter.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
@@ -18,6 +19,10 @@ export interface RetryNowOptions {
   readonly probeNow: (key: string, ignoresRetryAfter: boolean) => void
   /** Returns how many deliveries wait in an endpoint's backlog. */
   readonly inBacklog: (key: string) => number
+  /** Returns how far a delivery of the queue has come: what is decided about it is beside it. */
+  readonly progressOf: (handle: AckHandle) => Effect.Effect<Progress, unknown, Broker>
+  /** True where a delivery of the queue waits for its next attempt, as `hurry` has it. */
+  readonly isWaiting: (handle: AckHandle, since: number) => boolean
   /**
    * Moves a delivery of the queue that waits for its next attempt to its endpoint's backlog, unless
    * it is in flight, or was attempted after `since` (ms since the epoch).
@@ -51,12 +56,14 @@ const fire = Effect.fnUntraced(function* (message: StoredMsg, delivery: Delivery
  * attempted as fast as the endpoint's limits allow. Each is let go on once: what fails again meanwhile
  * waits as its policy says.
  *
+ * With a filter, only those of them that it means; a dry run only counts them.
+ *
  * @param onProgress called with what was done so far.
  */
 export const retryNow = Effect.fnUntraced(function* (
-  { hurry, inBacklog, memory, probeNow }: RetryNowOptions,
+  { hurry, inBacklog, isWaiting, memory, probeNow, progressOf }: RetryNowOptions,
   key: string,
-  { endpoint, event, ignoreRetryAfter, tenant }: RetryNow,
+  { dryRun = false, endpoint, event, filter, ignoreRetryAfter, tenant }: RetryNow,
   onProgress: (sofar: Retried) => void
 ) {
   const { names } = yield* Broker
@@ -68,6 +75,7 @@ export const retryNow = Effect.fnUntraced(function* (
     onProgress(retried)
   }
   // Deliveries that end for want of space in DEAD are not attempted again.
+  const matches = filter === undefined ? undefined : waitingMatcher(filter)
   const isMeant = ({ eventAt, eventSeq, progress }: Delivery): boolean =>
     progress.ends === undefined &&
     (event === undefined || (event.eventSeq === eventSeq && event.eventAt === eventAt))
@@ -92,7 +100,7 @@ export const retryNow = Effect.fnUntraced(function* (
       Stream.runDrain
     )
   retried = { ...retried, inBacklog: inBacklog(key) }
-  probeNow(key, ignoreRetryAfter)
+  if (!dryRun) probeNow(key, ignoreRetryAfter)
   const look = Effect.gen(function* () {
     // What goes on and fails again is stored beyond it, as a schedule or in the queue.
     const end = yield* endOf(memory.stream)
@@ -101,10 +109,20 @@ export const retryNow = Effect.fnUntraced(function* (
       scan(subject),
       Effect.fnUntraced(function* (message) {
         const handle = yield* handleOf(memory, message, () => undefined)
-        return handle === undefined ? undefined : yield* hurry(key, handle, since)
+        if (handle === undefined) return undefined
+        const { delivery } = handle
+        if (matches?.(delivery.type, yield* progressOf(handle)) === false) return undefined
+        if (dryRun) return isWaiting(handle, since) ? "moved" : "inFlight"
+        return yield* hurry(key, handle, since)
       })
     )
-    yield* each(scan(names.subjects.schedulesOf(memory.index)), fire)
+    yield* each(
+      scan(names.subjects.schedulesOf(memory.index)),
+      (message, delivery): Effect.Effect<Hurried | undefined, unknown, Broker> => {
+        if (matches?.(delivery.type, delivery.progress) === false) return Effect.undefined
+        return dryRun ? Effect.succeed("moved") : fire(message, delivery)
+      }
+    )
   })
   yield* look
   // A delivery that has just failed may be on its way to where it waits.

@@ -166,6 +166,19 @@ export class QueueSource extends StoredSource<QueueMessage> {
   }
 
   /**
+   * True where a delivery waits here for its next attempt, and was not attempted after `since` (ms
+   * since the epoch).
+   */
+  isWaiting({ place }: AckHandle, since: number): boolean {
+    const { memory } = this.#options
+    // Without a decision it does not wait: the consumer is about to deliver it.
+    const { progress } = memory.waiting.get(place.seq)?.record ?? {}
+    const waits = progress !== undefined || memory.unreadRecords.has(place.seq)
+    const wasAttempted = (progress?.lastAttemptAt ?? 0) > since
+    return waits && !wasAttempted && !this.#inFlight.has(place.seq)
+  }
+
+  /**
    * Moves a delivery that waits here for its next attempt to its endpoint's backlog, where it goes
    * on as soon as the endpoint takes it.
    *
@@ -180,11 +193,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
   ): Effect.Effect<"inFlight" | "left" | "moved", unknown, Broker | Facts> {
     const { memory, spill } = this.#options
     const { place } = handle
-    // Without a decision it does not wait: the consumer is about to deliver it.
-    const { progress } = memory.waiting.get(place.seq)?.record ?? {}
-    const waits = progress !== undefined || memory.unreadRecords.has(place.seq)
-    const wasAttempted = (progress?.lastAttemptAt ?? 0) > since
-    if (!waits || wasAttempted || !this.takeWaiting(place)) return Effect.succeed("inFlight")
+    if (!this.isWaiting(handle, since) || !this.takeWaiting(place))
+      return Effect.succeed("inFlight")
     return (spill.hurry(key, handle) ?? Effect.void).pipe(
       Effect.map(() => (memory.completed.has(place.seq, place.at) ? "moved" : "left")),
       Effect.ensuring(Effect.sync(() => this.releaseWaiting(place)))

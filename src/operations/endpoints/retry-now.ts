@@ -4,6 +4,7 @@ import { commandOwner } from "../../cluster/command-owner.ts"
 import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
 import { notNow } from "../../domain/problem.ts"
+import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { countText } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
@@ -16,6 +17,13 @@ export const RetryNowRequest = Schema.Struct({
   ignoreRetryAfter: Schema.optional(Schema.Boolean)
 })
 export type RetryNowRequest = typeof RetryNowRequest.Type
+
+/** Which of the deliveries are tried. (Default: all) */
+export interface NarrowedRetry {
+  readonly filter?: WaitingFilter | undefined
+  /** Counts them only: none is tried. */
+  readonly dryRun?: boolean | undefined
+}
 
 /** What became of the deliveries of an endpoint that were to be tried now. */
 export const RetriedEndpoint = Schema.Struct({
@@ -74,7 +82,7 @@ export const paceOf = (endpoint: Endpoint, health: Health, now: number): Readonl
  */
 export const retryEndpointNow = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
-  { ignoreRetryAfter = false }: RetryNowRequest,
+  { dryRun, filter, ignoreRetryAfter = false }: RetryNowRequest & NarrowedRetry,
   by: string,
   onPart?: (part: CommandPart) => void
 ) {
@@ -82,7 +90,11 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
   const held = refuseWhereHeld(endpoint)
   if (held !== undefined) return yield* held
   const { retried } = yield* commandOwner(
-    { _tag: "RetryNow", tenant, endpoint: id, ignoreRetryAfter },
+    {
+      ...{ _tag: "RetryNow", tenant, endpoint: id, ignoreRetryAfter },
+      ...(filter === undefined ? {} : { filter }),
+      ...(dryRun === undefined ? {} : { dryRun })
+    },
     by,
     onPart
   )

@@ -1,0 +1,146 @@
+import { Effect, Schema } from "effect"
+import { readAllNow } from "../../delivery/introspection/endpoint-activity.ts"
+import { Invalid, invalid } from "../../domain/problem.ts"
+import { Token } from "../../domain/token.ts"
+import { WaitingFilter } from "../../domain/waiting-filter.ts"
+import { listEndpoints } from "../../endpoints/endpoint-store.ts"
+import { statusProblem } from "../dead-letters/dead-letter-selection.ts"
+import { retryEndpointNow } from "../endpoints/retry-now.ts"
+import { withoutCommands } from "../text/without-commands.ts"
+import { rangeProblems } from "../time-range.ts"
+
+/** Endpoints that are listed by name with why nothing of theirs was tried: a result is one message. */
+const maxSkipped = 100
+
+/** Which waiting deliveries of a tenant are tried now; all conditions hold at once. */
+export const RetrySelection = Schema.Struct({
+  ...WaitingFilter.fields,
+  status: Schema.optionalKey(Schema.String.check(Schema.makeFilter(statusProblem))),
+  tenant: Token,
+  /** Only those of this endpoint. (Default: of all) */
+  endpoint: Schema.optionalKey(Token),
+  /** Does not wait for the end of the receiver's Retry-After. (Default: false) */
+  ignoreRetryAfter: Schema.optionalKey(Schema.Boolean)
+})
+export type RetrySelection = typeof RetrySelection.Type
+
+/** What became, or would become, of the deliveries that were to be tried now. */
+export const RetriedDeliveries = Schema.Struct({
+  /** Endpoints that were looked at: those for which something waits. */
+  endpoints: Schema.Int,
+  /** Waited for their next attempt, and go on now. */
+  moved: Schema.Int,
+  /** Are being attempted, wait for their turn in memory, or were attempted since. */
+  inFlight: Schema.Int,
+  /** Were in their endpoint's backlog, whatever they are, and go on when that takes them. */
+  inBacklog: Schema.Int,
+  /** Stay as they are: the backlog is full, or the broker refused. */
+  left: Schema.Int,
+  /** Endpoints that take nothing now, and why; at most 100 of them. */
+  skipped: Schema.Array(Schema.Struct({ endpoint: Schema.String, why: Schema.String })),
+  /** How many further ones take nothing. */
+  skippedElsewhere: Schema.Int
+})
+export type RetriedDeliveries = typeof RetriedDeliveries.Type
+
+/** Where a retry goes on, and what it did before. */
+export const RetryCursor = Schema.Struct({
+  /** All endpoints up to this one are done. */
+  after: Schema.String,
+  done: RetriedDeliveries
+})
+export type RetryCursor = typeof RetryCursor.Type
+
+/** How a retry is watched. */
+export interface RetryOptions {
+  /** Who asks for it. */
+  readonly by: string
+  /** Counts what would be tried, and tries nothing. (Default: false) */
+  readonly dryRun?: boolean
+  /** Where it goes on, if it was interrupted and that is known. */
+  readonly from?: RetryCursor | undefined
+  /** Called when all before a cursor is done, with the number of endpoints that are left. */
+  readonly onCursor?: ((cursor: RetryCursor, left: number) => void) | undefined
+}
+
+export const nothingRetried: RetriedDeliveries = {
+  ...{ endpoints: 0, moved: 0, inFlight: 0, inBacklog: 0, left: 0 },
+  ...{ skipped: [], skippedElsewhere: 0 }
+}
+
+/** Fails with what is wrong with a selection, whatever waits. An empty one must not mean everything. */
+export const checkRetry = (
+  selection: RetrySelection,
+  all: boolean,
+  now: number
+): Effect.Effect<void, Invalid> => {
+  const { ignoreRetryAfter: _, tenant: __, ...narrowed } = selection
+  const isNarrowed = Object.values(narrowed).some((given) => given !== undefined)
+  if (all === isNarrowed)
+    return Effect.fail(
+      all
+        ? invalid("all", "and fields that narrow it exclude each other")
+        : invalid(
+            "",
+            "say what to try now: by `endpoint`, `types`, `status`, `error`, `since` or `until`, or `all` that waits; nothing was done"
+          )
+    )
+  const problems = rangeProblems(selection, now)
+  return problems.length > 0 ? Effect.fail(new Invalid({ problems })) : Effect.void
+}
+
+/** Returns the ids of a tenant's endpoints for which something waits, in order. */
+const waitingAt = Effect.fnUntraced(function* (tenant: string) {
+  const [stored, now] = yield* Effect.all([listEndpoints(tenant), readAllNow(tenant)], {
+    concurrency: 2
+  })
+  return stored.flatMap(({ endpoint: { id } }) => {
+    const waiting = now(tenant, id)?.waiting
+    const count =
+      waiting === undefined ? 1 : waiting.queue + (waiting.schedules ?? 1) + waiting.backlog
+    return count > 0 ? [id] : []
+  })
+})
+
+const withSkipped = (
+  done: RetriedDeliveries,
+  endpoint: string,
+  message: string
+): RetriedDeliveries =>
+  done.skipped.length < maxSkipped
+    ? { ...done, skipped: [...done.skipped, { endpoint, why: withoutCommands(message) }] }
+    : { ...done, skippedElsewhere: done.skippedElsewhere + 1 }
+
+/**
+ * Lets deliveries that wait for their next attempt go on now, endpoint by endpoint, under the limits
+ * of each. It is safe to interrupt and to run again: none is sent twice for that. Fails with
+ * CommandFailed where no worker does it.
+ */
+export const retryWaiting = Effect.fnUntraced(function* (
+  { endpoint, ignoreRetryAfter = false, tenant, ...filter }: RetrySelection,
+  { by, dryRun = false, from, onCursor }: RetryOptions
+) {
+  const all = endpoint === undefined ? yield* waitingAt(tenant) : [endpoint]
+  const ids = all.filter((id) => from === undefined || id > from.after)
+  let done = from?.done ?? nothingRetried
+  for (const [index, id] of ids.entries()) {
+    const how = { ignoreRetryAfter, filter, dryRun }
+    const before = { ...done, endpoints: done.endpoints + 1 }
+    done = yield* retryEndpointNow({ tenant, id }, how, by).pipe(
+      Effect.map(({ inBacklog, inFlight, left, moved }) => ({
+        ...before,
+        moved: before.moved + moved,
+        inFlight: before.inFlight + inFlight,
+        inBacklog: before.inBacklog + inBacklog,
+        left: before.left + left
+      })),
+      Effect.catchTags({
+        EndpointNotFound: ({ message }) => Effect.succeed(withSkipped(before, id, message)),
+        EndpointUnreadable: ({ message }) => Effect.succeed(withSkipped(before, id, message)),
+        Invalid: ({ message }) => Effect.succeed(withSkipped(before, id, message))
+      })
+    )
+    onCursor?.({ after: id, done }, ids.length - index - 1)
+  }
+  return done
+})
