@@ -4,6 +4,7 @@ import { deliveryOperations } from "./deliveries/delivery-operations.ts"
 import { logOperations } from "./deliveries/log-operations.ts"
 import { endpointOperations } from "./endpoints/endpoint-operations.ts"
 import { jobOperations } from "./jobs/job-operations.ts"
+import { retryOperations } from "./retries/retry-operations.ts"
 import { healthOperations, systemOperations } from "./status/system-operations.ts"
 import { tokenOperations } from "./tokens/token-operations.ts"
 
@@ -14,6 +15,7 @@ export const operationGroups = [
   attemptOperations,
   deadLetterOperations,
   jobOperations,
+  retryOperations,
   endpointOperations,
   tokenOperations,
   systemOperations,

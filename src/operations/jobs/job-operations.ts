@@ -2,61 +2,19 @@ import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
 import { checkAudit } from "../audit/check-audit.ts"
-import { asCaller, Caller } from "../caller.ts"
-import { makeCursor } from "../cursor.ts"
+import { Caller } from "../caller.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { documented } from "../documented.ts"
 import { readingHistory } from "../history/history-readings.ts"
-import { operation, operationGroup, Replied, withStatus } from "../operation.ts"
-import {
-  defaultLimit,
-  EndpointId,
-  endpointOf,
-  next,
-  PathText,
-  pageQuery,
-  Tenant,
-  TenantOrAll,
-  tenantOf,
-  tenantPath
-} from "../parameters.ts"
+import { operation, operationGroup } from "../operation.ts"
+import { EndpointId, endpointOf, Tenant, tenantOf, tenantPath } from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
 import { rangeProblems } from "../time-range.ts"
-import type { TokenScope } from "../tokens/token.ts"
 import { allTenants } from "../tokens/token.ts"
-import type { JobKind, JobTask } from "./job.ts"
-import { AuditRequest, JobView } from "./job.ts"
-import { addJob, cancelJob, JobPosition, pageJobs, showJob } from "./manage-jobs.ts"
-
-const Job = documented(JobView, {
-  identifier: "Job",
-  description: "Long work. It goes on with another console where its own has stopped.",
-  fields: {
-    tenant: "Whose it is; `*`: of all tenants.",
-    by: "Who asked for it.",
-    createdAt: "When it was asked for.",
-    endedAt: "When it ended; absent while it has not.",
-    progress: "How far it has come.",
-    result: "What it came to, once it is done.",
-    problem: "Why it failed.",
-    takeovers: "How many consoles have ended in the middle of it. A job that ended three fails."
-  }
-})
-
-const Jobs = Schema.Struct({ jobs: Schema.Array(Job), next }).annotate({ identifier: "JobList" })
-
-const Accepted = withStatus(Job, 202)
-
-const jobParam = PathText.annotateKey({
-  description: "The job's id.",
-  examples: ["job-mwtsj1s1-1a33eccd"]
-})
-
-const dryRun = Schema.optionalKey(Schema.Boolean).annotateKey({
-  description: "Say what would be done, and do nothing. (Default: false)"
-})
+import { AuditRequest } from "./job.ts"
+import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "./job-routes.ts"
 
 const { endpoint: _, tenant: __, ...selection } = DeadLetterSelection.fields
 
@@ -114,64 +72,15 @@ const Audit = documented(AuditRequest, {
   }
 })
 
-/** Stores a job, and answers 202 with where it can be looked at. */
-const accept = (task: JobTask, tenant: string, path: string) =>
-  asCaller((by) =>
-    Effect.map(
-      addJob(task, tenant, by),
-      (job) => new Replied({ output: job, status: 202, location: `${path}/${job.id}` })
-    )
-  )
-
-/** @param tenant the parameter of a path; undefined in one that has none. */
-const inScope = (kind: JobKind, tenant: unknown) => ({
-  kind,
-  tenant: typeof tenant === "string" ? tenantOf(tenant) : undefined
-})
-
-/** The operations on what was started: they list the jobs of a kind, show one, and end one. */
-const jobsOf = (
-  kind: JobKind,
-  [one, several]: readonly [one: string, several: string],
-  path: `/${string}`,
-  scope: TokenScope,
-  params: { readonly tenant?: typeof TenantOrAll },
-  summaries: readonly [list: string, show: string, cancel: string]
-) => {
-  const described = { scope, output: Job, refusals: ["not-found"] } as const
-  const ofJob = { ...params, job: jobParam }
-  const pages = makeCursor(`jobs-${kind}`, JobPosition)
-  return [
-    operation(`list${several}`, "GET", path, {
-      ...{ scope, params, query: pageQuery, output: Jobs, summary: summaries[0] },
-      run: ({ params: { tenant }, query: { cursor, limit = defaultLimit } }) =>
-        Effect.gen(function* () {
-          const after = yield* pages.read(cursor)
-          const { jobs, next } = yield* pageJobs(inScope(kind, tenant), after, limit)
-          return { jobs, ...pages.next(next) }
-        })
-    }),
-    operation(`get${one}`, "GET", `${path}/:job`, {
-      ...{ ...described, params: ofJob, summary: summaries[1] },
-      run: ({ params: { job, tenant } }) => showJob(job, inScope(kind, tenant))
-    }),
-    operation(`cancel${one}`, "DELETE", `${path}/:job`, {
-      ...{ ...described, params: ofJob, summary: summaries[2] },
-      run: ({ params: { job, tenant } }) => cancelJob(job, inScope(kind, tenant))
-    })
-  ] as const
-}
-
 const redeliveries = `${tenantPath}/redeliveries` as const
 const replays = `${tenantPath}/replays` as const
 const audits = "/v1/audits" as const
-const ofAll = { tenant: TenantOrAll }
 const ofOne = { tenant: Tenant }
 
 const redeliver = operation("redeliver", "POST", redeliveries, {
   scope: "dead:write",
   summary: "Send dead letters again, each once",
-  params: ofAll,
+  params: jobsOfAll,
   payload: Redelivery,
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],
   once: (started) => started,
@@ -251,13 +160,13 @@ export const jobOperations = operationGroup(
   "jobs",
   "Long work: it is answered with 202 and a job, which is to be looked at until it has ended.",
   redeliver,
-  ...jobsOf("redelivery", ["Redelivery", "Redeliveries"], redeliveries, "dead:write", ofAll, [
+  ...jobsOf("redelivery", ["Redelivery", "Redeliveries"], redeliveries, "dead:write", jobsOfAll, [
     "List redeliveries, newest first",
     "Show how far a redelivery has come",
     "End a redelivery where it is"
   ]),
   startReplay,
-  ...jobsOf("replay", ["Replay", "Replays"], replays, "replay:write", ofAll, [
+  ...jobsOf("replay", ["Replay", "Replays"], replays, "replay:write", jobsOfAll, [
     "List replays, newest first",
     "Show how far a replay has come",
     "End a replay where it is"

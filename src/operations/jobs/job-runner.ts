@@ -5,6 +5,7 @@ import { BrokerError } from "../../broker/broker-error.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { PublishError } from "../../broker/publisher.ts"
+import { CommandFailed } from "../../cluster/command-owner.ts"
 import { keepLease, type Lease } from "../../cluster/lease.ts"
 import { Turns } from "../../rounds/turns.ts"
 import { timers } from "../../time/timers.ts"
@@ -47,7 +48,9 @@ const storeStep = Effect.fnUntraced(function* (id: string, name: string, watch: 
 
 /** Failures after which the same work may succeed. */
 const mayPass = (error: unknown): boolean =>
-  error instanceof PublishError || (error instanceof BrokerError && !error.isSenseless)
+  error instanceof PublishError ||
+  error instanceof CommandFailed ||
+  (error instanceof BrokerError && !error.isSenseless)
 
 type Result = Exit.Exit<Record<string, unknown> | Interruption, unknown>
 

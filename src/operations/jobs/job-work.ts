@@ -10,6 +10,10 @@ import { planRedelivery, Redelivered } from "../dead-letters/redeliver-dead-lett
 import type { ReplayCursor } from "../replays/replay-events.ts"
 import { Replayed, startReplay } from "../replays/replay-events.ts"
 import type { ReplayRequest } from "../replays/replay-request.ts"
+import type { RecoverySelection } from "../retries/recover-endpoint.ts"
+import { Recovered, recoverEndpoint } from "../retries/recover-endpoint.ts"
+import type { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
+import { RetriedDeliveries, retryWaiting } from "../retries/retry-waiting.ts"
 import { withoutCommands } from "../text/without-commands.ts"
 import type { JobProgress, JobRecord } from "./job.ts"
 
@@ -17,7 +21,7 @@ import type { JobProgress, JobRecord } from "./job.ts"
 const maxListed = 100
 
 /** How far a job has come, and where it goes on. */
-export type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed">
+export type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed" | "retried">
 
 /** After this time without being held back, a job counts as held back no more, ms. */
 const heldAfterMs = 1_000
@@ -59,6 +63,8 @@ const jsonOf = <A, I>(schema: Schema.Codec<A, I>) => {
 const redelivered = jsonOf(Redelivered)
 const replayed = jsonOf(Replayed)
 const audited = jsonOf(AuditReport)
+const retried = jsonOf(RetriedDeliveries)
+const recovered = jsonOf(Recovered)
 
 /** Notes the counts of rounds. */
 const counting = (total: number, before: number) => {
@@ -107,6 +113,47 @@ const replay = Effect.fnUntraced(function* (
   return replayed(yield* run(note))
 })
 
+const retry = Effect.fnUntraced(function* (
+  { by, retried: from }: JobRecord,
+  selection: RetrySelection,
+  watch: JobWatch
+) {
+  const onCursor = (cursor: RetryCursor, left: number) => {
+    const done = cursor.done.endpoints
+    watch.step = () => ({ progress: { done, total: done + left }, retried: cursor })
+  }
+  return retried(yield* retryWaiting(selection, { by, from, onCursor }))
+})
+
+const recover = Effect.fnUntraced(function* (
+  { by, redelivered: from, retried: before }: JobRecord,
+  selection: RecoverySelection,
+  watch: JobWatch
+) {
+  let [last, done] = [from, before]
+  const cursors = (): JobStep => ({
+    ...(last === undefined ? {} : { redelivered: last }),
+    ...(done === undefined ? {} : { retried: done })
+  })
+  watch.step = cursors
+  const retry = {
+    ...{ by, from: before },
+    onCursor: (cursor: RetryCursor) => {
+      done = cursor
+    }
+  }
+  const redelivery = {
+    ...{ by, from, held: watch.hold },
+    onCursor: (cursor: RedeliveryCursor) => {
+      last = cursor
+    }
+  }
+  const { plan, run } = yield* recoverEndpoint(selection, { retry, redelivery })
+  const { note, progress } = counting(plan.redeliver, (from?.done.redelivered ?? 0) + plan.before)
+  watch.step = () => ({ ...cursors(), progress: progress() })
+  return recovered(yield* run(note))
+})
+
 /**
  * Carries out a job, or goes on with it: each round begins once, whoever begins it. An audit begins
  * anew. Returns its result as JSON.
@@ -118,6 +165,10 @@ export const carryOutJob = Effect.fnUntraced(function* (job: JobRecord, watch: J
       return yield* redeliver(job, task.selection, watch)
     case "replay":
       return yield* replay(job, task.replay, watch)
+    case "retry":
+      return yield* retry(job, task.retry, watch)
+    case "recovery":
+      return yield* recover(job, task.recovery, watch)
     case "audit": {
       const { problems, report } = yield* runAudit({
         ...task.audit,

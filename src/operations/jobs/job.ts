@@ -5,6 +5,8 @@ import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
+import { RecoverySelection } from "../retries/recover-endpoint.ts"
+import { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
 
 import { withoutCommands } from "../text/without-commands.ts"
 
@@ -25,8 +27,17 @@ export const AuditRequest = Schema.Struct({
 })
 export const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
 
+/** Which waiting deliveries of a tenant are tried now. */
+export const RetryJob = Schema.Struct({ kind: Schema.Literal("retry"), retry: RetrySelection })
+
+/** What is sent again of all that failed at an endpoint. */
+export const RecoveryJob = Schema.Struct({
+  kind: Schema.Literal("recovery"),
+  recovery: RecoverySelection
+})
+
 /** Long work, as it is asked for. */
-export const JobTask = Schema.Union([RedeliveryJob, ReplayJob, AuditJob])
+export const JobTask = Schema.Union([RedeliveryJob, ReplayJob, AuditJob, RetryJob, RecoveryJob])
 export type JobTask = typeof JobTask.Type
 export type JobKind = JobTask["kind"]
 
@@ -78,7 +89,9 @@ export const JobRecord = Schema.Struct({
   /** Where a redelivery goes on. */
   redelivered: Schema.optionalKey(RedeliveryCursor),
   /** Where a replay goes on. */
-  replayed: Schema.optionalKey(ReplayCursor)
+  replayed: Schema.optionalKey(ReplayCursor),
+  /** Where a retry goes on. */
+  retried: Schema.optionalKey(RetryCursor)
 })
 export type JobRecord = typeof JobRecord.Type
 
@@ -93,7 +106,7 @@ const maxPauseMs = 60_000
 /** A job, for whoever asked for it. */
 export const JobView = Schema.Struct({
   ...shownFields,
-  kind: Schema.Literals(["redelivery", "replay", "audit"]),
+  kind: Schema.Literals(["redelivery", "replay", "audit", "retry", "recovery"]),
   /** How many consoles have ended in the middle of it, so that another one took it over. */
   takeovers: Schema.Int
 })
@@ -110,9 +123,10 @@ export const jobView = ({
   failures: __,
   redelivered: ___,
   replayed: ____,
+  retried: _____,
   task,
-  v: _____,
-  waitsSince: ______,
+  v: ______,
+  waitsSince: _______,
   problem,
   ...shown
 }: JobRecord): JobView => ({

@@ -61,7 +61,8 @@ const leftTexts = ({
 const goneLines = ({ gone }: Pick<RedeliveryPlan, "gone">): ReadonlyArray<string> =>
   gone === 0 ? [] : [`${countText(gone)} left out: ${goneText}`]
 
-const planText = (plan: RedeliveryPlan): string =>
+/** Returns what a redelivery would do. */
+export const planText = (plan: RedeliveryPlan): string =>
   [
     `would send ${lettersText(plan.redeliver)} again`,
     ...reasonLines(plan.reasons),
@@ -69,8 +70,12 @@ const planText = (plan: RedeliveryPlan): string =>
     ...goneLines(plan)
   ].join("\n")
 
-/** @param others the number that somebody else has sent meanwhile. */
-const doneText = (done: Redelivered, others: number): string => {
+/**
+ * Returns what a redelivery did.
+ *
+ * @param others the number that somebody else has sent meanwhile.
+ */
+export const doneText = (done: Redelivered, others: number): string => {
   const { redelivered } = done
   return [
     redelivered === 0

@@ -1,5 +1,6 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { Retried } from "../../../cluster/command.ts"
 import { attemptsText, momentText, plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
 import {
@@ -179,7 +180,8 @@ const stateTexts: Readonly<Record<Delivery["state"], string>> = {
 const withPace = (says: string, pace: ReadonlyArray<string>): string =>
   [`${says}. From here on:`, ...pace.map((line) => `  ${line}`)].join("\n")
 
-const counted = ({ inBacklog, inFlight, left, moved }: RetriedEndpoint): string => {
+/** Returns what became of waiting deliveries that were to be tried now. */
+export const counted = ({ inBacklog, inFlight, left, moved }: Retried): string => {
   const all = [
     ...(moved === 0 ? [] : [`${plural(moved, "delivery goes", "deliveries go")} on now`]),
     ...(inFlight === 0 ? [] : [`${countText(inFlight)} in flight or in line already`]),

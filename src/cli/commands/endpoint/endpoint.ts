@@ -33,6 +33,7 @@ import { diagnose } from "./diagnose.ts"
 import { diff } from "./diff.ts"
 import { readMetadata } from "./flag-readers.ts"
 import { showHistory } from "./history.ts"
+import { recover } from "./recover.ts"
 import { rotate } from "./rotate.ts"
 import { set } from "./set.ts"
 import { disable, enable, pause, resume } from "./state.ts"
@@ -197,6 +198,7 @@ export const endpoint = Command.make("endpoint").pipe(
     enable,
     disable,
     endpointRetryNow,
+    recover,
     remove
   ])
 )

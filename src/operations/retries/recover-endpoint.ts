@@ -1,0 +1,87 @@
+import { Effect, Schema } from "effect"
+import { notNow } from "../../domain/problem.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import type { RoundCounts } from "../../rounds/round.ts"
+import type { RedeliveryOptions } from "../dead-letters/redeliver-dead-letters.ts"
+import {
+  planRedelivery,
+  Redelivered,
+  RedeliveryPlan
+} from "../dead-letters/redeliver-dead-letters.ts"
+import { EndpointName, endpointLabel } from "../endpoints/endpoint-settings.ts"
+import type { RetryOptions } from "./retry-waiting.ts"
+import { RetriedDeliveries, retryWaiting } from "./retry-waiting.ts"
+
+/** What is sent again: all that failed at an endpoint from a time on. */
+export const RecoverySelection = Schema.Struct({
+  endpoint: EndpointName,
+  /** Failed then or later. */
+  since: Timestamp,
+  /** Failed then or earlier. */
+  until: Timestamp
+})
+export type RecoverySelection = typeof RecoverySelection.Type
+
+/** What waited for its next attempt, and goes on now. */
+const retried = { retried: RetriedDeliveries }
+
+/** What a recovery would do: with dead letters, and with what waits. */
+export const RecoveryPlan = Schema.Struct({ ...RedeliveryPlan.fields, ...retried })
+export type RecoveryPlan = typeof RecoveryPlan.Type
+
+/** What a recovery did. */
+export const Recovered = Schema.Struct({ ...Redelivered.fields, ...retried })
+export type Recovered = typeof Recovered.Type
+
+/** How a recovery is watched, and where each half of it goes on. */
+export interface RecoveryOptions {
+  readonly retry: RetryOptions
+  readonly redelivery: RedeliveryOptions
+}
+
+/** Fails where an endpoint is not there, or takes nothing. */
+export const checkRecovery = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
+  const { endpoint } = yield* getEndpoint(tenant, id)
+  const name = endpointLabel({ tenant, id })
+  if (endpoint.disabled !== undefined)
+    return yield* notNow(
+      `${name} is disabled and takes nothing: enable it first (\`petrel endpoint enable ${name}\`)`
+    )
+})
+
+const halves = ({ endpoint, since, until }: RecoverySelection) => ({
+  waiting: { tenant: endpoint.tenant, endpoint: endpoint.id, since, until },
+  dead: { tenant: endpoint.tenant, endpoint, since, until }
+})
+
+/** Returns what a recovery would do. Fails with CommandFailed where no worker knows what waits. */
+export const previewRecovery = Effect.fnUntraced(function* (
+  selection: RecoverySelection,
+  by: string
+) {
+  const { dead, waiting } = halves(selection)
+  const retried = yield* retryWaiting(waiting, { by, dryRun: true })
+  const { plan } = yield* planRedelivery(dead, { by })
+  return { ...plan, retried } satisfies RecoveryPlan
+})
+
+/**
+ * Sends again all that failed at an endpoint within a time: lets what waits for its next attempt go
+ * on now, and plans to send its dead letters again, each once, which `run` does. It is safe to
+ * interrupt and to run again: nothing is sent twice for that.
+ */
+export const recoverEndpoint = Effect.fnUntraced(function* (
+  selection: RecoverySelection,
+  { redelivery, retry }: RecoveryOptions
+) {
+  const { dead, waiting } = halves(selection)
+  const retried = yield* retryWaiting(waiting, retry)
+  const { plan, run } = yield* planRedelivery(dead, redelivery)
+  return {
+    plan,
+    /** @param progress called after each round of a dead letter. */
+    run: (progress: (counts: RoundCounts) => void = () => undefined) =>
+      Effect.map(run(progress), (done): Recovered => ({ ...done, retried }))
+  }
+})
