@@ -2,7 +2,7 @@ import { gzipSync } from "node:zlib"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { startConsole } from "../kit/console.ts"
-import { endpoint, nth, worker } from "../kit/engine.ts"
+import { endpoint, eventually, nth, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
 
@@ -67,19 +67,50 @@ describe.concurrent("what is published over HTTP", () => {
     Effect.gen(function* () {
       const { ask, token: make } = yield* startConsole()
       const token = yield* make()
+      const raw = "/v1/tenants/acme/raw-events/a"
       const body = gzipSync('{"type":"a","data":1}')
       const headers = { "content-type": "application/json", "content-encoding": "gzip" }
-      for (const path of [events, `${events}/a`]) {
+      for (const path of [events, raw]) {
         const refused = yield* ask(path, { method: "POST", token, body, headers })
         assert.strictEqual(refused.status, 415, refused.text)
         assert.strictEqual(refused.headers.get("accept-encoding"), "identity")
         assert.include(refused.text, "without gzip")
       }
-      const plain = yield* ask(`${events}/a`, {
+      const plain = yield* ask(raw, {
         ...{ method: "POST", token, body: "{}" },
         headers: { "content-type": "application/json", "content-encoding": "identity" }
       })
       assert.strictEqual(plain.status, 201, plain.text)
+    })
+  )
+
+  scenario("is there from its answer on, also before it is routed", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      yield* ask(events, { method: "POST", token, body: { type: "b", data: 1 } })
+      const published = yield* ask(events, {
+        ...{ method: "POST", token },
+        body: { type: "invoice.paid", id: "i1", data: { total: 1 } }
+      })
+      const path = published.headers.get("location") ?? ""
+      const shown = yield* ask(path, { token })
+      assert.strictEqual(shown.status, 200, shown.text)
+      assert.deepInclude(shown.json, {
+        ...{ id: "acme.i1", type: "invoice.paid", seq: published.json.seq },
+        ...{ routed: false, deliveries: [], bytes: 11, contentType: "application/json" }
+      })
+      assert.strictEqual((yield* ask(`${path}/body`, { token })).text, '{"total":1}')
+      assert.strictEqual((yield* ask(`${events}/i1`, { token })).status, 200)
+      assert.strictEqual((yield* ask(`${events}/i2`, { token })).status, 404)
+      const theirs = yield* make({ tenant: "globex" })
+      const other = path.replace("acme", "globex")
+      assert.strictEqual((yield* ask(other, { token: theirs })).status, 404)
+      yield* worker()
+      const routed = yield* eventually(ask(path, { token }), ({ json }) => json.routed === true)
+      assert.lengthOf(routed.json.deliveries as ReadonlyArray<unknown>, 1)
     })
   )
 

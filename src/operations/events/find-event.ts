@@ -2,7 +2,6 @@ import { Effect, HashMap, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import type { EventIdentity } from "../../domain/event.ts"
 import { contentOf, parseEventSubject } from "../../domain/event.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import type { DeliveryLife } from "../../history/fold/delivery.ts"
@@ -14,6 +13,7 @@ import { livesOf } from "../../projection/logged-round.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { askLog, unlessLogged } from "../history/log-knowledge.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
+import { findUnrouted, firstUnrouted, type UnroutedEvent } from "./unrouted-event.ts"
 
 /** What became of an event at an endpoint: its last round. */
 export const EventDelivery = Schema.Struct({
@@ -40,6 +40,8 @@ export const EventView = Schema.Struct({
   /** Absent if the event itself is not kept any more. */
   bytes: Schema.optionalKey(Schema.Int),
   contentType: Schema.optionalKey(Schema.String),
+  /** False while nothing is recorded of it: it is stored, and where it goes is not known yet. */
+  routed: Schema.Boolean,
   deliveries: Schema.Array(EventDelivery)
 })
 export type EventView = typeof EventView.Type
@@ -61,9 +63,9 @@ const messageOf = Effect.fnUntraced(function* (tenant: string, seq: number, at: 
 })
 
 /** What is known of an event, and its deliveries. */
-interface KnownEvent extends EventIdentity {
-  readonly id: string
-  readonly type: string
+interface KnownEvent extends UnroutedEvent {
+  /** Absent if nothing is recorded of it. */
+  readonly isRouted?: true
   readonly lives: ReadonlyArray<DeliveryLife>
   /** Endpoints that a plan left out. They may have been sent the event later. */
   readonly skipped: ReadonlyArray<{ readonly endpoint: string; readonly reason: string }>
@@ -83,6 +85,7 @@ const loggedEvent = (found: LoggedDeliveries): KnownEvent | undefined => {
   )
   return {
     ...{ id: last.event, type: type ?? "", eventAt, eventSeq, skipped },
+    isRouted: true,
     lives: livesOf(rounds)
   }
 }
@@ -103,6 +106,7 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
     type: own.find((fact) => fact.type !== undefined)?.type ?? "",
     eventAt,
     eventSeq,
+    isRouted: true,
     lives: [...HashMap.values(viewOf(own).deliveries)],
     skipped: own.flatMap(({ plan }) =>
       (plan?.skipped ?? []).map(({ id, reason }) => ({ endpoint: id, reason }))
@@ -110,7 +114,7 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
   } satisfies KnownEvent
 })
 
-const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
+const findRecorded = Effect.fnUntraced(function* (tenant: string, event: string) {
   const found = yield* askLog({ tenant, event })
   const logged = found === undefined ? undefined : loggedEvent(found)
   if (logged !== undefined) return logged
@@ -118,6 +122,22 @@ const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
     found,
     (reach) => new EventNotKept({ tenant, event, reach }),
     readingHistory(findInHistory(tenant, event))
+  )
+})
+
+/** Finds an event, also one that is stored and not routed. Fails with EventNotKept. */
+const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
+  // Before what is recorded is looked at: it may be routed meanwhile.
+  const from = yield* firstUnrouted
+  return yield* findRecorded(tenant, event).pipe(
+    Effect.catchTag("EventNotKept", (gone) =>
+      Effect.gen(function* () {
+        if (from === undefined) return yield* gone
+        const found = yield* readingHistory(findUnrouted(tenant, event, from))
+        if (found === undefined) return yield* gone
+        return { ...found, lives: [], skipped: [] } satisfies KnownEvent as KnownEvent
+      })
+    )
   )
 })
 
@@ -157,7 +177,15 @@ const skippedOf = (
  * Shows an event. Asks a projection if one runs and is not far behind, else reads the history. Fails with EventNotKept if that tells of none of this id.
  */
 export const showEvent = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const { eventAt, eventSeq, id, lives, skipped, type } = yield* lookUp(tenant, event)
+  const {
+    eventAt,
+    eventSeq,
+    id,
+    isRouted = false,
+    lives,
+    skipped,
+    type
+  } = yield* lookUp(tenant, event)
   const message = yield* messageOf(tenant, eventSeq, eventAt)
   const content = message === undefined ? {} : contentOf(headerOf(message.header))
   const { contentType } = content
@@ -169,6 +197,7 @@ export const showEvent = Effect.fnUntraced(function* (tenant: string, event: str
     at: eventAt,
     ...(message === undefined ? {} : { bytes: message.data.length }),
     ...(contentType === undefined ? {} : { contentType }),
+    routed: isRouted,
     deliveries: [
       ...lives.flatMap((life) => deliveryOf(id, life)),
       ...skipped.flatMap((one) =>
