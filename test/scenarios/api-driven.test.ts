@@ -7,16 +7,22 @@ import { onServer } from "../kit/scenario.ts"
 
 const { scenario, server } = onServer()
 
+interface Driven {
+  readonly operation: string
+  readonly inputs: number
+  readonly statuses: Readonly<Record<string, number>>
+  readonly slowestMs: number
+}
+
+interface Report {
+  readonly driven: ReadonlyArray<Driven>
+  readonly mutations: Driven
+  readonly findings: ReadonlyArray<object>
+}
+
 /** What drives a console (tools/openapi/drive.ts). Its types are checked there. */
 interface Driver {
-  readonly drive: (options: object) => Promise<{
-    readonly driven: ReadonlyArray<{
-      readonly operation: string
-      readonly inputs: number
-      readonly statuses: Readonly<Record<string, number>>
-    }>
-    readonly findings: ReadonlyArray<object>
-  }>
+  readonly drive: (options: object) => Promise<Report>
 }
 
 interface Ground {
@@ -30,6 +36,14 @@ const inputs = Number(process.env.PETREL_FUZZ_INPUTS ?? 6)
 const enoughInputs = 100
 const mutations = Number(process.env.PETREL_FUZZ_MUTATIONS ?? 150)
 const seed = Number(process.env.PETREL_FUZZ_SEED ?? 20_261_123)
+
+const line = ({ inputs, operation, slowestMs, statuses }: Driven): string => {
+  const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
+  return `${operation}: ${inputs} inputs, ${answers.join(", ")}; slowest ${slowestMs} ms\n`
+}
+
+const shown = ({ driven, findings, mutations }: Report): string =>
+  `${[...driven, mutations].map(line).join("")}${findings.length} findings\n`
 
 describe("every operation, asked for by a client of the OpenAPI document", () => {
   scenario(
@@ -46,8 +60,7 @@ describe("every operation, asked for by a client of the OpenAPI document", () =>
             known: groundAt(url, token, receiver)
           })
         )
-        if (process.env.PETREL_FUZZ_SHOW !== undefined)
-          process.stderr.write(`${JSON.stringify(report, undefined, 1)}\n`)
+        if (process.env.PETREL_FUZZ_SHOW !== undefined) process.stderr.write(shown(report))
         assert.deepStrictEqual(report.findings, [])
         for (const { operation, inputs: sent, statuses } of report.driven) {
           assert.strictEqual(sent, inputs, operation)

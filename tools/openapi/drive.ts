@@ -316,6 +316,21 @@ const comparing = (document: Document) => {
   }
 }
 
+/** Finds bodies that were taken although the document refuses them. */
+const refusing = (document: Document) => {
+  const checkAt = checksOf(document)
+  return ({ method, path, requestBody }: Operation, asked: Written, { status }: Answer) => {
+    const schema = requestBody?.content["application/json"]?.schema
+    const isRead = asked.headers["content-type"] === "application/json"
+    if (status >= firstRefusal || schema === undefined || !isRead) return undefined
+    const keys = ["paths", path, method, "requestBody", "content", "application/json", "schema"]
+    const problem = checkAt(pointerTo(keys))(JSON.parse(asked.body ?? "null"))
+    return problem === undefined ? undefined : `it took a body that its schema refuses: ${problem}`
+  }
+}
+
+const firstRefusal = 300
+
 /** Returns what is wrong with an answer of the server itself, whatever was asked. */
 const faultOf = ({ headers, status, text }: Answer): string | undefined => {
   if (status >= 500) return `the server answered ${status}`
@@ -384,7 +399,7 @@ export const drive = async (options: Options): Promise<Report> => {
   const { document, hints, inputs: count, known, mutations, seed, token, url } = options
   const operations = operationsOf(document)
   const inputs = new Inputs(document, hints)
-  const compare = comparing(document)
+  const [compare, refuses] = [comparing(document), refusing(document)]
   const findings: Array<Finding> = []
   const alike = new Map<string, number>()
   const authorization = `Bearer ${token}`
@@ -405,9 +420,9 @@ export const drive = async (options: Options): Promise<Report> => {
     tally.note(answer)
     const why =
       faultOf(answer) ??
-      (operation === undefined || (answer.status === 405 && operation.responses[405] !== undefined)
+      (operation === undefined
         ? undefined
-        : compare(operation, answer))
+        : (compare(operation, answer) ?? refuses(operation, asked, answer)))
     if (why === undefined) return
     const name = operation?.operationId ?? "no operation"
     const kind = `${name} ${why.slice(0, 80)}`

@@ -1,0 +1,72 @@
+/*
+ * `npm run fuzz`: drives every operation of the API with many inputs, made by Petrel's own generator
+ * and by schemathesis, and compares each answer with the OpenAPI document. It takes some 15 minutes.
+ */
+import { spawnSync } from "node:child_process"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+
+const help = `Usage: npm run fuzz -- [--inputs 300] [--mutations 1000] [--seed 20261123]
+
+  --inputs      of each operation, by each of the two programs
+  --mutations   of all operations together: inputs that are wrong in one way
+  --seed        the same seed makes the same inputs
+`
+
+const { values } = parseArgs({
+  options: {
+    help: { type: "boolean", short: "h", default: false },
+    inputs: { type: "string", default: "300" },
+    mutations: { type: "string", default: "1000" },
+    seed: { type: "string", default: "20261123" }
+  }
+})
+
+const root = join(import.meta.dirname, "..")
+const tools = join(root, "tools/openapi")
+const venv = join(tools, ".venv")
+const program = join(venv, "bin/schemathesis")
+
+const run = (command: string, args: ReadonlyArray<string>): boolean =>
+  spawnSync(command, args, { cwd: tools, stdio: ["ignore", "ignore", "inherit"] }).status === 0
+
+/** Installs schemathesis, once. Returns false where it cannot be had. */
+const hasSchemathesis = (): boolean =>
+  existsSync(program) ||
+  (run("python3", ["-m", "venv", venv]) &&
+    run(join(venv, "bin/pip"), ["install", "--quiet", "-r", "requirements.txt"]))
+
+const main = (): number => {
+  if (values.help) {
+    process.stdout.write(help)
+    return 0
+  }
+  const found = hasSchemathesis()
+  if (!found)
+    process.stderr.write(
+      "fuzz: schemathesis cannot be had here: it needs python3 with venv, and the Python package index. The rest runs without it.\n"
+    )
+  const { status } = spawnSync(
+    process.execPath,
+    [
+      ...[join(root, "node_modules/vitest/vitest.mjs"), "run", "--maxWorkers=1"],
+      ...["test/scenarios/api-driven.test.ts", "test/scenarios/api-schemathesis.test.ts"]
+    ],
+    {
+      cwd: root,
+      stdio: "inherit",
+      env: {
+        ...process.env,
+        PETREL_FUZZ_INPUTS: values.inputs,
+        PETREL_FUZZ_MUTATIONS: values.mutations,
+        PETREL_FUZZ_SEED: values.seed,
+        PETREL_FUZZ_SHOW: "1",
+        ...(found ? { PETREL_SCHEMATHESIS: program } : {})
+      }
+    }
+  )
+  return status ?? 1
+}
+
+process.exitCode = main()
