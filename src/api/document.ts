@@ -152,6 +152,24 @@ const header = (description: string, type: "integer" | "string"): Json => ({
   schema: { type }
 })
 
+const isNull = (schema: Json): boolean => isObject(schema) && schema.type === "null"
+
+/** A body that may be null may be left out. */
+const withOptionalBodies = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(withOptionalBodies)
+  if (!isObject(value)) return value
+  const { content, required, ...rest } = value
+  if (isObject(content) && required === true) {
+    const { "application/json": media } = content
+    const schema = isObject(media) ? media.schema : undefined
+    const kinds = isObject(schema) && Array.isArray(schema.anyOf) ? schema.anyOf : []
+    return { ...rest, content, required: !kinds.some(isNull) }
+  }
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [key, withOptionalBodies(one)])
+  )
+}
+
 /** Headers of answers, by their status. */
 const headersByStatus: Record<string, Json> = {
   201: { Location: header("The path of what was made, where it has one.", "string") },
@@ -210,10 +228,9 @@ const defaultServer = { url: "http://127.0.0.1:4280", description: "A console on
  * @param url where the console is that answers with it. (Default: where one is without options)
  */
 export const apiDocument = (url?: string): Json => {
-  made ??= withHeaders(
-    withDescriptions(
-      withNumbers(readable(JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))))
-    )
+  made ??= [readable, withNumbers, withDescriptions, withOptionalBodies, withHeaders].reduce<Json>(
+    (written, rewrite) => rewrite(written),
+    JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))
   )
   const servers = [url === undefined ? defaultServer : { url, description: "This console" }]
   return isObject(made) ? { ...made, servers } : made

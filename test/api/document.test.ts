@@ -46,6 +46,13 @@ describe("the OpenAPI document", () => {
     )
   })
 
+  it("asks for no body where none is needed", () => {
+    const { paths } = JSON.parse(text)
+    const { post: pause } = paths["/v1/tenants/{tenant}/endpoints/{id}/pause"]
+    assert.strictEqual(pause.requestBody.required, false)
+    assert.strictEqual(paths["/v1/tenants/{tenant}/events"].post.requestBody.required, true)
+  })
+
   it("has policies once, and refers to them", () => {
     const { schemas } = JSON.parse(text).components
     for (const name of ["RetryPolicy", "Backoff", "StatusRule", "Circuit", "RateLimit"])

@@ -26,7 +26,10 @@ interface Answers {
 interface DocumentedOperation {
   readonly operationId: string
   readonly parameters?: ReadonlyArray<Parameter>
-  readonly requestBody?: { readonly content: Readonly<Record<string, Media>> }
+  readonly requestBody?: {
+    readonly required?: boolean
+    readonly content: Readonly<Record<string, Media>>
+  }
   readonly responses: Readonly<Record<string, Answers>>
 }
 
@@ -323,13 +326,27 @@ const refusing = (document: Document) => {
     const schema = requestBody?.content["application/json"]?.schema
     const isRead = asked.headers["content-type"] === "application/json"
     if (status >= firstRefusal || schema === undefined || !isRead) return undefined
+    if ((asked.body ?? "") === "")
+      return requestBody?.required === true ? "it took no body, and needs one" : undefined
     const keys = ["paths", path, method, "requestBody", "content", "application/json", "schema"]
-    const problem = checkAt(pointerTo(keys))(JSON.parse(asked.body ?? "null"))
+    const body = parsed(asked.body)
+    // Each event of a batch is answered by itself.
+    if (Array.isArray(body)) return undefined
+    const problem = checkAt(pointerTo(keys))(body)
     return problem === undefined ? undefined : `it took a body that its schema refuses: ${problem}`
   }
 }
 
 const firstRefusal = 300
+
+/** Returns what a text is as JSON; undefined, which no schema takes, for one that is none. */
+const parsed = (text: string | undefined): unknown => {
+  try {
+    return JSON.parse(text ?? "")
+  } catch {
+    return undefined
+  }
+}
 
 /** Returns what is wrong with an answer of the server itself, whatever was asked. */
 const faultOf = ({ headers, status, text }: Answer): string | undefined => {
