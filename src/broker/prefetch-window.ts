@@ -27,6 +27,11 @@ export interface Prefetched extends Linked<Prefetched> {
 export interface PrefetchLimits {
   readonly deliveries: number
   readonly bytes: number
+  /**
+   * Deliveries at the beginning. For each message that is released, as many more are added as it
+   * stood for, up to `deliveries`. (Default: `deliveries`)
+   */
+  readonly atFirst?: number
   /** Initial estimate of the deliveries that a message stands for. (Default: 1) */
   readonly usualParts?: number
 }
@@ -55,9 +60,12 @@ export class PrefetchWindow {
   #tooFew: number | undefined
   readonly #capacity: PrefetchLimits
   #waiting: (() => void) | undefined
+  /** How many deliveries are allowed now. */
+  #allowed: number
 
   constructor(capacity: PrefetchLimits) {
     this.#capacity = capacity
+    this.#allowed = capacity.atFirst ?? capacity.deliveries
     this.#usualParts = capacity.usualParts ?? 1
   }
 
@@ -180,6 +188,7 @@ export class PrefetchWindow {
 
   release(hand: Prefetched): void {
     if (!this.#hands.remove(hand)) return
+    this.#allowed = Math.min(this.#capacity.deliveries, this.#allowed + hand.parts)
     if (!hand.isExcluded) this.#freeCapacity(hand)
   }
 
@@ -190,11 +199,11 @@ export class PrefetchWindow {
   }
 
   get #free(): number {
-    return this.#capacity.deliveries - this.#deliveries
+    return this.#allowed - this.#deliveries
   }
 
   get #isWorthwhile(): boolean {
-    return this.capacity !== undefined && this.#free >= minFreeShare * this.#capacity.deliveries
+    return this.capacity !== undefined && this.#free >= minFreeShare * this.#allowed
   }
 
   /**

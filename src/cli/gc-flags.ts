@@ -25,15 +25,40 @@ export const setCollector = (): void => {
  */
 const growth = 40 * 1024 * 1024
 
+/** Used memory above which the start of the process has grown the heap, bytes: 40,000 endpoints. */
+const grownAbove = 128 * 1024 * 1024
+/** Interval at which a process with a small heap looks whether it has nothing to do, ms. */
+const lookEveryMs = 5_000
+/** Share of a core below which it has nothing to do. */
+const atRest = 0.05
+
 /**
  * Releases the memory that only the start of the process needed. Reading 100,000 endpoints grows
  * V8's young generation to its maximum and fragments the old one, and without load V8 keeps both.
- * The call then takes 250 ms, and 20 ms with few endpoints.
+ * The call then takes 250 ms. With few endpoints it waits until there is nothing to do: the
+ * collection takes all cores for a moment, where other workers deliver.
  *
  * With many endpoints the old generation may no longer double: the room for garbage would be as
  * large as the endpoints, while deliveries need no more of it than with few endpoints.
  */
 export const giveBackMemory = (): void => {
+  if (getHeapStatistics().used_heap_size > grownAbove) {
+    collectAll()
+    return
+  }
+  let before = performance.eventLoopUtilization()
+  const timer = setInterval(() => {
+    const now = performance.eventLoopUtilization()
+    const { utilization } = performance.eventLoopUtilization(now, before)
+    before = now
+    if (utilization > atRest) return
+    clearInterval(timer)
+    collectAll()
+  }, lookEveryMs)
+  timer.unref()
+}
+
+const collectAll = (): void => {
   setFlagsFromString("--expose-gc")
   const collect: NodeJS.GCFunction = runInNewContext("gc")
   collect({ type: "major", execution: "sync", flavor: "last-resort" })

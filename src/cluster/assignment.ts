@@ -7,8 +7,10 @@ import { answerHandOvers, askForPartition } from "./hand-over.ts"
 import type { Membership } from "./membership.ts"
 import type { Owner, Ownership } from "./ownership.ts"
 import { answerShare, beatsPerTtl, takeOwnership } from "./ownership.ts"
+import type { Lease } from "./roster.ts"
 import type { OwnedPartition } from "./taken-partition.ts"
 import { TakenPartition } from "./taken-partition.ts"
+import type { WithheldPartitions } from "./withheld.ts"
 
 /** Pause before a partition whose delivery failed is released, to be taken again, ms. */
 const retryPauseMs = 1_000
@@ -19,6 +21,12 @@ const askAgainMs = 250
  * least one.
  */
 const partitionsPerMove = 8
+/**
+ * Part of the TTL for which nobody is asked for a partition after a worker has come. Others that are
+ * started at the same time come within it: each of them changes the shares, and a partition would move
+ * twice.
+ */
+const settleShare = 0.15
 /** How long a worker that stops waits while nobody asks for what it has, ms. */
 const maxUnaskedMs = 3_000
 /** Interval at which a worker that stops checks whether it is still asked, ms. */
@@ -45,6 +53,14 @@ export interface AssignmentOptions<E, R> {
     begun: () => void,
     memory: Uint8Array | undefined
   ) => Effect.Effect<Uint8Array | undefined, E, R>
+  /** Where it notes what live owners do not hand over. */
+  readonly withheld: WithheldPartitions
+  /**
+   * Called when it delivers in a partition, with the time since it took the lease, ms.
+   *
+   * @param isHanded true where a live owner has handed it over.
+   */
+  readonly moved: (isHanded: boolean, ms: number) => void
   /** Called with the worker that each partition is assigned to, when that has changed. */
   readonly assigned: (owners: ReadonlyArray<string>) => void
   /** Called when this worker delivers in all partitions that are assigned to it. */
@@ -84,6 +100,9 @@ class Assignment<E, R> {
   readonly #taken = new Map<number, TakenPartition>()
   /** The partitions whose owners are being asked for them, or have refused them just now. */
   readonly #asked = new Set<number>()
+  /** The workers that were there last, and when one was new, ms of the monotonic clock. */
+  #sharers: ReadonlySet<string> = new Set()
+  #joinedAt = Number.NEGATIVE_INFINITY
   /** Number of owners that are being asked. */
   #asking = 0
   /** Completed when a partition has begun or ended. */
@@ -179,6 +198,16 @@ class Assignment<E, R> {
     return shareOut(partitions, membership.sharers())
   }
 
+  /** Returns true while further workers may be about to join. */
+  #isSettling(): boolean {
+    const { membership, owner } = this.#options
+    const sharers = membership.sharers()
+    const now = timers.monotonicMs()
+    if (sharers.some((id) => !this.#sharers.has(id))) this.#joinedAt = now
+    this.#sharers = new Set(sharers)
+    return now - this.#joinedAt < settleShare * owner.ttl
+  }
+
   readonly #follow = Effect.gen({ self: this }, function* () {
     const { membership, owner } = this.#options
     if (!membership.isCurrent()) return
@@ -186,11 +215,11 @@ class Assignment<E, R> {
     this.#announce(owners)
     const mine = new Set(owners.flatMap((id, index) => (id === owner.worker ? [index] : [])))
     if (membership.mayTake()) {
-      const missing = [...mine].filter(
-        (partition) => !this.#taken.has(partition) && !this.#asked.has(partition)
-      )
+      const lacking = [...mine].filter((partition) => !this.#taken.has(partition))
+      this.#options.withheld.keep(lacking)
+      const missing = lacking.filter((partition) => !this.#asked.has(partition))
       yield* this.#take(missing.filter((partition) => membership.holder(partition) === undefined))
-      this.#ask(missing)
+      if (!this.#isSettling()) this.#ask(missing)
     }
     yield* this.#reportSettled(mine)
   })
@@ -223,7 +252,7 @@ class Assignment<E, R> {
       this.#asking++
       this.#asked.add(partition)
       this.#askInFiber(
-        this.#askOne(partition, holder.instance).pipe(
+        this.#askOne(partition, holder).pipe(
           Effect.ensuring(
             Effect.sync(() => {
               this.#asking--
@@ -245,12 +274,21 @@ class Assignment<E, R> {
   /** Returns true where the partition was released, whoever has it now. */
   readonly #askOne = Effect.fnUntraced(
     { self: this },
-    function* (partition: number, instance: string) {
-      const { owner, stopping } = this.#options
+    function* (partition: number, holder: Lease) {
+      const { owner, stopping, withheld } = this.#options
       const { life } = yield* Broker
       const askedIn = life()
-      const handed = yield* askForPartition(instance, partition, owner.worker)
-      if (handed === undefined) return false
+      const handed = yield* askForPartition(holder.instance, partition, owner.worker)
+      if (handed === "unanswered") {
+        if (withheld.unanswered(partition, holder.worker))
+          yield* Effect.logWarning(
+            "a worker does not hand a partition over: its version is older, or its user or this one may not use the subjects of hand-overs (nats.conf); the partition stays there until that worker stops",
+            { partition, owner: holder.worker }
+          )
+        return false
+      }
+      withheld.answered(partition)
+      if (handed === "refused") return false
       // A broker that lost the end of its bucket gives a revision again.
       if (stopping() || askedIn === undefined || life() !== askedIn) return true
       const taken = yield* Effect.option(takeOwnership(partition, owner, handed.released))
@@ -275,8 +313,10 @@ class Assignment<E, R> {
     const { ownership } = mine
     const { partition } = ownership
     let remembered: Uint8Array | undefined
+    const takenAt = timers.monotonicMs()
     const begun = () => {
       mine.isBegun = true
+      this.#options.moved(memory !== undefined, timers.monotonicMs() - takenAt)
       this.#notify()
     }
     const logTakeover = Effect.suspend(() =>

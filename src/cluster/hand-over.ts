@@ -52,8 +52,8 @@ const decodeRequest = Schema.decodeUnknownOption(Schema.fromJsonString(HandOverR
 const decodePart = Schema.decodeUnknownOption(Schema.fromJsonString(HandOverPart))
 
 /**
- * Asks a worker process for a partition, and waits until it has released it. Returns undefined if it
- * does not, or does not answer.
+ * Asks a worker process for a partition, and waits until it has released it. Says so where it does
+ * not, or does not answer.
  *
  * @param instance of the process.
  */
@@ -70,8 +70,9 @@ export const askForPartition = Effect.fnUntraced(function* (
     (text) => Option.getOrUndefined(decodePart(text)),
     patience
   )
-  const released = parts?.at(-1)?.released
-  if (parts === undefined || released === undefined) return undefined
+  if (parts === undefined) return "unanswered"
+  const released = parts.at(-1)?.released
+  if (released === undefined) return "refused"
   const pieces = parts.flatMap(({ memory }) => memory ?? [])
   const memory =
     pieces.length === 0

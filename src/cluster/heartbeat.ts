@@ -16,6 +16,8 @@ export interface HeartbeatOptions {
   readonly roles: ReadonlyArray<Role>
   /** Load of the worker, per partition. */
   readonly load: Effect.Effect<Heartbeat["partitions"]>
+  /** The partitions that are withheld from the worker. */
+  readonly withheld: () => NonNullable<Heartbeat["withheld"]>
   /** Fails if the worker may not return after it was missed. */
   readonly mayReturn: Effect.Effect<void, WorkerRefused | BrokerError, Broker>
 }
@@ -96,7 +98,8 @@ class OwnHeartbeat {
   }
 
   readonly #write = Effect.gen({ self: this }, function* () {
-    const { load, owner, roles } = this.#options
+    const { load, owner, roles, withheld } = this.#options
+    const missing = withheld()
     const { instance, ttl, worker } = owner
     const beat: Heartbeat = {
       v: 1,
@@ -108,6 +111,7 @@ class OwnHeartbeat {
       startedAt: this.#startedAt,
       ...(this.#isLeaving ? { leaving: true } : {}),
       ...(this.#isFirst || this.mayTake() ? {} : { returning: true }),
+      ...(missing.length === 0 ? {} : { withheld: missing }),
       partitions: yield* load
     }
     const expected = this.#revision

@@ -20,6 +20,10 @@ export const Heartbeat = Schema.Struct({
   startedAt: Schema.Int,
   /** True if the worker is stopping and hands over its partitions. */
   leaving: Schema.optionalKey(Schema.Boolean),
+  /** The partitions that their live owners do not hand over to it, for a while now. */
+  withheld: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ partition: Schema.Int, owner: Schema.String }))
+  ),
   /** True if the worker was missed for a while and may not take partitions yet. */
   returning: Schema.optionalKey(Schema.Boolean),
   /**

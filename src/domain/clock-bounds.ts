@@ -8,6 +8,9 @@
  */
 export const maxNodeSkewMs = 60_000
 
+/** How far the clock of a broker that is no cluster may be set back between an event and its plan, ms. */
+export const maxClockStepMs = 1_000
+
 /**
  * Clocks of brokers, workers and machines that run commands, ms. Used where starting a lookup too
  * early costs little.

@@ -1,9 +1,9 @@
-import type { JsMsg } from "@nats-io/jetstream"
+import type { JsMsg, StreamInfo } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { firstSince, readStream, seeStream, storedAt } from "../broker/scan.ts"
-import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
+import { maxClockStepMs, maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
@@ -70,6 +70,10 @@ export const readPlans = Effect.fnUntraced(function* (
   )
 })
 
+/** How long before an event its plan may seem to have been stored, ms. */
+const maxAheadMs = ({ cluster }: StreamInfo): number =>
+  cluster?.name === undefined ? maxClockStepMs : maxNodeSkewMs
+
 /** Whether all parts of a plan are present. */
 const isComplete = (parts: ReadonlyArray<RecordedPlan>): boolean => {
   const present = parts.filter(() => true)
@@ -93,10 +97,11 @@ const after = (
  * only, and ends where the plan is complete: millions of facts may lie between two events.
  */
 export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<EventIdentity>) {
-  const { names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
+  const aheadMs = maxAheadMs(yield* streamInfo("look at the history", names.history))
   const found = new Map<string, Array<RecordedPlan>>()
   let open = events
-    .map((event) => ({ name: eventName(event), from: event.eventAt - maxNodeSkewMs }))
+    .map((event) => ({ name: eventName(event), from: event.eventAt - aheadMs }))
     .sort((a, b) => a.from - b.from)
   const take = Effect.fnUntraced(function* (seq: number) {
     const fact = Option.getOrUndefined(yield* readFact(seq))
@@ -146,8 +151,9 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
  */
 export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
   const { names, streamInfo } = yield* Broker
-  const { state } = yield* streamInfo("look at the history", names.history)
-  const first = yield* firstSince(names.history, since - maxNodeSkewMs)
+  const info = yield* streamInfo("look at the history", names.history)
+  const { state } = info
+  const first = yield* firstSince(names.history, since - maxAheadMs(info))
   const read = Effect.fnUntraced(function* (
     window: number
   ): Effect.fn.Return<number, BrokerError, Broker> {

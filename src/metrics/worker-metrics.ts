@@ -2,6 +2,7 @@ import { Context } from "effect"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Fact } from "../domain/fact.ts"
 import { CappedCells } from "./capped-cells.ts"
+import { HistogramCells } from "./cells.ts"
 import { FactCells } from "./fact-cells.ts"
 import type { Family, Labels, NumberFamily } from "./family.ts"
 import { counter, gauge } from "./family.ts"
@@ -13,6 +14,8 @@ const maxNamed = 20
 /** Endpoints with a count of their own of answers that say too many requests. */
 const maxRateLimited = 100
 const tooManyRequests = 429
+/** Upper bounds of how long a partition stands still as it moves, ms. */
+const moveMs = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000]
 
 /** What a worker does at a moment. */
 export interface WorkerLoad {
@@ -133,6 +136,10 @@ export class WorkerMetrics {
   readonly #all: FactCells | undefined
   readonly #tenants: CappedCells<FactCells> | undefined
   readonly #rateLimited = new CappedCells(maxRateLimited, rateLimitedCell)
+  readonly #moves = {
+    handed: new HistogramCells({ kind: "handed-over" }, moveMs, 0.001),
+    taken: new HistogramCells({ kind: "taken-over" }, moveMs, 0.001)
+  }
   #unanswered = 0
   #refusedCommands = 0
   /** Returns what the worker does now. Set once it delivers. */
@@ -155,6 +162,11 @@ export class WorkerMetrics {
   /** Counts a request that was cut off: its receiver may have processed it, and gets it again. */
   cutOff(): void {
     this.#unanswered++
+  }
+
+  /** Counts a partition that it delivers in from now on. @param ms since it took the lease. */
+  moved(isHanded: boolean, ms: number): void {
+    this.#moves[isHanded ? "handed" : "taken"].observe(ms)
   }
 
   /** Counts a test or retry that was refused, since too many are under way. */
@@ -192,7 +204,14 @@ export class WorkerMetrics {
         "Open connections to receivers, idle ones among them.",
         connections
       ),
-      gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions)
+      gauge("petrel.partitions.owned", "Partitions that the worker delivers in.", partitions),
+      {
+        name: "petrel.partition.move.duration",
+        help: "From the lease of a partition until the worker delivers there, by how it came to it.",
+        type: "histogram",
+        unit: "s",
+        samples: [...this.#moves.handed.samples(false), ...this.#moves.taken.samples(false)]
+      }
     ]
   }
 

@@ -28,6 +28,11 @@ import { makeWaitingRoom } from "./waiting-room.ts"
  */
 const maxPrefetched = 256
 /**
+ * Maximum deliveries of the first events, some 8 events at a time. The code of a new router is cold:
+ * what it takes waits longer than with another one that runs.
+ */
+const prefetchedAtFirst = 64
+/**
  * Number of deliveries that an event is assumed to have until the first events have been routed.
  */
 const defaultParts = 8
@@ -69,6 +74,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const directory = yield* Directory
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
+    atFirst: prefetchedAtFirst,
     bytes: options.bytesInHand,
     usualParts: defaultParts
   })

@@ -5,6 +5,7 @@ import type { Layout } from "../broker/installed.ts"
 import type { Membership } from "../cluster/membership.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import type { Role } from "../cluster/roster.ts"
+import type { WithheldPartitions } from "../cluster/withheld.ts"
 import type { makeConnections } from "../delivery/http/egress.ts"
 import type { AnswerLevel } from "../delivery/http/kept-answer.ts"
 import type { Partition } from "../delivery/partition.ts"
@@ -75,6 +76,8 @@ export interface WorkerOptions {
   readonly leaseTtl?: number | undefined
   /** Makes the connections to receivers. (Default: guarded ones, over TCP and TLS) */
   readonly makeConnections?: typeof makeConnections | undefined
+  /** Called once the endpoints are read, before others know of the worker. (Default: nothing) */
+  readonly beforeJoining?: (() => void) | undefined
   /** What it counts in. (Default: counts that nobody reads) */
   readonly metrics?: WorkerMetrics | undefined
 }
@@ -89,6 +92,7 @@ export interface Node {
   /** Partitions in which the worker delivers now. */
   readonly owned: Map<number, Partition>
   readonly membership: Membership
+  readonly withheld: WithheldPartitions
   readonly workerClock: WorkerClock
   readonly stopping: () => boolean
   readonly stopAsked: Effect.Effect<void>

@@ -235,11 +235,14 @@ class PartitionRunner {
 export const deliverAssigned = Effect.fnUntraced(function* (node: Node) {
   const shared = yield* acquireShared(node)
   const runner = new PartitionRunner(node, shared)
+  const metrics = yield* Metrics
   const { layout, membership, owner, stopAsked, stopping } = node
   yield* maintainAssignment({
     ...{ owner, membership, stopping, stopAsked, partitions: layout.partitions },
     leaveWithin: (node.options.stopWithin ?? defaultStopWithin) / 2,
     deliver: runner.deliver,
+    withheld: node.withheld,
+    moved: (isHanded, ms) => metrics.moved(isHanded, ms),
     assigned: (owners) => shared.hosts.assign(owners),
     settled: (partitions) =>
       Effect.andThen(

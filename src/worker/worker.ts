@@ -4,11 +4,12 @@ import { watchClock } from "../broker/clock-watch.ts"
 import { readLayout, refuseChange } from "../broker/installed.ts"
 import { untilAnswered } from "../broker/until-answered.ts"
 import { answerFailing } from "../cluster/failing-streams.ts"
+import type { HeartbeatOptions } from "../cluster/heartbeat.ts"
 import { refuseNewLayout, watchPartitions } from "../cluster/layout-watch.ts"
 import { join } from "../cluster/membership.ts"
 import type { Owner } from "../cluster/ownership.ts"
 import { defaultTtl } from "../cluster/ownership.ts"
-import type { Role } from "../cluster/roster.ts"
+import { WithheldPartitions } from "../cluster/withheld.ts"
 import type { WorkerRefused } from "../cluster/worker-refused.ts"
 import type { Partition } from "../delivery/partition.ts"
 import { defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
@@ -49,9 +50,8 @@ const retryPauseMs = 1_000
 
 /** Reads the layout and the endpoints, and joins the cluster. */
 const enter = Effect.fnUntraced(function* (
-  owner: Owner,
-  roles: ReadonlyArray<Role>,
-  load: ReturnType<typeof loadOf>
+  heartbeat: Omit<HeartbeatOptions, "mayReturn">,
+  beforeJoining?: () => void
 ) {
   const { epoch } = yield* refuseChange
   const layout = yield* readLayout
@@ -61,7 +61,8 @@ const enter = Effect.fnUntraced(function* (
   const facts = Layer.fresh(Facts.layer)
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, facts))
   const workerClock = yield* watchClock
-  const membership = yield* join({ owner, roles, load, mayReturn })
+  beforeJoining?.()
+  const membership = yield* join({ ...heartbeat, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
   // other.
   yield* mayReturn
@@ -79,12 +80,15 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     ttl: options.leaseTtl ?? defaultTtl
   }
   const owned = new Map<number, Partition>()
+  const withheld = new WithheldPartitions(owner.ttl)
   let requests = 0
   const metrics = options.metrics ?? new WorkerMetrics()
+  const { roles } = options
+  const heartbeat = { owner, roles, load: loadOf(owned), withheld: withheld.list }
   const { epoch, layout, membership, services, workerClock } = yield* untilAnswered(
     "the broker does not answer, as while a cluster elects its leaders; waiting until it does",
     "the broker answers; going on",
-    Effect.provideService(enter(owner, options.roles, loadOf(owned)), Metrics, metrics)
+    Effect.provideService(enter(heartbeat, options.beforeJoining), Metrics, metrics)
   )
   yield* answerFailing(options.id)
   const asked = yield* Deferred.make<void>()
@@ -96,14 +100,15 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
     owned,
     nextId: () => `${owner.instance}.${requests++}`,
     membership,
+    withheld,
     workerClock,
     stopping: () => Deferred.isDoneUnsafe(asked),
     stopAsked: Deferred.await(asked),
     delivers: (partitions) => Deferred.succeed(delivering, partitions)
   }
   const parts = [
-    ...(options.roles.includes("router") ? [keepUp("route", node, route(node))] : []),
-    ...(options.roles.includes("deliver") ? [keepUp("deliver", node, deliverAssigned(node))] : [])
+    ...(roles.includes("router") ? [keepUp("route", node, route(node))] : []),
+    ...(roles.includes("deliver") ? [keepUp("deliver", node, deliverAssigned(node))] : [])
   ]
   const fibers = yield* Effect.forEach(parts, (part) =>
     Effect.forkScoped(
@@ -112,9 +117,8 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
   )
   const within = options.stopWithin ?? defaultStopWithin
   const broker = yield* Broker
-  const { closed } = broker
   // Without a connection, results could not be recorded.
-  const cancelled = Effect.andThen(closed, Fiber.interruptAll(fibers))
+  const cancelled = Effect.andThen(broker.closed, Fiber.interruptAll(fibers))
   const stop = Effect.gen(function* () {
     yield* Effect.forkChild(membership.leave, { startImmediately: true })
     yield* Deferred.succeed(asked, undefined)
@@ -150,7 +154,7 @@ export const startWorker = Effect.fnUntraced(function* (options: WorkerOptions) 
         isKnown: membership.isCurrent(),
         isHistoryOpen: Context.get(services, Facts).isOpen(),
         unanswered: broker.unanswered().map(({ stream }) => stream),
-        delivers: !options.roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
+        delivers: !roles.includes("deliver") || Deferred.isDoneUnsafe(delivering),
         isStopping: node.stopping(),
         overdue: [...owned].filter(([, { isHeld }]) => !isHeld).map(([index]) => index)
       }),

@@ -33,6 +33,18 @@ describe("the room for more messages", () => {
     assert.strictEqual(prefetch.size, 30)
   })
 
+  it("is little at first, and grows with what has been released", () => {
+    const prefetch = new PrefetchWindow({ deliveries: 20, bytes: 10_000, atFirst: 4 })
+    const takeAll = () =>
+      Array.from({ length: prefetch.capacity?.messages ?? 0 }, () => prefetch.take(message(1)))
+    for (const expected of [4, 8, 16, 20, 20]) {
+      const taken = takeAll()
+      assert.lengthOf(taken, expected)
+      assert.isUndefined(prefetch.capacity)
+      for (const each of taken) prefetch.release(each)
+    }
+  })
+
   it("is none where places or bytes are used up", () => {
     const prefetch = new PrefetchWindow({ deliveries: 2, bytes: 300 })
     const large = prefetch.take(message(400))

@@ -8,7 +8,7 @@ import type { Fact, Plan } from "../../src/domain/fact.ts"
 import { successKinds } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { planId } from "../../src/history/plans.ts"
+import { newestPlanned, planId } from "../../src/history/plans.ts"
 import { makeLocator, makePartialRoutings } from "../../src/routing/partial-routing.ts"
 import type { StoredPart } from "../../src/routing/plan.ts"
 import { acknowledgeEvents, publish } from "../kit/engine.ts"
@@ -376,5 +376,19 @@ describe.concurrent("an event that somebody has begun to route", () => {
       begun.delivered({ consumerSeq: 2 })
       assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
     })
+  )
+})
+
+describe.concurrent("the newest event with a plan", () => {
+  scenario("is looked for from the event's own time on, where one broker stores both", () =>
+    Effect.gen(function* () {
+      const { names, readMessage } = yield* Broker
+      const { seq } = yield* storePlan
+      const stored = yield* readMessage("read the plan", names.history, { seq })
+      const storedAt = stored?.time.getTime() ?? 0
+      assert.strictEqual(yield* newestPlanned(storedAt, 100), event.eventSeq)
+      // A minute of facts took a joining worker seconds.
+      assert.strictEqual(yield* newestPlanned(storedAt + 5_000, 100), 0)
+    }).pipe(Effect.provide(Facts.layer))
   )
 })

@@ -3,12 +3,22 @@ import { Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import type { Heartbeat } from "../../src/cluster/roster.ts"
+import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { listWorkers } from "../../src/operations/status/workers.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { isClean, quiet } from "../kit/books.ts"
 import { deliveryCount } from "../kit/consumers.ts"
-import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  nth,
+  publish,
+  startedWorker,
+  worker
+} from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
 import { makeLog } from "../kit/log.ts"
 import { eight, owners } from "../kit/owners.ts"
@@ -48,7 +58,59 @@ const countingReads = (counts: { reads: number }) =>
     }
   }))
 
+/** A broker whose user may not hear who asks for partitions, as that of an older version. */
+const deafToAskers = alteredBroker(({ listen, names }) => ({
+  listen: (subject, callback) =>
+    subject.startsWith(names.subjects.handOver("")) ? () => undefined : listen(subject, callback)
+}))
+
+/** How many partitions a worker came to, by how. */
+const movesOf = (metrics: WorkerMetrics) => {
+  const family = metrics.families().find(({ name }) => name === "petrel.partition.move.duration")
+  assert(family?.type === "histogram")
+  return family.samples.map(({ counts }) => Array.from(counts).reduce((sum, one) => sum + one))
+}
+
 describe.concurrent("a partition that moves between live workers", () => {
+  scenario(
+    "stays, and this is said, where its owner does not hear who asks for it",
+    () =>
+      Effect.gen(function* () {
+        const options = { leaseTtl: 1_000 }
+        const log = makeLog()
+        const metrics = new WorkerMetrics()
+        const deaf = worker({ ...options, id: "w1", metrics })
+        const first = yield* Effect.provideService(deaf, Broker, yield* deafToAskers)
+        yield* first.delivering
+        yield* Effect.provide(startedWorker({ ...options, id: "w2" }), log.layer)
+        const { workers } = yield* eventually(listWorkers, ({ workers }) =>
+          workers.some(({ withheld }) => withheld !== undefined)
+        )
+        const share = shareOut(4, ["w1", "w2"]).flatMap((id, at) => (id === "w2" ? [at] : []))
+        assert.deepStrictEqual(
+          workers.map(({ withheld }) => withheld),
+          [undefined, share.map((partition) => ({ partition, owner: "w1" }))]
+        )
+        const { notices } = yield* readStatus
+        assert.match(
+          notices.find(({ code }) => code === "hand-over-unanswered")?.text ?? "",
+          /^w2 gets no answer when it asks w1 for partitions .* older version/
+        )
+        yield* eventually(
+          Effect.sync(() => log.count("a worker does not hand a partition over")),
+          (count) => count >= 1
+        )
+        assert.deepStrictEqual(movesOf(metrics), [0, 4])
+        yield* first.stop
+        yield* eventually(listWorkers, ({ workers }) =>
+          workers.every(
+            ({ partitions, withheld }) => withheld === undefined && partitions.length === 4
+          )
+        )
+      }),
+    { partitions: 4 }
+  )
+
   scenario(
     "stays where it is while the worker that is to have it does not ask",
     () =>
@@ -73,6 +135,26 @@ describe.concurrent("a partition that moves between live workers", () => {
         // A stop does not wait for long for somebody who does not ask.
         yield* first.stop
         assert.deepStrictEqual(new Set(yield* owners(8)), new Set([undefined]))
+      }),
+    { partitions: 8 }
+  )
+
+  scenario(
+    "moves once where several workers join at the same time",
+    () =>
+      Effect.gen(function* () {
+        const log = makeLog()
+        // The longer the leases last, the more time others have to come.
+        const options = { leaseTtl: 40_000 }
+        const first = yield* Effect.provide(worker({ ...options, id: "w1" }), log.layer)
+        yield* first.delivering
+        for (const id of ["w2", "w3"])
+          yield* Effect.provide(startedWorker({ ...options, id }), log.layer)
+        yield* eventually(listWorkers, ({ workers }) => workers.length === 3)
+        assert.strictEqual(log.count(handsOver), 0)
+        const share = shareOut(8, ["w1", "w2", "w3"])
+        yield* eventually(owners(8), (all) => all.join() === share.join())
+        assert.strictEqual(log.count(handsOver), share.filter((id) => id !== "w1").length)
       }),
     { partitions: 8 }
   )
@@ -141,13 +223,15 @@ describe.concurrent("a partition that moves between live workers", () => {
           yield* facts.count("delivered", 1)
           yield* eventually(deliveryCount, (count) => count > 1)
           const counts = { reads: 0 }
-          const second = yield* worker({ id: "second", roles: ["deliver"] }).pipe(
+          const metrics = new WorkerMetrics()
+          const second = yield* worker({ id: "second", roles: ["deliver"], metrics }).pipe(
             Effect.provideService(Broker, yield* countingReads(counts))
           )
           yield* second.delivering
           yield* first.stop
           yield* eventually(owners(2), (all) => all.every((owner) => owner === "second"))
           yield* quiet
+          assert.deepStrictEqual(movesOf(metrics), [2, 0])
           assert.strictEqual(counts.reads, 0)
           assert.lengthOf(hook.requests, 1)
           assert.deepInclude(yield* isClean, { delivered: 1, repeated: 0 })

@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
+import { withheldText } from "../../operations/status/worker-news.ts"
 import type { WorkerView } from "../../operations/status/workers.ts"
 import { listWorkers } from "../../operations/status/workers.ts"
 import { moment } from "../../operations/text/time.ts"
@@ -54,6 +55,9 @@ export const workers = Command.make(
     const now = yield* Clock.currentTimeMillis
     if (all.length === 0) yield* remark("No worker is running.")
     else yield* Effect.forEach(makeTable(headings).lines(all.map(rowOf(now))), print)
+    for (const { withheld = [], worker } of all)
+      for (const [owner, kept] of Map.groupBy(withheld, ({ owner }) => owner))
+        yield* print(`${withheldText(worker, owner, kept)}.`)
     if (unowned.length > 0) yield* print(unownedText(unowned))
   })
 ).pipe(

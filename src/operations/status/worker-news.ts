@@ -1,4 +1,5 @@
 import { defaultTtl } from "../../cluster/ownership.ts"
+import type { Heartbeat } from "../../cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
 import { plainText } from "../../history/line.ts"
 import { spanText } from "../../history/span.ts"
@@ -8,7 +9,7 @@ import { newsIf } from "./news.ts"
 
 /** Time after the start of a worker within which partitions are assigned, ms. */
 const takingOver = 20_000
-const partitionsText = (partitions: ReadonlyArray<PartitionSurvey>): string =>
+const partitionsText = (partitions: ReadonlyArray<{ readonly partition: number }>): string =>
   `partition${partitions.length === 1 ? "" : "s"} ${rangesText(partitions.map(({ partition }) => partition))}`
 
 const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
@@ -55,6 +56,23 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
   }
 }
 
+/** Returns the news of partitions that workers keep from others. */
+const withheldNews = (alive: ReadonlyArray<Heartbeat>): AllNews["notices"] =>
+  alive.flatMap(({ id, withheld = [] }) =>
+    [...Map.groupBy(withheld, ({ owner }) => owner)].map(([owner, all]) => ({
+      code: "hand-over-unanswered",
+      text: withheldText(id, owner, all)
+    }))
+  )
+
+/** Says why a worker lacks partitions of its share. */
+export const withheldText = (
+  worker: string,
+  owner: string,
+  all: ReadonlyArray<{ readonly partition: number }>
+): string =>
+  `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: ${plainText(owner)} runs an older version, or the broker's user of one of them may not use the subjects of hand-overs (nats.conf); what is there is delivered, and moves when ${plainText(owner)} stops`
+
 /** Returns the news of the workers and their partitions. */
 export const workerNews = (survey: Survey): AllNews => {
   const { change, workers } = survey
@@ -91,6 +109,6 @@ export const workerNews = (survey: Survey): AllNews => {
         "no worker routes events: start one with `petrel worker --roles router`"
       )
     ],
-    notices
+    notices: [...notices, ...withheldNews(alive)]
   }
 }

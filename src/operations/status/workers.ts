@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
-import type { Heartbeat, Present } from "../../cluster/roster.ts"
-import { Role, readPresent } from "../../cluster/roster.ts"
+import type { Present } from "../../cluster/roster.ts"
+import { Heartbeat, Role, readPresent } from "../../cluster/roster.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 
 /** A worker process. All but its name is absent if it has stopped. */
@@ -23,6 +23,8 @@ export type WorkerState = typeof WorkerState.Type
 export const WorkerView = Schema.Struct({
   ...WorkerState.fields,
   pid: Schema.optionalKey(Schema.Int),
+  /** Partitions of its share that their owners do not hand over. */
+  withheld: Heartbeat.fields.withheld,
   partitions: Schema.Array(
     Schema.Struct({
       partition: Schema.Int,
@@ -57,6 +59,7 @@ export const workerState = (worker: string, heartbeat: Heartbeat | undefined): W
 const viewOf = ({ heartbeat, id, partitions }: Present): WorkerView => ({
   ...workerState(id, heartbeat),
   ...(heartbeat === undefined ? {} : { pid: heartbeat.pid }),
+  ...(heartbeat?.withheld === undefined ? {} : { withheld: heartbeat.withheld }),
   partitions: partitions.map((partition) => {
     const load = heartbeat?.partitions.find((load) => load.partition === partition)
     const { inFlight = 0, inMemory = 0 } = load ?? {}

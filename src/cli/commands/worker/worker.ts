@@ -103,10 +103,9 @@ const serve = Effect.fnUntraced(function* (
   const { offerWorkerFigures } = yield* Effect.promise(
     () => import("../../../worker/worker-service.ts")
   )
-  const worker = yield* startWorker({ ...options, metrics })
+  const worker = yield* startWorker({ ...options, metrics, beforeJoining: giveBackMemory })
   started(worker.problems)
   yield* offerWorkerFigures(worker, options, metrics)
-  giveBackMemory()
   const delivers = roles.includes("deliver")
   const does = delivers ? "" : ": it routes events and delivers none"
   yield* Effect.ignore(
