@@ -15,10 +15,11 @@ const maxWaiting = 1_024
 const waitWithinMs = 5_000
 
 /**
- * How often in a row the event loop comes round without a slice of work while clients connect: Node
- * accepts one connection each time, and whoever connects waits for all that came before.
+ * How long the event loop comes round without a slice of work while clients connect, ms: Node accepts
+ * one connection each time, and whoever connects waits for all that came before. As long as a slice,
+ * so that who connects again and again takes half of the time at most.
  */
-const maxRoundsToAccept = 8
+const acceptMs = 1
 
 /** Notes who uses the thread: from where a fiber of a request goes on to the end of the callback. */
 class Meter {
@@ -78,7 +79,8 @@ export class Turns {
   #isPumping = false
   #began = 0
   #hasAccepted = false
-  #roundsToAccept = 0
+  /** When the loop came round first without a slice of work. */
+  #acceptsSince: number | undefined
 
   /** @param waitWithin how long a request waits for its turn, ms. (Default: 5 s) */
   constructor(refused: RefusalCells, waitWithin = waitWithinMs) {
@@ -101,7 +103,7 @@ export class Turns {
       return scheduled
     })
     return Effect.suspend((): Effect.Effect<A | B, E | E2, R | R2> => {
-      if (this.#mayBegin()) return begun
+      if (this.#mayBegin(key)) return begun
       return Effect.flatMap(this.#wait(key), (may): Effect.Effect<A | B, E | E2, R | R2> => {
         if (may) return begun
         this.#refused.note("turns")
@@ -119,7 +121,7 @@ export class Turns {
   schedulerOf(key: string): Scheduler.Scheduler {
     return new KeyScheduler(
       () => {
-        if (!this.#isInTurn && !this.#mayBegin()) return false
+        if (!this.#isInTurn && !this.#mayBegin(key)) return false
         this.#meter.begin(key)
         return true
       },
@@ -131,10 +133,11 @@ export class Turns {
     )
   }
 
-  #mayBegin(): boolean {
-    if (this.#line.size > 0) return false
+  #mayBegin(key: string): boolean {
+    const now = timers.monotonicMs()
+    if (this.#line.size > 0) return this.#line.mayPass(key, now)
     this.#pumpSoon()
-    return timers.monotonicMs() - this.#began < sliceMs
+    return now - this.#began < sliceMs
   }
 
   #wait(key: string): Effect.Effect<boolean> {
@@ -158,9 +161,11 @@ export class Turns {
   }
 
   #acceptsFirst(): boolean {
-    const accepts = this.#hasAccepted && this.#roundsToAccept < maxRoundsToAccept
+    const now = timers.monotonicMs()
+    const since = this.#acceptsSince ?? now
+    const accepts = this.#hasAccepted && now - since < acceptMs
+    this.#acceptsSince = accepts ? since : undefined
     this.#hasAccepted = false
-    this.#roundsToAccept = accepts ? this.#roundsToAccept + 1 : 0
     return accepts
   }
 

@@ -26,6 +26,8 @@ export class FairTime<A> {
   readonly #used = new Map<string, Use>()
   readonly #waiting = new Map<string, Line<A>>()
   #size = 0
+  /** What the key that was last had used. */
+  #lastUsed = 0
   #manyKeys = manyKeys
 
   /** How much waits. */
@@ -54,6 +56,14 @@ export class FairTime<A> {
     this.#size++
   }
 
+  /**
+   * Returns true for a key that need not wait at all: it has used less than half of what the key had
+   * that was last, and so it would be next, and has had few turns that others waited for.
+   */
+  mayPass(key: string, now: number): boolean {
+    return !this.#waiting.has(key) && 2 * this.usedBy(key, now) < this.#lastUsed
+  }
+
   /** Takes what is next; undefined if nothing waits. */
   next(now: number): A | undefined {
     let least = Number.POSITIVE_INFINITY
@@ -66,6 +76,7 @@ export class FairTime<A> {
     }
     const line = nextKey === undefined ? undefined : this.#waiting.get(nextKey)
     if (nextKey === undefined || line === undefined) return undefined
+    this.#lastUsed = least
     for (const items of [line.begun, line.fresh])
       for (const item of items) {
         this.remove(nextKey, item)

@@ -59,6 +59,23 @@ describe("turns of a thread's time", () => {
     assert.strictEqual(line.next(10_000), "a")
   })
 
+  it("are not waited for by a key with less than half of what the last one had used", () => {
+    const line = new FairTime<string>()
+    line.charge("a", 10, 0)
+    line.charge("b", 4, 0)
+    line.charge("c", 6, 0)
+    line.add("a", "a1")
+    line.add("a", "a2")
+    assert.isFalse(line.mayPass("b", 0))
+    line.next(0)
+    const passing = ["a", "b", "c", "d"].filter((key) => line.mayPass(key, 0))
+    assert.deepStrictEqual(passing, ["b", "d"])
+    line.add("d", "d1")
+    assert.isFalse(line.mayPass("d", 0), "what came before is first")
+    line.charge("b", 2, 0)
+    assert.isFalse(line.mayPass("b", 0))
+  })
+
   it("leave out what was taken out", () => {
     const line = new FairTime<string>()
     line.add("a", "a1")
