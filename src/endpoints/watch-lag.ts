@@ -44,9 +44,10 @@ export class WatchLag {
   #answeredAt: number
   #shownAt: number
   /**
-   * The sequence that must be shown yet, and when the first question was asked whose answer had it.
+   * The sequences that must be shown yet, ascending, and when the first question was asked whose
+   * answer had each: one at most for each question while the watch shows less.
    */
-  #goal: { readonly seq: number; readonly at: number } | undefined
+  #goals: Array<{ readonly seq: number; readonly at: number }> = []
   #isTruncated = false
 
   /** @param now when the watch was started. */
@@ -79,13 +80,15 @@ export class WatchLag {
     if (lastSeq < reachedBefore) this.#isTruncated = true
     // Messages in between may have been purged: no watch ever shows them.
     if (!hasMore) this.#advance(lastSeq)
-    else if (this.#reached < lastSeq) this.#goal ??= { seq: lastSeq, at }
+    else if (lastSeq > Math.max(this.#reached, this.#goals.at(-1)?.seq ?? 0))
+      this.#goals.push({ seq: lastSeq, at })
   }
 
   at(now: number): WatchStanding {
     if (this.#isTruncated) return "truncated"
     if (now - this.#answeredAt > maxSilenceMs) return "unanswered"
-    if (this.#goal === undefined || now - this.#goal.at <= maxLagMs) return "current"
+    const [goal] = this.#goals
+    if (goal === undefined || now - goal.at <= maxLagMs) return "current"
     return now - this.#shownAt > maxLagMs ? "stuck" : "behind"
   }
 
@@ -94,14 +97,14 @@ export class WatchLag {
    * `current`.
    */
   isCaughtUp(now: number): boolean {
-    return this.#goal === undefined && this.at(now) === "current"
+    return this.#goals.length === 0 && this.at(now) === "current"
   }
 
   #advance(seq: number): boolean {
     this.#reached = Math.max(this.#reached, seq)
-    if (this.#goal === undefined || this.#reached < this.#goal.seq) return false
-    this.#goal = undefined
-    return true
+    if (this.#goals.length === 0) return false
+    this.#goals = this.#goals.filter((goal) => goal.seq > this.#reached)
+    return this.#goals.length === 0
   }
 }
 

@@ -41,7 +41,22 @@ describe("how far a watch is behind the leader", () => {
     hasMore(lag, 6, 3_501 + maxLagMs)
     assert.strictEqual(lag.at(3_501 + maxLagMs), "stuck")
     lag.shown(5, 3_502 + maxLagMs)
-    assert.strictEqual(lag.at(3_503 + maxLagMs), "current")
+    assert.strictEqual(lag.at(3_503 + maxLagMs), "behind")
+    lag.shown(6, 3_504 + maxLagMs)
+    assert.strictEqual(lag.at(3_505 + maxLagMs), "current")
+  })
+
+  it("counts all that the leader was heard to have, and not the first of it only", () => {
+    const lag = new WatchLag(0)
+    hasMore(lag, 3, 1_000)
+    hasMore(lag, 4, 2_000)
+    assert.isFalse(lag.shown(3, 12_000))
+    assert.isFalse(lag.isCaughtUp(12_001))
+    assert.strictEqual(lag.at(12_001), "unanswered")
+    hasMore(lag, 4, 12_002)
+    assert.strictEqual(lag.at(12_003), "behind")
+    assert.isTrue(lag.shown(4, 12_500))
+    assert.isTrue(lag.isCaughtUp(12_501))
   })
 
   it("is unknown while the leader does not answer, from when it was asked last that did", () => {
