@@ -102,8 +102,9 @@ export class Oracle implements ServerEvents {
   readonly #dead = new Map<number, Set<string>>()
   /** Lost answers to messages: `<stream> <seq>`. */
   readonly #lostAnswers = new Set<string>()
-  /** Where deliveries were stored: their places, and the places that they were moved from. */
-  readonly #storedAt = new Set<string>()
+  /** How often each round was stored in a queue or backlog. */
+  readonly #places = new Map<string, number>()
+  /** The places that deliveries were moved from. */
   readonly #movedFrom = new Set<string>()
   /** NAKs that facts promise: `<stream> <seq>`. */
   readonly #promisedNaks = new Map<string, StoredFact>()
@@ -133,9 +134,9 @@ export class Oracle implements ServerEvents {
     this.failures.push({ kind, what })
   }
 
-  /** Something was done to the installation. */
-  disturbed(): void {
-    this.#disturbedAt = this.#sim.world.now
+  /** Something is done to the installation, and lasts for a time, ms. */
+  disturbed(ms: number): void {
+    this.#disturbedAt = Math.max(this.#disturbedAt, this.#sim.world.now + ms)
   }
 
   stored(stream: ModelStream, message: Stored): void {
@@ -149,7 +150,8 @@ export class Oracle implements ServerEvents {
       this.#dead.set(message.seq, of.add(deliveryIn(message)))
       this.#moved(message)
     } else if (stream.name.includes("DELIVERIES") || stream.name.includes("BACKLOG")) {
-      this.#storedAt.add(`${deliveryIn(message)}.${message.headers.get("petrel-round")}`)
+      const round = `${deliveryIn(message)}.${message.headers.get("petrel-round")}`
+      this.#places.set(round, (this.#places.get(round) ?? 0) + 1)
       this.#moved(message)
       this.#queued(message)
     }
@@ -174,6 +176,8 @@ export class Oracle implements ServerEvents {
     const { workers, world } = this.#sim
     const by = workers.find((each) => each !== undefined && `w${each.index}` === promised.worker)
     if (by === undefined || this.#lostAnswers.has(key) || this.#hasLoss) return
+    // Before a NAK on another connection the message is read, and that answer may be lost.
+    if (this.#sim.plan.lostAnswers > 0) return
     // From the fact to the NAK it had one connection, and nothing held it up.
     const { connection, process } = by
     const isUndisturbed =
@@ -266,7 +270,7 @@ export class Oracle implements ServerEvents {
     const event = this.#events.get(key)
     const missing = event?.plan?.plan?.endpoints.find(({ id }) => {
       const round = `${key}.${id}.0`
-      return !this.#storedAt.has(round) && (this.#rounds.get(round)?.ends.length ?? 0) === 0
+      return !this.#places.has(round) && (this.#rounds.get(round)?.ends.length ?? 0) === 0
     })
     if (event?.plan === undefined) this.fail("released too early", `${key} has no plan`)
     else if (missing !== undefined)
@@ -279,7 +283,10 @@ export class Oracle implements ServerEvents {
     if (message === undefined || this.#hasLoss) return
     const key = `${deliveryIn(message)}.${message.headers.get("petrel-round")}`
     const hasEnded = (this.#rounds.get(key)?.ends.length ?? 0) > 0
-    if (!hasEnded && !this.#movedFrom.has(`${stream}:${seq}:${millisOf(message.time)}`))
+    // An event that was routed twice may have left a copy in the backlog as well.
+    const isElsewhere = (this.#places.get(key) ?? 0) > 1
+    const place = `${stream}:${seq}:${millisOf(message.time)}`
+    if (!hasEnded && !isElsewhere && !this.#movedFrom.has(place))
       this.fail("released too early", `${stream} ${seq}, ${key}`)
   }
 

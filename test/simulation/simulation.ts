@@ -272,7 +272,7 @@ export class Simulation {
     process.isAlive = false
     connection.end()
     this.receivers.died(process)
-    this.oracle.disturbed()
+    this.oracle.disturbed(downMs)
     this.world.after(downMs, () => this.#start(index), this.world.outside)
   }
 
@@ -283,7 +283,7 @@ export class Simulation {
       return
     }
     world.trace(JSON.stringify(action))
-    this.oracle.disturbed()
+    this.oracle.disturbed("ms" in action ? action.ms : 0)
     switch (action.does) {
       case "crash":
       case "break":
