@@ -1,6 +1,7 @@
 import { Effect, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
+import type { ApiChannel } from "../domain/channel.ts"
 import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
 import { EventNotStored, type PublishedEvent } from "../operations/events/publish-event.ts"
@@ -19,13 +20,20 @@ import {
   Published
 } from "./event-input.ts"
 import { unavailable } from "./failures.ts"
+import { Insider } from "./insider.ts"
 import { readBody } from "./request-body.ts"
 import { answeredProblems } from "./validation.ts"
+
+/** How the events of a request come. */
+const channel = Effect.map(
+  Insider,
+  (insider): ApiChannel => (insider === undefined ? "http" : "nats-api")
+)
 
 /** Publishes those that are valid. Returns what became of each. */
 const publishValid = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEvent>) {
   const valid = events.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
-  const published = yield* publishEvents(valid)
+  const published = yield* publishEvents(valid, yield* channel)
   let next = 0
   return events.map(
     (one): Publication => (Result.isFailure(one) ? one.failure : (published[next++] ?? refused([])))
@@ -197,7 +205,10 @@ const publishRaw = operation("publishRaw", "POST", `${tenantPath}/raw-events/:ty
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(readBody(maxEventsBytes), (body) =>
         Effect.flatMap(
-          publishEvents([{ event: rawEvent(request, params, headers["idempotency-key"]), body }]),
+          publishEvents(
+            [{ event: rawEvent(request, params, headers["idempotency-key"]), body }],
+            "http"
+          ),
           ([one = refused([])]) => answerOne(one)
         )
       )

@@ -41,6 +41,8 @@ export interface Event {
   /** When the broker stored it, ms since the epoch. */
   readonly at: number
   readonly content: Content
+  /** How it came (domain/channel.ts); absent if it was published to its subject. */
+  readonly channel?: string
 }
 
 /** The publisher's headers that go to receivers. */

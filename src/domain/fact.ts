@@ -104,7 +104,9 @@ export const Plan = Schema.Struct({
   endpoints: Schema.Array(Planned),
   skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String })),
   /** The revision of the endpoints bucket up to which the router had seen all changes. */
-  directory: Schema.optionalKey(Schema.Int)
+  directory: Schema.optionalKey(Schema.Int),
+  /** How the event came (domain/channel.ts); absent if it was published to its subject. */
+  channel: Schema.optionalKey(Schema.String)
 })
 export type Plan = typeof Plan.Type
 

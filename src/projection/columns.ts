@@ -33,6 +33,7 @@ export const columns = [
   "event_at",
   "round",
   "type",
+  "channel",
   "state",
   "bits",
   "attempts",
@@ -59,7 +60,7 @@ export const tableOf = (name: string, names: "INTEGER" | "TEXT"): string => `
   CREATE TABLE IF NOT EXISTS ${name} (
     position INTEGER PRIMARY KEY, tenant ${names} NOT NULL, endpoint ${names} NOT NULL,
     event TEXT NOT NULL, event_seq INTEGER NOT NULL, event_at INTEGER NOT NULL,
-    round TEXT NOT NULL, type ${names}, state INTEGER NOT NULL, bits INTEGER NOT NULL,
+    round TEXT NOT NULL, type ${names}, channel ${names}, state INTEGER NOT NULL, bits INTEGER NOT NULL,
     attempts INTEGER NOT NULL, status INTEGER, error ${names}, reason ${names},
     began_at INTEGER, deadline INTEGER, at INTEGER NOT NULL, ms REAL, worker ${names},
     dead INTEGER, detail TEXT
@@ -67,7 +68,8 @@ export const tableOf = (name: string, names: "INTEGER" | "TEXT"): string => `
   CREATE INDEX IF NOT EXISTS ${name}_endpoint ON ${name} (endpoint, position);
   CREATE INDEX IF NOT EXISTS ${name}_tenant ON ${name} (tenant, position);
   CREATE INDEX IF NOT EXISTS ${name}_event ON ${name} (event);
-  CREATE INDEX IF NOT EXISTS ${name}_event_seq ON ${name} (event_seq);
+  CREATE INDEX IF NOT EXISTS ${name}_event_seq ON ${name} (event_seq, event_at);
+  CREATE INDEX IF NOT EXISTS ${name}_tenant_event ON ${name} (tenant, event_seq, event_at);
   CREATE INDEX IF NOT EXISTS ${name}_unusual_tenant ON ${name} (tenant, position)
     WHERE ${isUnusual};
   CREATE INDEX IF NOT EXISTS ${name}_unusual_endpoint ON ${name} (endpoint, position)
@@ -143,6 +145,7 @@ export const valuesOf = (
     eventAt,
     round.round,
     named(type),
+    named(tracked.channel),
     stateNumbers.indexOf(stateOf(tracked)),
     round.state,
     attemptsOf(round.state),
@@ -211,6 +214,7 @@ export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
     eventSeq: Number(row.event_seq),
     eventAt: Number(row.event_at),
     type: row.type === null ? null : names.textOf(row.type),
+    channel: row.channel === null ? null : names.textOf(row.channel),
     ...detail
   }
 }

@@ -359,6 +359,8 @@ export class DeliveryLog extends Context.Service<
     readonly findAttempts: (
       query: AttemptQuery
     ) => Effect.Effect<AttemptPage, Invalid | LogUnavailable>
+    /** Finds events, newest first. Fails as `find` does. */
+    readonly findEvents: (query: EventQuery) => Effect.Effect<EventPage, Invalid | LogUnavailable>
     /** Finds the rounds of a delivery or of an event. There are none if it is not known. */
     readonly get: (lookup: DeliveryLookup) => Effect.Effect<LoggedDeliveries, LogUnavailable>
     readonly status: Effect.Effect<ProjectionStatus, LogUnavailable>

@@ -4,17 +4,20 @@ import { idOfTenant } from "../domain/event.ts"
 import { timers } from "../time/timers.ts"
 import { attemptRowsOf } from "./attempt-table.ts"
 import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
-import { attemptConditionsOf, conditionsOf } from "./conditions.ts"
+import { attemptConditionsOf, conditionsOf, eventConditionsOf } from "./conditions.ts"
 import type {
   AttemptPage,
   AttemptQuery,
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
+  EventPage,
+  EventQuery,
   LoggedDeliveries,
   LoggedEvent
 } from "./delivery-log.ts"
 import { maxLoggedRounds } from "./delivery-log.ts"
+import { eventRowOf, eventSource } from "./event-rows.ts"
 import { pageOf } from "./log-pages.ts"
 import { NumberedNames, plainNames } from "./names-table.ts"
 import { fileVersion } from "./projection-store.ts"
@@ -36,6 +39,7 @@ const sequencePattern = /^evt_(\d{1,16})$/
 export class NoFiles extends Error {}
 
 export type PageRows = Omit<DeliveryPage, "lag">
+export type EventRows = Omit<EventPage, "lag">
 export type AttemptRows = Omit<AttemptPage, "lag">
 
 /**
@@ -102,6 +106,41 @@ export class LogReader {
         rowsOf: ({ parts }) => parts.flatMap(attemptRowsOf)
       })
       return { attempts: rows, ...ends }
+    })
+  }
+
+  /** Finds events, newest first. @throws as `find` does. */
+  findEvents(query: EventQuery): EventRows {
+    return this.#atOneState((main, seq) => {
+      const { since, tenant } = query
+      const visible = ["position < ?", positionAfter(seq)] as const
+      const { ends, rows } = pageOf(query, {
+        name: "events",
+        range: {
+          from: since === undefined ? 0 : this.#firstEventSince(main, since),
+          below: Number.MAX_SAFE_INTEGER
+        },
+        // An event may have many deliveries: its steps are shorter.
+        keysPerFact: 1 / 8,
+        timeAt: (key) => this.#eventTimeAt(main, key),
+        search: (search, isOlder) => {
+          const began = timers.monotonicMs()
+          const through = (table: RowTable, name: string, withinMs: number) => {
+            const asked = eventConditionsOf(query, table.names)
+            if (asked === undefined) return
+            const [sql, below] = visible
+            const conditions = { sql: [...asked.sql, sql], values: [...asked.values, below] }
+            const source = eventSource(table, name, conditions, tenant !== undefined)
+            search.through(source, began + withinMs)
+          }
+          through(main, main.name, this.#budgetMs / 2)
+          const segments = this.#segmentsOf(main).map(({ table }) => table)
+          for (const table of isOlder ? segments : segments.reverse())
+            for (const name of [table.name, "unwanted"]) through(table, name, this.#budgetMs)
+        },
+        rowsOf: (found) => [eventRowOf(found)]
+      })
+      return { events: rows, ...ends }
     })
   }
 
@@ -234,6 +273,18 @@ export class LogReader {
   #firstSince(main: RowTable, since: number): number {
     const row = main.prepare("SELECT max(seq) AS seq FROM moment WHERE ms < ?").get(since - skewMs)
     return row?.seq == null ? 1 : positionAfter(Number(row.seq))
+  }
+
+  /** A sequence that no event has which is as new as a time. */
+  #firstEventSince(main: RowTable, since: number): number {
+    const query = "SELECT max(event_seq) AS seq FROM event_moment WHERE ms < ?"
+    return Number(main.prepare(query).get(since)?.seq ?? 0)
+  }
+
+  /** By when an event was stored at the latest, ms since the epoch. */
+  #eventTimeAt(main: RowTable, seq: number): number {
+    const query = "SELECT ms FROM event_moment WHERE event_seq >= ? ORDER BY event_seq LIMIT 1"
+    return Number(main.prepare(query).get(seq)?.ms ?? timers.wallMs())
   }
 
   /** By when a fact was stored at the latest, ms since the epoch. */

@@ -31,7 +31,7 @@ import {
 import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 5
+export const fileVersion = 6
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -55,6 +55,7 @@ const schema = `
   CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
+  CREATE TABLE IF NOT EXISTS event_moment (event_seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   ${segmentTables}
   ${tableOf("waiting", "TEXT")}
   PRAGMA user_version = ${fileVersion};`
@@ -175,6 +176,8 @@ export class ProjectionStore {
     this.#next = { seq, nanoseconds }
     const fact = readDeliveryFact(text)
     if (fact === undefined) return
+    if (fact.eventSeq !== undefined && fact.eventAt !== undefined && fact.eventAt > this.#newest.at)
+      this.#newest = { seq: fact.eventSeq, at: fact.eventAt }
     const { tenant } = fact
     const event = fact.event ?? `evt_${fact.eventSeq}`
     const isNew = fact.eventSeq === undefined || !this.#recent.mayBeKnown(fact.eventSeq)
@@ -220,7 +223,8 @@ export class ProjectionStore {
 
   /** Removes what is too old or too much. Returns how many rounds it removed. */
   retain(now: number): number {
-    this.#main.prepare("DELETE FROM moment WHERE ms < ?").run(now - this.#options.keepMs)
+    for (const table of ["moment", "event_moment"])
+      this.#main.prepare(`DELETE FROM ${table} WHERE ms < ?`).run(now - this.#options.keepMs)
     let removed = 0
     while (true) {
       const rows = this.#segments.dropOldest(now, this.bytes)
@@ -336,12 +340,26 @@ export class ProjectionStore {
     this.#main
       .prepare("UPDATE state SET seq = ?, nanoseconds = ?, newest_event = ?, repeated_attempts = ?")
       .run(seq, nanoseconds, this.#recent.newest, this.#repeatedAttempts)
+    this.#noteEvents()
     const ms = nanoseconds === "" ? 0 : millisOf(nanoseconds)
     if (ms - this.#lastMoment < betweenMomentsMs) return
     this.#lastMoment = ms
     this.#main.prepare("INSERT OR REPLACE INTO moment VALUES (?, ?)").run(seq, ms)
   }
   #lastMoment = 0
+
+  /** Notes when the newest event was stored: a search for events ends at its `since` by it. */
+  #noteEvents(): void {
+    const { at, seq } = this.#newest
+    if (at - this.#lastEventMoment < betweenMomentsMs) return
+    this.#lastEventMoment = at
+    // A stream that lost its end gives sequences again.
+    this.#main.prepare("DELETE FROM event_moment WHERE event_seq >= ?").run(seq)
+    this.#main.prepare("INSERT INTO event_moment VALUES (?, ?)").run(seq, at)
+  }
+  /** The event that was stored last, of those that facts have told of. */
+  #newest = { seq: 0, at: 0 }
+  #lastEventMoment = 0
 }
 
 /** Whether a fact tells of a request that another fact has told of: the receiver got it twice. */

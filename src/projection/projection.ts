@@ -3,6 +3,7 @@ import type { BrokerOptions } from "../broker/connection.ts"
 import type {
   AttemptPage,
   DeliveryPage,
+  EventPage,
   Lag,
   LoggedDeliveries,
   ProjectionStatus
@@ -106,6 +107,13 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
         const result = yield* queries({ ask: "attempts", query })
         if (!("attempts" in result)) return yield* new LogUnavailable({ reason: "no page" })
         return { ...result.attempts, lag: known } satisfies AttemptPage
+      }),
+    findEvents: (query) =>
+      Effect.gen(function* () {
+        const known = yield* lag
+        const result = yield* queries({ ask: "events", query })
+        if (!("events" in result)) return yield* new LogUnavailable({ reason: "no page" })
+        return { ...result.events, lag: known } satisfies EventPage
       }),
     get: (lookup) =>
       Effect.gen(function* () {

@@ -15,6 +15,8 @@ const answerTo = (asked: ToQuery): FromQuery["result"] => {
       return { page: reader.find(asked.query) }
     case "attempts":
       return { attempts: reader.findAttempts(asked.query) }
+    case "events":
+      return { events: reader.findEvents(asked.query) }
     case "get":
       return { rounds: reader.get(asked.lookup) }
   }

@@ -8,6 +8,8 @@ import {
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
+  EventPage,
+  EventQuery,
   LoggedDeliveries,
   LogUnavailable,
   ProjectionStatus
@@ -18,6 +20,7 @@ import type { Projection } from "./projection.ts"
 export const LogQuestion = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("find"), query: DeliveryQuery }),
   Schema.Struct({ ask: Schema.Literal("attempts"), query: AttemptQuery }),
+  Schema.Struct({ ask: Schema.Literal("events"), query: EventQuery }),
   Schema.Struct({ ask: Schema.Literal("get"), lookup: DeliveryLookup }),
   Schema.Struct({ ask: Schema.Literal("status") }),
   Schema.Struct({ ask: Schema.Literal("rebuild") })
@@ -28,6 +31,7 @@ export type LogQuestion = typeof LogQuestion.Type
 const LogAnswer = Schema.Union([
   Schema.Struct({ page: DeliveryPage }),
   Schema.Struct({ attempts: AttemptPage }),
+  Schema.Struct({ events: EventPage }),
   Schema.Struct({ found: LoggedDeliveries }),
   Schema.Struct({ status: ProjectionStatus }),
   Schema.Struct({ rebuilding: Schema.Literal(true) }),
@@ -66,6 +70,8 @@ const answerTo = (
       return Effect.map(log.find(question.query), (page) => ({ page }))
     case "attempts":
       return Effect.map(log.findAttempts(question.query), (attempts) => ({ attempts }))
+    case "events":
+      return Effect.map(log.findEvents(question.query), (events) => ({ events }))
     case "get":
       return Effect.map(log.get(question.lookup), (found) => ({ found }))
     case "status":

@@ -3,10 +3,11 @@ import type {
   AttemptQuery,
   DeliveryLookup,
   DeliveryQuery,
+  EventQuery,
   LoggedDeliveries
 } from "./delivery-log.ts"
 import type { FollowOptions, WriterReport } from "./follow-history.ts"
-import type { AttemptRows, PageRows } from "./log-reader.ts"
+import type { AttemptRows, EventRows, PageRows } from "./log-reader.ts"
 import type { LoggedLine } from "./thread-log.ts"
 
 /** What the writer's thread is started with. */
@@ -34,6 +35,7 @@ export interface QueryData {
 export type ToQuery = { readonly id: number } & (
   | { readonly ask: "find"; readonly query: DeliveryQuery }
   | { readonly ask: "attempts"; readonly query: AttemptQuery }
+  | { readonly ask: "events"; readonly query: EventQuery }
   | { readonly ask: "get"; readonly lookup: DeliveryLookup }
 )
 
@@ -42,6 +44,7 @@ export interface FromQuery {
   readonly result:
     | { readonly page: PageRows }
     | { readonly attempts: AttemptRows }
+    | { readonly events: EventRows }
     | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
     | { readonly problem: { readonly field: string; readonly message: string } }
     | { readonly unavailable: string; readonly isBroken: boolean }

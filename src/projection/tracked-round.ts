@@ -1,3 +1,4 @@
+import { directChannel } from "../domain/channel.ts"
 import type { Fact } from "../domain/fact.ts"
 import { planOf, readRecord, strictly } from "../history/fact-record.ts"
 import type { DeliveryRound } from "../history/fold/delivery.ts"
@@ -28,6 +29,8 @@ export interface TrackedRound {
   readonly eventSeq: number
   readonly eventAt: number
   readonly type: string | null
+  /** How the event came (domain/channel.ts); null if that is not known. */
+  readonly channel: string | null
   readonly round: DeliveryRound
   /** The sequences in HISTORY of the facts of `round.attempts`. */
   readonly seqs: ReadonlyArray<number>
@@ -100,6 +103,12 @@ const isUsual = (record: object): boolean => {
   )
 }
 
+/** Returns how the event of a fact with its plan came; undefined for any other fact. */
+export const channelIn = ({ plan }: Pick<Fact, "plan">): string | undefined => {
+  if (plan === undefined) return undefined
+  return typeof plan.channel === "string" ? plan.channel : directChannel
+}
+
 const changed = (
   known: TrackedRound | undefined,
   step: DeliveryStep,
@@ -121,6 +130,7 @@ const changed = (
     eventSeq: step.of.eventSeq,
     eventAt: step.of.eventAt,
     type: fact.type ?? known?.type ?? null,
+    channel: channelIn(fact) ?? known?.channel ?? null,
     round,
     seqs: hasNewAttempt ? [...seqs, seqOf(position)] : seqs,
     skipped: null,
@@ -146,6 +156,7 @@ const skippedRound = (
     ...of,
     event: eventLabel(fact),
     type: fact.type ?? null,
+    channel: channelIn(fact) ?? null,
     round: {
       round: "0",
       state: 0,

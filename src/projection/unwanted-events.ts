@@ -1,21 +1,25 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { directChannel } from "../domain/channel.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { LoggedEvent } from "./delivery-log.ts"
 import type { Names, WritableNames } from "./names-table.ts"
-import { eventLabel, positionOf } from "./tracked-round.ts"
+import { channelIn, eventLabel, positionOf } from "./tracked-round.ts"
 
 /** An event that no endpoint wants. It has no delivery, so that nothing else tells of it. */
 export interface UnwantedEvent extends LoggedEvent {
   /** Of the fact that says so. */
   readonly position: number
+  readonly channel: string
 }
 
 export const unwantedTable = `
   CREATE TABLE IF NOT EXISTS unwanted (
     position INTEGER PRIMARY KEY, tenant INTEGER NOT NULL, event TEXT NOT NULL,
-    event_seq INTEGER NOT NULL, event_at INTEGER NOT NULL, type INTEGER);
+    event_seq INTEGER NOT NULL, event_at INTEGER NOT NULL, type INTEGER,
+    channel INTEGER);
   CREATE INDEX IF NOT EXISTS unwanted_event ON unwanted (event);
-  CREATE INDEX IF NOT EXISTS unwanted_event_seq ON unwanted (event_seq);`
+  CREATE INDEX IF NOT EXISTS unwanted_event_seq ON unwanted (event_seq, event_at);
+  CREATE INDEX IF NOT EXISTS unwanted_tenant_event ON unwanted (tenant, event_seq, event_at);`
 
 /** Returns the event of a fact whose plan is empty; undefined for any other fact. */
 export const unwantedIn = (fact: Fact, seq: number): UnwantedEvent | undefined => {
@@ -24,17 +28,28 @@ export const unwantedIn = (fact: Fact, seq: number): UnwantedEvent | undefined =
   // With a reason, the event is one that is stored under another sequence, too.
   if (plan.endpoints.length > 0 || plan.skipped.length > 0 || plan.part > 0 || reason !== undefined)
     return undefined
-  return { position: positionOf(seq, 0), tenant, event: eventLabel(fact), eventSeq, eventAt, type }
+  return {
+    ...{ position: positionOf(seq, 0), tenant, event: eventLabel(fact), eventSeq, eventAt, type },
+    channel: channelIn(fact) ?? directChannel
+  }
 }
 
 export const prepareUnwanted = (
   db: DatabaseSync,
   names: WritableNames
 ): ((event: UnwantedEvent) => void) => {
-  const insert = db.prepare("INSERT OR REPLACE INTO unwanted VALUES (?, ?, ?, ?, ?, ?)")
-  return ({ event, eventAt, eventSeq, position, tenant, type }) => {
+  const insert = db.prepare("INSERT OR REPLACE INTO unwanted VALUES (?, ?, ?, ?, ?, ?, ?)")
+  return ({ channel, event, eventAt, eventSeq, position, tenant, type }) => {
     const named = type === null ? null : names.storedOf(type)
-    insert.run(position, names.storedOf(tenant), event, eventSeq, eventAt, named)
+    insert.run(
+      position,
+      names.storedOf(tenant),
+      event,
+      eventSeq,
+      eventAt,
+      named,
+      names.storedOf(channel)
+    )
   }
 }
 

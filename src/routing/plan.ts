@@ -97,7 +97,10 @@ export const nextPart = (
     }
   }
   return {
-    plan: { part, last: now.length === rest.length, endpoints, skipped, directory },
+    plan: {
+      ...{ part, last: now.length === rest.length, endpoints, skipped, directory },
+      ...(event.channel === undefined ? {} : { channel: event.channel })
+    },
     keys
   }
 }

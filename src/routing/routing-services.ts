@@ -6,6 +6,7 @@ import type { Gate } from "../broker/gate.ts"
 import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
+import { channelOf } from "../domain/channel.ts"
 import type { Content, Event, EventSubject, GetHeader } from "../domain/event.ts"
 import { contentOf, eventId } from "../domain/event.ts"
 import { forwardedOf } from "../domain/forwarded-headers.ts"
@@ -95,17 +96,21 @@ export const eventOf = (
   { tenant, type }: Exclude<EventSubject, { readonly problem: string }>,
   forwards: ReadonlyArray<string> | undefined,
   dropped: DroppedHeaders
-): Event => ({
-  seq: message.seq,
-  tenant,
-  type,
-  id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
-  at: message.storedAt,
-  content:
-    forwards === undefined
-      ? contentOf(header)
-      : contentWith(contentOf(header), header, forwards, (name) => dropped.note(tenant, name))
-})
+): Event => {
+  const channel = channelOf(header)
+  return {
+    seq: message.seq,
+    tenant,
+    type,
+    id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
+    at: message.storedAt,
+    content:
+      forwards === undefined
+        ? contentOf(header)
+        : contentWith(contentOf(header), header, forwards, (name) => dropped.note(tenant, name)),
+    ...(channel === undefined ? {} : { channel })
+  }
+}
 
 const contentWith = (
   content: Content,

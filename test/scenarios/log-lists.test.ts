@@ -73,4 +73,44 @@ describe.concurrent("the lists of the log", () => {
         assert.strictEqual((yield* ask(`attempts?${query}`)).status, 400, query)
     })
   )
+
+  scenario("have events by how they came, those that nobody wanted among them", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ id: "e", url: hook.url, types: ["paid"] })
+      const facts = yield* history
+      yield* worker()
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      const { ask: request, token: make } = yield* Effect.provideService(
+        startConsole(),
+        DeliveryLog,
+        log
+      )
+      const token = yield* make()
+      const ask = (path: string, options = {}) =>
+        request(`/v1/tenants/acme/${path}`, { token, ...options })
+      const { status } = yield* ask("events", {
+        method: "POST",
+        body: { type: "paid", id: "one", data: { n: 1 } }
+      })
+      assert.strictEqual(status, 201)
+      yield* publish("unwanted", "{}", { "Nats-Msg-Id": "acme.two" })
+      yield* facts.count("delivered", 1)
+      yield* facts.count("routed", 1)
+      yield* caughtUp(log.status)
+      const events = (query: string) =>
+        Effect.map(ask(`events?${query}`), ({ json }) => json.events as ReadonlyArray<Row>)
+      assert.deepStrictEqual(
+        (yield* events("")).map(({ channel, id, type }) => ({ channel, id, type })),
+        [
+          { channel: "nats", id: "acme.two", type: "unwanted" },
+          { channel: "http", id: "acme.one", type: "paid" }
+        ]
+      )
+      const [one] = yield* events("channel=http&type=paid&type=none")
+      assert.deepInclude(one, { id: "acme.one", seq: 1 })
+      assert.deepInclude(one?.rounds, { delivered: 1, waiting: 0 })
+      assert.lengthOf(yield* events("until=2020-01-01T00:00:00%2B02:00"), 0)
+    })
+  )
 })

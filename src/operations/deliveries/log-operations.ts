@@ -5,6 +5,8 @@ import {
   DeliveryPage,
   DeliveryQuery,
   DeliveryRow,
+  EventQuery,
+  EventRow,
   type PageEnds,
   ProjectionStatus
 } from "../../projection/delivery-log.ts"
@@ -170,6 +172,49 @@ const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
     })
 })
 
+const eventFilters = EventQuery.fields
+
+const events = operation("events", "GET", `${tenantPath}/events`, {
+  scope: "deliveries:read",
+  summary: "Search the log of events, newest first",
+  description: "Events that were routed, those that no endpoint wanted among them.",
+  params: { tenant: TenantOrAll },
+  query: {
+    ...pageQuery,
+    type: eventFilters.type.annotateKey(texts.type),
+    channel: eventFilters.channel.annotateKey({
+      description:
+        "How it came: `http`, `nats-api` (through the API), `nats` (published to its subject), `stream:<name>` (copied from a stream), or its beginning if it ends with `*`."
+    }),
+    since: eventFilters.since.annotateKey({ description: "Stored then or later." }),
+    until: eventFilters.until.annotateKey({ description: "Stored then or earlier." })
+  },
+  output: Schema.Struct({
+    events: Schema.Array(
+      documented(EventRow, {
+        identifier: "LoggedEvent",
+        description: "An event that was routed.",
+        fields: {
+          id: "Its id, as receivers get it.",
+          seq: "Its sequence in the stream of events.",
+          at: "When the broker stored it.",
+          channel: "How it came; null if that is not known any more.",
+          rounds: "How many rounds of its deliveries are in each state."
+        }
+      })
+    ),
+    ...pageFields
+  }).annotate({ identifier: "EventList" }),
+  run: ({ params, query: { limit = defaultLimit, ...query } }) =>
+    Effect.gen(function* () {
+      const { findEvents } = yield* log
+      const tenant = tenantOf(params.tenant)
+      return answered(
+        yield* findEvents({ ...query, limit, ...(tenant === undefined ? {} : { tenant }) })
+      )
+    })
+})
+
 const status = operation("projection", "GET", "/v1/projection", {
   scope: "operator",
   summary: "Show how the log of deliveries does",
@@ -186,5 +231,6 @@ export const logOperations = operationGroup(
   "What became of deliveries. It is answered by a console with the role projection; without one, with 503.",
   list,
   attempts,
+  events,
   status
 )

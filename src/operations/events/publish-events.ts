@@ -3,8 +3,9 @@ import { Effect, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
-import type { PubAck } from "../../broker/publisher.ts"
+import type { HeaderList, PubAck } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
+import { type ApiChannel, channelHeader } from "../../domain/channel.ts"
 import { contentOf } from "../../domain/event.ts"
 import type { Problem } from "../../domain/problem.ts"
 import type { CheckedEvent, NewEvent } from "./new-event.ts"
@@ -47,7 +48,8 @@ type Sent = PubAck | PublishError
 /** Stores all events at the same time. Undefined for one that is not to be stored. */
 const sendAll = (
   events: ReadonlyArray<CheckedEvent | undefined>,
-  items: ReadonlyArray<EventToPublish>
+  items: ReadonlyArray<EventToPublish>,
+  channel: ApiChannel
 ) =>
   Effect.flatMap(Broker, ({ names, send }) =>
     Effect.callback<ReadonlyArray<Sent | undefined>>((resume) => {
@@ -61,7 +63,8 @@ const sendAll = (
         const body = items[index]?.body
         if (event === undefined || body === undefined) continue
         left++
-        send(names.subjects.event(event.tenant, event.type), body, event.headers, (result) => {
+        const headers: HeaderList = [...event.headers, [channelHeader, channel]]
+        send(names.subjects.event(event.tenant, event.type), body, headers, (result) => {
           results[index] = result
           settled()
         })
@@ -113,12 +116,18 @@ const publicationOf = Effect.fnUntraced(function* (
 /**
  * Publishes events at the same time. Returns what became of each, in their order. An event whose id
  * is known already is compared with the stored one: equal ones are duplicates, others conflicts.
+ *
+ * @param channel how they came.
  */
-export const publishEvents = Effect.fnUntraced(function* (items: ReadonlyArray<EventToPublish>) {
+export const publishEvents = Effect.fnUntraced(function* (
+  items: ReadonlyArray<EventToPublish>,
+  channel: ApiChannel
+) {
   const checked = yield* Effect.sync(() => items.map(({ event }) => checkEvent(event, makeId())))
   const sent = yield* sendAll(
     checked.map((one) => (Result.isSuccess(one) ? one.success : undefined)),
-    items
+    items,
+    channel
   )
   return yield* Effect.forEach(
     checked,
