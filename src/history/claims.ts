@@ -22,6 +22,8 @@ export interface Claim {
   readonly seq: number
   readonly at: number
   readonly deadline: number
+  /** Who asked for it. */
+  readonly by?: string
 }
 
 /**
@@ -55,10 +57,12 @@ export const openClaims = Effect.fnUntraced(function* (query: ClaimsQuery) {
 
 /** Returns the round that a fact claims, with its claim; undefined if the text is no such fact. */
 export const claimIn = (text: string, seq: number): (RoundIdentity & Claim) | undefined => {
-  const { at, deadline = at, eventAt, eventSeq, round } = rawFields(text)
+  const { at, by, deadline = at, eventAt, eventSeq, round } = rawFields(text)
   if (typeof eventSeq !== "number" || typeof eventAt !== "number") return undefined
   if (typeof at !== "number" || typeof deadline !== "number") return undefined
-  return typeof round === "string" ? { eventSeq, eventAt, round, seq, at, deadline } : undefined
+  if (typeof round !== "string") return undefined
+  const asker = typeof by === "string" ? { by } : {}
+  return { eventSeq, eventAt, round, seq, at, deadline, ...asker }
 }
 
 /**
@@ -221,10 +225,11 @@ export class Claims {
     else this.#note(claimed)
   }
 
-  #note({ at, deadline, seq, ...of }: RoundIdentity & Claim): void {
+  #note({ at, by, deadline, seq, ...of }: RoundIdentity & Claim): void {
     this.#last = Math.max(this.#last, seq)
     const key = roundKey(of)
-    if (this.#query.rounds.has(key)) this.#known.set(key, { seq, at, deadline })
+    const claim = { seq, at, deadline, ...(by === undefined ? {} : { by }) }
+    if (this.#query.rounds.has(key)) this.#known.set(key, claim)
     else this.#query.other?.(of, seq)
   }
 }

@@ -34,8 +34,10 @@ export interface EndpointRedelivery {
   readonly fresh: ReadonlyArray<Round>
   /** Rounds that were claimed by a process that died before it stored them. */
   readonly finishing: ReadonlyArray<Round>
-  /** The number of dead letters that were redelivered before. */
+  /** The number of dead letters that were redelivered before, by other work. */
   readonly before: number
+  /** The number of those that this work has redelivered before it was broken off. */
+  readonly own: number
   /** The number of those that a late success of a former owner resolved. */
   readonly late: number
   readonly rounds: OpenRounds
@@ -47,6 +49,8 @@ export interface RoundsToRedeliver {
   readonly letters: ReadonlyArray<RedeliverableLetter>
   /** Who asked for it. */
   readonly by: string
+  /** See `RoundsOptions`. */
+  readonly ownAfter?: number | undefined
   readonly pace?: BackpressureLimits | undefined
   /** Called with the number of deliveries that wait for an endpoint while throttled, and with 0. */
   readonly held?: ((endpoint: string, waiting: number) => void) | undefined
@@ -107,7 +111,7 @@ const groupsOf = (letters: ReadonlyArray<RedeliverableLetter>) => {
  * success, and dead letters of endpoints that accept nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRedeliver) {
-  const { by, held, pace } = options
+  const { by, held, ownAfter, pace } = options
   const layout = yield* steadyLayout
   const planOne = Effect.fnUntraced(function* ({ endpoint, letters, since, tenant }: Group) {
     const { target, unfit } = yield* readTarget(tenant, endpoint)
@@ -121,6 +125,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
         return { eventSeq, eventAt, round, dead: id }
       }),
       from: { fromTime: since - maxRoundSkewMs },
+      ownAfter,
       pace,
       read: (round) => readLetterContents({ tenant, endpoint }, round),
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
@@ -138,6 +143,7 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       finishing: rounds.finishing,
       fresh,
       before: rounds.before.length,
+      own: rounds.own.length,
       late: rounds.fresh.length - fresh.length
     } satisfies EndpointRedelivery
   })

@@ -19,6 +19,8 @@ import { inOneTurn } from "./turns.ts"
 export interface ReplayOptions
   extends ReplayWish,
     Pick<ReplayQuery, "event" | "types" | "skipped" | "onlyMissing"> {
+  /** See `RoundsOptions`. */
+  readonly ownAfter?: number | undefined
   readonly pace?: BackpressureLimits | undefined
   /** Events that are in memory together. (Default: 20,000) */
   readonly chunk?: number | undefined
@@ -62,12 +64,20 @@ export interface ReplayCursor {
 export interface ReplayTally {
   /** Sent by this replay before it was interrupted. */
   readonly before: number
+  /** Sent by the same work before it was broken off. */
+  readonly own: number
   readonly delivered: number
   readonly open: number
   readonly unrouted: number
 }
 
-export const noReplayTally: ReplayTally = { before: 0, delivered: 0, open: 0, unrouted: 0 }
+export const noReplayTally: ReplayTally = {
+  before: 0,
+  own: 0,
+  delivered: 0,
+  open: 0,
+  unrouted: 0
+}
 
 const defaultChunk = 20_000
 /** Types that are counted by name. */
@@ -85,7 +95,7 @@ const openChunk = Effect.fnUntraced(function* (
   { layout, options, record, target: { target } }: Setup,
   cursor: ReplayCursor | undefined
 ) {
-  const { by, chunk = defaultChunk, endpoint, event, held, onlyMissing, pace } = options
+  const { by, chunk = defaultChunk, endpoint, event, held, onlyMissing, ownAfter, pace } = options
   const { skipped, tenant, types } = options
   const { since, startedAt, until } = record
   const round = replayRound(record.id)
@@ -100,6 +110,7 @@ const openChunk = Effect.fnUntraced(function* (
     from:
       cursor === undefined ? { fromTime: startedAt - maxRoundSkewMs } : { fromSeq: cursor.from },
     read: (one) => readEventContents(one, target.forwards),
+    ownAfter,
     pace,
     held: (waiting) => held?.(waiting)
   })
@@ -109,9 +120,10 @@ const openChunk = Effect.fnUntraced(function* (
 const tallied = (
   tally: ReplayTally,
   { delivered, open, unrouted }: SelectedChunk,
-  { before }: OpenRounds
+  { before, own }: OpenRounds
 ): ReplayTally => ({
   before: tally.before + before.length,
+  own: tally.own + own.length,
   delivered: tally.delivered + delivered,
   open: tally.open + open,
   unrouted: tally.unrouted + unrouted
@@ -129,7 +141,7 @@ const countAll = Effect.fnUntraced(function* (setup: Setup, from: ReplayCursor |
     const { rounds, selected } = yield* openChunk(setup, cursor)
     tally = tallied(tally, selected, rounds)
     count += rounds.fresh.length + rounds.finishing.length
-    const before = new Set(rounds.before.map(eventName))
+    const before = new Set([...rounds.before, ...rounds.own].map(eventName))
     for (const event of selected.events)
       if (!before.has(eventName(event))) {
         const known = types.get(event.type)

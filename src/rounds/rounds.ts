@@ -36,6 +36,11 @@ export interface RoundsOptions {
   readonly by: string
   /** The rounds that are meant, as many as may be in memory. */
   readonly rounds: ReadonlyArray<Round>
+  /**
+   * Claims in the same name after this sequence of HISTORY are of the same work, which was broken
+   * off. (Default: none is)
+   */
+  readonly ownAfter?: number | undefined
   /** None of them was claimed earlier: a sequence of HISTORY, or a time in ms since the epoch. */
   readonly from: ClaimsQuery["from"]
   /** Reads what a round sends; undefined if it is gone. */
@@ -162,7 +167,7 @@ const beginAll = Effect.fnUntraced(function* (
  * finishes what others left (`finish-abandoned.ts`).
  */
 export const openRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
-  const { from, kind, layout, rounds, target } = options
+  const { by, from, kind, layout, ownAfter = Number.POSITIVE_INFINITY, rounds, target } = options
   const partition = partitionOf(target.tenant, target.endpoint, layout.layout.partitions)
   const names = new Set(rounds.map(({ round }) => round))
   let ahead = Number.POSITIVE_INFINITY
@@ -179,10 +184,13 @@ export const openRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
   const fresh: Array<Round> = []
   const finishing: Array<Round> = []
   const before: Array<Round> = []
+  const own: Array<Round> = []
   for (const round of rounds) {
     const key = roundKey(round)
-    if (!claims.known.has(key)) fresh.push(round)
+    const claim = claims.known.get(key)
+    if (claim === undefined) fresh.push(round)
     else if (missing.has(key)) finishing.push(round)
+    else if (claim.seq > ownAfter && claim.by === by) own.push(round)
     else before.push(round)
   }
   return {
@@ -190,8 +198,10 @@ export const openRounds = Effect.fnUntraced(function* (options: RoundsOptions) {
     fresh,
     /** Claimed, and not stored: their process died, or is about to store them. */
     finishing,
-    /** Begun before. */
+    /** Begun before, by other work. */
     before,
+    /** Begun before by this work, until it was broken off. */
+    own,
 
     /** Begins rounds, or finishes claimed ones. */
     beginAll: (rounds: ReadonlyArray<Round>, done: (round: Round, begun: StartedRound) => void) =>

@@ -45,6 +45,7 @@ describe.concurrent("long work", () => {
       const done = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
       assert.deepInclude(done.json, { progress: { done: 20, total: 20 }, kind: "redelivery" })
       assert.deepInclude(done.json.result, { redelivered: 20 })
+      assert.deepInclude(done.json.asked, { endpoint: "e" })
       yield* facts.count("delivered", 20)
       assert.lengthOf(facts.of("redelivered"), 20)
       const theirs = path.replace("acme", "globex")
@@ -69,11 +70,13 @@ describe.concurrent("long work", () => {
       const path = asked.headers.get("location") ?? ""
       const first = yield* Scope.make()
       yield* runJobs("first").pipe(Scope.provide(first))
-      yield* eventually(ask(path, { token }), ({ json }) => json.state !== "waiting")
+      yield* facts.count("redelivered", 5)
       yield* Scope.close(first, Exit.void)
       yield* runJobs("second")
       const ended = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
-      assert.deepInclude(ended.json, { state: "done" })
+      assert.deepInclude(ended.json, { state: "done", progress: { done: 40, total: 40 } })
+      assert.deepInclude(ended.json.result, { redelivered: 40, before: 0 })
+      assert.hasAllKeys(ended.json.asked, ["until"])
       assert.lengthOf(facts.of("redelivered"), 40)
 
       const replay = yield* ask("/v1/tenants/acme/replays", {

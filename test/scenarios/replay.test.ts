@@ -184,6 +184,7 @@ describe.concurrent("a replay", () => {
         finished: 0,
         before: 0,
         gone: 0,
+        own: 0,
         delivered: 2,
         open: 1,
         unrouted: 0

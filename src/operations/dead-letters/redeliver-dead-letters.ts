@@ -80,6 +80,8 @@ export interface RedeliveryOptions {
   readonly from?: RedeliveryCursor | undefined
   /** Called when all before a cursor is done. */
   readonly onCursor?: ((cursor: RedeliveryCursor) => void) | undefined
+  /** The last fact there was before: what was sent in the same name since is its own. */
+  readonly ownAfter?: number | undefined
   /** Dead letters that are in memory together. (Default: 20,000) */
   readonly chunk?: number | undefined
 }
@@ -119,6 +121,10 @@ const withLeft = <A extends LeftAlone>(before: A, plan: ReadonlyArray<EndpointRe
   ...plan.reduce<Pick<LeftAlone, "skipped" | "skippedElsewhere">>(withSkipped, before)
 })
 
+/** Returns how many a chunk has sent already, before it was broken off. */
+const ownIn = (plan: ReadonlyArray<EndpointRedelivery>): number =>
+  plan.reduce((sum, one) => sum + one.own, 0)
+
 /** Returns the ids of the dead letters that a plan sends. */
 const idsIn = (plan: ReadonlyArray<EndpointRedelivery>): ReadonlySet<number | undefined> =>
   new Set(
@@ -151,11 +157,11 @@ const slim = ({ deadAt, delivery, id, reason }: DeadLetter): RedeliverableLetter
 /** Selects the next dead letters, and opens their rounds. Their contents are not kept in memory. */
 const planChunk = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
-  { by, held }: RedeliveryOptions,
+  { by, held, ownAfter }: RedeliveryOptions,
   limits: LettersLimits
 ) {
   const { letters, missing, next } = yield* selectDeadLetters(selection, slim, limits)
-  const rounds = yield* planRounds({ letters, by, held })
+  const rounds = yield* planRounds({ letters, by, held, ownAfter })
   return { selected: letters.length, gone: missing.length, letters, next, rounds }
 }, inOneTurn)
 
@@ -168,9 +174,11 @@ const countAll = Effect.fnUntraced(function* (
   const { chunk: most = defaultChunk, from } = options
   const reasons = new Map<string, number>()
   let plan: RedeliveryPlan = { ...nothing, redeliver: 0, reasons: {} }
+  let own = 0
   for (let after = from?.after; ; ) {
     const chunk = yield* planChunk(selection, options, { after, upTo, most })
     const sending = idsIn(chunk.rounds)
+    own += ownIn(chunk.rounds)
     for (const { id, reason } of chunk.letters)
       if (sending.has(id)) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
     plan = withLeft(
@@ -182,7 +190,7 @@ const countAll = Effect.fnUntraced(function* (
       },
       chunk.rounds
     )
-    if (chunk.next === undefined) return { ...plan, reasons: sortReasons(reasons) }
+    if (chunk.next === undefined) return { plan: { ...plan, reasons: sortReasons(reasons) }, own }
     after = chunk.next
   }
 })
@@ -208,7 +216,11 @@ const sendAll = Effect.fnUntraced(function* (
       {
         ...done,
         selected: done.selected + chunk.selected,
-        redelivered: done.redelivered + counts.begun - begun + counts.finished - finished,
+        redelivered:
+          done.redelivered +
+          ownIn(chunk.rounds) +
+          (counts.begun - begun) +
+          (counts.finished - finished),
         gone: done.gone + chunk.gone + counts.gone - gone
       },
       chunk.rounds
@@ -231,8 +243,11 @@ export const planRedelivery = Effect.fnUntraced(function* (
   const problem = selectionProblem(selection, "send again")
   if (problem !== undefined) return yield* problem
   const upTo = yield* lastLetter
+  const { own, plan } = yield* countAll(selection, options, upTo)
   return {
-    plan: yield* countAll(selection, options, upTo),
+    plan,
+    /** The number of those that this work has sent before it was broken off. */
+    own,
     /** @param progress called after each round. */
     run: (progress: (counts: RoundCounts) => void = () => {}) =>
       sendAll(selection, options, upTo, progress)

@@ -20,6 +20,8 @@ const Job = documented(JobView, {
     progress: "How far it has come.",
     result: "What it came to, once it is done.",
     problem: "Why it failed.",
+    asked:
+      "What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id` the first, and in `ids` how many there are.",
     takeovers: "How many consoles have ended in the middle of it. A job that ended three fails."
   }
 })

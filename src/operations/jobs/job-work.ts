@@ -78,7 +78,7 @@ const counting = (total: number, before: number) => {
 }
 
 const redeliver = Effect.fnUntraced(function* (
-  { by, redelivered: from }: JobRecord,
+  { by, historySeq: ownAfter, redelivered: from }: JobRecord,
   selection: DeadLetterSelection,
   watch: JobWatch
 ) {
@@ -86,8 +86,9 @@ const redeliver = Effect.fnUntraced(function* (
   const onCursor = (cursor: RedeliveryCursor) => {
     last = cursor
   }
-  const { plan, run } = yield* planRedelivery(selection, { by, from, onCursor, held: watch.hold })
-  const before = (from?.done.redelivered ?? 0) + plan.before
+  const watched = { by, from, onCursor, ownAfter, held: watch.hold }
+  const { own, plan, run } = yield* planRedelivery(selection, watched)
+  const before = (from?.done.redelivered ?? 0) + plan.before + own
   const { note, progress } = counting(plan.redeliver, before)
   watch.step = () => ({
     progress: progress(),
@@ -97,7 +98,7 @@ const redeliver = Effect.fnUntraced(function* (
 })
 
 const replay = Effect.fnUntraced(function* (
-  { by, createdAt: askedAt, replayed: from }: JobRecord,
+  { by, createdAt: askedAt, historySeq: ownAfter, replayed: from }: JobRecord,
   request: ReplayRequest,
   watch: JobWatch
 ) {
@@ -106,7 +107,7 @@ const replay = Effect.fnUntraced(function* (
     last = cursor
   }
   const held = (waiting: number) => watch.hold(request.to.id, waiting)
-  const watched = { by, from, onCursor, askedAt, held }
+  const watched = { by, from, onCursor, askedAt, ownAfter, held }
   const { before, count, run } = yield* startReplay(request, watched)
   const { note, progress } = counting(count, (from?.done.replayed ?? 0) + before)
   watch.step = () => ({ progress: progress(), ...(last === undefined ? {} : { replayed: last }) })
@@ -126,7 +127,7 @@ const retry = Effect.fnUntraced(function* (
 })
 
 const recover = Effect.fnUntraced(function* (
-  { by, redelivered: from, retried: before }: JobRecord,
+  { by, historySeq: ownAfter, redelivered: from, retried: before }: JobRecord,
   selection: RecoverySelection,
   watch: JobWatch
 ) {
@@ -143,13 +144,14 @@ const recover = Effect.fnUntraced(function* (
     }
   }
   const redelivery = {
-    ...{ by, from, held: watch.hold },
+    ...{ by, from, ownAfter, held: watch.hold },
     onCursor: (cursor: RedeliveryCursor) => {
       last = cursor
     }
   }
-  const { plan, run } = yield* recoverEndpoint(selection, { retry, redelivery })
-  const { note, progress } = counting(plan.redeliver, (from?.done.redelivered ?? 0) + plan.before)
+  const { own, plan, run } = yield* recoverEndpoint(selection, { retry, redelivery })
+  const sent = (from?.done.redelivered ?? 0) + plan.before + own
+  const { note, progress } = counting(plan.redeliver, sent)
   watch.step = () => ({ ...cursors(), progress: progress() })
   return recovered(yield* run(note))
 })

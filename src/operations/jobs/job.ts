@@ -76,6 +76,8 @@ export const JobRecord = Schema.Struct({
   endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)),
   /** Since when it waits, if it gave its place to another one: ms since the epoch. */
   waitsSince: Schema.optionalKey(Timestamp),
+  /** The last fact there was when it was made: what was sent in its name since is its own. */
+  historySeq: Schema.optionalKey(Schema.Int),
   /** Failures in a row, without progress in between. */
   failures: Schema.optionalKey(
     Schema.Struct({
@@ -108,6 +110,9 @@ export const JobView = Schema.Struct({
   ...shownFields,
   kind: Schema.Literals(["redelivery", "replay", "audit", "retry", "recovery"]),
   /** How many consoles have ended in the middle of it, so that another one took it over. */
+  /** What was asked for: the fields of the request, with the defaults of its times. */
+  asked: Schema.Record(Schema.String, Schema.Unknown),
+  /** How many consoles have ended in the middle of it, so that another one took it over. */
   takeovers: Schema.Int
 })
 export type JobView = typeof JobView.Type
@@ -116,11 +121,39 @@ export type JobView = typeof JobView.Type
 export const hasJobEnded = ({ state }: Pick<JobRecord, "state">): boolean =>
   state === "done" || state === "failed" || state === "cancelled"
 
+const encodeTask = Schema.encodeSync(Schema.toCodecJson(JobTask))
+
+/** Ids of dead letters that are shown of those that were asked for. */
+const maxShownIds = 20
+
+/** Returns what a job was asked for, as a request says it. */
+const askedIn = (task: JobTask): Readonly<Record<string, unknown>> => {
+  const { kind, ...rest } = Object(encodeTask(task))
+  const {
+    asked: _,
+    endpoint,
+    id,
+    tenant,
+    to = endpoint,
+    ...fields
+  } = Object(Object.values(rest)[0])
+  const name = to?.id ?? to
+  return {
+    ...(name === undefined ? {} : { endpoint: name }),
+    // The path names it, but for an audit.
+    ...(kind === "audit" && tenant !== undefined ? { tenant } : {}),
+    ...(id === undefined ? {} : { id: Array.isArray(id) ? id.slice(0, maxShownIds) : id }),
+    ...(Array.isArray(id) && id.length > maxShownIds ? { ids: id.length } : {}),
+    ...fields
+  }
+}
+
 /** Returns what is shown of a job. */
 export const jobView = ({
   console: _,
   endedConsoles = [],
   failures: __,
+  historySeq: ________,
   redelivered: ___,
   replayed: ____,
   retried: _____,
@@ -133,6 +166,7 @@ export const jobView = ({
   ...shown,
   ...(problem === undefined ? {} : { problem: withoutCommands(problem) }),
   kind: task.kind,
+  asked: askedIn(task),
   takeovers: endedConsoles.length
 })
 

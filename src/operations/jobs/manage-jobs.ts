@@ -1,5 +1,6 @@
 import { randomBytes } from "node:crypto"
 import { Clock, Effect, PartitionedSemaphore, Schema } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import { CurrentOnce, type Once } from "../once/idempotency-key.ts"
 import { countText } from "../text/number-format.ts"
@@ -77,6 +78,8 @@ export const addJob = Effect.fnUntraced(
     if (before !== undefined) return jobView(before.record)
     yield* makeRoom(tenant)
     const now = yield* Clock.currentTimeMillis
+    const { names, streamInfo } = yield* Broker
+    const { state } = yield* streamInfo("look where the history ends", names.history)
     const record: JobRecord = {
       v: 1,
       id: once === undefined ? yield* makeId(now) : idOf(once),
@@ -84,7 +87,8 @@ export const addJob = Effect.fnUntraced(
       task,
       by,
       state: "waiting",
-      createdAt: now
+      createdAt: now,
+      historySeq: state.last_seq
     }
     yield* storeJob(record)
     return jobView(record)

@@ -74,6 +74,8 @@ export interface ReplayWatch {
   readonly onCursor?: ((cursor: ReplayCursor) => void) | undefined
   /** When the job was made that does it, ms since the epoch. */
   readonly askedAt?: number | undefined
+  /** The last fact there was before: what was sent in the same name since is its own. */
+  readonly ownAfter?: number | undefined
   /** Events that are in memory together. (Default: 20,000) */
   readonly chunk?: number | undefined
 }
@@ -148,7 +150,7 @@ const typesOf = ({ id, tenant }: EndpointName) =>
 
 const optionsOf = Effect.fnUntraced(function* (
   request: ReplayRequest,
-  { askedAt, by, chunk, held }: ReplayWatch
+  { askedAt, by, chunk, held, ownAfter }: ReplayWatch
 ) {
   const now = yield* Clock.currentTimeMillis
   const problems = replayProblems(request, now)
@@ -161,6 +163,7 @@ const optionsOf = Effect.fnUntraced(function* (
     name: id ?? asked,
     asked,
     askedAt,
+    ownAfter,
     by,
     chunk,
     event,
@@ -217,7 +220,7 @@ export const startReplay = Effect.fnUntraced(function* (
     /** The number of events that `run` handles. */
     count: replay.count,
     /** The number of those that it sent before it was interrupted. */
-    before: replay.before,
+    before: replay.before + replay.own,
     /** @param progress called after each event. */
     run: Effect.fnUntraced(function* (progress: (counts: RoundCounts) => void = () => {}) {
       const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
@@ -250,7 +253,7 @@ const added = (
     delivered: earlier.delivered + now.delivered,
     underWay: earlier.underWay + now.underWay,
     unrouted: earlier.unrouted + now.unrouted,
-    replayed: earlier.replayed + counts.begun + counts.finished,
+    replayed: earlier.replayed + tally.own + counts.begun + counts.finished,
     gone: earlier.gone + counts.gone
   }
 }

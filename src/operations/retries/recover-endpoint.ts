@@ -77,9 +77,11 @@ export const recoverEndpoint = Effect.fnUntraced(function* (
 ) {
   const { dead, waiting } = halves(selection)
   const retried = yield* retryWaiting(waiting, retry)
-  const { plan, run } = yield* planRedelivery(dead, redelivery)
+  const { own, plan, run } = yield* planRedelivery(dead, redelivery)
   return {
     plan,
+    /** The number of dead letters that this work has sent before it was broken off. */
+    own,
     /** @param progress called after each round of a dead letter. */
     run: (progress: (counts: RoundCounts) => void = () => undefined) =>
       Effect.map(run(progress), (done): Recovered => ({ ...done, retried }))

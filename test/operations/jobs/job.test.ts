@@ -83,6 +83,31 @@ describe("a job that a console takes up", () => {
   })
 })
 
+describe("what a job shows of what was asked", () => {
+  const asked = (task: JobRecord["task"]) => jobView({ ...waiting, task }).asked
+  const to = { tenant: "acme", id: "billing" }
+
+  it("is as a request says it", () => {
+    const ids = Array.from({ length: 30 }, (_, n) => n + 1)
+    const selection = { tenant: "acme", endpoint: to, status: "5xx", until: 0 }
+    const until = "1970-01-01T00:00:00.000Z"
+    assert.deepStrictEqual(asked({ kind: "redelivery", selection }), {
+      ...{ endpoint: "billing", status: "5xx", until }
+    })
+    assert.deepStrictEqual(asked({ kind: "redelivery", selection: { id: ids } }), {
+      ...{ id: ids.slice(0, 20), ids: 30 }
+    })
+    const replay = { to, until: 0, onlyMissing: true, asked: "1h" }
+    assert.deepStrictEqual(asked({ kind: "replay", replay }), {
+      ...{ endpoint: "billing", until, onlyMissing: true }
+    })
+    const audit = { tenant: "acme", since: 0 }
+    assert.deepStrictEqual(asked({ kind: "audit", audit }), { tenant: "acme", since: until })
+    const retry = { tenant: "acme", endpoint: "billing" }
+    assert.deepStrictEqual(asked({ kind: "retry", retry }), { endpoint: "billing" })
+  })
+})
+
 describe("a job that fails for a reason that may pass", () => {
   it("is tried again later and later, until it has failed too often without progress", () => {
     let job = running({ console: "me", progress: { done: 5, total: 9 } })
