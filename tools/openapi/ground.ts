@@ -2,7 +2,7 @@
  * What has to be there for operations to find something: endpoints, events, deliveries, dead letters,
  * jobs and tokens of one tenant.
  */
-import type { Operation } from "./drive.ts"
+import type { Operation } from "./document.ts"
 import type { Hints } from "./inputs.ts"
 
 const tenant = "acme"
@@ -54,6 +54,9 @@ const until = async (holds: () => Promise<boolean>, otherwise: string): Promise<
   }
   throw new Error(`${otherwise} within ${withinMs / 1_000} s: is there a worker?`)
 }
+
+/** Endpoints that are there to be removed. */
+const removed = Array.from({ length: 40 }, (_, n) => `removed-${n}`)
 
 /** Makes what has to be there, and finds what operations can be asked about. */
 export const groundAt = (url: string, token: string, receiver: string) => {
@@ -127,11 +130,14 @@ export const groundAt = (url: string, token: string, receiver: string) => {
   return async (operation: Operation): Promise<Hints> => {
     await prepare()
     const events = [1, 2].map((n) => `${tenant}.i${round}-${n}`)
+    const removes = operation.operationId === "endpoints.remove"
+    if (removes)
+      for (const id of removed) await ask("PUT", `${root}/endpoints/${id}`, { url: receiver })
     if (/\{(?:event|delivery)\}/.test(operation.path))
       for (const event of events) await until(() => isDelivered(event), "no event was delivered")
     return {
       tenant: [tenant],
-      id: endpoints,
+      id: removes ? removed : endpoints,
       event: events,
       type: ["invoice.paid", "other"],
       delivery: events.flatMap((event) => endpoints.map((endpoint) => `${event}.${endpoint}`)),
