@@ -31,6 +31,7 @@ const commands = {
   dead: async () => (await import("./commands/dead/dead.ts")).dead,
   replay: async () => (await import("./commands/replay/replay.ts")).replay,
   audit: async () => (await import("./commands/audit/audit.ts")).audit,
+  stats: async () => (await import("./commands/stats.ts")).stats,
   delivery: async () => (await import("./commands/delivery/delivery.ts")).delivery,
   projection: async () => (await import("./commands/projection.ts")).projection,
   rebuild: async () => (await import("./commands/rebuild.ts")).rebuild,

@@ -3,6 +3,7 @@ import { ErrorClass } from "../domain/outcome.ts"
 import type { Invalid } from "../domain/problem.ts"
 import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
+import { LoggedSums, type SumsQuery } from "./log-sums.ts"
 
 /** The most rows of a page, and how many it has by default. */
 export const maxPageRows = 200
@@ -317,6 +318,10 @@ export const LoggedDeliveries = Schema.Struct({
 })
 export type LoggedDeliveries = typeof LoggedDeliveries.Type
 
+/** Sums of the log, and how far it is behind. */
+export const LogSums = Schema.Struct({ ...LoggedSums.fields, lag: Lag })
+export type LogSums = typeof LogSums.Type
+
 /** How the projection does. */
 export const ProjectionStatus = Schema.Struct({
   /** `stopped`: a problem keeps it from going on. */
@@ -363,6 +368,8 @@ export class DeliveryLog extends Context.Service<
     readonly findEvents: (query: EventQuery) => Effect.Effect<EventPage, Invalid | LogUnavailable>
     /** Finds the rounds of a delivery or of an event. There are none if it is not known. */
     readonly get: (lookup: DeliveryLookup) => Effect.Effect<LoggedDeliveries, LogUnavailable>
+    /** Sums up hours. Fails with Invalid for a range that is too long. */
+    readonly sums: (query: SumsQuery) => Effect.Effect<LogSums, Invalid | LogUnavailable>
     readonly status: Effect.Effect<ProjectionStatus, LogUnavailable>
   }
 >()("petrel/projection/DeliveryLog") {}

@@ -199,7 +199,7 @@ const follow = Effect.fnUntraced(function* (
     const { first, last } = end
     const wanted = follower.wanted()
     if (wanted === "remake") return yield* Effect.fail(new BrokenFiles(store.directory))
-    if (wanted === "rebuild") yield* attempt(() => rebuildFrom(store, first, follower))
+    if (wanted === "rebuild") yield* attempt(() => rebuildFrom(store, end, follower))
     if (hasOtherEnd(store.position, end.state)) yield* check
     yield* attempt(() => announceGap(store, first, follower))
     const from = Math.max(first, store.position.seq + 1)
@@ -219,10 +219,10 @@ const follow = Effect.fnUntraced(function* (
   }
 })
 
-const rebuildFrom = (store: ProjectionStore, first: number, { warn }: Follower) => {
+const rebuildFrom = (store: ProjectionStore, { first, state }: End, { warn }: Follower) => {
   const kept = store.rowsBefore(first)
   warn(`the delivery log is made again from fact ${first} on; ${kept} rows of older facts are kept`)
-  store.rewind(first)
+  store.rewind(first, state.messages === 0 ? Number.POSITIVE_INFINITY : Date.parse(state.first_ts))
 }
 
 /** Stores a range of facts, in batches. */

@@ -23,7 +23,7 @@ interface Asked {
 }
 
 const tenantIn = (question: Question): string =>
-  (question.ask === "get" ? question.lookup.tenant : question.query.tenant) ?? allTenants
+  (question.ask === "get" ? question.lookup : question.query).tenant ?? allTenants
 
 const againSoon: FromQuery["result"] = {
   unavailable: "the thread that searches it is started again",

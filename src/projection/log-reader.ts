@@ -19,8 +19,10 @@ import type {
 import { maxLoggedRounds } from "./delivery-log.ts"
 import { eventRowOf, eventSource } from "./event-rows.ts"
 import { pageOf } from "./log-pages.ts"
+import type { LoggedSums, SumsQuery } from "./log-sums.ts"
 import { NumberedNames, plainNames } from "./names-table.ts"
 import { fileVersion } from "./projection-store.ts"
+import { readSums } from "./rollup-reader.ts"
 import { attemptSource, deliverySource } from "./row-sources.ts"
 import { RowTable } from "./row-table.ts"
 import { mainFile, segmentFile } from "./segment.ts"
@@ -187,6 +189,11 @@ export class LogReader {
       const oldest = filled.length === 0 ? null : Math.min(...filled.map((one) => one.oldest))
       return { ...found, oldest }
     })
+  }
+
+  /** Sums up hours. @throws Invalid, NoFiles, or an error of SQLite. */
+  sums(query: SumsQuery): LoggedSums {
+    return this.#atOneState((main) => readSums(main, query))
   }
 
   close(): void {

@@ -9,6 +9,7 @@ import { insertInto, tableOf, valuesOf } from "./columns.ts"
 import { NewerFiles, OlderFiles } from "./file-problems.ts"
 import { plainNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
+import { Rollups, rollupTable } from "./rollups.ts"
 import {
   countOf,
   inodeOf,
@@ -31,7 +32,7 @@ import {
 import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 6
+export const fileVersion = 7
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -58,6 +59,7 @@ const schema = `
   CREATE TABLE IF NOT EXISTS event_moment (event_seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   ${segmentTables}
   ${tableOf("waiting", "TEXT")}
+  ${rollupTable}
   PRAGMA user_version = ${fileVersion};`
 
 /**
@@ -84,6 +86,7 @@ export class ProjectionStore {
   /** Of the batch under way. */
   readonly #unwanted: Array<UnwantedEvent> = []
   readonly #recent: RecentEvents
+  readonly #rollups: Rollups
   #position: ReadingPosition
   /** Up to where the batch under way has read. */
   #next: ReadingPosition
@@ -111,6 +114,7 @@ export class ProjectionStore {
     this.#insertWaiting = this.#main.prepare(insertInto("waiting"))
     this.#removeWaiting = this.#main.prepare("DELETE FROM waiting WHERE position = ?")
     this.#waitingRows = countOf(this.#main, "waiting")
+    this.#rollups = new Rollups(this.#main, options.maxBytes)
     this.#segments = new SegmentList(options, this.#main, this.#position.seq)
   }
 
@@ -178,6 +182,7 @@ export class ProjectionStore {
     if (fact === undefined) return
     if (fact.eventSeq !== undefined && fact.eventAt !== undefined && fact.eventAt > this.#newest.at)
       this.#newest = { seq: fact.eventSeq, at: fact.eventAt }
+    this.#rollups.note(fact, millisOf(nanoseconds))
     const { tenant } = fact
     const event = fact.event ?? `evt_${fact.eventSeq}`
     const isNew = fact.eventSeq === undefined || !this.#recent.mayBeKnown(fact.eventSeq)
@@ -213,6 +218,7 @@ export class ProjectionStore {
     if (this.#next.seq === this.#position.seq) return
     this.#main.exec("BEGIN IMMEDIATE")
     this.#segments.append({ ...this.#storeWorking(), unwanted: this.#unwanted }, this.#next.seq)
+    this.#rollups.store()
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next
@@ -223,8 +229,10 @@ export class ProjectionStore {
 
   /** Removes what is too old or too much. Returns how many rounds it removed. */
   retain(now: number): number {
+    const { keepMs } = this.#options
     for (const table of ["moment", "event_moment"])
-      this.#main.prepare(`DELETE FROM ${table} WHERE ms < ?`).run(now - this.#options.keepMs)
+      this.#main.prepare(`DELETE FROM ${table} WHERE ms < ?`).run(now - keepMs)
+    this.#rollups.retain(now - keepMs)
     let removed = 0
     while (true) {
       const rows = this.#segments.dropOldest(now, this.bytes)
@@ -235,16 +243,20 @@ export class ProjectionStore {
 
   /**
    * Forgets all that facts from a sequence on told, so that they are read again. What older facts
-   * told is kept.
+   * told is kept, but for the sums of the hour in which the first was stored.
+   *
+   * @param firstAt when the first of them was stored, ms since the epoch; Infinity if there is none.
    */
-  rewind(first: number): void {
+  rewind(first: number, firstAt: number): void {
     this.#working.clear()
+    this.#rollups.clear()
     this.#unwanted.length = 0
     this.#repeatedAttempts = 0
     this.#next = { seq: first - 1, nanoseconds: "" }
     this.#main.exec("BEGIN IMMEDIATE")
     this.#main.prepare("DELETE FROM waiting WHERE position >= ?").run(positionOf(first, 0))
     this.#main.prepare("DELETE FROM moment WHERE seq >= ?").run(first)
+    this.#rollups.forgetFrom(firstAt)
     this.#storePosition()
     this.#main.exec("COMMIT")
     this.#position = this.#next

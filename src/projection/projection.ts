@@ -6,6 +6,7 @@ import type {
   EventPage,
   Lag,
   LoggedDeliveries,
+  LogSums,
   ProjectionStatus
 } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
@@ -122,6 +123,13 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
         const result = yield* Effect.catchTag(asked, "Invalid", Effect.die)
         if (!("rounds" in result)) return yield* new LogUnavailable({ reason: "no rounds" })
         return { ...result.rounds, lag: known } satisfies LoggedDeliveries
+      }),
+    sums: (query) =>
+      Effect.gen(function* () {
+        const known = yield* lag
+        const result = yield* queries({ ask: "sums", query })
+        if (!("sums" in result)) return yield* new LogUnavailable({ reason: "no sums" })
+        return { ...result.sums, lag: known } satisfies LogSums
       }),
     status: Effect.gen(function* () {
       const report = yield* writer.report

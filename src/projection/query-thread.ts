@@ -19,6 +19,8 @@ const answerTo = (asked: ToQuery): FromQuery["result"] => {
       return { events: reader.findEvents(asked.query) }
     case "get":
       return { rounds: reader.get(asked.lookup) }
+    case "sums":
+      return { sums: reader.sums(asked.query) }
   }
 }
 

@@ -11,9 +11,11 @@ import {
   EventPage,
   EventQuery,
   LoggedDeliveries,
+  LogSums,
   LogUnavailable,
   ProjectionStatus
 } from "./delivery-log.ts"
+import { SumsQuery } from "./log-sums.ts"
 import type { Projection } from "./projection.ts"
 
 /** What is asked of a projection. */
@@ -22,6 +24,7 @@ export const LogQuestion = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("attempts"), query: AttemptQuery }),
   Schema.Struct({ ask: Schema.Literal("events"), query: EventQuery }),
   Schema.Struct({ ask: Schema.Literal("get"), lookup: DeliveryLookup }),
+  Schema.Struct({ ask: Schema.Literal("sums"), query: SumsQuery }),
   Schema.Struct({ ask: Schema.Literal("status") }),
   Schema.Struct({ ask: Schema.Literal("rebuild") })
 ])
@@ -33,6 +36,7 @@ const LogAnswer = Schema.Union([
   Schema.Struct({ attempts: AttemptPage }),
   Schema.Struct({ events: EventPage }),
   Schema.Struct({ found: LoggedDeliveries }),
+  Schema.Struct({ sums: LogSums }),
   Schema.Struct({ status: ProjectionStatus }),
   Schema.Struct({ rebuilding: Schema.Literal(true) }),
   Schema.Struct({ problems: Schema.Array(Problem) }),
@@ -74,6 +78,8 @@ const answerTo = (
       return Effect.map(log.findEvents(question.query), (events) => ({ events }))
     case "get":
       return Effect.map(log.get(question.lookup), (found) => ({ found }))
+    case "sums":
+      return Effect.map(log.sums(question.query), (sums) => ({ sums }))
     case "status":
       return Effect.map(log.status, (status) => ({ status }))
     case "rebuild":
@@ -187,6 +193,12 @@ export const findAttemptsRemotely = Effect.fnUntraced(function* (query: AttemptQ
 export const getRemotely = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
   const answer = yield* asked({ ask: "get", lookup })
   return "found" in answer ? answer.found : yield* noProjection
+})
+
+/** Asks a running projection for sums. */
+export const sumRemotely = Effect.fnUntraced(function* (query: SumsQuery) {
+  const answer = yield* asked({ ask: "sums", query })
+  return "sums" in answer ? answer.sums : yield* noProjection
 })
 
 /** Asks a running projection how it does. */

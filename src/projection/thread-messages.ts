@@ -8,6 +8,7 @@ import type {
 } from "./delivery-log.ts"
 import type { FollowOptions, WriterReport } from "./follow-history.ts"
 import type { AttemptRows, EventRows, PageRows } from "./log-reader.ts"
+import type { LoggedSums, SumsQuery } from "./log-sums.ts"
 import type { LoggedLine } from "./thread-log.ts"
 
 /** What the writer's thread is started with. */
@@ -37,6 +38,7 @@ export type ToQuery = { readonly id: number } & (
   | { readonly ask: "attempts"; readonly query: AttemptQuery }
   | { readonly ask: "events"; readonly query: EventQuery }
   | { readonly ask: "get"; readonly lookup: DeliveryLookup }
+  | { readonly ask: "sums"; readonly query: SumsQuery }
 )
 
 export interface FromQuery {
@@ -46,6 +48,7 @@ export interface FromQuery {
     | { readonly attempts: AttemptRows }
     | { readonly events: EventRows }
     | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
+    | { readonly sums: LoggedSums }
     | { readonly problem: { readonly field: string; readonly message: string } }
     | { readonly unavailable: string; readonly isBroken: boolean }
 }

@@ -7,7 +7,7 @@ import { startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
 import { endpoint, history, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
@@ -76,6 +76,54 @@ describe.concurrent("a console with a log of deliveries", () => {
         const { status } = yield* request(`/v1/tenants/globex/events/${id}`, { token: stranger })
         assert.strictEqual(status, 404, id)
       }
+    })
+  )
+
+  scenario("sums up attempts of endpoints and tenants, and reads no history for it", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: byAttempt(500, 200) })
+      yield* endpoint({ id: "billing", url: hook.url, types: ["paid"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("delivered", 1)
+      const fromHistory = yield* startConsole()
+      const asked = yield* fromHistory.token()
+      const totalsOf = (ask: typeof fromHistory.ask, by: string) =>
+        ask(`/v1/tenants/acme/totals?by=${by}`, { token: asked })
+      const kinds = ["hour", "day", "endpoint", "type"]
+      const before = yield* Effect.forEach(kinds, (by) => totalsOf(fromHistory.ask, by))
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      const { ask } = yield* consoleWithoutHistory
+      const after = yield* Effect.forEach(kinds, (by) => totalsOf(ask, by))
+      assert.deepStrictEqual(
+        after.map(({ json }) => json.totals),
+        before.map(({ json }) => json.totals)
+      )
+      assert.isTrue(after.every(({ json }) => typeof json.oldestHour === "string"))
+      for (const path of ["stats", "endpoints/billing/stats", "endpoints/billing/stats?by=day"]) {
+        const { json, status } = yield* ask(`/v1/tenants/acme/${path}`, { token: asked })
+        assert.strictEqual(status, 200, path)
+        const whole = json.whole as Record<string, unknown>
+        assert.deepInclude(whole, {
+          ...{ attempts: 2, succeeded: 1, failed: 1, successRate: 0.5 },
+          answers: { "2xx": 1, "5xx": 1 }
+        })
+        assert.hasAllKeys(whole.latencyMs, ["p50", "p95", "p99"])
+        assert.match(String(json.since), /T\d\d:00:00\.000Z$/)
+        const periods = json.periods as ReadonlyArray<{ readonly attempts: number }>
+        assert.strictEqual(
+          periods.reduce((sum, { attempts }) => sum + attempts, 0),
+          2
+        )
+      }
+      const none = yield* ask("/v1/tenants/acme/endpoints/none/stats", { token: asked })
+      assert.deepInclude(none.json.whole, { attempts: 0, successRate: null, latencyMs: null })
+      const wrong = yield* ask("/v1/tenants/acme/stats?since=2999-01-01T00:00:00Z", {
+        token: asked
+      })
+      assert.strictEqual(wrong.status, 400)
     })
   )
 

@@ -14,7 +14,12 @@ import { explainDelivery } from "../../src/operations/deliveries/explain-deliver
 import type { EventQuery } from "../../src/operations/history/event-facts.ts"
 import { readEventFacts } from "../../src/operations/history/event-facts.ts"
 import { startProjection } from "../../src/projection/projection.ts"
-import { findRemotely, getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import {
+  findRemotely,
+  getRemotely,
+  remoteStatus,
+  sumRemotely
+} from "../../src/projection/remote-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
@@ -141,6 +146,12 @@ describe.concurrent("the projection", () => {
         )
         const live = yield* walk(findRemotely)
         assert.deepStrictEqual(saidBy(live), foldedRows(facts))
+        const { whole } = yield* sumRemotely({ since: 0, until: Date.now(), by: "hour" })
+        const count = (kinds: ReadonlyArray<string>) =>
+          facts.filter(({ kind }) => kinds.includes(kind)).length
+        const { attemptsFailed, delivered } = whole.totals
+        assert.strictEqual(attemptsFailed, count(["attempt-failed"]))
+        assert.strictEqual(delivered, count(["delivered", "delivered-late"]))
         const other = yield* startProjection(optionsOf(place, yield* directory))
         yield* caughtUp(other.log.status)
         assert.deepStrictEqual(yield* walk(other.log.find), live)

@@ -1,6 +1,6 @@
 import { nobody } from "../../domain/token.ts"
-import type { Spreadable } from "./spread.ts"
-import { Spread } from "./spread.ts"
+import { Spread, type Spreadable } from "./spread.ts"
+import type { Summable } from "./summary.ts"
 import type { Countable, Totals } from "./totals.ts"
 import { addTotals, afterCounting, noTotals } from "./totals.ts"
 
@@ -8,7 +8,7 @@ import { addTotals, afterCounting, noTotals } from "./totals.ts"
 export type Grouping = "endpoint" | "type"
 
 /** A fact that is counted for an endpoint or a type. */
-export interface Groupable extends Countable, Omit<Spreadable, "kind"> {
+export interface Groupable extends Countable, Omit<Summable, "kind" | "plan"> {
   readonly tenant: string
   readonly endpoint?: string | undefined
   readonly type?: string | undefined
@@ -48,6 +48,23 @@ const idOf = (each: unknown): string | undefined =>
     ? each.id
     : undefined
 
+/** What a fact says of each endpoint: a plan is one fact about many. */
+export const partsByEndpoint = (
+  fact: Omit<Groupable, "tenant">
+): ReadonlyArray<readonly [endpoint: string, part: Summable]> => {
+  const { endpoint = nobody, plan, ...alone } = fact
+  const parts: Array<readonly [string, Summable]> = []
+  const none = { part: 1, endpoints: [], skipped: [] }
+  const add = (each: unknown, plan: NonNullable<Countable["plan"]>) => {
+    const id = idOf(each)
+    if (id !== undefined) parts.push([id, { kind: "routed", plan }])
+  }
+  for (const each of plan?.skipped ?? []) add(each, { ...none, skipped: [each] })
+  for (const each of plan?.endpoints ?? []) add(each, { ...none, part: 0, endpoints: [each] })
+  if (endpoint !== nobody) parts.push([endpoint, alone])
+  return parts
+}
+
 /** The totals of endpoints or types. Memory is bounded, however many there are. */
 export class Groups {
   readonly #by: Grouping
@@ -65,7 +82,8 @@ export class Groups {
   /** Counts a fact. */
   note(fact: Groupable): void {
     if (this.#by === "type") this.#count(fact.type ?? nobody, fact)
-    else this.#noteByEndpoint(fact)
+    else
+      for (const [name, part] of partsByEndpoint(fact)) this.#count(`${fact.tenant}/${name}`, part)
   }
 
   /** Returns the groups in which most went wrong. */
@@ -82,25 +100,6 @@ export class Groups {
       spread.add(hidden.spread)
     }
     return { shown, others: { groups, totals, spread } }
-  }
-
-  /** A plan is one fact about many endpoints. */
-  #noteByEndpoint(fact: Groupable): void {
-    const { endpoint = nobody, plan, tenant } = fact
-    if (plan !== undefined) {
-      const { endpoints, skipped } = plan
-      const none = { part: 1, endpoints: [], skipped: [] }
-      for (const each of skipped) this.#plan(tenant, idOf(each), { ...none, skipped: [each] })
-      for (const each of endpoints)
-        this.#plan(tenant, idOf(each), { ...none, part: 0, endpoints: [each] })
-    }
-    if (endpoint === nobody) return
-    const { plan: _, ...alone } = fact
-    this.#count(`${tenant}/${endpoint}`, alone)
-  }
-
-  #plan(tenant: string, id: string | undefined, plan: NonNullable<Countable["plan"]>): void {
-    if (id !== undefined) this.#count(`${tenant}/${id}`, { kind: "routed", plan })
   }
 
   #count(name: string, fact: Countable & Spreadable): void {

@@ -1,6 +1,6 @@
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { quantile, stepOf } from "../../policy/durations.ts"
+import { DurationHistogram } from "../../policy/duration-histogram.ts"
 
 /** Groups of numbers of attempts, each with its least number. */
 const groups = [
@@ -13,10 +13,11 @@ const groups = [
   ["21+", 21]
 ] as const
 
-/** Quantiles of durations, ms: within a factor of 2^(1/4) of the exact ones, or within 1 ms. */
+/** Quantiles of durations, ms: within 5% of the exact ones, or within 0.1 ms. */
 export interface Quantiles {
   readonly p50: number
   readonly p90: number
+  readonly p95: number
   readonly p99: number
 }
 
@@ -25,60 +26,74 @@ export type Spreadable = Pick<Fact, "attempt" | "durationMs" | "eventAt" | "kind
   readonly at?: number | undefined
 }
 
-const quantilesOf = (counts: ReadonlyArray<number>): Quantiles | undefined => {
-  const [p50, p90, p99] = [0.5, 0.9, 0.99].map((share) => quantile(counts, share))
-  return p50 === undefined || p90 === undefined || p99 === undefined ? undefined : { p50, p90, p99 }
+const quantilesOf = (histogram: DurationHistogram): Quantiles | undefined => {
+  const [p50, p90, p95, p99] = histogram.quantiles([0.5, 0.9, 0.95, 0.99]) ?? []
+  return p50 === undefined || p90 === undefined || p95 === undefined || p99 === undefined
+    ? undefined
+    : { p50, p90, p95, p99 }
 }
 
-/** Keeps the array dense: `quantile` takes its length for the longest duration. */
-const count = (counts: Array<number>, index: number, times: number): void => {
-  while (counts.length <= index) counts.push(0)
-  counts[index] = (counts[index] ?? 0) + times
-}
-
-const addTo = (counts: Array<number>, others: ReadonlyArray<number>): void => {
-  for (const [index, times] of others.entries()) count(counts, index, times)
+/** What a spread has counted, to be stored. */
+export interface SpreadParts {
+  /** By group of numbers of attempts. */
+  readonly attempts: Array<number>
+  readonly toSuccess: DurationHistogram
+  readonly latency: DurationHistogram
 }
 
 /**
  * How many attempts deliveries took, how long it took until they succeeded, and how long each
- * request took. Durations are counted by the steps of a logarithmic scale, so that memory does not
- * grow with their number.
+ * request took, in a memory that does not grow with their number.
  */
 export class Spread {
-  readonly #attempts: Array<number> = []
-  readonly #toSuccess: Array<number> = []
-  readonly #latency: Array<number> = []
+  readonly parts: SpreadParts
+
+  constructor(
+    parts: SpreadParts = {
+      attempts: groups.map(() => 0),
+      toSuccess: new DurationHistogram(),
+      latency: new DurationHistogram()
+    }
+  ) {
+    this.parts = parts
+  }
 
   /** Counts a fact. Ignores the kinds that tell of no attempt and no end. */
   note({ at, attempt = 0, durationMs, eventAt, kind, round = firstRound }: Spreadable): void {
     const isDelivered = kind === "delivered" || kind === "delivered-late"
     if (!isDelivered && kind !== "attempt-failed" && kind !== "dead-lettered") return
-    if (kind !== "dead-lettered" && durationMs !== undefined)
-      count(this.#latency, stepOf(durationMs), 1)
-    if (kind !== "attempt-failed")
-      count(
-        this.#attempts,
-        groups.findLastIndex(([, least]) => attempt >= least),
-        1
-      )
+    const { attempts, latency, toSuccess } = this.parts
+    if (kind !== "dead-lettered" && durationMs !== undefined) latency.note(durationMs)
+    if (kind !== "attempt-failed") {
+      const group = groups.findLastIndex(([, least]) => attempt >= least)
+      attempts[group] = (attempts[group] ?? 0) + 1
+    }
     // A further round begins at a time that its end does not tell.
     if (isDelivered && round === firstRound && at !== undefined && eventAt !== undefined)
-      count(this.#toSuccess, stepOf(at - eventAt), 1)
+      toSuccess.note(at - eventAt)
   }
 
   /** Adds all that another one has counted. */
-  add(other: Spread): void {
-    addTo(this.#attempts, other.#attempts)
-    addTo(this.#toSuccess, other.#toSuccess)
-    addTo(this.#latency, other.#latency)
+  add({ parts }: Spread): void {
+    for (const [group, times] of parts.attempts.entries())
+      this.parts.attempts[group] = (this.parts.attempts[group] ?? 0) + times
+    this.parts.toSuccess.add(parts.toSuccess)
+    this.parts.latency.add(parts.latency)
+  }
+
+  /** Takes away what another one has counted, which is a part of this one. */
+  subtract({ parts }: Spread): void {
+    for (const [group, times] of parts.attempts.entries())
+      this.parts.attempts[group] = (this.parts.attempts[group] ?? 0) - times
+    this.parts.toSuccess.subtract(parts.toSuccess)
+    this.parts.latency.subtract(parts.latency)
   }
 
   /** Number of ended deliveries by the number of attempts that they took, without empty groups. */
   get attempts(): Readonly<Record<string, number>> {
     return Object.fromEntries(
       groups.flatMap(([name], index) => {
-        const times = this.#attempts[index] ?? 0
+        const times = this.parts.attempts[index] ?? 0
         return times === 0 ? [] : [[name, times]]
       })
     )
@@ -89,11 +104,11 @@ export class Spread {
    * routing began; undefined without any.
    */
   get toSuccess(): Quantiles | undefined {
-    return quantilesOf(this.#toSuccess)
+    return quantilesOf(this.parts.toSuccess)
   }
 
   /** Of all attempts; undefined without any. */
   get latency(): Quantiles | undefined {
-    return quantilesOf(this.#latency)
+    return quantilesOf(this.parts.latency)
   }
 }

@@ -1,6 +1,7 @@
 import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
+import { LogSums } from "../../projection/delivery-log.ts"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
 import { maySeeAnswers, withoutAnswer } from "../answers.ts"
 import { Caller } from "../caller.ts"
@@ -8,6 +9,7 @@ import { documented } from "../documented.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { liveFailures } from "../history/live-failures.ts"
+import { logGroups, logPeriods } from "../history/log-totals.ts"
 import {
   Grouping,
   GroupTotals,
@@ -129,12 +131,17 @@ const sumUp = Effect.fnUntraced(function* (
   const range = {
     ...(tenant === undefined ? {} : { tenant }),
     since: now - day,
+    until: now,
     ...asked
   }
   if (by === "endpoint" || by === "type") {
+    const logged = yield* logGroups({ ...range, by, limit })
+    if (logged !== undefined) return logged
     const { rows } = yield* readingHistory(sumUpGroups({ ...range, by, limit }))
     return { totals: rows }
   }
+  const logged = yield* logPeriods({ ...range, by })
+  if (logged !== undefined) return logged
   const totals: Array<PeriodTotals> = []
   yield* readingHistory(
     sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
@@ -145,6 +152,18 @@ const sumUp = Effect.fnUntraced(function* (
 const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateKey({
   description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
 })
+
+/** What totals of the log say beside them. */
+const ofLog = {
+  oldestHour: Schema.optionalKey(LogSums.fields.oldestHour).annotateKey({
+    description:
+      "Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing."
+  }),
+  lag: Schema.optionalKey(LogSums.fields.lag).annotateKey({
+    description:
+      "Of totals from the log of deliveries: how far it is behind. The hours that `since` and `until` fall into count as a whole then."
+  })
+}
 
 const totals = operation("totals", "GET", `${tenantPath}/totals`, {
   scope: "deliveries:read",
@@ -166,7 +185,8 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
           description: "What happened to a tenant's events within an hour or a day (UTC).",
           fields: { begins: "When the period begins." }
         })
-      )
+      ),
+      ...ofLog
     }).annotate({ identifier: "TotalsList" }),
     Schema.Struct({
       totals: Schema.Array(
@@ -176,7 +196,8 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
             "What happened at an endpoint or with an event type; those with most dead letters first.",
           fields: { name: "`TENANT/ENDPOINT`, or the type; null for all that are not listed." }
         })
-      )
+      ),
+      ...ofLog
     }).annotate({ identifier: "GroupTotalsList" })
   ],
   run: ({ params, query }) => sumUp(tenantOf(params.tenant), query)

@@ -13,13 +13,17 @@ import {
 import { maySeeAnswers } from "../answers.ts"
 import { Caller } from "../caller.ts"
 import { documented } from "../documented.ts"
+import { Period } from "../history/period-totals.ts"
+import { readStats, Stats } from "../history/stats.ts"
 import { operation, operationGroup } from "../operation.ts"
 import {
   checkEndpoints,
   defaultLimit,
+  EndpointId,
   next,
   pageQuery,
   previous,
+  Tenant,
   TenantOrAll,
   tenantOf,
   tenantPath
@@ -215,6 +219,49 @@ const events = operation("events", "GET", `${tenantPath}/events`, {
     })
 })
 
+const statsQuery = {
+  since: deliveryFilters.since.annotateKey({
+    description: "From the hour on that it falls into. (Default: a day ago)"
+  }),
+  until: deliveryFilters.until.annotateKey({
+    description: "Up to the end of its hour. (Default: now)"
+  }),
+  by: Schema.optionalKey(
+    Period.annotateKey({ description: "By hour or day (UTC). (Default: hour)" })
+  )
+}
+
+const statsOutput = documented(Stats, {
+  identifier: "Stats",
+  description:
+    "What attempts came to, by hour or day. Quantiles are within 5% of the exact ones, or within 0.1 ms.",
+  fields: {
+    since:
+      "The beginning of the first hour that is counted: later than asked for where the log does not reach back so far.",
+    whole: "All periods together.",
+    periods: "Oldest first, those without attempts too.",
+    lag: "How far the log is behind what happens."
+  }
+})
+
+const stats = operation("stats", "GET", `${tenantPath}/stats`, {
+  scope: "deliveries:read",
+  summary: "Show how many attempts of a tenant succeed, how they are answered, and how fast",
+  params: { tenant: Tenant },
+  query: statsQuery,
+  output: statsOutput,
+  run: ({ params: { tenant }, query }) => readStats({ tenant, ...query })
+})
+
+const endpointStats = operation("endpointStats", "GET", `${tenantPath}/endpoints/:id/stats`, {
+  scope: "deliveries:read",
+  summary: "Show how many attempts at an endpoint succeed, how they are answered, and how fast",
+  params: { tenant: Tenant, id: EndpointId },
+  query: statsQuery,
+  output: statsOutput,
+  run: ({ params: { id, tenant }, query }) => readStats({ tenant, endpoint: id, ...query })
+})
+
 const status = operation("projection", "GET", "/v1/projection", {
   scope: "operator",
   summary: "Show how the log of deliveries does",
@@ -232,5 +279,7 @@ export const logOperations = operationGroup(
   list,
   attempts,
   events,
+  stats,
+  endpointStats,
   status
 )

@@ -1,0 +1,91 @@
+import { Effect, Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { isToken } from "../../domain/token.ts"
+import { spanText } from "../../history/span.ts"
+import type { PeriodStats, Stats } from "../../operations/history/stats.ts"
+import { readStats } from "../../operations/history/stats.ts"
+import { countText, percentText } from "../../operations/text/number-format.ts"
+import { maybe, nameFlag, timeFlag } from "../flags/shared.ts"
+import { makeTable } from "../format/screen.ts"
+import { sparkline } from "../format/sparkline.ts"
+import { connected, report } from "../root-command.ts"
+
+const readOf = (text: string) => {
+  const [tenant = "", endpoint, ...rest] = text.split("/")
+  return rest.length === 0 && isToken(tenant) && (endpoint === undefined || isToken(endpoint))
+    ? Option.some({ tenant, ...(endpoint === undefined ? {} : { endpoint }) })
+    : Option.none()
+}
+
+const headings = ["attempts", "success", "2xx", "3xx", "4xx", "5xx", "none", "p50", "p95", "p99"]
+
+const cells = ({ answers, attempts, latencyMs, succeeded }: Stats["whole"]) => [
+  countText(attempts),
+  attempts === 0 ? "-" : percentText(succeeded, attempts),
+  ...["2xx", "3xx", "4xx", "5xx", "none"].map((name) => countText(answers[name] ?? 0)),
+  ...(["p50", "p95", "p99"] as const).map((name) =>
+    latencyMs === null ? "-" : spanText(latencyMs[name])
+  )
+]
+
+const beginning = (begins: number, by: Stats["by"]): string =>
+  new Date(begins)
+    .toISOString()
+    .slice(0, by === "day" ? 10 : 16)
+    .replace("T", " ")
+
+const rowOf =
+  (by: Stats["by"]) =>
+  (period: PeriodStats): ReadonlyArray<string> => [beginning(period.begins, by), ...cells(period)]
+
+/** Returns a table of the periods with attempts, below it their sum and how attempts went on. */
+export const statsLines = ({ by, lag, periods, whole }: Stats): ReadonlyArray<string> => {
+  const table = makeTable([`${by} (UTC)`, ...headings], 1)
+  const busy = periods.filter(({ attempts }) => attempts > 0)
+  const [first, last] = [periods[0], periods.at(-1)]
+  return [
+    ...table.lines([...busy.map(rowOf(by)), ["all", ...cells(whole)]]),
+    "",
+    `attempts  ${sparkline(periods.map(({ attempts }) => attempts))}`,
+    `failed    ${sparkline(periods.map(({ failed }) => failed))}`,
+    ...(first === undefined || last === undefined
+      ? []
+      : [`          ${beginning(first.begins, by)} to ${beginning(last.begins, by)}`]),
+    ...(lag.facts > 0 ? [`The log is ${spanText(lag.ms)} behind what happens.`] : [])
+  ]
+}
+
+/** Shows what attempts came to, by hour or day. */
+export const stats = Command.make(
+  "stats",
+  {
+    of: Argument.String("TENANT[/ENDPOINT]").pipe(
+      Argument.filterMap(readOf, () => "must be a tenant, or TENANT/ENDPOINT such as acme/billing")
+    ),
+    since: timeFlag("since", "From its hour on: 2026-03-04T10:30:00Z, or ago: 6h, '7 days'"),
+    until: timeFlag("until", "Up to the end of its hour, in the same form"),
+    by: nameFlag("by", ["hour", "day"]).pipe(
+      Flag.withMetavar("PERIOD"),
+      Flag.withDescription("By hour, or day of UTC (default: hour)"),
+      maybe
+    )
+  },
+  Effect.fnUntraced(function* ({ by, of, since, until }) {
+    const found = yield* readStats({
+      ...of,
+      ...(by === undefined ? {} : { by }),
+      ...(since === undefined ? {} : { since }),
+      ...(until === undefined ? {} : { until })
+    }).pipe(Effect.provide(connected))
+    yield* report(found, statsLines(found).join("\n"))
+  })
+).pipe(
+  Command.withDescription(
+    "Show how many attempts of a tenant or at an endpoint succeed, how they are answered and how fast, by hour or day, from the log of deliveries of a console. Without --since, of the last day"
+  ),
+  Command.withShortDescription("Show what attempts came to, by hour or day"),
+  Command.withExamples([
+    { command: "petrel stats acme" },
+    { command: "petrel stats acme/billing --since 7d --by day" }
+  ])
+)

@@ -1,0 +1,105 @@
+import { Clock, Duration, Effect, Schema } from "effect"
+import { Invalid } from "../../domain/problem.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
+import { beginningOf, periods } from "../../history/fold/totals.ts"
+import { Lag } from "../../projection/delivery-log.ts"
+import type { LoggedSum } from "../../projection/log-sums.ts"
+import { shareOf } from "../text/number-format.ts"
+import { rangeProblems } from "../time-range.ts"
+import { askSums } from "./log-totals.ts"
+import { Period } from "./period-totals.ts"
+
+const stats = {
+  attempts: Schema.Int,
+  succeeded: Schema.Int,
+  failed: Schema.Int,
+  /** Of the attempts, from 0 to 1; null without any. */
+  successRate: Schema.NullOr(Schema.Number),
+  /** Attempts by the class of their answer: `2xx`, …, `none` without one. */
+  answers: Schema.Record(Schema.String, Schema.Int),
+  /** Of all attempts; null without any. */
+  latencyMs: Schema.NullOr(
+    Schema.Struct({ p50: Schema.Number, p95: Schema.Number, p99: Schema.Number })
+  )
+}
+
+/** What the attempts of an hour or a day came to. */
+export const PeriodStats = Schema.Struct({ begins: Timestamp, ...stats })
+export type PeriodStats = typeof PeriodStats.Type
+
+/** What the attempts at an endpoint, or of a tenant, came to. */
+export const Stats = Schema.Struct({
+  tenant: Schema.String,
+  endpoint: Schema.optionalKey(Schema.String),
+  by: Period,
+  /** The beginning of the first hour that is counted. */
+  since: Timestamp,
+  until: Timestamp,
+  whole: Schema.Struct(stats),
+  /** Oldest first, those without attempts too. */
+  periods: Schema.Array(PeriodStats),
+  lag: Lag
+})
+export type Stats = typeof Stats.Type
+
+/** What is asked for. Times in ms since the epoch; whole hours count. */
+export interface StatsQuery {
+  readonly tenant: string
+  readonly endpoint?: string
+  /** (Default: a day ago) */
+  readonly since?: number
+  /** (Default: now) */
+  readonly until?: number
+  /** (Default: hour) */
+  readonly by?: "hour" | "day"
+}
+
+const nothing: LoggedSum = {
+  totals: {
+    ...{ events: 0, begun: 0, skipped: 0, delivered: 0, deliveredLate: 0, attemptsFailed: 0 },
+    ...{ retries: 0, deadLettered: 0, attemptsOfEnded: 0, discarded: 0 }
+  },
+  answers: {},
+  attemptCounts: {},
+  toSuccess: null,
+  latency: null
+}
+
+const tenths = (ms: number): number => Math.round(ms * 10) / 10
+
+const statsOf = ({ answers, latency, totals }: LoggedSum) => {
+  const { attemptsFailed: failed, delivered: succeeded } = totals
+  const attempts = succeeded + failed
+  return {
+    attempts,
+    succeeded,
+    failed,
+    successRate: shareOf(succeeded, attempts),
+    answers,
+    latencyMs:
+      latency === null
+        ? null
+        : { p50: tenths(latency.p50), p95: tenths(latency.p95), p99: tenths(latency.p99) }
+  }
+}
+
+/**
+ * Returns what attempts came to, by hour or day, from the sums of the log alone. Fails with
+ * LogUnavailable where no console has one, and with Invalid for an empty range.
+ */
+export const readStats = Effect.fnUntraced(function* (query: StatsQuery) {
+  const now = yield* Clock.currentTimeMillis
+  const { by = "hour", since = now - Duration.toMillis("1 day"), tenant, until = now } = query
+  const problems = rangeProblems({ since, until }, now)
+  if (problems.length > 0) return yield* new Invalid({ problems })
+  const of = { tenant, ...(query.endpoint === undefined ? {} : { endpoint: query.endpoint }) }
+  const found = yield* askSums({ ...of, since, until, by })
+  const { lag, oldestHour, sums, whole } = found
+  const first = Math.max(beginningOf(since, "hour"), oldestHour ?? until)
+  const known = new Map(sums.map((sum) => [sum.begins, sum]))
+  const listed: Array<PeriodStats> = []
+  const last = Math.min(until, now)
+  for (let begins = beginningOf(first, by); begins <= last; begins += periods[by])
+    listed.push({ begins, ...statsOf(known.get(begins) ?? nothing) })
+  return { ...of, by, since: first, until, whole: statsOf(whole), periods: listed, lag }
+})
