@@ -1,14 +1,15 @@
 import { registerHooks } from "node:module"
-import { sabotages } from "./sabotages.ts"
+import { mendsTakenBack, sabotages } from "./sabotages.ts"
 
 /**
  * Changes what is loaded of the engine from now on. Throws where the sabotage does not fit the source
  * any more: it is written anew then, and not dropped.
  */
 export const applySabotage = (name: string): void => {
-  const sabotage = sabotages.find((each) => each.name === name)
+  const all = [...sabotages, ...mendsTakenBack]
+  const sabotage = all.find((each) => each.name === name)
   if (sabotage === undefined)
-    throw new Error(`no sabotage ${name}: ${sabotages.map((each) => each.name).join(", ")}`)
+    throw new Error(`no sabotage ${name}: ${all.map((each) => each.name).join(", ")}`)
   const { file, find, replace } = sabotage
   const { href } = new URL(`../../src/${file}`, import.meta.url)
   registerHooks({

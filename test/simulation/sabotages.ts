@@ -107,3 +107,38 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     replace: "return cap + 0 * found.size"
   }
 ]
+
+/** Defects that the engine had: each takes a mend back. `seed` is one that finds it. */
+export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }> = [
+  {
+    name: "lost-acks-not-renewed",
+    what: "a message whose acknowledgement is lost several times is forgotten, and sent again",
+    file: "delivery/source/queue-source.ts",
+    find: "      memory.completed.renew(seq, storedAt)\n",
+    replace: ""
+  },
+  {
+    name: "backlog-not-cleared",
+    what: "what has ended stays in a backlog after a takeover, and the owner after the next sends it",
+    file: "delivery/recovery/takeover.ts",
+    find: "({ backlog, ends }) => removeFromBacklog(backlog, ends), {",
+    replace:
+      "({ backlog, ends }) => Effect.asVoid(Effect.succeed([removeFromBacklog, backlog, ends])), {"
+  },
+  {
+    name: "copy-moved-while-taken-directly",
+    what: "a queued copy is moved while its delivery is taken directly from its event",
+    file: "delivery/source/queue-source.ts",
+    find: "return this.#inFlight.has(place.seq) || this.#isTakenDirectly(delivery)",
+    replace:
+      "return this.#inFlight.has(place.seq) || (delivery === undefined && this.#isTakenDirectly(delivery))"
+  },
+  {
+    name: "first-goal-only",
+    what: "a watch counts as caught up with the first thing that it was known to lack",
+    file: "endpoints/watch-lag.ts",
+    find: "this.#goals = this.#goals.filter((goal) => goal.seq > this.#reached)",
+    replace: "this.#goals = []",
+    seed: 5024
+  }
+]
