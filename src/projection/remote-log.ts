@@ -189,6 +189,12 @@ export const findAttemptsRemotely = Effect.fnUntraced(function* (query: AttemptQ
   return "attempts" in answer ? answer.attempts : yield* noProjection
 })
 
+/** Asks a running projection for a page of events. */
+export const findEventsRemotely = Effect.fnUntraced(function* (query: EventQuery) {
+  const answer = yield* asked({ ask: "events", query })
+  return "events" in answer ? answer.events : yield* noProjection
+})
+
 /** Asks a running projection for the rounds of a delivery or of an event. */
 export const getRemotely = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
   const answer = yield* asked({ ask: "get", lookup })
