@@ -3,6 +3,7 @@ import { Command, Flag } from "effect/cli"
 import { accessTo, requireAccess } from "../broker/access.ts"
 import { readAddress, shownAddress } from "../broker/address.ts"
 import { connectTo, openBroker } from "../broker/connection.ts"
+import { Monitors } from "../broker/monitor.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./terminal/stdout.ts"
 
@@ -50,6 +51,22 @@ export const petrel = Command.make("petrel").pipe(
     ca: credentialFile("nats-ca", "NATS_CA", "Certificates that vouch for the server's, in PEM"),
     cert: credentialFile("nats-cert", "NATS_CERT", "Your certificate for the server, in PEM"),
     key: credentialFile("nats-key", "NATS_KEY", "Its key, in PEM"),
+    monitors: Flag.String("nats-monitor").pipe(
+      Flag.withMetavar("URL[,URL]"),
+      Flag.withDescription(
+        "The monitoring ports of the broker's servers, whose health the status then tells, such as http://127.0.0.1:8222 (default: NATS_MONITOR_URL)"
+      ),
+      Flag.withFallbackConfig(Config.String("NATS_MONITOR_URL")),
+      Flag.withDefault(""),
+      Flag.filterMap(
+        (text) => {
+          const urls = text.split(",").filter((url) => url !== "")
+          const areUrls = urls.every((url) => /^https?:$/.test(URL.parse(url)?.protocol ?? ""))
+          return areUrls ? Option.some(urls) : Option.none()
+        },
+        () => "must be addresses such as http://127.0.0.1:8222"
+      )
+    ),
     access: Flag.String("access-nats").pipe(
       Flag.withMetavar("URL"),
       Flag.withDescription(
@@ -141,7 +158,13 @@ export const connectionForRequests = Effect.gen(function* () {
  * The broker and its history, for `Effect.provide`. Connects when the effect runs, so that a
  * command validates its input first.
  */
-export const connected = Facts.layer.pipe(Layer.provideMerge(broker))
+export const connected = Layer.merge(
+  Facts.layer.pipe(Layer.provideMerge(broker)),
+  Layer.effect(
+    Monitors,
+    Effect.map(petrel, ({ monitors }) => monitors)
+  )
+)
 
 /** The same, with the account of tokens, which may be another one than the installation has. */
 export const connectedWithAccess = Layer.merge(connected, access)

@@ -252,7 +252,7 @@ export interface TestLeaf {
  * Returns a port that was free a moment ago. The servers of a cluster must know each other's ports
  * in advance.
  */
-const freePort = async () => {
+export const freePort = async () => {
   const server = createServer().listen(0, "127.0.0.1")
   await once(server, "listening")
   const address = server.address()

@@ -10,7 +10,7 @@ import { startConsole } from "../kit/console.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, installation, publish, worker } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
-import { canMount, startCluster, startServer } from "../kit/nats-server.ts"
+import { canMount, freePort, startCluster, startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { quiet } from "../kit/scenario.ts"
 
@@ -37,20 +37,30 @@ const story = (
     }).pipe(Effect.scoped, Effect.provide(quiet))
   )
 
+/** What is read here of a status. */
+interface Said {
+  readonly problems?: ReadonlyArray<{ readonly code: string }>
+  readonly broker?: { readonly health: ReadonlyArray<{ readonly ok: boolean | null }> }
+}
+
 /**
  * `petrel status --check`: its exit code, the codes of the problems, and what it says of them. It
  * may have no status where a broker is only just there again.
  */
-const checked = ({ eventRoot, prefix, url }: Installation) =>
+const checked = ({ eventRoot, prefix, url }: Installation, ...flags: ReadonlyArray<string>) =>
   Effect.map(
     run(
       ...["status", "--check", "--json", "--nats", url],
-      ...["--prefix", prefix, "--events", eventRoot]
+      ...["--prefix", prefix, "--events", eventRoot, ...flags]
     ),
     ({ code, err, out }) => {
-      const { problems = [] }: { readonly problems?: ReadonlyArray<{ readonly code: string }> } =
-        out[0] === undefined ? {} : parse(out[0])
-      return { code, codes: problems.map((problem) => problem.code), said: err.join("\n") }
+      const { broker, problems = [] }: Said = out[0] === undefined ? {} : parse(out[0])
+      return {
+        code,
+        codes: problems.map((problem) => problem.code),
+        health: (broker?.health ?? []).map(({ ok }) => ok),
+        said: err.join("\n")
+      }
     }
   )
 
@@ -67,8 +77,15 @@ const flood = Effect.gen(function* () {
 })
 
 describe("a disk that is full", () => {
-  story("is a problem, and the broker has to be restarted", (_server, place) =>
+  story("is a problem, and the broker has to be restarted", (server, place) =>
     Effect.gen(function* () {
+      const monitor = `127.0.0.1:${yield* Effect.promise(freePort)}`
+      yield* Effect.promise(() => server.restartWith(`http: "${monitor}"`))
+      const withHealth = checked(place, "--nats-monitor", `http://${monitor},http://127.0.0.1:1`)
+      const before = yield* eventually(withHealth, ({ health }) => health.length === 2)
+      assert.deepStrictEqual(before.health, [true, null])
+      // The connection is on its way back.
+      yield* Effect.eventually(publish("a"))
       const { deleteMessage, names, publish: store } = yield* Broker
       assert.notInclude((yield* checked(place)).codes, "disk-failed")
       assert.match(yield* flood, /timeout/)
@@ -79,6 +96,9 @@ describe("a disk that is full", () => {
       const { code, codes, said } = yield* checked(place)
       assert.strictEqual(code, 1)
       assert.include(codes, "disk-failed")
+      const unwell = yield* withHealth
+      assert.include(unwell.codes, "broker-unhealthy")
+      assert.deepStrictEqual(unwell.health, [false, null])
       assert.match(
         said,
         new RegExp(

@@ -3,6 +3,7 @@ import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
 import { findPartitions, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
+import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/survey.ts"
@@ -67,6 +68,8 @@ export interface Survey {
   readonly streams: ReadonlyArray<StreamSurvey>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
+  /** What the broker's servers say of themselves, where their monitoring ports are known. */
+  readonly health?: ReadonlyArray<ServerHealth> | undefined
   readonly room: RoomSurvey
   readonly events: EventsSurvey
   readonly dead: {
@@ -299,6 +302,7 @@ export const readSurvey = Effect.gen(function* () {
     account,
     streams,
     writeErrors: yield* readFailing(aliveIn(roster?.roster)),
+    health: yield* readHealth,
     room,
     waitingByTenant: yield* orUnknown(countByTenant(size, range(count))),
     events,

@@ -1,5 +1,6 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
+import { plainText } from "../../history/line.ts"
 import { spanText } from "../../history/span.ts"
 import { bytesText } from "../text/bytes.ts"
 import { countText, percentText, plural } from "../text/number-format.ts"
@@ -104,6 +105,22 @@ const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<News> => {
   ]
 }
 
+/** What the broker's servers say of themselves. */
+const aboutHealth = ({ health = [] }: Survey): AllNews => ({
+  problems: health
+    .filter(({ isWell }) => isWell === false)
+    .map(({ says, server }) => ({
+      code: "broker-unhealthy",
+      text: `the server at ${server} says that it is not well (${plainText(says)}): look at its log; after a failed write it stores nothing in that stream until it is restarted with room`
+    })),
+  notices: health
+    .filter(({ isWell }) => isWell === undefined)
+    .map(({ says, server }) => ({
+      code: "broker-health-unknown",
+      text: `${server} does not say how the broker is (${plainText(says)}): start it with a monitoring port, or correct the address`
+    }))
+})
+
 /** Returns the news of the room in the streams and in the store. */
 export const roomNews = (survey: Survey): AllNews => {
   const { account, dead, room } = survey
@@ -117,9 +134,16 @@ export const roomNews = (survey: Survey): AllNews => {
   const isFull = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, full)
   const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
   const news = ({ code, text }: Filled): News => ({ code, text })
+  const health = aboutHealth(survey)
   return {
-    problems: [...aboutDisk(survey), ...bounded.filter(isFull).map(news), ...aboutWaiting(survey)],
+    problems: [
+      ...aboutDisk(survey),
+      ...health.problems,
+      ...bounded.filter(isFull).map(news),
+      ...aboutWaiting(survey)
+    ],
     notices: [
+      ...health.notices,
       ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
       ...aboutHistory(survey),
       ...aboutUnbounded(survey)

@@ -64,6 +64,15 @@ const BrokerState = Schema.Struct({
   storedBytes: Schema.Int,
   accountBytes: Count,
   accountLimitBytes: Count,
+  /** What its servers say at `/healthz`; empty where their monitoring ports are not known. */
+  health: Schema.Array(
+    Schema.Struct({
+      server: Schema.String,
+      /** Null where it does not answer. */
+      ok: Schema.NullOr(Schema.Boolean),
+      says: Schema.String
+    })
+  ),
   streamsInTrouble: Schema.Array(
     Schema.Struct({
       name: Schema.String,
@@ -246,6 +255,10 @@ const brokerIn = (survey: Survey): Status["broker"] => {
     storedBytes: storedBytes(survey),
     accountBytes: account?.bytes ?? null,
     accountLimitBytes: account?.limit ?? null,
+    health: (survey.health ?? []).map(({ isWell, says, server }) => ({
+      ...{ server, says },
+      ok: isWell ?? null
+    })),
     streamsInTrouble: streams
       .filter(({ behind, state }) => state !== "led" || behind.length > 0)
       .map(({ behind, name, state }) => ({ name, state, copiesBehind: behind }))

@@ -196,7 +196,7 @@ describe.concurrent("petrel status", () => {
         yield* ask("remove", () => jsm.streams.delete(names.dead))
         const { code, err } = yield* run("status", "--check", ...flags)
         assert.deepStrictEqual(err, [
-          `petrel: ${names.dead} is missing: run \`petrel init\`, which makes it again and says what may be lost with it; then restart the workers`
+          `petrel: ${names.dead} is missing: run \`petrel init\`, which makes it again and says what may be lost with it, then restart the workers`
         ])
         assert.strictEqual(code, 1)
       })
