@@ -134,6 +134,20 @@ export const readThresholds = Effect.gen(function* () {
   return { system, tenants } satisfies StoredThresholds
 })
 
+/** Reads the thresholds of the system, and of one tenant if one is given. */
+export const readThresholdsOf = Effect.fnUntraced(function* (tenant: string | undefined) {
+  const { names } = yield* Broker
+  const read = (key: string) =>
+    Effect.map(readEntry(names.buckets.alerts, key), ({ text }) => text ?? "")
+  const system = Option.getOrUndefined(decodeSystem(yield* read(ofSystem)))
+  const choice =
+    tenant === undefined
+      ? undefined
+      : Option.getOrUndefined(decodeTenant(yield* read(`${ofTenants}${tenant}`)))
+  const tenants = new Map(tenant === undefined || choice === undefined ? [] : [[tenant, choice]])
+  return { system, tenants } satisfies StoredThresholds
+})
+
 const encodeSystem = Schema.encodeSync(Schema.fromJsonString(SystemAlertSettings))
 const encodeTenant = Schema.encodeSync(Schema.fromJsonString(TenantAlertChoice))
 

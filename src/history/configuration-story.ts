@@ -71,17 +71,29 @@ const inOrder = (one: Fact, other: Fact): number =>
 /**
  * Reads all known changes of an endpoint, oldest first, also of a removed one. Reads the permanent
  * copy and the history, because the copy lags the history by moments.
+ *
+ * @param most only the latest so many. (Default: all)
  */
-export const readStory = Effect.fnUntraced(function* (tenant: string, id: string) {
+export const readStory = Effect.fnUntraced(function* (
+  tenant: string,
+  id: string,
+  most = Number.POSITIVE_INFINITY
+) {
   const { names } = yield* Broker
   const kind = "endpoint-changed"
   const subjects = [names.subjects.fact(tenant, id, factResult(kind), kind)]
-  const read = (stream: string) => Stream.runCollect(readStream({ stream, subjects }))
+  // What the oldest one changed is known from the one before it.
+  const read = (stream: string) => {
+    const messages = readStream({ stream, subjects })
+    return Stream.runCollect(
+      Number.isFinite(most) ? Stream.takeRight(messages, most + 1) : messages
+    )
+  }
   const all = yield* Effect.all([read(names.configuration), read(names.history)], {
     concurrency: 2
   })
   const facts = all
     .flat()
     .flatMap((message) => Option.toArray(parseFact(message.string(), message.seq)))
-  return storyOf(facts.map(({ fact }) => fact))
+  return storyOf(facts.map(({ fact }) => fact)).slice(-most)
 })

@@ -6,6 +6,7 @@ import { endpointOperations } from "./endpoints/endpoint-operations.ts"
 import { jobOperations } from "./jobs/job-operations.ts"
 import { retryOperations } from "./retries/retry-operations.ts"
 import { healthOperations, systemOperations } from "./status/system-operations.ts"
+import { settingsOperations } from "./tenants/settings-operations.ts"
 import { tokenOperations } from "./tokens/token-operations.ts"
 
 /** What can be asked of Petrel over HTTP and NATS, beside publishing (src/api/publishing.ts). */
@@ -17,6 +18,7 @@ export const operationGroups = [
   jobOperations,
   retryOperations,
   endpointOperations,
+  settingsOperations,
   tokenOperations,
   systemOperations,
   healthOperations

@@ -6,6 +6,8 @@ import { CommandFailed } from "../cluster/command-owner.ts"
 import { type Invalid, NotNow } from "../domain/problem.ts"
 import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
 import { EndpointUnreadable } from "../endpoints/endpoint-value.ts"
+import { ChangeUnrecorded } from "../endpoints/settings-store.ts"
+import type { SettingsUnreadable } from "../endpoints/settings-value.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
 import type { RoundsStopped } from "../rounds/rounds.ts"
 import { Busy } from "./busy.ts"
@@ -63,12 +65,19 @@ export const refusals = {
 export type Refusal = keyof typeof refusals
 
 /** Failures that any operation may have, because something is away. */
-export const absences = [Busy, CommandFailed, LogUnavailable, NoLeader, NoProjection] as const
+export const absences = [
+  Busy,
+  ChangeUnrecorded,
+  CommandFailed,
+  LogUnavailable,
+  NoLeader,
+  NoProjection
+] as const
 /** Failures of the broker. */
 export const brokerFailures = [BrokerError, PublishError, TopologyError] as const
 
 /** Failures that are defects to whoever asks: of Petrel, or of what is stored. */
-type Defect = EndpointUnreadable | RoundsStopped | Schema.SchemaError
+type Defect = EndpointUnreadable | SettingsUnreadable | RoundsStopped | Schema.SchemaError
 
 /** The failures that an operation may have which names some refusals. */
 export type FailureOf<Named extends Refusal> =

@@ -68,6 +68,8 @@ export interface Operation {
   /** Also of one that is not JSON. */
   readonly hasBody: boolean
   readonly needsToken: boolean
+  /** True for operators alone, also where its path names a tenant. */
+  readonly isOperators: boolean
 }
 
 const document = Schema.decodeUnknownSync(Document)(apiDocument())
@@ -86,6 +88,7 @@ export const operations: ReadonlyArray<Operation> = listedOperations.map(
     const { parameters = [], requestBody } = document.paths[path]?.[method.toLowerCase()] ?? {}
     return {
       ...{ id, method, path, parameters, needsToken: scope !== undefined },
+      isOperators: scope === "operator",
       hasBody: requestBody !== undefined,
       body: requestBody?.content["application/json"]?.schema
     }

@@ -390,7 +390,11 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
           "tokens"
         ],
         "endpoints/billing/secret",
-        "endpoints/billing/diagnosis"
+        "endpoints/billing/diagnosis",
+        "endpoints/billing/history",
+        "retry-presets",
+        "settings",
+        "alert-thresholds"
       ])
         yield* must("GET", `${tenant}/${path}`)
       for (const path of ["status", "workers", "tenants", "audits", "projection"])
@@ -404,6 +408,12 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
       yield* must("DELETE", `${tenant}/dead-letters/1`)
       for (const action of ["test", "retry-now", "pause", "resume", "disable", "enable", "rotate"])
         yield* must("POST", `${one}/${action}`)
+      yield* must("PATCH", `${tenant}/settings`, { hostCap: 5 })
+      yield* must("PUT", `${tenant}/alert-thresholds`, { alerts: { successWarnPercent: 98 } })
+      yield* must("PUT", `${tenant}/alert-thresholds`, { alerts: null })
+      yield* done(yield* must("POST", `${tenant}/retries`, { all: true }))
+      const since = new Date(0).toISOString()
+      yield* done(yield* must("POST", `${one}/recover`, { since }))
       const live = yield* Effect.promise(() => people.server.as("console"))
       yield* Effect.sync(() => live.subscribe("petrel.failures.acme.>"))
       const asked = yield* run("projection", "status", "--nats", people.server.url("operator"))

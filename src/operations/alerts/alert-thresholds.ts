@@ -1,7 +1,7 @@
 import { Duration, Effect, Schema } from "effect"
 import type { StoredThresholds } from "../../alerts/alert-store.ts"
 import {
-  readThresholds,
+  readThresholdsOf,
   storeSystemThresholds,
   storeTenantThresholds
 } from "../../alerts/alert-store.ts"
@@ -74,7 +74,7 @@ export const thresholdsView = (
 
 /** Shows when alerts are raised about a tenant and its endpoints, or about the system. */
 export const showThresholds = (tenant?: string) =>
-  Effect.map(readThresholds, (stored) => thresholdsView(stored, tenant))
+  Effect.map(readThresholdsOf(tenant), (stored) => thresholdsView(stored, tenant))
 
 /**
  * Replaces what was set for a tenant.

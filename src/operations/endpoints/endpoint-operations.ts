@@ -48,6 +48,7 @@ import {
   removeEndpoint,
   resumeEndpoint
 } from "./endpoint-state.ts"
+import { history } from "./history-operation.ts"
 import { inPageTurn } from "./page-turns.ts"
 import { putEndpoint } from "./put-endpoint.ts"
 import { rotateSecret } from "./rotate-secret.ts"
@@ -326,6 +327,7 @@ export const endpointOperations = operationGroup(
   list,
   create,
   get,
+  history,
   put,
   patch,
   remove,

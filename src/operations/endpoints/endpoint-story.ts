@@ -1,6 +1,7 @@
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { Configuration } from "../../domain/configuration.ts"
 import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
+import { Paused, Stopped } from "../../domain/endpoint.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { ConfigurationStep } from "../../history/configuration-story.ts"
@@ -51,6 +52,66 @@ export const endpointHistory = Effect.fnUntraced(function* ({ id, tenant }: Endp
   const story = yield* readStory(tenant, id)
   if (story.length === 0) yield* getEndpoint(tenant, id)
   return story.map((step): EndpointStep => ({ tenant, id, ...step }))
+})
+
+/** Changes of an endpoint that can be paged through: the latest. Each may take 64 KiB of memory. */
+const maxPaged = 500
+
+const stateCodecs: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = {
+  secrets: Schema.toCodecJson(Configuration.fields.secrets),
+  disabled: Schema.toCodecJson(Stopped),
+  suspended: Schema.toCodecJson(Stopped),
+  paused: Schema.toCodecJson(Paused)
+}
+
+/** Writes the times in the values of a difference as texts. */
+const withTimeTexts = ({ setting, ...values }: SettingDifference): SettingDifference => {
+  const codec = stateCodecs[setting]
+  if (codec === undefined) return { setting, ...values }
+  const encode = Schema.encodeUnknownSync(codec)
+  return {
+    setting,
+    ...Object.fromEntries(Object.entries(values).map(([end, value]) => [end, encode(value)]))
+  }
+}
+
+/** Where a page of changes begins: behind the one of this time and revision. */
+export const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
+export type StepPosition = typeof StepPosition.Type
+
+/** A change of an endpoint, as its tenant sees it. */
+export const PagedStep = Schema.Struct(Struct.omit(EndpointStep.fields, ["user"]))
+export type PagedStep = typeof PagedStep.Type
+
+/**
+ * Returns a page of the latest 500 changes of an endpoint, newest first, also of a removed one. Fails
+ * with EndpointNotFound if there is none.
+ */
+export const pageHistory = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  after: StepPosition | undefined,
+  limit: number
+) {
+  const story = yield* readStory(tenant, id, maxPaged)
+  if (story.length === 0) yield* getEndpoint(tenant, id)
+  const newest = story.toReversed()
+  const left =
+    after === undefined
+      ? newest
+      : newest.filter(
+          ({ at, revision }) => at < after.at || (at === after.at && revision < after.revision)
+        )
+  const page = left.slice(0, limit)
+  const last = left.length > limit ? page.at(-1) : undefined
+  return {
+    changes: page.map(
+      ({ differences, user: _, ...step }): PagedStep => ({
+        ...{ tenant, id, ...step },
+        differences: differences.map(withTimeTexts)
+      })
+    ),
+    next: last === undefined ? undefined : { at: last.at, revision: last.revision }
+  }
 })
 
 type Story = ReadonlyArray<ConfigurationStep>

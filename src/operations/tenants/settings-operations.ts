@@ -1,0 +1,189 @@
+import { Duration, Effect, Schema } from "effect"
+import { SystemAlertSettings, TenantAlertChoice } from "../../domain/alert.ts"
+import { PositiveDuration } from "../../domain/duration.ts"
+import { RetryPolicy } from "../../domain/retry-policy.ts"
+import { textsOf } from "../../domain/settings/setting.ts"
+import { tenantSettings } from "../../domain/settings/tenant-table.ts"
+import { ladder, totalTime } from "../../policy/ladder.ts"
+import { presets } from "../../policy/presets.ts"
+import {
+  setSystemThresholds,
+  setTenantThresholds,
+  showThresholds,
+  ThresholdsView
+} from "../alerts/alert-thresholds.ts"
+import { asCaller } from "../caller.ts"
+import { documented } from "../documented.ts"
+import { shortPolicy } from "../endpoints/short-policy.ts"
+import { operation, operationGroup } from "../operation.ts"
+import { Tenant, tenantPath } from "../parameters.ts"
+import {
+  ChangedTenant,
+  setTenant,
+  showTenant,
+  TenantPatch,
+  TenantSettingsView
+} from "./tenant-settings.ts"
+
+const ofTenant = { tenant: Tenant }
+const settings = `${tenantPath}/settings` as const
+const thresholds = `${tenantPath}/alert-thresholds` as const
+const texts = textsOf(tenantSettings)
+
+const Settings = documented(TenantSettingsView, {
+  identifier: "TenantSettings",
+  description: "What is set for all endpoints of a tenant together, or of the system.",
+  fields: texts
+})
+
+const Changed = documented(ChangedTenant, {
+  identifier: "ChangedTenantSettings",
+  description: "Settings of a tenant, or of the system, after a change.",
+  fields: { ...texts, changed: "The settings that differ from before." }
+})
+
+const Patch = documented(TenantPatch, {
+  identifier: "TenantPatch",
+  description: "A change of settings: what is left out stays as it is, null removes a setting.",
+  fields: texts,
+  examples: [{ hostCap: 20 }]
+})
+
+const Thresholds = documented(ThresholdsView, {
+  identifier: "AlertThresholds",
+  description: "When alerts are raised.",
+  fields: {
+    thresholds: "Of each alert; `off` and `on` for an alert as a whole, durations in words.",
+    contact: "Whom to tell of endpoints without a contact of their own.",
+    systemAlertsTo: "The tenant whose operational endpoints get the alerts about the system.",
+    set: "The names of those that were set here.",
+    off: "All alerts about the tenant and its endpoints were turned off."
+  }
+})
+
+const TenantChoice = Schema.Struct({ alerts: Schema.NullOr(TenantAlertChoice) }).annotate({
+  identifier: "TenantAlerts",
+  description:
+    "What replaces all that was set: thresholds, `off`, or null for those of the system.",
+  examples: [{ alerts: { successWarnPercent: 98, contact: "ops@example.com" } }]
+})
+
+const SystemChoice = Schema.Struct({ alerts: Schema.NullOr(SystemAlertSettings) }).annotate({
+  identifier: "SystemAlerts",
+  description: "What replaces all that was set: thresholds, or null for the defaults.",
+  examples: [{ alerts: { successWarnPercent: 98 } }]
+})
+
+const RetryPreset = Schema.Struct({
+  name: Schema.String.annotateKey({ description: "What `retry` of an endpoint may name." }),
+  source: Schema.String.annotateKey({ description: "Whose policy it is." }),
+  policy: RetryPolicy.annotateKey({ description: "The policy, as `retry` takes it, too." }),
+  caution: Schema.optionalKey(Schema.String).annotateKey({
+    description: "What may not be intended, as the rest of a sentence about it."
+  }),
+  waits: Schema.Array(PositiveDuration).annotateKey({
+    description: "Between attempts, without jitter."
+  }),
+  total: PositiveDuration.annotateKey({ description: "Of all waits." })
+}).annotate({ identifier: "RetryPreset", description: "A retry policy that has a name." })
+
+const showSettings = operation("tenant", "GET", settings, {
+  scope: "endpoints:read",
+  summary: "Show what is set for all endpoints of a tenant",
+  params: ofTenant,
+  output: Settings,
+  run: ({ params: { tenant } }) => showTenant(tenant)
+})
+
+const changeSettings = operation("changeTenant", "PATCH", settings, {
+  scope: "operator",
+  summary: "Change what is set for all endpoints of a tenant",
+  params: ofTenant,
+  payload: Patch,
+  output: Changed,
+  run: ({ params: { tenant }, payload }) => asCaller((by) => setTenant(tenant, payload, by))
+})
+
+const showSystem = operation("system", "GET", "/v1/settings", {
+  scope: "operator",
+  summary: "Show what is set for the endpoints of all tenants",
+  output: Settings,
+  run: () => showTenant(undefined)
+})
+
+const changeSystem = operation("changeSystem", "PATCH", "/v1/settings", {
+  scope: "operator",
+  summary: "Change what is set for the endpoints of all tenants",
+  payload: Patch,
+  output: Changed,
+  run: ({ payload }) => asCaller((by) => setTenant(undefined, payload, by))
+})
+
+const tenantThresholds = operation("thresholds", "GET", thresholds, {
+  scope: "endpoints:read",
+  summary: "Show when alerts are raised about a tenant and its endpoints",
+  params: ofTenant,
+  output: Thresholds,
+  run: ({ params: { tenant } }) => showThresholds(tenant)
+})
+
+const changeThresholds = operation("setThresholds", "PUT", thresholds, {
+  scope: "endpoints:write",
+  summary: "Replace when alerts are raised about a tenant and its endpoints",
+  params: ofTenant,
+  payload: TenantChoice,
+  output: Thresholds,
+  run: ({ params: { tenant }, payload: { alerts } }) =>
+    setTenantThresholds(tenant, alerts ?? undefined)
+})
+
+const systemThresholds = operation("systemThresholds", "GET", "/v1/alert-thresholds", {
+  scope: "operator",
+  summary: "Show when alerts are raised about the system, and about tenants without thresholds",
+  output: Thresholds,
+  run: () => showThresholds()
+})
+
+const changeSystemThresholds = operation("setSystemThresholds", "PUT", "/v1/alert-thresholds", {
+  scope: "operator",
+  summary: "Replace when alerts are raised about the system, and about tenants without thresholds",
+  payload: SystemChoice,
+  output: Thresholds,
+  run: ({ payload: { alerts } }) => setSystemThresholds(alerts ?? undefined)
+})
+
+const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
+  scope: "endpoints:read",
+  summary: "List the retry policies that have a name",
+  params: ofTenant,
+  output: Schema.Struct({ presets: Schema.Array(RetryPreset) }).annotate({
+    identifier: "RetryPresetList"
+  }),
+  run: () =>
+    Effect.sync(() => ({
+      presets: [...presets.values()].map(({ name, policy, source }) => {
+        const caution = shortPolicy(policy)
+        return {
+          ...{ name, source, policy },
+          ...(caution === undefined ? {} : { caution }),
+          waits: ladder(policy).map((ms) => Duration.millis(ms)),
+          total: Duration.millis(totalTime(policy))
+        }
+      })
+    }))
+})
+
+/** Operations on what holds for a tenant or the system as a whole. */
+export const settingsOperations = operationGroup(
+  "settings",
+  "What holds for all endpoints of a tenant, or of the system.",
+  showSettings,
+  changeSettings,
+  tenantThresholds,
+  changeThresholds,
+  listPresets,
+  showSystem,
+  changeSystem,
+  systemThresholds,
+  changeSystemThresholds
+)

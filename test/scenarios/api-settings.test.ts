@@ -1,0 +1,160 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import type { Answer } from "../kit/console.ts"
+import { startConsole } from "../kit/console.ts"
+import { history, nth } from "../kit/engine.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const acme = "/v1/tenants/acme"
+
+/** A console, and how an operator, acme and globex ask it. */
+const asking = Effect.gen(function* () {
+  const { ask, token: make } = yield* startConsole()
+  const as = (token: string) => (method: string, path: string, body?: unknown) =>
+    ask(path, { method, token, body })
+  return {
+    operator: as(yield* make({ tenant: "*" })),
+    tenant: as(yield* make()),
+    other: as(yield* make({ tenant: "globex" })),
+    reader: as(yield* make({ scopes: ["endpoints:read"] })),
+    powerless: as(yield* make({ scopes: ["events:publish"] }))
+  }
+})
+
+const statuses = (answers: ReadonlyArray<Answer>) => answers.map(({ status }) => status)
+
+describe.concurrent("what holds for a tenant", () => {
+  scenario("is seen by it, changed by operators only, and in the history", () =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      const { operator, other, powerless, reader, tenant } = yield* asking
+      const path = `${acme}/settings`
+      assert.deepStrictEqual(
+        statuses([
+          yield* tenant("PATCH", path, { hostCap: 5 }),
+          yield* other("GET", path),
+          yield* powerless("GET", path),
+          yield* tenant("GET", "/v1/settings"),
+          yield* tenant("PATCH", "/v1/settings", { hostCap: 5 }),
+          yield* operator("PATCH", path, { hostCap: 0 }),
+          yield* operator("PATCH", path, { maxTimeout: "2 days" })
+        ]),
+        [403, 403, 403, 403, 403, 400, 400]
+      )
+      const changed = yield* operator("PATCH", path, { hostCap: 5, maxTimeout: "10 minutes" })
+      assert.deepInclude(changed.json, { hostCap: 5, changed: ["hostCap", "maxTimeout"] })
+      yield* operator("PATCH", "/v1/settings", { hostCap: 50, forwardHeaders: { "x-id": true } })
+      const shown = yield* reader("GET", path)
+      assert.deepInclude(shown.json, { tenant: "acme", hostCap: 5, maxTimeout: "10 minutes" })
+      assert.deepInclude(shown.json.system, { hostCap: 50, forwardHeaders: ["x-id"] })
+      const back = yield* operator("PATCH", path, { hostCap: null })
+      assert.notProperty(back.json, "hostCap")
+      yield* facts.count("settings-changed", 3)
+      assert.match(String(nth(facts.of("settings-changed"), 0).by), /^token /)
+    })
+  )
+
+  scenario("has thresholds of alerts, its own or the system's", () =>
+    Effect.gen(function* () {
+      const { operator, other, reader, tenant } = yield* asking
+      const path = `${acme}/alert-thresholds`
+      assert.deepStrictEqual(
+        statuses([
+          yield* reader("PUT", path, { alerts: "off" }),
+          yield* other("GET", path),
+          yield* other("PUT", path, { alerts: "off" }),
+          yield* tenant("PUT", "/v1/alert-thresholds", { alerts: null }),
+          yield* tenant("PUT", path, { alerts: { successWarnPercent: 101 } }),
+          yield* tenant("PUT", path, {}),
+          yield* operator("PUT", "/v1/alert-thresholds", { alerts: "off" })
+        ]),
+        [403, 403, 403, 403, 400, 400, 400]
+      )
+      yield* operator("PUT", "/v1/alert-thresholds", { alerts: { successWarnPercent: 90 } })
+      const before = yield* reader("GET", path)
+      assert.deepInclude(before.json, { tenant: "acme", set: [] })
+      assert.deepInclude(before.json.thresholds, { successWarnPercent: 90 })
+      const alerts = { successWarnPercent: 98, window: "30 minutes", contact: "ops" }
+      const set = yield* tenant("PUT", path, { alerts })
+      assert.deepInclude(set.json, { contact: "ops", set: Object.keys(alerts) })
+      assert.deepInclude((yield* reader("GET", path)).json.thresholds, { successWarnPercent: 98 })
+      const theirs = yield* other("GET", "/v1/tenants/globex/alert-thresholds")
+      assert.deepInclude(theirs.json.thresholds, { successWarnPercent: 90 })
+      assert.deepInclude((yield* tenant("PUT", path, { alerts: "off" })).json, { off: true })
+      const none = yield* tenant("PUT", path, { alerts: null })
+      assert.deepInclude(none.json, { set: [] })
+      assert.notProperty(none.json, "off")
+    })
+  )
+
+  scenario("can choose among presets, each with its waits", () =>
+    Effect.gen(function* () {
+      const { other, reader } = yield* asking
+      const path = `${acme}/retry-presets`
+      assert.strictEqual((yield* other("GET", path)).status, 403)
+      const { json } = yield* reader("GET", path)
+      const presets = json.presets as ReadonlyArray<Record<string, unknown>>
+      const stripe = nth(
+        presets.filter(({ name }) => name === "stripe"),
+        0
+      )
+      const waits = stripe.waits as ReadonlyArray<unknown>
+      assert.isTrue(waits.length > 0 && waits.every((wait) => typeof wait === "string"))
+      assert.containsAllKeys(stripe.policy, ["backoff", "maxAttempts", "window"])
+    })
+  )
+})
+
+describe.concurrent("the changes of an endpoint", () => {
+  scenario("are listed newest first, also once it is removed, without its secrets", () =>
+    Effect.gen(function* () {
+      const { other, powerless, tenant } = yield* asking
+      const one = `${acme}/endpoints/e`
+      const secret = "bearer-of-acme"
+      const headers = { authorization: secret }
+      yield* tenant("PUT", one, { url: "https://example.com/secret-path", headers })
+      yield* tenant("PATCH", one, { metadata: { plan: "gold" }, description: "Bills" })
+      yield* tenant("POST", `${one}/pause`, { reason: "maintenance" })
+      yield* tenant("DELETE", one)
+      const path = `${one}/history`
+      assert.deepStrictEqual(
+        statuses([
+          yield* other("GET", path),
+          yield* powerless("GET", path),
+          yield* tenant("GET", `${acme}/endpoints/none/history`),
+          yield* tenant("GET", `${path}?cursor=bm9uc2Vuc2U`)
+        ]),
+        [403, 403, 404, 400]
+      )
+      const found: Array<Record<string, unknown>> = []
+      let cursor = ""
+      do {
+        const { json, text } = yield* tenant("GET", `${path}?limit=3${cursor}`)
+        for (const hidden of [secret, "secret-path", "whsec_"]) assert.notInclude(text, hidden)
+        found.push(...(json.changes as ReadonlyArray<Record<string, unknown>>))
+        cursor = json.next === undefined ? "" : `&cursor=${String(json.next)}`
+      } while (cursor !== "")
+      assert.deepStrictEqual(
+        found.map(({ change }) => change),
+        ["removed", "changed", "changed", "added"]
+      )
+      const time = /^\d{4}-\d\d-\d\dT[\d:.]+Z$/
+      for (const { at, by } of found) {
+        assert.match(String(at), time)
+        assert.match(String(by), /^token /)
+      }
+      const [paused, described] = found
+        .slice(1)
+        .map(({ differences }) => differences as ReadonlyArray<Record<string, unknown>>)
+      assert.deepStrictEqual(described, [
+        { setting: "description", to: "Bills" },
+        { setting: "metadata.plan", to: "gold" }
+      ])
+      const difference = nth(paused ?? [], 0)
+      assert.strictEqual(difference.setting, "paused")
+      assert.match(String((difference.to as { readonly at: unknown }).at), time)
+    })
+  )
+})
