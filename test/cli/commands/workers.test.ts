@@ -27,7 +27,11 @@ describe("petrel workers", () => {
         const before = Date.now()
         yield* worker({ leaseTtl: 1_000 })
         yield* eventually(listWorkers, ({ workers }) =>
-          workers.some(({ partitions }) => partitions.some(({ inMemory }) => inMemory === 5))
+          workers.some(
+            ({ partitions }) =>
+              partitions.some(({ inMemory }) => inMemory === 5) &&
+              partitions.every(({ delivering }) => delivering)
+          )
         )
         const { out } = yield* run("workers", "--json", ...flags)
         assert.lengthOf(out, 1)
