@@ -170,6 +170,20 @@ const withOptionalBodies = (value: Json): Json => {
   )
 }
 
+const anyMedia = "*/*"
+
+/** What is of any media type is no text: a client reads JSON as JSON. */
+const withAnyContent = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(withAnyContent)
+  if (!isObject(value)) return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, one]) => [
+      key,
+      key === anyMedia ? { schema: {} } : withAnyContent(one)
+    ])
+  )
+}
+
 /** Headers of answers, by their status. */
 const headersByStatus: Record<string, Json> = {
   201: { Location: header("The path of what was made, where it has one.", "string") },
@@ -228,7 +242,14 @@ const defaultServer = { url: "http://127.0.0.1:4280", description: "A console on
  * @param url where the console is that answers with it. (Default: where one is without options)
  */
 export const apiDocument = (url?: string): Json => {
-  made ??= [readable, withNumbers, withDescriptions, withOptionalBodies, withHeaders].reduce<Json>(
+  made ??= [
+    readable,
+    withNumbers,
+    withDescriptions,
+    withOptionalBodies,
+    withAnyContent,
+    withHeaders
+  ].reduce<Json>(
     (written, rewrite) => rewrite(written),
     JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))
   )

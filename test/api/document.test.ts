@@ -53,6 +53,14 @@ describe("the OpenAPI document", () => {
     assert.strictEqual(paths["/v1/tenants/{tenant}/events"].post.requestBody.required, true)
   })
 
+  it("says nothing of bodies whose form is their publisher's", () => {
+    const { paths } = JSON.parse(text)
+    const { get } = paths["/v1/tenants/{tenant}/events/{event}/body"]
+    assert.deepStrictEqual(get.responses["200"].content, { "*/*": { schema: {} } })
+    const { post } = paths["/v1/tenants/{tenant}/raw-events/{type}"]
+    assert.deepStrictEqual(post.requestBody.content, { "*/*": { schema: {} } })
+  })
+
   it("has policies once, and refers to them", () => {
     const { schemas } = JSON.parse(text).components
     for (const name of ["RetryPolicy", "Backoff", "StatusRule", "Circuit", "RateLimit"])
