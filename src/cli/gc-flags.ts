@@ -1,5 +1,5 @@
 import { getHeapStatistics, setFlagsFromString } from "node:v8"
-import { runInNewContext } from "node:vm"
+import { collectGarbage } from "../projection/collect-garbage.ts"
 
 /**
  * Sets V8's garbage collector for a long-running process whose objects mostly live for some ms.
@@ -59,12 +59,10 @@ export const giveBackMemory = (): void => {
 }
 
 const collectAll = (): void => {
-  setFlagsFromString("--expose-gc")
-  const collect: NodeJS.GCFunction = runInNewContext("gc")
-  collect({ type: "major", execution: "sync", flavor: "last-resort" })
+  collectGarbage()
   const percent = Math.ceil((100 * growth) / getHeapStatistics().used_heap_size)
   if (percent >= 100) return
   setFlagsFromString(`--heap-growing-percent=${percent}`)
   // V8 computes the growth limit at the end of a collection.
-  collect({ type: "major", execution: "sync" })
+  collectGarbage()
 }

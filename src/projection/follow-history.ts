@@ -6,6 +6,7 @@ import { readInstallation } from "../broker/installation.ts"
 import { millisOf } from "../broker/stream-message.ts"
 import { compareHistory, hasOtherEnd } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
+import { collectGarbage } from "./collect-garbage.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { DirectoryLock } from "./directory-lock.ts"
 import {
@@ -24,6 +25,8 @@ const factsPerBatch = 10_000
 const batchMs = 500
 /** Facts that are read without looking whether something has gone wrong meanwhile. */
 const factsPerReading = 200_000
+/** After so many facts without a rest the memory that they needed is given back. */
+const manyFacts = 100_000
 /** Pause before it is looked for new facts, ms. */
 const pauseMs = 200
 /** Pause after a problem, ms. */
@@ -183,6 +186,8 @@ const follow = Effect.fnUntraced(function* (
   tell: (change: Partial<WriterReport>) => void
 ) {
   let retained = Number.NEGATIVE_INFINITY
+  /** Facts that were read since it was level. */
+  let sinceRest = 0
   const describe = ({ last, lookedAt }: End, state: WriterReport["state"]) => {
     if (!store.isInPlace) throw new RemovedFiles(store.directory)
     const { bytes, oldest, position, repeatedAttempts, rows } = store
@@ -207,7 +212,15 @@ const follow = Effect.fnUntraced(function* (
       const to = Math.min(last, from + factsPerReading - 1)
       const isFar = last - from > factsPerBatch
       yield* takeRange(store, from, to, () => describe(end, isFar ? "rebuilding" : "following"))
-    } else yield* Effect.sleep(pauseMs)
+      sinceRest += to - from + 1
+    } else {
+      if (sinceRest > manyFacts) {
+        yield* attempt(() => store.releaseMemory())
+        collectGarbage()
+      }
+      sinceRest = 0
+      yield* Effect.sleep(pauseMs)
+    }
     const now = yield* Clock.currentTimeMillis
     yield* attempt(() => {
       if (timers.monotonicMs() - retained > retainEveryMs) {

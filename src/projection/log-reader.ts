@@ -305,6 +305,6 @@ const namesInMemory = 2_000
 
 const readOnly = (path: string): DatabaseSync => {
   const db = new DatabaseSync(path, { readOnly: true })
-  db.exec("PRAGMA busy_timeout = 1000; PRAGMA cache_size = -8192")
+  db.exec("PRAGMA busy_timeout = 1000; PRAGMA cache_size = -2048")
   return db
 }

@@ -37,7 +37,7 @@ export const fileVersion = 7
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
 
-const mainCacheKiB = 16_384
+const mainCacheKiB = 8_192
 
 export type StoreOptions = SegmentOptions
 
@@ -267,6 +267,12 @@ export class ProjectionStore {
   /** How many ended rounds are older than a fact. */
   rowsBefore(first: number): number {
     return this.#segments.rowsBefore(first)
+  }
+
+  /** Gives back the memory of pages until they are needed again. */
+  releaseMemory(): void {
+    this.#main.exec("PRAGMA shrink_memory")
+    this.#segments.releaseMemory()
   }
 
   close(): void {

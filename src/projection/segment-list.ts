@@ -219,6 +219,11 @@ export class SegmentList {
     this.#hasChanges = false
   }
 
+  /** Gives back the memory of pages until they are needed again. */
+  releaseMemory(): void {
+    for (const segment of this.#segments) segment.releaseMemory()
+  }
+
   close(): void {
     for (const segment of this.#segments) segment.close()
   }

@@ -109,8 +109,8 @@ export class RoundFinder {
 
 /** What of a file is in memory: of the one that takes rows, and of others. */
 const memoryOf = {
-  active: { cacheKiB: 49_152, names: 100_000 },
-  old: { cacheKiB: 2_048, names: 1_000 }
+  active: { cacheKiB: 16_384, names: 50_000 },
+  old: { cacheKiB: 512, names: 1_000 }
 }
 
 /** What a batch adds to a file. */
@@ -195,6 +195,11 @@ export class Segment {
     const { cacheKiB, names } = memoryOf.old
     this.db.exec(`PRAGMA wal_checkpoint(TRUNCATE); PRAGMA cache_size = -${cacheKiB}`)
     this.#names.keep(names)
+  }
+
+  /** Gives back the memory of its pages until they are needed again. */
+  releaseMemory(): void {
+    this.db.exec("PRAGMA shrink_memory")
   }
 
   close(): void {

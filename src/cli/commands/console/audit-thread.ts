@@ -3,6 +3,7 @@ import { Cause, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { connectTo } from "../../../broker/connection.ts"
 import { Facts } from "../../../history/facts.ts"
 import { standingAudit } from "../../../operations/audit/standing-audit.ts"
+import { collectGarbage } from "../../../projection/collect-garbage.ts"
 import type { AuditData, FromAudit, ToAudit } from "./audit.ts"
 
 /*
@@ -18,7 +19,11 @@ const warn = (sentence: string, why: string) =>
 const connection = connectTo({ ...broker, clientName: "petrel audit" })
 
 const auditing = Effect.runFork(
-  standingAudit(options, (saying) => tell({ tells: "saying", saying })).pipe(
+  standingAudit(options, (saying) => {
+    tell({ tells: "saying", saying })
+    // What it says first comes after it has read days of events and facts.
+    collectGarbage()
+  }).pipe(
     // Nobody waits for its connection to end: the broker may be gone.
     Effect.ensuring(Effect.sync(() => tell({ tells: "stopped" }))),
     Effect.provide(Layer.provideMerge(Facts.layer, connection)),
