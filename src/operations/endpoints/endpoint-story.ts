@@ -79,8 +79,8 @@ const withTimeTexts = ({ setting, ...values }: SettingDifference): SettingDiffer
 export const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
 export type StepPosition = typeof StepPosition.Type
 
-/** A change of an endpoint, as its tenant sees it. */
-export const PagedStep = Schema.Struct(Struct.omit(EndpointStep.fields, ["user"]))
+/** A change of an endpoint, as its tenant sees it: what differs, and not all that is set. */
+export const PagedStep = Schema.Struct(Struct.omit(EndpointStep.fields, ["user", "configuration"]))
 export type PagedStep = typeof PagedStep.Type
 
 /**
@@ -105,7 +105,7 @@ export const pageHistory = Effect.fnUntraced(function* (
   const last = left.length > limit ? page.at(-1) : undefined
   return {
     changes: page.map(
-      ({ differences, user: _, ...step }): PagedStep => ({
+      ({ configuration: _, differences, user: __, ...step }): PagedStep => ({
         ...{ tenant, id, ...step },
         differences: differences.map(withTimeTexts)
       })

@@ -77,7 +77,7 @@ const SystemChoice = Schema.Struct({ alerts: Schema.NullOr(SystemAlertSettings) 
 const RetryPreset = Schema.Struct({
   name: Schema.String.annotateKey({ description: "What `retry` of an endpoint may name." }),
   source: Schema.String.annotateKey({ description: "Whose policy it is." }),
-  policy: RetryPolicy.annotateKey({ description: "The policy, as `retry` takes it, too." }),
+  policy: RetryPolicy,
   caution: Schema.optionalKey(Schema.String).annotateKey({
     description: "What may not be intended, as the rest of a sentence about it."
   }),
