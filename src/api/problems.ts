@@ -102,6 +102,13 @@ export class TooManyRequests extends HttpApiError.Problem<TooManyRequests>()(
   { retryAfter }
 ) {}
 
+/** Path and query count as headers do. */
+export class HeadersTooLarge extends HttpApiError.Problem<HeadersTooLarge>()("HeadersTooLarge", {
+  type: "urn:petrel:problem:bad-request",
+  status: 431,
+  title: "The request is refused"
+}) {}
+
 export class Internal extends HttpApiError.Problem<Internal>()("Internal", {
   type: "urn:petrel:problem:internal",
   status: 500,

@@ -5,6 +5,7 @@ import type { Problem } from "../domain/problem.ts"
 import { boundedProblems, inputProblems } from "../operations/input.ts"
 import { shortened } from "../operations/shown-value.ts"
 import {
+  HeadersTooLarge,
   Internal,
   InvalidRequest,
   MethodNotAllowed,
@@ -18,7 +19,15 @@ import {
  * the broker is away.
  */
 export class Validation extends HttpApiMiddleware.Service<Validation>()("petrel/api/Validation", {
-  error: [InvalidRequest, MethodNotAllowed, TooLarge, WrongHost, Unavailable, Internal]
+  error: [
+    InvalidRequest,
+    MethodNotAllowed,
+    TooLarge,
+    WrongHost,
+    HeadersTooLarge,
+    Unavailable,
+    Internal
+  ]
 }) {}
 
 /** Upper bound of the sentence about a request as a whole, characters. `errors` says the rest. */
