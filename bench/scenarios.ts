@@ -8,6 +8,7 @@ import { fanOut } from "./scenarios/fan-out.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
+import { logAsked } from "./scenarios/log-asked.ts"
 import { logBeside } from "./scenarios/log-beside.ts"
 import { memory } from "./scenarios/memory.ts"
 import { outage } from "./scenarios/outage.ts"
@@ -35,5 +36,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   api,
   deliveryLog,
   logBeside,
+  logAsked,
   tenants
 ]

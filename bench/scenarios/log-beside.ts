@@ -47,7 +47,7 @@ const deliver = ({ publisher, receiver }: Ground, count: number) =>
   })
 
 /** Waits until the log has all facts that are in the history now. */
-const caughtUp = Effect.gen(function* () {
+export const caughtUp = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look at the history", names.history)
   yield* Effect.repeat(

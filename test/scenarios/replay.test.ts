@@ -169,12 +169,14 @@ describe.concurrent("a replay", () => {
       })
       yield* endpoint({ url: `${hook.url}/hook` })
       const facts = yield* history
-      yield* worker()
+      const first = yield* worker()
       yield* publishMany(3)
       yield* facts.count("dead-lettered", 1)
       yield* facts.count("delivered", 2)
+      // A worker that starts knows of the pause before it routes.
+      yield* first.stop
       yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "cli")
-      yield* facts.count("endpoint-paused", 1)
+      yield* worker()
       yield* publishMany(1, "invoice.waiting")
       yield* facts.planned(4)
       hook.answer({})

@@ -114,29 +114,23 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
   } satisfies KnownEvent
 })
 
-const findRecorded = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const found = yield* askLog({ tenant, event })
-  const logged = found === undefined ? undefined : loggedEvent(found)
-  if (logged !== undefined) return logged
-  return yield* unlessLogged(
-    found,
-    (reach) => new EventNotKept({ tenant, event, reach }),
-    readingHistory(findInHistory(tenant, event))
-  )
-})
-
 /** Finds an event, also one that is stored and not routed. Fails with EventNotKept. */
 const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
   // Before what is recorded is looked at: it may be routed meanwhile.
   const from = yield* firstUnrouted
-  return yield* findRecorded(tenant, event).pipe(
-    Effect.catchTag("EventNotKept", (gone) =>
-      Effect.gen(function* () {
-        if (from === undefined) return yield* gone
-        const found = yield* readingHistory(findUnrouted(tenant, event, from))
-        if (found === undefined) return yield* gone
-        return { ...found, lives: [], skipped: [] } satisfies KnownEvent as KnownEvent
-      })
+  const orUnrouted = Effect.fnUntraced(function* (gone: EventNotKept) {
+    const found = from === undefined ? undefined : yield* findUnrouted(tenant, event, from)
+    if (found === undefined) return yield* gone
+    return { ...found, lives: [], skipped: [] } satisfies KnownEvent as KnownEvent
+  })
+  const found = yield* askLog({ tenant, event })
+  const logged = found === undefined ? undefined : loggedEvent(found)
+  if (logged !== undefined) return logged
+  return yield* readingHistory(
+    unlessLogged(
+      found,
+      (reach) => orUnrouted(new EventNotKept({ tenant, event, reach })),
+      Effect.catchTag(findInHistory(tenant, event), "EventNotKept", orUnrouted)
     )
   )
 })

@@ -25,13 +25,13 @@ export const reachOf = ({ oldest }: Pick<LoggedDeliveries, "oldest">): string =>
  * the history takes seconds and the log has what is newer; the command line reads the history, which
  * reaches back further.
  */
-export const unlessLogged = <A, E, R, E1>(
+export const unlessLogged = <A, E, R, A1, E1, R1>(
   log: Pick<LoggedDeliveries, "oldest"> | undefined,
-  unknown: (reach: string) => Effect.Effect<never, E1>,
+  unknown: (reach: string) => Effect.Effect<A1, E1, R1>,
   reading: Effect.Effect<A, E, R>
-): Effect.Effect<A, E | E1, R> =>
+): Effect.Effect<A | A1, E | E1, R | R1> =>
   Effect.flatMap(
     Effect.serviceOption(HistoryReadings),
-    (readings): Effect.Effect<A, E | E1, R> =>
+    (readings): Effect.Effect<A | A1, E | E1, R | R1> =>
       log !== undefined && Option.isSome(readings) ? unknown(reachOf(log)) : reading
   )
