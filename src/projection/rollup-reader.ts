@@ -17,6 +17,11 @@ import {
 const maxHours = 9_600
 /** Sums that a list has at most: those of every tenant and hour may be more. */
 const maxSums = 10_000
+/**
+ * Rows that are summed up by endpoint or type at most, which takes 0.1 to 0.2 s: who asks keeps the thread
+ * that answers everybody's questions for as long.
+ */
+const maxRows = 50_000
 const defaultLimit = 50
 
 /** What prepares statements of main.db. */
@@ -112,16 +117,27 @@ const byName = (
   hours: ReadonlyArray<number>
 ) => {
   const kind = by === "type" ? "type" : "endpoint"
-  // A type is the same of all tenants, an endpoint is not.
-  const group = kind === "type" ? ["name"] : ["tenant", "name"]
+  // A type is the same of all tenants, an endpoint is not. With the sign, SQLite reads the rows of
+  // the hours once, and does not look each name up in each hour.
+  const label = kind === "type" ? "+name" : "tenant || '/' || name"
+  const where = `hour IN (SELECT value FROM json_each(?)) AND kind = ?${tenant === undefined ? "" : " AND tenant = ?"}`
+  const all = JSON.stringify(hours)
+  const of = [all, rollupKinds[kind], ...(tenant === undefined ? [] : [tenant])]
+  const { count } = db
+    .prepare(
+      `SELECT count(*) AS count FROM (SELECT 1 FROM rollup WHERE ${where} LIMIT ${maxRows + 1})`
+    )
+    .get(...of) ?? { count: 0 }
+  if (Number(count) > maxRows)
+    throw invalid(
+      "since",
+      `needs more than ${maxRows} sums of hours: ask for a shorter time${tenant === undefined ? ", or for one tenant" : ""}`
+    )
   const totals = totalColumns.map((column) => `sum(${column}) AS ${column}`).join(", ")
-  const range = [hours[0] ?? 0, hours.at(-1) ?? -1, rollupKinds[kind]]
-  const of = tenant === undefined ? range : [...range, tenant]
-  const where = `hour BETWEEN ? AND ? AND kind = ?${tenant === undefined ? "" : " AND tenant = ?"}`
   const groups = db
     .prepare(
-      `SELECT ${group.join(", ")}, ${totals} FROM rollup WHERE ${where}
-       GROUP BY ${group.join(", ")} ORDER BY ${worstFirst}, ${group.join(", ")}`
+      `SELECT ${label} AS label, min(name) AS name, ${totals} FROM rollup WHERE ${where}
+       GROUP BY label ORDER BY ${worstFirst}, label`
     )
     .all(...of)
   const whole = new Summary()
@@ -130,14 +146,18 @@ const byName = (
   const rest = new Summary()
   rest.add(whole)
   const named = groups.filter(({ name }) => name !== otherNames)
-  const sums = named.slice(0, limit).map((row): ListedSum => {
-    const name = String(row.name)
-    const owner = kind === "type" ? tenant : String(row.tenant)
-    const summary = new Summary()
-    for (const hour of hours)
-      for (const one of rowsOf(db, hour, kind, owner, name)) summary.add(summaryIn(one))
+  const listed = new Map(
+    named.slice(0, limit).map(({ label }) => [String(label), new Summary()] as const)
+  )
+  const rows = db.prepare(
+    `SELECT ${label} AS label, * FROM rollup
+     WHERE ${where} AND ${label} IN (SELECT value FROM json_each(?))`
+  )
+  for (const row of rows.all(...of, JSON.stringify([...listed.keys()])))
+    listed.get(String(row.label))?.add(summaryIn(row))
+  const sums = [...listed].map(([name, summary]): ListedSum => {
     rest.subtractSpread(summary)
-    return { name: kind === "type" ? name : `${owner}/${name}`, ...loggedSum(summary) }
+    return { name, ...loggedSum(summary) }
   })
   const left = [...named.slice(limit), ...groups.filter(({ name }) => name === otherNames)]
   if (left.length > 0) {

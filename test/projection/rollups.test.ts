@@ -1,6 +1,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -8,6 +9,7 @@ import { Summary } from "../../src/history/fold/summary.ts"
 import { LogReader } from "../../src/projection/log-reader.ts"
 import type { LoggedSum, SumsQuery } from "../../src/projection/log-sums.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
+import { totalColumns } from "../../src/projection/rollups.ts"
 import { bytesOf, summaryOf } from "../../src/projection/summary-bytes.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 
@@ -207,6 +209,37 @@ describe("the sums of the log", () => {
     takeAll(options, facts, randomOf(1))
     assert.throws(() => read(options.directory), /more than 9600 hours/)
     assert.throws(() => read(options.directory, { endpoint: "a" }), /needs `tenant`/)
+  })
+
+  it("are summed up by endpoint where there are not too many, in a bounded time", () => {
+    const options = optionsOf()
+    takeAll(options, factsOf(9, 50), randomOf(1))
+    const db = new DatabaseSync(join(options.directory, "main.db"))
+    const columns = ["tenant", "name", ...totalColumns, "spread"].join(", ")
+    const copy = (tenant: string, names: number, hours: number) =>
+      db.exec(
+        `WITH RECURSIVE name(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM name WHERE n < ${names}),
+           hour(h) AS (SELECT 0 UNION ALL SELECT h + 1 FROM hour WHERE h < ${hours - 1}),
+           one AS (SELECT * FROM rollup WHERE kind = 1 LIMIT 1)
+         INSERT INTO rollup (hour, kind, ${columns}) SELECT ${start} + h * ${hourMs}, 1,
+           ${columns.replace("tenant, name", `'${tenant}', 'e' || n`)} FROM hour, name, one`
+      )
+    copy("small", 10, 100)
+    copy("large", 1_000, 51)
+    db.close()
+    const began = performance.now()
+    const { sums } = read(options.directory, { by: "endpoint", tenant: "small", limit: 5 })
+    assert.deepStrictEqual(
+      sums.map(({ name }) => name),
+      ["small/e1", "small/e10", "small/e2", "small/e3", "small/e4", null]
+    )
+    for (const tenant of ["large", undefined])
+      assert.throws(
+        () =>
+          read(options.directory, { by: "endpoint", ...(tenant === undefined ? {} : { tenant }) }),
+        /more than 50000 sums of hours: ask for a shorter time/
+      )
+    assert.isBelow(performance.now() - began, 5_000)
   })
 
   it("are stored in bytes that say all of them", () => {
