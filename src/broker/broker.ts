@@ -5,11 +5,31 @@ import type { Scope, Semaphore, Stream } from "effect"
 import { Context, type Effect } from "effect"
 import type { Names } from "../domain/names.ts"
 import type { BrokerError } from "./broker-error.ts"
-import type { ReadingOptions, Seen } from "./bulk-read.ts"
 import type { HeaderList, PubAck, PublishError } from "./publisher.ts"
 import type { Pull } from "./pull.ts"
 import type { UnansweredStream } from "./unanswered.ts"
 import type { Life } from "./wire.ts"
+
+/** A message that was read; valid until the callback returns. */
+export interface Seen {
+  readonly message: Msg
+  readonly seq: number
+  /** When the broker stored it, ns since the epoch, as text. */
+  readonly nanoseconds: string
+}
+
+/** What a reading through an unordered consumer covers. */
+export interface ReadingOptions {
+  readonly stream: string
+  readonly subjects: ReadonlyArray<string>
+  /** Sequences, both inclusive. */
+  readonly from: number
+  readonly to: number
+  /** Read without bodies. (Default: false) */
+  readonly headersOnly?: boolean
+  /** The message that was read before `from`, where the reading goes on from an earlier one. */
+  readonly after?: Pick<Seen, "nanoseconds" | "seq"> | undefined
+}
 
 /** Which messages of a stream to read. Sequences are inclusive; times in ms since the epoch. */
 export interface Range {

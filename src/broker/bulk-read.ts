@@ -1,28 +1,7 @@
-import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
-import { Broker } from "./broker.ts"
+import { Broker, type ReadingOptions, type Seen } from "./broker.ts"
 import { BrokerError } from "./broker-error.ts"
-
-/** A message that was read; valid until the callback returns. */
-export interface Seen {
-  readonly message: Msg
-  readonly seq: number
-  /** When the broker stored it, ns since the epoch, as text. */
-  readonly nanoseconds: string
-}
-
-export interface ReadingOptions {
-  readonly stream: string
-  readonly subjects: ReadonlyArray<string>
-  /** Sequences, both inclusive. */
-  readonly from: number
-  readonly to: number
-  /** Read without bodies. (Default: false) */
-  readonly headersOnly?: boolean
-  /** The message that was read before `from`, where the reading goes on from an earlier one. */
-  readonly after?: Pick<Seen, "nanoseconds" | "seq"> | undefined
-}
 
 /** How long a replica that serves the reading may show nothing while it lags, ms. */
 const maxSilenceMs = 60_000

@@ -2,8 +2,8 @@ import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
+import type { ReadingOptions, Seen } from "./broker.ts"
 import { ask } from "./broker-error.ts"
-import type { ReadingOptions, Seen } from "./bulk-read.ts"
 import type { Clients } from "./clients.ts"
 
 /** Messages per request. Two requests are open, so that the broker is never idle. */

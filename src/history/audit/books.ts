@@ -1,6 +1,6 @@
 import { Effect } from "effect"
+import type { Seen } from "../../broker/broker.ts"
 import { Broker } from "../../broker/broker.ts"
-import type { Seen } from "../../broker/bulk-read.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { Names } from "../../domain/names.ts"

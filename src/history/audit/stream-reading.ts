@@ -1,5 +1,5 @@
 import { createHash, type Hash } from "node:crypto"
-import type { Seen } from "../../broker/bulk-read.ts"
+import type { Seen } from "../../broker/broker.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import { addMark, type Mark } from "./reach.ts"
 
