@@ -69,19 +69,40 @@ export const plannedOtherwise = "planned-otherwise"
 export const Place = Schema.Struct({
   stream: Schema.String,
   seq: Schema.Int,
-  at: Timestamp
+  at: Timestamp,
+  /** Which of the message's entries, from 1; absent for a message with one delivery. */
+  entry: Schema.optionalKey(Schema.Int)
 })
 export type Place = typeof Place.Type
 
-/** Returns `<stream>:<sequence>:<ms>`, the form in headers and message ids. */
-export const placeName = ({ at, seq, stream }: Place): string => `${stream}:${seq}:${at}`
+/** Returns `<stream>:<sequence>[.<entry>]:<ms>`, the form in headers and message ids. */
+export const placeName = ({ at, entry, seq, stream }: Place): string =>
+  entry === undefined ? `${stream}:${seq}:${at}` : `${stream}:${seq}.${entry}:${at}`
 
-const placePattern = /^(.+):(\d+):(\d+)$/
+const placePattern = /^(.+):(\d+)(?:\.(\d+))?:(\d+)$/
 
 /** Parses a {@link placeName}. Returns undefined for any other text. */
 export const readPlace = (name: string): Place | undefined => {
-  const [, stream, seq, at] = placePattern.exec(name) ?? []
-  return stream === undefined ? undefined : { stream, seq: Number(seq), at: Number(at) }
+  const [, stream, seq, entry, at] = placePattern.exec(name) ?? []
+  if (stream === undefined) return undefined
+  const of = { stream, seq: Number(seq), at: Number(at) }
+  return entry === undefined ? of : { ...of, entry: Number(entry) }
+}
+
+/** Entries are parts of a sequence: a message has fewer of them than this. */
+const entriesPerSequence = 512
+
+/**
+ * Returns a place as one number, in the order of the stream: the sequence, and each entry of its
+ * message 1/512 further. Tables of what is known of a stream's deliveries have it as their key.
+ */
+export const slotOf = ({ entry = 0, seq }: Pick<Place, "entry" | "seq">): number =>
+  seq + entry / entriesPerSequence
+
+/** Returns the sequence and the entry of a slot. */
+export const placeOfSlot = (slot: number): Pick<Place, "entry" | "seq"> => {
+  const seq = Math.floor(slot)
+  return slot === seq ? { seq } : { seq, entry: (slot - seq) * entriesPerSequence }
 }
 
 /** An endpoint in a plan, with the configuration that the router saw. */
