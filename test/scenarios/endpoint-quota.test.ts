@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { addEndpoint } from "../../src/operations/endpoints/add-endpoint.ts"
 import { removeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
+import { addEndpoint } from "../../src/operations/endpoints/write-endpoint.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { startConsole } from "../kit/console.ts"
 import { eventually } from "../kit/engine.ts"

@@ -1,10 +1,12 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { plainText } from "../../history/line.ts"
-import type { RebuiltEndpoint } from "../../operations/endpoints/rebuild-endpoints.ts"
-import { rebuildEndpoints } from "../../operations/endpoints/rebuild-endpoints.ts"
-import type { RebuiltHealth } from "../../operations/endpoints/rebuild-health.ts"
-import { rebuildHealth } from "../../operations/endpoints/rebuild-health.ts"
+import {
+  type RebuiltEndpoint,
+  type RebuiltHealth,
+  rebuildEndpoints,
+  rebuildHealth
+} from "../../operations/endpoints/rebuild.ts"
 import { plural } from "../../operations/text/number-format.ts"
 import { byFlag, isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"

@@ -1,26 +1,178 @@
-import { Effect } from "effect"
-import type { Endpoint } from "../../domain/endpoint.ts"
-import { getsOnlyAlerts } from "../../domain/endpoint.ts"
-import type { Problem } from "../../domain/problem.ts"
-import { Invalid } from "../../domain/problem.ts"
-import type { EndpointSettings } from "../../domain/settings/endpoint-table.ts"
-import { endpointSettings, maxTypes } from "../../domain/settings/endpoint-table.ts"
-import type { Stored } from "../../domain/settings/setting.ts"
+import { Duration, Effect } from "effect"
+import { type Endpoint, getsOnlyAlerts } from "../../domain/endpoint.ts"
+import { githubHeaderNames, identities, usualHeaderNames } from "../../domain/header-names.ts"
+import { Invalid, type Problem } from "../../domain/problem.ts"
+import {
+  type EndpointSettings,
+  endpointSettings,
+  maxTypes
+} from "../../domain/settings/endpoint-table.ts"
 import {
   changeProblems,
   initialOf,
+  type Stored,
   settingsAfter,
+  withoutCredentials,
   withoutSettings
 } from "../../domain/settings/setting.ts"
 import { alertType } from "../../domain/type-filter.ts"
-import { secretProblem } from "../../endpoints/signing.ts"
+import { maxTimeoutMsOf } from "../../endpoints/inherited-settings.ts"
+import { readSettingsInForce } from "../../endpoints/settings-store.ts"
+import { secretProblem, signatureHeaderOf } from "../../endpoints/signing.ts"
 import { equalFilters } from "../../policy/type-choice.ts"
 import type { Asker } from "../caller.ts"
+import { durationText } from "../text/time.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
-import type { EndpointName, EndpointPatch } from "./endpoint-settings.ts"
-import { headerCollisions } from "./header-collisions.ts"
-import { mayKeepCredentials } from "./origin-change.ts"
-import { timeoutProblems } from "./timeout-problems.ts"
+import { type EndpointName, type EndpointPatch, endpointLabel } from "./endpoint-settings.ts"
+
+/** True where requests go to another origin after a change than before. */
+const movesFrom = (before: Endpoint, url: string): boolean =>
+  before.url !== "" && url !== "" && new URL(before.url).origin !== new URL(url).origin
+
+/**
+ * Returns an endpoint as a change of it by somebody begins. Who may not see credentials may not
+ * send them elsewhere either, where their values could be read: with another origin, only those
+ * that the change itself gives remain.
+ *
+ * @param url of the endpoint after the change.
+ */
+const mayKeepCredentials = (
+  before: Endpoint,
+  url: string,
+  { scopes }: Pick<Asker, "scopes">
+): Endpoint =>
+  movesFrom(before, url) && !scopes.includes("secrets:read")
+    ? withoutCredentials(endpointSettings, before)
+    : before
+
+const listed = (names: ReadonlyArray<string>): string =>
+  names.length < 2 ? (names[0] ?? "") : `${names.slice(0, -1).join(", ")} and ${names.at(-1)}`
+
+/** Returns what to know where a change leads to another origin. */
+export const originCautions = (before: Endpoint, after: Endpoint): ReadonlyArray<string> => {
+  if (!movesFrom(before, after.url)) return []
+  const { origin } = new URL(after.url)
+  const left = new Set(Object.keys(after.headers).map((name) => name.toLowerCase()))
+  const dropped = Object.keys(before.headers).filter((name) => !left.has(name.toLowerCase()))
+  const kept = Object.keys(before.headers).filter(
+    (name) => before.headers[name] === after.headers[name]
+  )
+  const isShared =
+    after.sign !== "standard-ed25519" &&
+    before.secrets.some(({ value }) => after.secrets.some((secret) => secret.value === value))
+  return [
+    ...(dropped.length === 0
+      ? []
+      : [
+          `requests go to another origin, so the headers ${listed(dropped)} are dropped: give them again if ${origin} is to get them`
+        ]),
+    ...(kept.length === 0
+      ? []
+      : [`${origin} gets its headers ${listed(kept)}, too: remove those that it must not know`]),
+    ...(isShared
+      ? [
+          `the signing secret is the one that ${new URL(before.url).origin} knows: rotate it if the new receiver is somebody else's (\`petrel endpoint rotate ${endpointLabel(after)}\`)`
+        ]
+      : [])
+  ]
+}
+
+/** The settings that name headers of an endpoint's requests. */
+type HeaderSettings = Pick<
+  Stored<EndpointSettings>,
+  "forwardHeaders" | "headerNames" | "headers" | "sign" | "signatureHeader"
+>
+
+interface SentHeader {
+  readonly name: string
+  /** What it is, for people. */
+  readonly what: string
+  /** The setting that chose its name, if one did. */
+  readonly field?: string
+}
+
+const sentHeaders = (settings: HeaderSettings): ReadonlyArray<SentHeader> => {
+  const { forwardHeaders = [], headerNames = {}, headers, sign, signatureHeader } = settings
+  const signature = signatureHeaderOf({ scheme: sign, signatureHeader })
+  const github = sign === "github" ? Object.values(githubHeaderNames) : []
+  return [
+    ...identities.map((identity): SentHeader => {
+      const name = headerNames[identity]
+      const what = `the header of the ${identity}`
+      return name === undefined
+        ? { name: usualHeaderNames[identity], what }
+        : { name, what, field: `headerNames.${identity}` }
+    }),
+    ...(sign === "stripe" && signatureHeader !== undefined
+      ? [{ name: signatureHeader, what: "the signature header", field: "signatureHeader" }]
+      : signature === undefined
+        ? []
+        : [{ name: signature, what: "the signature header" }]),
+    ...github.map((name) => ({ name, what: "a header of GitHub style" })),
+    ...Object.keys(headers).map((name) => ({ name, what: "one of its own headers" })),
+    ...forwardHeaders.map((name) => ({
+      ...{ name, what: "a header that is forwarded", field: "forwardHeaders" }
+    }))
+  ]
+}
+
+/** Returns a problem for each two headers of an endpoint's requests that have the same name. */
+const headerCollisions = (settings: HeaderSettings): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const seen = new Map<string, SentHeader>()
+  for (const header of sentHeaders(settings)) {
+    const name = header.name.toLowerCase()
+    const other = seen.get(name)
+    seen.set(name, header)
+    if (other === undefined) continue
+    const [chosen, beside] = header.field === undefined ? [other, header] : [header, other]
+    problems.push({
+      field: chosen.field ?? "headers",
+      message: `${JSON.stringify(chosen.name)} is also the name of ${beside.what}: choose another one`
+    })
+  }
+  return problems
+}
+
+/** The time-outs that a change gives, by their fields. */
+const given = (patch: EndpointPatch): ReadonlyArray<readonly [string, Duration.Duration]> => {
+  const choices = [
+    ["", patch],
+    ["retry.", patch.retry],
+    ...Object.entries(patch.retryFor ?? {}).map(
+      ([types, choice]) => [`retryFor.${types}.`, choice] as const
+    )
+  ] as const
+  return choices.flatMap(([prefix, of]) => {
+    if (of === undefined || of === null || typeof of === "string") return []
+    return (["timeout", "connectTimeout"] as const).flatMap((name) => {
+      const value = of[name]
+      return value === undefined || value === null ? [] : [[`${prefix}${name}`, value] as const]
+    })
+  })
+}
+
+/**
+ * Reads the longest time-out that a tenant's endpoints may have, ms; no bound where the change gives
+ * no time-out, so that nothing is read for it.
+ */
+export const maxTimeoutFor = (tenant: string, patch: EndpointPatch) =>
+  given(patch).length === 0
+    ? Effect.succeed(Number.POSITIVE_INFINITY)
+    : Effect.map(readSettingsInForce(tenant), maxTimeoutMsOf)
+
+/**
+ * Returns what is wrong with the time-outs that a change gives.
+ *
+ * @param mostMs the longest that they may be.
+ */
+const timeoutProblems = (patch: EndpointPatch, mostMs: number): ReadonlyArray<Problem> =>
+  given(patch)
+    .filter(([, timeout]) => Duration.toMillis(timeout) > mostMs)
+    .map(([field]) => ({
+      field,
+      message: `must be at most ${durationText(Duration.millis(mostMs))}: an operator can allow more (\`petrel tenant set --max-timeout\`)`
+    }))
 
 /** An endpoint after a change, and the secret generated for it, if any. */
 export interface ChangedEndpoint {
@@ -29,7 +181,7 @@ export interface ChangedEndpoint {
 }
 
 /** What whoever asks for a change may change. */
-export interface AllowedChange extends Pick<Asker, "scopes"> {
+interface AllowedChange extends Pick<Asker, "scopes"> {
   /** The longest time-out that the endpoint may be given, ms (`maxTimeoutFor`). */
   readonly maxTimeoutMs: number
 }

@@ -24,8 +24,7 @@ import {
 import { expectedIn, ifMatch, ifNoneMatch, isKnown, onlyNew } from "../preconditions.ts"
 import { Contradiction } from "../refusals.ts"
 import { withoutCommands } from "../text/without-commands.ts"
-import { createEndpoint } from "./create-endpoint.ts"
-import { pageEndpoints } from "./endpoint-page.ts"
+import { inPageTurn, pageEndpoints } from "./endpoint-page.ts"
 import { showEndpoint } from "./endpoint-queries.ts"
 import {
   Changed,
@@ -39,6 +38,7 @@ import {
   Secrets,
   State
 } from "./endpoint-schemas.ts"
+import { rotateSecret } from "./endpoint-secrets.ts"
 import { endpointLabel } from "./endpoint-settings.ts"
 import {
   disableEndpoint,
@@ -48,11 +48,8 @@ import {
   removeEndpoint,
   resumeEndpoint
 } from "./endpoint-state.ts"
-import { history } from "./history-operation.ts"
-import { inPageTurn } from "./page-turns.ts"
-import { putEndpoint } from "./put-endpoint.ts"
-import { rotateSecret } from "./rotate-secret.ts"
-import { setEndpoint } from "./set-endpoint.ts"
+import { history } from "./endpoint-story.ts"
+import { createEndpoint, putEndpoint, setEndpoint } from "./write-endpoint.ts"
 
 /** @param location of one that was made without saying where. */
 const tagged = <A extends { readonly revision: number }>(

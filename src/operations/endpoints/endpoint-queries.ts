@@ -1,21 +1,67 @@
 import { Clock, Duration, Effect, Random, Result } from "effect"
 import { readRaised } from "../../alerts/alert-store.ts"
+import type { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import { readUser } from "../../broker/user.ts"
 import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
-import type { Endpoint } from "../../domain/endpoint.ts"
+import { type Endpoint, endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { type Health, healthy } from "../../domain/health.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
-import type { SharedHost } from "../../endpoints/inherited-settings.ts"
-import { forwardedTo, maxTimeoutMsOf, sharedHostOf } from "../../endpoints/inherited-settings.ts"
+import { listHealth } from "../../endpoints/health-record.ts"
+import { readHealth } from "../../endpoints/health-store.ts"
+import {
+  forwardedTo,
+  maxTimeoutMsOf,
+  type SharedHost,
+  sharedHostOf
+} from "../../endpoints/inherited-settings.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import { appendFact } from "../../history/append-fact.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
-import { activityView } from "./activity-view.ts"
-import { healthOf, healthOfAll } from "./current-health.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
-import type { EndpointDetail, ListedEndpoint } from "./endpoint-view.ts"
-import { endpointHealthView } from "./endpoint-view.ts"
+import {
+  activityView,
+  type EndpointDetail,
+  endpointHealthView,
+  type ListedEndpoint
+} from "./endpoint-view.ts"
+
+const ofGeneration = (generation: string, health: Health | undefined): Health =>
+  health?.generation === generation ? health : healthy(generation)
+
+/**
+ * Reads the health that is stored under an endpoint's name from the leader, and returns it for the
+ * endpoint: that of an earlier endpoint of the same name is ignored. An unreadable value is ignored
+ * with a warning.
+ */
+export const readHealthUnder = (tenant: string, id: string) =>
+  readHealth(tenant, id).pipe(
+    Effect.map(({ health }) => health),
+    Effect.catchTag("HealthUnreadable", ({ message }) =>
+      Effect.as(Effect.logWarning(message), undefined)
+    ),
+    Effect.map(
+      (health) =>
+        ({ generation }: Endpoint) =>
+          ofGeneration(generation, health)
+    )
+  )
+
+/** Reads an endpoint's health, as {@link readHealthUnder} its name. */
+export const healthOf = (endpoint: Endpoint): Effect.Effect<Health, BrokerError, Broker> =>
+  Effect.map(readHealthUnder(endpoint.tenant, endpoint.id), (of) => of(endpoint))
+
+/**
+ * Reads the health of all endpoints in one scan. The health of an earlier endpoint of the same name
+ * is ignored.
+ */
+const healthOfAll = Effect.map(listHealth, (stored) => {
+  const known = new Map(stored.map(({ health, key }) => [key, health]))
+  return ({ generation, id, tenant }: Endpoint): Health =>
+    ofGeneration(generation, known.get(endpointKey(tenant, id)))
+})
 
 /** Lists all endpoints, or a tenant's, in the order of their names. */
 export const listEndpoints = Effect.fnUntraced(function* (tenant?: string) {

@@ -2,11 +2,11 @@ import { Schema } from "effect"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { textsOf } from "../../domain/settings/setting.ts"
 import { documented } from "../documented.ts"
+import { RotatedEndpoint, Rotation } from "./endpoint-secrets.ts"
 import { EndpointPatch, endpointInputs, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointState, StateReason } from "./endpoint-state.ts"
 import { EndpointDetail, EndpointHealthView } from "./endpoint-view.ts"
-import { RotatedEndpoint, Rotation } from "./rotate-secret.ts"
-import { ChangedEndpointView } from "./set-endpoint.ts"
+import { ChangedEndpointView } from "./write-endpoint.ts"
 
 /** What the document says of each setting. */
 const settingTexts = textsOf(endpointInputs)

@@ -1,9 +1,14 @@
-import { Effect } from "effect"
+import { Clock, Duration, Effect, Schema } from "effect"
+import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import type { Endpoint, Secret } from "../../domain/endpoint.ts"
-import { generateSecret, publicKeyOf, secretProblem } from "../../endpoints/signing.ts"
+import { invalid, notNow } from "../../domain/problem.ts"
+import { changeEndpoint, type ExpectedRevision } from "../../endpoints/endpoint-store.ts"
+import { generateSecret, secretProblem } from "../../endpoints/signing.ts"
+import { type EndpointName, endpointLabel } from "./endpoint-settings.ts"
+import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** The secrets of an endpoint after a change, and the one that was generated for it, if any. */
-export interface ChangedSecrets {
+interface ChangedSecrets {
   readonly secrets: ReadonlyArray<Secret>
   readonly made: string | undefined
 }
@@ -52,8 +57,65 @@ export const rotatedSecrets = (
   return [{ value, createdAt: now }, ...old]
 }
 
-/** Returns the public key for verification, if the scheme has one. */
-export const publicKey = ({ secrets, sign }: Endpoint): string | undefined => {
-  const [newest] = secrets
-  return sign === "standard-ed25519" && newest !== undefined ? publicKeyOf(newest.value) : undefined
+/** What a rotation of an endpoint's secret asks for. */
+export const Rotation = Schema.Struct({
+  /** (Default: a new one is generated) */
+  secret: Schema.optional(Schema.String),
+  /** How long the old secrets sign, too. Zero drops them at once. */
+  keepOld: durationBetween([0, "0 seconds"], longestDuration)
+})
+export type Rotation = typeof Rotation.Type
+
+/** An endpoint with a new secret, which is shown if it was generated. */
+export const RotatedEndpoint = Schema.Struct({
+  ...EndpointView.fields,
+  secret: Schema.optionalKey(Schema.String)
+})
+export type RotatedEndpoint = typeof RotatedEndpoint.Type
+
+const problemOf = (endpoint: Endpoint, secret: string | undefined) => {
+  const label = endpointLabel(endpoint)
+  if (endpoint.sign === "none")
+    return notNow(
+      `${label} is not signed, so it has no secret: set \`sign\` first (\`petrel endpoint set ${label} --sign standard\`)`
+    )
+  const problem = secret === undefined ? undefined : secretProblem(endpoint.sign, secret)
+  if (problem !== undefined) return invalid("secret", `does not fit: ${problem}`)
+  return endpoint.secrets.some(({ value }) => value === secret)
+    ? invalid(
+        "secret",
+        `is one that ${label} has already: give another, or leave it out for a new one`
+      )
+    : undefined
 }
+
+/**
+ * Gives an endpoint a new secret. The old ones remain valid for a while.
+ *
+ * @param by who asks for it, recorded in the history.
+ * @param expected the revisions that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
+ */
+export const rotateSecret = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  { keepOld, secret }: Rotation,
+  by: string,
+  expected?: ExpectedRevision
+) {
+  const now = yield* Clock.currentTimeMillis
+  let made: string | undefined
+  const change = Effect.fnUntraced(function* (endpoint: Endpoint) {
+    const problem = problemOf(endpoint, secret)
+    if (problem !== undefined) return yield* problem
+    if (endpoint.sign === "none") return undefined
+    const value = secret ?? (yield* generateSecret(endpoint.sign))
+    made = secret === undefined ? value : undefined
+    const secrets = rotatedSecrets(endpoint.secrets, value, Duration.toMillis(keepOld), now)
+    return { ...endpoint, secrets, updatedAt: now }
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, { by, expected })
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made })
+  } satisfies RotatedEndpoint
+})

@@ -4,8 +4,11 @@ import { differencesOf, SettingDifference } from "../../domain/configuration-dif
 import { Paused, Stopped } from "../../domain/endpoint.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import type { ConfigurationStep } from "../../history/configuration-story.ts"
-import { readStory } from "../../history/configuration-story.ts"
+import { type ConfigurationStep, readStory } from "../../history/configuration-story.ts"
+import { makeCursor } from "../cursor.ts"
+import { readingHistory } from "../history/history-readings.ts"
+import { operation } from "../operation.ts"
+import { defaultLimit, EndpointId, next, pageQuery, Tenant, tenantPath } from "../parameters.ts"
 import { EndpointName } from "./endpoint-settings.ts"
 
 /** A recorded change of an endpoint. */
@@ -34,7 +37,7 @@ export const Revisions = Schema.Struct({
 export type Revisions = typeof Revisions.Type
 
 /** How two revisions of an endpoint's configuration differ. */
-export const Comparison = Schema.Struct({
+const Comparison = Schema.Struct({
   ...EndpointName.fields,
   from: Schema.optionalKey(Schema.Int),
   to: Schema.optionalKey(Schema.Int),
@@ -42,7 +45,7 @@ export const Comparison = Schema.Struct({
   /** Why the revisions cannot be compared. */
   problem: Schema.optionalKey(Schema.String)
 })
-export type Comparison = typeof Comparison.Type
+type Comparison = typeof Comparison.Type
 
 /**
  * Returns all recorded changes of an endpoint, oldest first, also of a removed one. Empty for an
@@ -76,18 +79,18 @@ const withTimeTexts = ({ setting, ...values }: SettingDifference): SettingDiffer
 }
 
 /** Where a page of changes begins: behind the one of this time and revision. */
-export const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
-export type StepPosition = typeof StepPosition.Type
+const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
+type StepPosition = typeof StepPosition.Type
 
 /** A change of an endpoint, as its tenant sees it: what differs, and not all that is set. */
-export const PagedStep = Schema.Struct(Struct.omit(EndpointStep.fields, ["user", "configuration"]))
-export type PagedStep = typeof PagedStep.Type
+const PagedStep = Schema.Struct(Struct.omit(EndpointStep.fields, ["user", "configuration"]))
+type PagedStep = typeof PagedStep.Type
 
 /**
  * Returns a page of the latest 500 changes of an endpoint, newest first, also of a removed one. Fails
  * with EndpointNotFound if there is none.
  */
-export const pageHistory = Effect.fnUntraced(function* (
+const pageHistory = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   after: StepPosition | undefined,
   limit: number
@@ -167,4 +170,26 @@ export const compareRevisions = Effect.fnUntraced(function* (
 ) {
   const story = yield* readStory(tenant, id)
   return { tenant, id, ...compare(story, revisions) } satisfies Comparison
+})
+
+const pages = makeCursor("endpoint-history", StepPosition)
+
+/** Shows the changes of an endpoint. */
+export const history = operation("history", "GET", `${tenantPath}/endpoints/:id/history`, {
+  scope: "endpoints:read",
+  summary: "List the changes of an endpoint, newest first, also of a removed one",
+  description: "The latest 500. Secrets and the values of headers are in none of them.",
+  params: { tenant: Tenant, id: EndpointId },
+  query: pageQuery,
+  output: Schema.Struct({
+    changes: Schema.Array(PagedStep.annotate({ identifier: "EndpointChange" })),
+    next
+  }).annotate({ identifier: "EndpointHistory" }),
+  refusals: ["not-found"],
+  run: ({ params, query: { cursor, limit = defaultLimit } }) =>
+    Effect.gen(function* () {
+      const after = yield* pages.read(cursor)
+      const { changes, next } = yield* readingHistory(pageHistory(params, after, limit))
+      return { changes, ...pages.next(next) }
+    })
 })

@@ -1,14 +1,146 @@
-import { Schema } from "effect"
+import { Duration, Schema } from "effect"
+import type { EndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { Alert } from "../../domain/alert.ts"
+import { Circuit } from "../../domain/circuit.ts"
 import { PositiveDuration } from "../../domain/duration.ts"
-import { Endpoint, Secret } from "../../domain/endpoint.ts"
-import type { Health } from "../../domain/health.ts"
+import { circuitOf, Endpoint, Secret } from "../../domain/endpoint.ts"
+import { CircuitState, Health } from "../../domain/health.ts"
 import { endpointSettings, mask } from "../../domain/settings/endpoint-table.ts"
 import { maskedOf } from "../../domain/settings/setting.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
 import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
-import { ActivityView } from "./activity-view.ts"
-import { CircuitView, circuitView, HealthView, healthView } from "./circuit-view.ts"
-import { publicKey } from "./endpoint-secrets.ts"
+import { publicKeyOf } from "../../endpoints/signing.ts"
+import { isRamping } from "../../policy/circuit.ts"
+import { shareOf } from "../text/number-format.ts"
+
+/** Attempts within the last hour. */
+export const LastHour = Schema.Struct({
+  /** Start of the count, ms since the epoch: later than an hour ago if the partition changed owner. */
+  since: Timestamp,
+  attempts: Schema.Int,
+  delivered: Schema.Int,
+  /** From 0 to 1; null without attempts. */
+  successRate: Schema.NullOr(Schema.Number),
+  /** Duration of an attempt, ms. */
+  p50Ms: Schema.NullOr(Schema.Number),
+  p95Ms: Schema.NullOr(Schema.Number)
+})
+export type LastHour = typeof LastHour.Type
+
+/** An endpoint's current activity. What only its partition's owner knows is null if none answers. */
+export const ActivityView = Schema.Struct({
+  partition: Schema.Int,
+  /** The worker that owns the partition. */
+  owner: Schema.NullOr(Schema.String),
+  inFlight: Schema.NullOr(Schema.Int),
+  /** Deliveries by the place where they wait. Those in memory or in flight are in a stream, too. */
+  waiting: Schema.Struct({
+    memory: Schema.NullOr(Schema.Int),
+    queue: Schema.Int,
+    /** Null if there are too many to count. */
+    schedules: Schema.NullOr(Schema.Int),
+    backlog: Schema.Int
+  }),
+  lastHour: Schema.NullOr(LastHour)
+})
+export type ActivityView = typeof ActivityView.Type
+
+/** Returns an endpoint's current activity. */
+export const activityView = ({ owner, partition, answer, waiting }: EndpointNow): ActivityView => ({
+  partition,
+  owner: owner ?? null,
+  inFlight: answer?.inFlight ?? null,
+  waiting: {
+    memory: answer?.inLine ?? null,
+    queue: waiting.queue,
+    schedules: waiting.schedules ?? null,
+    backlog: waiting.backlog
+  },
+  lastHour:
+    answer === undefined
+      ? null
+      : {
+          since: answer.since,
+          attempts: answer.attempts,
+          delivered: answer.delivered,
+          successRate: shareOf(answer.delivered, answer.attempts),
+          p50Ms: answer.p50Ms ?? null,
+          p95Ms: answer.p95Ms ?? null
+        }
+})
+
+const settings = Circuit.fields
+
+/**
+ * All settings of an endpoint's circuit, defaults filled in, and its state if that is known. Times
+ * in ms since the epoch.
+ */
+export const CircuitView = Schema.Struct({
+  state: Schema.optionalKey(CircuitState),
+  since: Schema.optionalKey(Timestamp),
+  /** When the next probe may be sent. Absent for a closed circuit. */
+  nextProbeAt: Schema.optionalKey(Timestamp),
+  /** Successful probes of a half-open circuit. */
+  probesSucceeded: Schema.optionalKey(Schema.Int),
+  /** The delivery of the latest probe. */
+  lastProbe: Schema.optionalKey(Schema.String),
+  /** Why it opened. */
+  why: Schema.optionalKey(Schema.String),
+  /** The circuit has closed, and deliveries come back gradually. */
+  ramping: Schema.optionalKey(Schema.Literal(true)),
+  failures: settings.failures.schema,
+  rate: settings.rate.schema,
+  coolDown: PositiveDuration,
+  maxCoolDown: PositiveDuration,
+  successes: settings.successes.schema,
+  onOpen: settings.onOpen.schema,
+  giveUpAfter: PositiveDuration,
+  onGiveUp: settings.onGiveUp.schema,
+  onGone: settings.onGone.schema,
+  permanentFailures: settings.permanentFailures.schema
+})
+export type CircuitView = typeof CircuitView.Type
+
+/** An endpoint's failures, and when it may be sent to. Times in ms since the epoch. */
+export const HealthView = Schema.Struct({
+  failuresInRow: Health.fields.failuresInRow,
+  permanentInRow: Health.fields.permanentInRow,
+  failingSince: Health.fields.failingSince,
+  giveUpAt: Health.fields.giveUpAt,
+  notBefore: Health.fields.notBefore,
+  lastStatus: Health.fields.lastStatus,
+  lastError: Health.fields.lastError
+})
+export type HealthView = typeof HealthView.Type
+
+const stateOf = (health: Health): Partial<CircuitView> => {
+  const { lastProbe, since, state, successes, until = 0, why } = health.circuit
+  return {
+    state,
+    ...(since === 0 ? {} : { since }),
+    ...(state === "closed" ? {} : { nextProbeAt: Math.max(until, health.notBefore ?? 0) }),
+    ...(successes === undefined ? {} : { probesSucceeded: successes }),
+    ...(lastProbe === undefined ? {} : { lastProbe }),
+    ...(why === undefined ? {} : { why }),
+    ...(isRamping(health) ? { ramping: true } : {})
+  }
+}
+
+/** Returns an endpoint's circuit, with its state if its health is given. */
+export const circuitView = (endpoint: Endpoint, health: Health | undefined): CircuitView => {
+  const { coolDown, giveUpAfter, maxCoolDown, rate, ...rest } = circuitOf(endpoint)
+  return {
+    ...(health === undefined ? {} : stateOf(health)),
+    ...rest,
+    rate: rate === undefined ? "none" : { ...rate, over: Duration.millis(rate.over) },
+    coolDown: Duration.millis(coolDown),
+    maxCoolDown: Duration.millis(maxCoolDown),
+    giveUpAfter: Duration.millis(giveUpAfter)
+  }
+}
+
+/** Returns an endpoint's health without the state of its circuit. */
+const healthView = ({ circuit: _, generation: __, v: ___, ...rest }: Health): HealthView => rest
 
 const { fields } = Endpoint
 
@@ -56,6 +188,12 @@ export const EndpointDetail = Schema.Struct({
   raised: Schema.Array(Alert)
 })
 export type EndpointDetail = typeof EndpointDetail.Type
+
+/** Returns the public key for verification, if the scheme has one. */
+const publicKey = ({ secrets, sign }: Endpoint): string | undefined => {
+  const [newest] = secrets
+  return sign === "standard-ed25519" && newest !== undefined ? publicKeyOf(newest.value) : undefined
+}
 
 /** Returns an endpoint's configuration; secrets and values of headers only with `reveal`. */
 export const endpointView = (

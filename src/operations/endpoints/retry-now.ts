@@ -8,7 +8,7 @@ import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { countText } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
-import { healthOf } from "./current-health.ts"
+import { healthOf } from "./endpoint-queries.ts"
 import { EndpointName } from "./endpoint-settings.ts"
 
 /** How deliveries are tried now. */

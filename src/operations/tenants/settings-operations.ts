@@ -14,7 +14,7 @@ import {
 } from "../alerts/alert-thresholds.ts"
 import { asCaller } from "../caller.ts"
 import { documented } from "../documented.ts"
-import { shortPolicy } from "../endpoints/short-policy.ts"
+import { shortPolicy } from "../endpoints/cautions.ts"
 import { operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { activityView } from "../../../src/operations/endpoints/activity-view.ts"
+import { activityView } from "../../../src/operations/endpoints/endpoint-view.ts"
 import { at, busy, hour, orphan } from "./activities.ts"
 
 describe("what goes on for an endpoint, as JSON", () => {

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { Health } from "../../../src/domain/health.ts"
 import { healthy } from "../../../src/domain/health.ts"
-import { CircuitView, circuitView } from "../../../src/operations/endpoints/circuit-view.ts"
 import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
+import { CircuitView, circuitView } from "../../../src/operations/endpoints/endpoint-view.ts"
 
 const since = 1_800_000_000_000
 const open: Health = {

@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import { mask } from "../../../src/domain/settings/endpoint-table.ts"
 import { operatorNamed } from "../../../src/operations/caller.ts"
-import { addEndpoint } from "../../../src/operations/endpoints/add-endpoint.ts"
 import { listEndpoints, showEndpoint } from "../../../src/operations/endpoints/endpoint-queries.ts"
+import { rotateSecret } from "../../../src/operations/endpoints/endpoint-secrets.ts"
 import {
   disableEndpoint,
   enableEndpoint,
@@ -16,8 +16,7 @@ import {
   endpointHistory
 } from "../../../src/operations/endpoints/endpoint-story.ts"
 import { EndpointDetail } from "../../../src/operations/endpoints/endpoint-view.ts"
-import { rotateSecret } from "../../../src/operations/endpoints/rotate-secret.ts"
-import { setEndpoint } from "../../../src/operations/endpoints/set-endpoint.ts"
+import { addEndpoint, setEndpoint } from "../../../src/operations/endpoints/write-endpoint.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()

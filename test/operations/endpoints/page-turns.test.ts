@@ -1,7 +1,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Caller } from "../../../src/operations/caller.ts"
-import { FairTurns, inPageTurn, PageTurns } from "../../../src/operations/endpoints/page-turns.ts"
+import {
+  FairTurns,
+  inPageTurn,
+  PageTurns
+} from "../../../src/operations/endpoints/endpoint-page.ts"
 
 const as = (tenant: string) =>
   Effect.provideService(Caller, {

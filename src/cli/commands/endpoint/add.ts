@@ -1,7 +1,7 @@
 import { Effect, Result, Schema, Struct } from "effect"
 import { Command } from "effect/cli"
-import { AddedEndpoint, addEndpoint } from "../../../operations/endpoints/add-endpoint.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { AddedEndpoint, addEndpoint } from "../../../operations/endpoints/write-endpoint.ts"
 import { byFlag, endpointArgument } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"

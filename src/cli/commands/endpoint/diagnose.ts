@@ -1,8 +1,10 @@
 import { Effect, Schema } from "effect"
 import { Command } from "effect/cli"
 import { operatorNamed } from "../../../operations/caller.ts"
-import { diagnoseEndpoint } from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
-import { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnosis.ts"
+import {
+  Diagnosis,
+  diagnoseEndpoint
+} from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
 import { endpointArgument, thisUser } from "../../flags/shared.ts"
 import { screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"

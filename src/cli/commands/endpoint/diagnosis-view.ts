@@ -1,6 +1,6 @@
 import { styleText } from "node:util"
-import type { Check, CheckResult } from "../../../operations/endpoints/diagnosis/check.ts"
-import type { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnosis.ts"
+import type { Diagnosis } from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
+import type { Check, CheckResult } from "../../../operations/endpoints/diagnosis/findings.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { labelled } from "../../format/screen.ts"
 

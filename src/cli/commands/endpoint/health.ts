@@ -1,6 +1,9 @@
 import { plainText } from "../../../history/line.ts"
-import type { CircuitView, HealthView } from "../../../operations/endpoints/circuit-view.ts"
-import type { EndpointHealthView } from "../../../operations/endpoints/endpoint-view.ts"
+import type {
+  CircuitView,
+  EndpointHealthView,
+  HealthView
+} from "../../../operations/endpoints/endpoint-view.ts"
 import { durationText, moment } from "../../../operations/text/time.ts"
 
 const circuitText = (circuit: CircuitView, now: number): string => {

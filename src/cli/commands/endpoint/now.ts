@@ -1,6 +1,6 @@
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
-import type { ActivityView, LastHour } from "../../../operations/endpoints/activity-view.ts"
+import type { ActivityView, LastHour } from "../../../operations/endpoints/endpoint-view.ts"
 import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { tallySince } from "../../../policy/tally.ts"

@@ -6,7 +6,7 @@ import { operatorNamed } from "../../../operations/caller.ts"
 import {
   errorAdvice,
   statusAdvice
-} from "../../../operations/endpoints/diagnosis/failure-advice.ts"
+} from "../../../operations/endpoints/diagnosis/failure-checks.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
 import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"

@@ -8,9 +8,8 @@ import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
 import { plural } from "../../text/number-format.ts"
 import { moment } from "../../text/time.ts"
-import type { Check } from "./check.ts"
-import { errorAdvice } from "./failure-advice.ts"
-import type { Findings } from "./findings.ts"
+import { errorAdvice } from "./failure-checks.ts"
+import type { Check, Findings } from "./findings.ts"
 
 const dayMs = 24 * 60 * 60_000
 /** A certificate is expected to be renewed this long before it ends, ms. */

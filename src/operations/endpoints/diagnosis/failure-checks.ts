@@ -5,9 +5,87 @@ import { spanText } from "../../../history/span.ts"
 import { parseRetryAfter } from "../../../policy/retry-after.ts"
 import { countText, plural } from "../../text/number-format.ts"
 import { moment } from "../../text/time.ts"
-import type { Check } from "./check.ts"
-import { errorAdvice, statusAdvice } from "./failure-advice.ts"
-import type { Findings } from "./findings.ts"
+import type { Check, Findings } from "./findings.ts"
+
+/** The command that gives an endpoint another URL. */
+const newUrl = (name: string): string => ` (\`petrel endpoint set ${name} --url URL\`)`
+
+/**
+ * Returns what to do about attempts that got no usable answer.
+ *
+ * @param name `<tenant>/<endpoint>`, for the commands in the text.
+ */
+export const errorAdvice = (kind: ErrorClass, name: string): string => {
+  switch (kind) {
+    case "timeout":
+      return `The receiver takes longer than its time-out. It should answer first and work afterwards; until then, give it longer (\`petrel endpoint set ${name} --timeout '1 minute'\`).`
+    case "connect-timeout":
+      return "Packets are dropped on the way: check the receiver's firewall, and that it lets in the workers' addresses."
+    case "refused":
+      return `Nothing listens there: start the receiver, or correct host and port${newUrl(name)}.`
+    case "reset":
+      return "The receiver, or a proxy in front of it, closes connections: look at its log, at its limits of body and connections, and at its time-out of idle connections."
+    case "unreachable":
+      return "No route leads there: check the network of the workers, IPv6 among it."
+    case "connection":
+      return "The connection fails: check the way from the workers to the receiver."
+    case "dns":
+      return `Correct the host's name, or its DNS entry${newUrl(name)}.`
+    case "certificate":
+      return "Mend the receiver's certificate, or, where its authority is one of your own, let the workers know it (`petrel worker --receiver-ca`)."
+    case "handshake":
+      return `The other side speaks no TLS that fits: check that the port is that of https, and that it takes TLS 1.2 or newer.`
+    case "address":
+      return "The address or port is not allowed: where it is meant, let the workers send there (`petrel worker --allow-network` or `--allow-port`)."
+    case "protocol":
+      return "What answers there is no HTTP server: check host and port."
+    case "redirect":
+      return `Point the endpoint at where it redirects to${newUrl(name)}; or, where that is meant, name the other origin in \`redirectsTo\` (\`petrel endpoint set ${name} --redirects-to\`).`
+    case "interrupted":
+      return "The endpoint was disabled while a request was under way, which the worker then ended: nothing is wrong with the receiver."
+  }
+}
+
+/**
+ * Returns what to do about answers with a status that is no success.
+ *
+ * @param name `<tenant>/<endpoint>`, for the commands in the text.
+ * @param goesOn whether the endpoint's deliveries are tried again now.
+ */
+export const statusAdvice = (status: number, name: string, goesOn: boolean): string => {
+  switch (status) {
+    case 400:
+    case 422:
+      return "The receiver does not accept the content: see its answer, and the body (`petrel dead show`); if it complains of the signature, see what is said of 401."
+    case 401:
+    case 403:
+      return `The receiver does not accept the signature or the credentials: compare its secret (\`petrel endpoint show ${name} --reveal\`), its header names with the endpoint's, and its clock with the time (a signature holds for some minutes), or make a new secret (\`petrel endpoint rotate ${name}\`).`
+    case 404:
+      return `The path is wrong, or the receiver's route is gone: correct one of them${newUrl(name)}.`
+    case 405:
+      return `The receiver takes no POST there: correct the path${newUrl(name)}.`
+    case 408:
+      return "The receiver gave up waiting for the request: look for a slow proxy on the way."
+    case 410:
+      return `The receiver wants no more events: ask its owner, then remove it (\`petrel endpoint remove ${name}\`) or correct its URL.`
+    case 413:
+      return "The body is larger than the receiver takes: raise its limit, or publish less in one event."
+    case 415:
+      return "The receiver does not take the content type: publish with the content-type that it expects."
+    case 429:
+      return `The receiver limits requests: set \`rate\` to what it takes, or \`adapt\` (\`petrel endpoint set ${name} --rate\` or \`--adapt on\`).`
+    case 502:
+    case 503:
+    case 504:
+      return "A proxy answers for a receiver that is down, overloaded or too slow: look at what is behind it; a lower `maxInFlight` spares it (`petrel endpoint set --max-in-flight`)."
+    default:
+      if (status >= 500)
+        return `The receiver fails inside: its log, at the times above, says why.${goesOn ? " Nothing has to be done here; retries go on." : ""}`
+      if (status >= 300 && status < 400)
+        return `It redirects, and redirects are not followed: point the endpoint there${newUrl(name)}, or set \`redirects\` to follow them, and \`redirectsTo\` where they lead to another origin (\`petrel endpoint set ${name} --redirects 3\`).`
+      return "The receiver refuses the requests: its answer and its log say why."
+  }
+}
 
 /** Whether the worker can connect to the receiver now. */
 export type Way = "blocked" | "free" | "unknown"

@@ -5,9 +5,11 @@ import { listRow } from "../../../../src/cli/commands/endpoint/view.ts"
 import type { Endpoint } from "../../../../src/domain/endpoint.ts"
 import type { Health } from "../../../../src/domain/health.ts"
 import { healthy } from "../../../../src/domain/health.ts"
-import { activityView } from "../../../../src/operations/endpoints/activity-view.ts"
 import { blankEndpoint } from "../../../../src/operations/endpoints/endpoint-change.ts"
-import { endpointHealthView } from "../../../../src/operations/endpoints/endpoint-view.ts"
+import {
+  activityView,
+  endpointHealthView
+} from "../../../../src/operations/endpoints/endpoint-view.ts"
 
 const at = (time: string) => new Date(`2026-06-03T${time}`).getTime()
 const now = at("10:32:00")

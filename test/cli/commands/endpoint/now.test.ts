@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { nowCells, nowRows } from "../../../../src/cli/commands/endpoint/now.ts"
 import type { EndpointNow } from "../../../../src/delivery/introspection/endpoint-activity.ts"
-import { activityView } from "../../../../src/operations/endpoints/activity-view.ts"
+import { activityView } from "../../../../src/operations/endpoints/endpoint-view.ts"
 import { at, busy, orphan } from "../../../operations/endpoints/activities.ts"
 
 const rows = (now: EndpointNow) => Object.fromEntries(nowRows(activityView(now), at))

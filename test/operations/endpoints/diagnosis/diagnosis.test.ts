@@ -3,9 +3,11 @@ import type { ConnectionCheck } from "../../../../src/domain/connection-check.ts
 import type { Fact } from "../../../../src/domain/fact.ts"
 import { healthy } from "../../../../src/domain/health.ts"
 import type { ErrorClass } from "../../../../src/domain/outcome.ts"
-import type { Check } from "../../../../src/operations/endpoints/diagnosis/check.ts"
-import { adviceOf, checksOf } from "../../../../src/operations/endpoints/diagnosis/diagnosis.ts"
-import type { Findings } from "../../../../src/operations/endpoints/diagnosis/findings.ts"
+import {
+  adviceOf,
+  checksOf
+} from "../../../../src/operations/endpoints/diagnosis/diagnose-endpoint.ts"
+import type { Check, Findings } from "../../../../src/operations/endpoints/diagnosis/findings.ts"
 import { blankEndpoint } from "../../../../src/operations/endpoints/endpoint-change.ts"
 
 const now = 1_800_000_000_000

@@ -1,0 +1,245 @@
+import { createHash } from "node:crypto"
+import { Clock, Effect, Random, Schema } from "effect"
+import { Endpoint } from "../../domain/endpoint.ts"
+import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
+import { initialOf, namesOfChanged, withoutSettings } from "../../domain/settings/setting.ts"
+import {
+  changeEndpoint,
+  EndpointChanged,
+  type ExpectedRevision,
+  getEndpoint,
+  addEndpoint as store
+} from "../../endpoints/endpoint-store.ts"
+import type { Asker } from "../caller.ts"
+import { Contradiction } from "../refusals.ts"
+import { cautions } from "./cautions.ts"
+import { blankEndpoint, changedEndpoint, maxTimeoutFor, originCautions } from "./endpoint-change.ts"
+import { withinQuota } from "./endpoint-quota.ts"
+import {
+  type EndpointName,
+  type EndpointPatch,
+  endpointLabel,
+  type NewEndpoint
+} from "./endpoint-settings.ts"
+import { EndpointView, endpointView } from "./endpoint-view.ts"
+
+/** An endpoint that was added. */
+export const AddedEndpoint = Schema.Struct({
+  ...EndpointView.fields,
+  /** The secret, if it was generated. It is not shown again without asking for it. */
+  secret: Schema.optionalKey(Schema.String),
+  /** Warnings about settings that are valid but seldom intended. */
+  cautions: Schema.Array(Schema.String)
+})
+export type AddedEndpoint = typeof AddedEndpoint.Type
+
+const hexDigits = 8
+
+const makeGeneration = Effect.gen(function* () {
+  const half = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
+    number.toString(16).padStart(hexDigits, "0")
+  )
+  return `${yield* half}${yield* half}`
+})
+
+/**
+ * Adds an endpoint. Fails with Invalid for settings that do not go together, with EndpointExists if
+ * there is one of that name, with QuotaReached if its tenant has as many as it may have.
+ *
+ * @param by who adds it, recorded in the history.
+ */
+export const addEndpoint = Effect.fnUntraced(function* (
+  name: EndpointName,
+  settings: NewEndpoint,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  const blank = blankEndpoint(name, yield* makeGeneration, now)
+  const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
+  const allowed = { scopes: [], maxTimeoutMs }
+  const { endpoint, made } = yield* changedEndpoint(blank, settings, now, allowed)
+  const stored = yield* withinQuota(name, store(endpoint, by))
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made }),
+    cautions: cautions(endpoint)
+  } satisfies AddedEndpoint
+})
+
+/** An endpoint after a change. Cautions are those that the change has brought. */
+export const ChangedEndpointView = Schema.Struct({
+  ...AddedEndpoint.fields,
+  /** The names of the settings that differ from before. */
+  changed: Schema.Array(Schema.String)
+})
+export type ChangedEndpointView = typeof ChangedEndpointView.Type
+
+const encode = Schema.encodeSync(Endpoint)
+
+/** Returns the names of the settings that differ. */
+export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =>
+  namesOfChanged(encode(before), encode(after)).filter((name) => name !== "updatedAt")
+
+/**
+ * Changes the given settings of an endpoint and keeps the others; where its URL leads to another
+ * origin, header values only if the asker may see them. Fails with Invalid for settings that do not
+ * go together, with EndpointNotFound if there is no such endpoint.
+ *
+ * @param expected the revisions that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
+ */
+export const setEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  patch: EndpointPatch,
+  asker: Asker,
+  expected?: ExpectedRevision
+) {
+  const now = yield* Clock.currentTimeMillis
+  const maxTimeoutMs = yield* maxTimeoutFor(tenant, patch)
+  let made: string | undefined
+  let changed: ReadonlyArray<string> = []
+  let warnings: ReadonlyArray<string> = []
+  const change = Effect.fnUntraced(function* (before: Endpoint) {
+    const after = yield* changedEndpoint(before, patch, now, { ...asker, maxTimeoutMs })
+    made = after.made
+    changed = differences(before, after.endpoint)
+    const known = cautions(before)
+    warnings = [
+      ...cautions(after.endpoint).filter((caution) => !known.includes(caution)),
+      ...originCautions(before, after.endpoint)
+    ]
+    return changed.length === 0 ? undefined : after.endpoint
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, { by: asker.by, expected })
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made }),
+    cautions: warnings,
+    changed
+  } satisfies ChangedEndpointView
+})
+
+/** Replaces all settings of an endpoint that is there. */
+const replaceEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  settings: NewEndpoint,
+  asker: Asker,
+  expected: ExpectedRevision | undefined
+) {
+  const now = yield* Clock.currentTimeMillis
+  const maxTimeoutMs = yield* maxTimeoutFor(tenant, settings)
+  let made: string | undefined
+  let changed: ReadonlyArray<string> = []
+  let moved: ReadonlyArray<string> = []
+  const change = Effect.fnUntraced(function* (before: Endpoint) {
+    const reset = { ...withoutSettings(endpointSettings, before), ...initialOf(endpointSettings) }
+    const after = yield* changedEndpoint(reset, settings, now, { ...asker, maxTimeoutMs })
+    made = after.made
+    moved = originCautions(before, after.endpoint)
+    changed = differences(before, after.endpoint)
+    return changed.length === 0 ? undefined : after.endpoint
+  })
+  const stored = yield* changeEndpoint(tenant, id, change, { by: asker.by, expected })
+  return {
+    ...endpointView(stored),
+    ...(made === undefined ? {} : { secret: made }),
+    cautions: [...cautions(stored.endpoint), ...moved],
+    changed
+  } satisfies ChangedEndpointView
+})
+
+/**
+ * Makes an endpoint be as its settings say, whether it is there or not. What the settings leave out
+ * is at its default afterwards, but secrets and the state (disabled, paused) remain. Fails with
+ * Invalid for settings that do not go together.
+ *
+ * @param expected the revisions that may be replaced, or "none" for an endpoint that must not be
+ *   there; fails with EndpointChanged or EndpointExists. (Default: any)
+ */
+export const putEndpoint = Effect.fnUntraced(function* (
+  name: EndpointName,
+  settings: NewEndpoint,
+  asker: Asker,
+  expected?: ExpectedRevision | "none"
+) {
+  const add = Effect.map(addEndpoint(name, settings, asker.by), (added) => ({
+    endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
+    isNew: true
+  }))
+  if (expected === "none") return yield* add
+  const replace = Effect.map(replaceEndpoint(name, settings, asker, expected), (endpoint) => ({
+    endpoint,
+    isNew: false
+  }))
+  return yield* replace.pipe(
+    Effect.catchTag("EndpointNotFound", () =>
+      expected === undefined
+        ? // Another one may have added it in between.
+          Effect.catchTag(add, "EndpointExists", () => replace)
+        : Effect.fail(new EndpointChanged({ ...name, revision: 0 }))
+    )
+  )
+})
+
+/** Digits of an id that is made: 64 bits of chance, or of what a key comes to. */
+const idDigits = 16
+
+const halfId = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
+  number.toString(16).padStart(idDigits / 2, "0")
+)
+
+/** Makes the id of an endpoint. The same key makes the same one. */
+const makeId = (key: string | undefined): Effect.Effect<string> =>
+  Effect.map(
+    key === undefined
+      ? Effect.map(Effect.all([halfId, halfId]), (halves) => halves.join(""))
+      : Effect.succeed(createHash("sha256").update(key).digest("hex").slice(0, idDigits)),
+    (digits) => `ep_${digits}`
+  )
+
+/** Returns the endpoint that a key has made, if it is still as these settings make it. */
+const madeBefore = Effect.fnUntraced(function* (name: EndpointName, settings: NewEndpoint) {
+  const stored = yield* getEndpoint(name.tenant, name.id)
+  const { endpoint } = stored
+  const now = yield* Clock.currentTimeMillis
+  const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
+  const { secret, ...others } = settings
+  const reset = { ...withoutSettings(endpointSettings, endpoint), ...initialOf(endpointSettings) }
+  // A new one has no URL, on which some defaults depend.
+  const blank = { ...reset, url: "" }
+  const again = yield* changedEndpoint(blank, others, now, { scopes: [], maxTimeoutMs })
+  const hasSecret = secret === undefined || endpoint.secrets.some(({ value }) => value === secret)
+  if (!hasSecret || differences(endpoint, again.endpoint).length > 0)
+    return yield* new Contradiction({
+      message: `the key has made ${endpointLabel(name)} already, whose settings are others: take another key, or change that endpoint`
+    })
+  return { ...endpointView(stored), cautions: [], changed: [] } satisfies ChangedEndpointView
+})
+
+/**
+ * Adds an endpoint under an id that is made here. Fails as `addEndpoint`, and with Contradiction
+ * where the key has made one whose settings are others by now.
+ *
+ * @param key makes repeating safe: the same key of a tenant stands for the same endpoint, for as
+ *   long as that is there. (Default: each call adds one)
+ */
+export const createEndpoint = Effect.fnUntraced(function* (
+  tenant: string,
+  settings: NewEndpoint,
+  { by }: Pick<Asker, "by">,
+  key?: string
+) {
+  const name = { tenant, id: yield* makeId(key) }
+  const add = Effect.map(addEndpoint(name, settings, by), (added) => ({
+    endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
+    isNew: true
+  }))
+  if (key === undefined) return yield* add
+  const before = Effect.map(madeBefore(name, settings), (endpoint) => ({ endpoint, isNew: false }))
+  return yield* Effect.catchTag(add, "EndpointExists", () => before).pipe(
+    Effect.catchTag(
+      "EndpointNotFound",
+      () => new Contradiction({ message: "the key's endpoint was removed just now: try again" })
+    )
+  )
+})
