@@ -7,6 +7,8 @@ export class Nonsense extends Error {}
 export interface Asked {
   readonly help: boolean
   readonly json: boolean
+  /** The package of `npm run build` is measured, not the sources. */
+  readonly fromDist: boolean
   readonly settings: Settings
   readonly chosen: ReadonlyArray<Scenario>
 }
@@ -19,6 +21,7 @@ const parse = (args: ReadonlyArray<string>) => {
         scenario: { type: "string", multiple: true, default: [] },
         rounds: { type: "string" },
         quick: { type: "boolean", default: false },
+        "from-dist": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
         help: { type: "boolean", short: "h", default: false }
       }
@@ -31,7 +34,7 @@ const parse = (args: ReadonlyArray<string>) => {
 
 /** Throws {@link Nonsense}. */
 export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenario>): Asked => {
-  const { help, json, quick, rounds, scenario: names } = parse(args)
+  const { "from-dist": fromDist, help, json, quick, rounds, scenario: names } = parse(args)
   const unknown = names.find((name) => !all.some((scenario) => scenario.name === name))
   if (unknown !== undefined)
     throw new Nonsense(
@@ -42,6 +45,7 @@ export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenari
   return {
     help,
     json,
+    fromDist,
     settings: { quick, rounds: rounds === undefined ? undefined : Number(rounds) },
     chosen: all.filter(({ name, onlyNamed }) =>
       names.length === 0 ? onlyNamed !== true : names.includes(name)
@@ -59,11 +63,12 @@ export const helpText = (all: ReadonlyArray<Scenario>): string => {
   return [
     "Petrel and its limit in the same run, in turn, with minimum, median and maximum.",
     "",
-    "  npm run bench -- [--scenario NAME]… [--rounds N] [--quick] [--json]",
+    "  npm run bench -- [--scenario NAME]… [--rounds N] [--quick] [--from-dist] [--json]",
     "",
     "  --scenario NAME  this one; may be repeated (default: all but those that must be named)",
     "  --rounds N       rounds that count, after one that warms up (default: the scenario's own)",
     "  --quick          everything in a fraction of the time, figures are rougher",
+    "  --from-dist      builds the package and measures it instead of the sources",
     "  --json           one JSON object a scenario on stdout; progress goes to stderr",
     "",
     "Results go to bench/results (of quick runs: bench/results/quick), as JSON and SVG.",

@@ -34,6 +34,8 @@ const versionOf = (name: string): string => {
 
 export interface Environment {
   readonly petrel: string
+  /** What was measured. Results of before it could be chosen were from the sources. */
+  readonly from: "sources" | "package"
   readonly node: string
   readonly natsServer: string
   readonly undici: string
@@ -44,10 +46,11 @@ export interface Environment {
   readonly memoryGiB: number
 }
 
-export const environment = Effect.gen(function* () {
+export const environment = Effect.fnUntraced(function* (from: Environment["from"]) {
   const { version } = yield* findNatsServer()
   const found: Environment = {
     petrel: revision(),
+    from,
     node: process.versions.node,
     natsServer: version,
     undici: versionOf("undici"),

@@ -2,9 +2,12 @@
  * `npm run bench`: runs scenarios one after the other, prints their results and writes them to
  * files.
  */
+import { join } from "node:path"
 import { Effect } from "effect"
+import { dist, writePackage } from "../build/package.ts"
 import { helpText, Nonsense, readArgs } from "./command-line.ts"
 import { type Environment, environment } from "./environment.ts"
+import { Program } from "./program.ts"
 import { resultOf, writeResult } from "./result.ts"
 import type { Row, Scenario, Settings } from "./scenario.ts"
 import { scenarios } from "./scenarios.ts"
@@ -41,12 +44,12 @@ const asked = (() => {
     process.exit(2)
   }
 })()
-const { chosen, help, json, settings } = asked
+const { chosen, fromDist, help, json, settings } = asked
 
 const say = (line: string) => (json ? process.stderr : process.stdout).write(`${line}\n`)
 
 const main = Effect.gen(function* () {
-  const found = yield* environment
+  const found = yield* environment(fromDist ? "package" : "sources")
   say(environmentText(found))
   if (settings.quick) say("A quick run: few events, short backlogs, rough figures.")
   say("")
@@ -56,11 +59,15 @@ const main = Effect.gen(function* () {
   }
 })
 
+/** Builds the package, so that it has the sources of now. Returns its program. */
+const build = Effect.promise(() => writePackage(dist)).pipe(Effect.as(join(dist, "cli/petrel.js")))
+
 if (help) process.stdout.write(helpText(scenarios))
 else {
   const stop = new AbortController()
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => stop.abort())
-  await Effect.runPromise(main, { signal: stop.signal }).catch((error: unknown) => {
+  const measuring = fromDist ? Effect.provideServiceEffect(main, Program, build) : main
+  await Effect.runPromise(measuring, { signal: stop.signal }).catch((error: unknown) => {
     const why = error instanceof Error ? error.message : String(error)
     process.stderr.write(`bench: ${stop.signal.aborted ? "stopped" : why}\n`)
     process.exitCode = 1

@@ -6,6 +6,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
+import { Program } from "./program.ts"
 import type { Requested, Requesting } from "./programs/api-load.ts"
 import type { Attacked, Attacking } from "./programs/attackers.ts"
 import type { Posted, Posting } from "./programs/limit.ts"
@@ -18,7 +19,7 @@ import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
 /** A program of the benchmark. It handles one request at a time. */
-interface Program {
+interface OwnProgram {
   readonly pid: number
   /** Returns its next message. Fails if the program exits instead. */
   readonly next: <A>() => Promise<A>
@@ -53,7 +54,7 @@ const startProgram = (name: string, args: ReadonlyArray<string> = []) =>
         if (child.connected) child.disconnect()
         if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
       })
-  ).pipe(Effect.map((program): Program => program))
+  ).pipe(Effect.map((program): OwnProgram => program))
 
 /** Time without a request after which missing requests are given up, ms. */
 const patience = 120_000
@@ -158,14 +159,18 @@ export interface Worker {
 }
 
 /** Starts a worker that may send to loopback addresses. It is stopped when the scope closes. */
-export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =>
-  Effect.acquireRelease(
+export const startWorker = Effect.fnUntraced(function* (
+  nats: string,
+  options: ReadonlyArray<string> = []
+) {
+  const program = yield* Program
+  return yield* Effect.acquireRelease(
     Effect.promise(async () => {
       const started = performance.now()
       const child = spawn(
         process.execPath,
         [
-          pathOf("../src/cli/main.ts"),
+          program,
           ...["worker", "--nats", nats, "--allow-network", "127.0.0.0/8", "--json", ...options]
         ],
         { stdio: ["ignore", "pipe", "ignore"] }
@@ -184,6 +189,7 @@ export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =
         if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
       })
   ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
+})
 
 /** A console that serves the HTTP API. */
 export interface Console {
@@ -192,14 +198,15 @@ export interface Console {
 }
 
 /** Starts a console on a free port. It is stopped when the scope closes. */
-export const startConsole = (nats: string) =>
-  Effect.acquireRelease(
+export const startConsole = Effect.fnUntraced(function* (nats: string) {
+  const program = yield* Program
+  return yield* Effect.acquireRelease(
     Effect.promise(async () => {
       const data = mkdtempSync(join(tmpdir(), "petrel-bench-console-"))
       const child = spawn(
         process.execPath,
         [
-          pathOf("../src/cli/main.ts"),
+          program,
           ...["console", "--listen", "127.0.0.1:0", "--nats", nats, "--json"],
           ...["--data", data]
         ],
@@ -223,6 +230,7 @@ export const startConsole = (nats: string) =>
         rmSync(data, { recursive: true, force: true })
       })
   ).pipe(Effect.map(({ address, pid }): Console => ({ address, pid })))
+})
 
 /** Tenants that attack a console. */
 export interface Attackers {
@@ -270,10 +278,9 @@ export const startApiLoad = Effect.fnUntraced(function* (address: string, token:
 /** Returns the peak resident memory of a process, MiB, from /proc (0 without /proc). */
 const peakOf = (pid: number): number => statusOf(pid, /VmHWM:\s+(\d+)/)
 
-/** Runs a command of Petrel until it exits. Returns its output, and what it took. */
-export const runPetrelCommand = async (args: ReadonlyArray<string>) => {
+const runToEnd = async (args: ReadonlyArray<string>) => {
   const started = performance.now()
-  const child = spawn(process.execPath, [pathOf("../src/cli/main.ts"), ...args], {
+  const child = spawn(process.execPath, args, {
     stdio: ["ignore", "pipe", "inherit"]
   })
   let printed = ""
@@ -289,6 +296,10 @@ export const runPetrelCommand = async (args: ReadonlyArray<string>) => {
   clearInterval(looking)
   return { ...took, printed, seconds: (performance.now() - started) / 1000 }
 }
+
+/** Runs a command of Petrel until it exits. Returns its output, and what it took. */
+export const runPetrelCommand = (args: ReadonlyArray<string>) =>
+  Effect.flatMap(Program, (program) => Effect.promise(() => runToEnd([program, ...args])))
 
 /** Returns the CPU time of another process in µs, from /proc (0 without /proc, as on a Mac). */
 export const cpuOf = (pid: number): number => {

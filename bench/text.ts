@@ -91,4 +91,4 @@ export const summaryText = (
 }
 
 export const environmentText = (found: Environment): string =>
-  `Petrel ${found.petrel}; Node ${found.node}, nats-server ${found.natsServer}, undici ${found.undici}; ${found.system}, ${found.cores} cores (${found.cpu}), ${found.memoryGiB} GiB. Receiver, load, broker and workers are processes of their own on this machine.`
+  `Petrel ${found.petrel}, from its ${found.from}; Node ${found.node}, nats-server ${found.natsServer}, undici ${found.undici}; ${found.system}, ${found.cores} cores (${found.cpu}), ${found.memoryGiB} GiB. Receiver, load, broker and workers are processes of their own on this machine.`

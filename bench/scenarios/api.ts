@@ -59,12 +59,10 @@ export const api: Scenario = {
     const all = quick ? 20_000 : 200_000
     const broker = yield* startBroker()
     const console = yield* startConsole(broker.url)
-    const made = yield* Effect.promise(() =>
-      runPetrelCommand([
-        ...["token", "create", "--operator", "--rate", "1000000", "--json"],
-        ...["--nats", broker.url]
-      ])
-    )
+    const made = yield* runPetrelCommand([
+      ...["token", "create", "--operator", "--rate", "1000000", "--json"],
+      ...["--nats", broker.url]
+    ])
     const { token } = Schema.decodeUnknownSync(Made)(made.printed)
     const load = yield* startApiLoad(console.address, token)
     const publisher = yield* startPublisher(broker.url)

@@ -52,9 +52,7 @@ export const audit: Scenario = {
           )
           const limit = watchedLimit().use
           const watchedPetrel = watch({ broker: [broker.pid] })
-          const audit = yield* Effect.promise(() =>
-            runPetrelCommand(["audit", "--json", "--nats", broker.url])
-          )
+          const audit = yield* runPetrelCommand(["audit", "--json", "--nats", broker.url])
           const { use } = watchedPetrel()
           const said = readSaid(audit.printed)
           if (said.verdict !== "clean")

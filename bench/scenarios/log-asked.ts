@@ -89,12 +89,10 @@ export const logAsked: Scenario = {
       Promise.all([receiver.received(count), publisher.publish({ ...deliver, count })])
     )
     yield* Effect.provide(caughtUp, connectTo(broker))
-    const made = yield* Effect.promise(() =>
-      runPetrelCommand([
-        ...["token", "create", "--operator", "--rate", "1000000", "--json"],
-        ...["--nats", broker.url]
-      ])
-    )
+    const made = yield* runPetrelCommand([
+      ...["token", "create", "--operator", "--rate", "1000000", "--json"],
+      ...["--nats", broker.url]
+    ])
     const { token } = Schema.decodeUnknownSync(Made)(made.printed)
     const page = yield* Effect.promise(() =>
       fetch(`${console.address}${base}/deliveries?endpoint=e0&limit=1`, {

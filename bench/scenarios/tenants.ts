@@ -23,12 +23,10 @@ const settleMs = 3_000
 const Made = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
 
 const makeToken = Effect.fnUntraced(function* (nats: string, tenant: string) {
-  const made = yield* Effect.promise(() =>
-    runPetrelCommand([
-      ...["token", "create", tenant, "--scope", "all", "--json"],
-      ...["--nats", nats]
-    ])
-  )
+  const made = yield* runPetrelCommand([
+    ...["token", "create", tenant, "--scope", "all", "--json"],
+    ...["--nats", nats]
+  ])
   return Schema.decodeUnknownSync(Made)(made.printed).token
 })
 

@@ -1,12 +1,28 @@
 #!/usr/bin/env node
-import { enableCompileCache } from "node:module"
-import { fileURLToPath } from "node:url"
+import module from "node:module"
+import { dirname, join } from "node:path"
 
-// Host names are looked up on libuv's threads, 4 by default: a few unresponsive name servers would
-// stop all attempts. libuv reads this when the first thread is needed.
-process.env.UV_THREADPOOL_SIZE ??= "64"
-// Next to the code, so that only users who can write the code can write its cache.
-enableCompileCache(fileURLToPath(new URL("../../node_modules/.cache/petrel", import.meta.url)))
+/* An older Node has to get as far as the sentence below: everything else is imported after it. */
 
-const { run } = await import("./run.ts")
-run()
+/** What undici needs; it also has node:sqlite without a flag. */
+const oldestNode = [22, 19] as const
+
+const [major = 0, minor = 0] = process.versions.node.split(".").map(Number)
+const isOlder = major < oldestNode[0] || (major === oldestNode[0] && minor < oldestNode[1])
+
+if (isOlder) {
+  process.stderr.write(
+    `petrel: Node ${oldestNode.join(".")} or newer is needed, and this is ${process.versions.node}: install one from https://nodejs.org\n`
+  )
+  process.exitCode = 1
+} else {
+  // Host names are looked up on libuv's threads, 4 by default: a few unresponsive name servers
+  // would stop all attempts. libuv reads this when the first thread is needed.
+  process.env.UV_THREADPOOL_SIZE ??= "64"
+  // Within the package, so that only users who can write the code can write its cache.
+  const manifest = module.findPackageJSON(import.meta.url)
+  if (manifest !== undefined)
+    module.enableCompileCache(join(dirname(manifest), "node_modules/.cache/petrel"))
+  const { run } = await import("./run.ts")
+  run()
+}

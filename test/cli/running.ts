@@ -25,14 +25,19 @@ export const start = (...args: ReadonlyArray<string>) => startWith([], ...args)
 
 /** Starts a command with options of Node; killed at the latest when the scope closes. */
 export const startWith = (options: ReadonlyArray<string>, ...args: ReadonlyArray<string>) =>
+  startNode([...options, program, ...args])
+
+/**
+ * Starts Node; killed at the latest when the scope closes.
+ *
+ * @param cwd its working directory. (Default: that of this process)
+ */
+export const startNode = (args: ReadonlyArray<string>, cwd?: string) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
         const { NATS_URL: _, ...env } = process.env
-        const child = spawn(process.execPath, [...options, program, ...args], {
-          stdio: "pipe",
-          env
-        })
+        const child = spawn(process.execPath, args, { stdio: "pipe", env, cwd })
         child.stdin.end()
         const conditions = makeConditions()
         const out: Array<string> = []

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { rolldown } from "rolldown"
 import type { TestProject } from "vitest/node"
+import { bundled } from "../../build/bundle.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -12,7 +12,6 @@ declare module "vitest" {
 }
 
 const root = join(import.meta.dirname, "../..")
-/** A bundle looks for its compile cache two levels up, in node_modules/.cache. */
 const home = join(root, "node_modules/.cache/petrel-programs")
 /** How long bundles of earlier source states are kept, ms: another run may still start them. */
 const kept = 60 * 60_000
@@ -23,18 +22,7 @@ const kept = 60 * 60_000
  * takes 0.13 s.
  */
 export default async ({ provide }: TestProject): Promise<void> => {
-  const bundle = await rolldown({
-    input: {
-      petrel: join(root, "src/cli/main.ts"),
-      "writer-thread": join(root, "src/projection/writer-thread.ts"),
-      "query-thread": join(root, "src/projection/query-thread.ts"),
-      "audit-thread": join(root, "src/cli/commands/console/audit-thread.ts"),
-      "crashing-worker": join(root, "test/kit/crashing-worker.ts")
-    },
-    platform: "node"
-  })
-  const { output } = await bundle.generate({ format: "esm" })
-  await bundle.close()
+  const output = await bundled({ "crashing-worker": "test/kit/crashing-worker.ts" })
   const hash = createHash("sha256")
   for (const piece of output) hash.update(piece.type === "chunk" ? piece.code : piece.source)
   const name = hash.digest("hex").slice(0, 16)

@@ -1,0 +1,44 @@
+import { join } from "node:path"
+import { rolldown } from "rolldown"
+
+const root = join(import.meta.dirname, "..")
+
+/**
+ * The files that Node is started with, by name: the command line and each thread. `scriptBeside`
+ * looks for a thread's file beside the chunk that starts it, so all of them are in one folder.
+ */
+const entries = {
+  petrel: "src/cli/main.ts",
+  "writer-thread": "src/projection/writer-thread.ts",
+  "query-thread": "src/projection/query-thread.ts",
+  "audit-thread": "src/cli/commands/console/audit-thread.ts"
+}
+
+/**
+ * Puts the modules of the command line and those of packages together in files without imports from
+ * elsewhere. What several entries or commands need is in chunks of its own.
+ *
+ * @param more further entries: names, and paths from the root of the repository.
+ */
+export const bundled = async (more: Readonly<Record<string, string>> = {}) => {
+  const input = Object.entries({ ...entries, ...more })
+  const bundle = await rolldown({
+    input: Object.fromEntries(input.map(([name, path]) => [name, join(root, path)])),
+    platform: "node"
+  })
+  try {
+    const { output } = await bundle.generate({
+      // Maps name the sources from where `npm run build` puts them.
+      dir: join(root, "dist/cli"),
+      format: "esm",
+      sourcemap: true,
+      // The sources have a repository; without them the maps are a fifth as large.
+      sourcemapExcludeSources: true,
+      // Nothing is renamed: a trace without maps names functions, too.
+      comments: { annotation: false, jsdoc: false, legal: true }
+    })
+    return output
+  } finally {
+    await bundle.close()
+  }
+}

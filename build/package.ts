@@ -1,0 +1,38 @@
+import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { bundled } from "./bundle.ts"
+
+const root = join(import.meta.dirname, "..")
+
+/** The package of `npm run build`. */
+export const dist = join(root, "dist")
+
+/** Returns the `package.json` of what is installed: it has no dependencies, as they are bundled. */
+const manifest = async (): Promise<string> => {
+  const text = await readFile(join(root, "package.json"), "utf8")
+  const { description, engines, license, name, version } = JSON.parse(text)
+  const made = {
+    ...{ name, version, description, license, engines },
+    type: "module",
+    bin: { petrel: "cli/petrel.js" }
+  }
+  return `${JSON.stringify(made, null, 2)}\n`
+}
+
+/**
+ * Makes the package in a folder. What the folder had is removed.
+ *
+ * @param folder of no other use.
+ */
+export const writePackage = async (folder: string): Promise<void> => {
+  const pieces = await bundled()
+  await rm(folder, { recursive: true, force: true })
+  await mkdir(join(folder, "cli"), { recursive: true })
+  await writeFile(join(folder, "package.json"), await manifest())
+  for (const piece of pieces)
+    await writeFile(
+      join(folder, "cli", piece.fileName),
+      piece.type === "chunk" ? piece.code : piece.source,
+      { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
+    )
+}
