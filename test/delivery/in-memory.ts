@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import type { HeaderList, PubAck } from "../../src/broker/publisher.ts"
+import { PublishError } from "../../src/broker/publisher.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -68,18 +69,26 @@ export class MemoryBroker {
   readonly values = new Map<string, { operation: "PUT" | "PURGE"; string: () => string }>()
   /** How often a value was read. */
   reads = 0
+  /** How many publishes it still refuses. */
+  refusals = 0
   readonly service: Broker["Service"]
 
   constructor() {
     const names = makeNames()
     const prefix = `$KV.${names.buckets.retries}.`
     const publish = (subject: string, body: string, headers: HeaderList) =>
-      Effect.sync((): PubAck => {
+      Effect.suspend(() => {
+        if (this.refusals > 0) {
+          this.refusals--
+          return new PublishError({ subject, reason: "timeout", code: 0, detail: "no answer" })
+        }
         this.published.push({ subject, body })
         const isErased = headers.some(([name]) => name === "KV-Operation")
         const value = { operation: isErased ? "PURGE" : "PUT", string: () => body } as const
         this.values.set(subject.slice(prefix.length), value)
-        return { stream: "KV", seq: this.published.length, duplicate: false }
+        return Effect.succeed<PubAck>({
+          ...{ stream: "KV", seq: this.published.length, duplicate: false }
+        })
       })
     const entry = (_: string, key: string) =>
       Effect.sync(() => {

@@ -2,6 +2,7 @@ import type { Context } from "effect"
 import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
@@ -18,12 +19,19 @@ export type Recalled = WaitingDelivery | "released" | undefined
 export class Decisions {
   readonly #memory: StreamMemory
   readonly #records: Gate
+  readonly #fence: Pick<OwnerFence, "asOwner">
   /** For effects that run without their caller's services. */
   readonly #services: Context.Context<Broker>
 
-  constructor(memory: StreamMemory, records: Gate, services: Context.Context<Broker>) {
+  constructor(
+    memory: StreamMemory,
+    records: Gate,
+    fence: Pick<OwnerFence, "asOwner">,
+    services: Context.Context<Broker>
+  ) {
     this.#memory = memory
     this.#records = records
+    this.#fence = fence
     this.#services = services
   }
 
@@ -56,18 +64,22 @@ export class Decisions {
     return unreadRecords.has(place.seq) ? this.#read(place) : Effect.succeed<Recalled>(undefined)
   }
 
-  /** Stores a decision however long it takes, so that it outlives this worker. */
+  /**
+   * Stores a decision however long it takes, so that it outlives this worker. Each try is the
+   * owner's: a break of the connection may have outlasted the lease.
+   */
   store({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">, decided: Decided) {
     const record: RetryRecord = { v: 1, ...decided }
-    const write = writeRecord(place, record, delivery.deadline)
-    return Effect.map(
-      this.#records.untilStored(Effect.provideContext(write, this.#services)),
-      () => {
-        const waiting = { record, storedAt: place.at, isOutcomeRecorded: false }
-        this.#memory.waiting.set(place.seq, waiting)
-        return waiting
-      }
+    const write = Effect.provideContext(
+      writeRecord(place, record, delivery.deadline),
+      this.#services
     )
+    const stored = this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))
+    return Effect.map(stored, () => {
+      const waiting = { record, storedAt: place.at, isOutcomeRecorded: false }
+      this.#memory.waiting.set(place.seq, waiting)
+      return waiting
+    })
   }
 
   /** Drops the outcome's fact from memory: it is in the history, and may be large. */

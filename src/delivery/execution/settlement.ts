@@ -5,7 +5,6 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import { Failpoint } from "../../broker/failpoint.ts"
 import type { PubAck, PublishError } from "../../broker/publisher.ts"
-import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryId, firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -46,8 +45,6 @@ export interface SettlementOptions extends MovesOptions {
    * Shared by the partition's queue and backlog.
    */
   readonly awaiting: Pick<AwaitingSpace, "note"> | undefined
-  /** Stops a former owner: only the current owner decides. */
-  readonly fence: OwnerFence
   /** Makes the message id of a fact. */
   readonly nextId: () => string
   /**
@@ -105,7 +102,7 @@ export class Settlement {
     this.#moves = moves
     this.#reached = reached
     this.#services = services
-    this.decisions = new Decisions(options.memory, options.records, services)
+    this.decisions = new Decisions(options.memory, options.records, options.fence, services)
   }
 
   /** True while the broker stores facts and retry records. */
@@ -167,7 +164,7 @@ export class Settlement {
   /** Stores that a suspect delivery is about to be attempted for the `times`-th marked time. */
   mark(handle: AckHandle, progress: Progress, times: number) {
     return Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
-      this.#store(handle, { decision: { _tag: "Trying", times }, decidedAt, progress })
+      this.decisions.store(handle, { decision: { _tag: "Trying", times }, decidedAt, progress })
     )
   }
 
@@ -220,20 +217,18 @@ export class Settlement {
     return Effect.provideContext(Effect.catch(isApplied, redeliver), this.#services)
   }
 
+  /** Each try is the owner's: a break of the connection may have outlasted the lease. */
   #append(fact: Fact, id: string): Effect.Effect<PubAck> {
-    return Effect.tap(this.#facts.append(fact, id), ({ seq }) =>
+    const owned = Effect.as(this.#options.fence.asOwner, fact)
+    return Effect.tap(this.#facts.appendAnew(owned, id), ({ seq }) =>
       Effect.sync(() => this.#memory.completed.stored(seq))
     )
-  }
-
-  #store(handle: AckHandle, decided: Decided) {
-    return Effect.andThen(this.#options.fence.asOwner, this.decisions.store(handle, decided))
   }
 
   readonly #decide = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, decided: Decided) {
-      const waiting = yield* this.#store(handle, decided)
+      const waiting = yield* this.decisions.store(handle, decided)
       this.#reached("decided")
       yield* this.#apply(handle, waiting, false)
     }
@@ -333,7 +328,7 @@ export class Settlement {
       const decidedAt = yield* Clock.currentTimeMillis
       const spread = (handle.place.seq % 60) * (spaceRetryMs.spread / 60)
       const at = decidedAt + spaceRetryMs.least + spread
-      const { record } = yield* this.#store(handle, {
+      const { record } = yield* this.decisions.store(handle, {
         decision: { _tag: "Schedule", at },
         decidedAt,
         progress: { ...progress, ends: reason }

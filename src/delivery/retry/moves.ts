@@ -4,6 +4,7 @@ import type { Gate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { PublishError } from "../../broker/publisher.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import { deliveryHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
@@ -21,6 +22,8 @@ export interface MovesOptions {
   readonly deadLetters: Pick<DeadLetterGate, "store">
   /** Guards the writing of retry records. Shared by all partitions. */
   readonly records: Gate
+  /** Stops a former owner: only the current owner decides. */
+  readonly fence: OwnerFence
 }
 
 /**
@@ -29,6 +32,7 @@ export interface MovesOptions {
  */
 export const makeMoves = Effect.fnUntraced(function* ({
   deadLetters,
+  fence,
   layout,
   memory,
   records
@@ -74,7 +78,9 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ]
       )
       const find = Effect.provideContext(findMoved(handle, memory.index, record), context)
-      const store = publishOnce(scheduled, find, { tried: yield* mayBeDone(record, begun) })
+      const store = publishOnce(Effect.andThen(fence.asOwner, scheduled), find, {
+        tried: yield* mayBeDone(record, begun)
+      })
       yield* records.unlessRefused(layout.moveDedupe / 2, store)
     }),
 
@@ -99,7 +105,11 @@ export const makeMoves = Effect.fnUntraced(function* ({
         ["petrel-reason", reason],
         ["petrel-dead-at", String(record.decidedAt)]
       ])
-      const stored = yield* deadLetters.store(tenant, handle.body.length, dead)
+      const stored = yield* deadLetters.store(
+        tenant,
+        handle.body.length,
+        Effect.andThen(fence.asOwner, dead)
+      )
       if (!stored.duplicate || (yield* isDeadLetter(stored.seq, handle))) return stored.seq
       const found = yield* findDeadLetter(handle, record.decidedAt)
       if (found !== undefined) return found

@@ -212,7 +212,10 @@ export class EventSource implements TaskSource<DirectHandle> {
       const { uncommitted } = handle.direct
       yield* fence.asOwner
       const append = (fact: Fact, id: string) =>
-        Effect.map(this.#facts.append(fact, id), ({ seq }): StoredSuccess => ({ fact, seq }))
+        Effect.map(
+          this.#facts.appendAnew(Effect.as(fence.asOwner, fact), id),
+          ({ seq }): StoredSuccess => ({ fact, seq })
+        )
       const { seq } = yield* uncommitted === undefined || uncommitted.isCommitted
         ? append(fact, nextId())
         : this.#appendBeside(fact, uncommitted, append)

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Exit, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import type { Broker } from "../../../src/broker/broker.ts"
 import { makeGate } from "../../../src/broker/gate.ts"
 import { Decisions } from "../../../src/delivery/execution/decisions.ts"
@@ -26,11 +27,12 @@ const other = new NotedHandle(deliveryOf(), { ...place, at: place.at + 1 })
 const key = `${place.stream}.${seq}.${place.at}`
 
 /** The decisions of an owner that has begun just now. */
-const makeDecisions = Effect.fnUntraced(function* () {
+const makeDecisions = Effect.fnUntraced(function* (asOwner: Effect.Effect<void> = Effect.void) {
   const broker = new MemoryBroker()
   const memory = makeMemory()
   const services = yield* broker.run(Effect.context<Broker>())
-  const decisions = new Decisions(memory, makeGate("refused", "stored again"), services)
+  const gate = makeGate("refused", "stored again")
+  const decisions = new Decisions(memory, gate, { asOwner }, services)
   return { broker, decisions, memory }
 })
 
@@ -61,6 +63,23 @@ describe("a decision", () => {
       assert.strictEqual(broker.reads, 0)
       const text = broker.values.get(key)?.string() ?? ""
       assert.deepStrictEqual(JSON.parse(text), recordOf(nak))
+    })
+  )
+
+  it.effect("is not stored by who lost the partition while the broker did not answer", () =>
+    Effect.gen(function* () {
+      let isOwner = true
+      const asOwner = Effect.suspend(() => (isOwner ? Effect.void : Effect.interrupt))
+      const { broker, decisions } = yield* makeDecisions(asOwner)
+      broker.refusals = 1
+      const storing = yield* Effect.forkChild(decisions.store(handle, decided), {
+        startImmediately: true
+      })
+      isOwner = false
+      yield* TestClock.adjust("1 minute")
+      assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(storing)))
+      assert.deepStrictEqual(broker.published, [])
+      assert.isFalse(decisions.has(seq))
     })
   )
 

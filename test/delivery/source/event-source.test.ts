@@ -154,9 +154,12 @@ describe("the failure of a direct delivery", () => {
     })
   )
 
-  it.effect("is left to the new owner by a former one: nothing is recorded", () =>
+  it.effect.each([
+    ["by a former one", [false]],
+    ["by one that lost the partition while the history took nothing", [true, false]]
+  ] as const)("is left to the new owner %s: nothing is recorded", ([, holds]) =>
     Effect.gen(function* () {
-      const made = makeSource({ holds: [false] })
+      const made = makeSource({ holds })
       const { ends, handle } = makeHandle()
       made.source.begin(handle)
       const exit = yield* retry(made, handle)
