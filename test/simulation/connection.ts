@@ -160,7 +160,7 @@ export class SimConnection implements Wire, Peer {
   /** How far watches lag behind their bucket, ms: a replica that is behind serves them. */
   watchLagMs = 0
   isClosed = false
-  isConnected = true
+  isConnected: boolean
   /** When it was established, ms of the world's time. */
   connectedAt: number
   readonly #server: ModelServer
@@ -181,6 +181,7 @@ export class SimConnection implements Wire, Peer {
     this.#server = server
     this.process = process
     this.connectedAt = server.world.now
+    this.isConnected = !server.isDown
     this.#chance = chanceOf(server.world.seed, "connection", process.name)
     this.#publisher = server.world.as(
       process,
@@ -196,6 +197,7 @@ export class SimConnection implements Wire, Peer {
       )
     this.#listeners.add(() => this.#publisher.reconnected())
     this.broker = Broker.of(this.#operations(names))
+    if (!this.isConnected) server.world.after(0, () => this.#reconnect(), process)
   }
 
   get life(): Life | undefined {

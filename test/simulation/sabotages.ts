@@ -50,8 +50,8 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "decision-not-stored",
     what: "a decision is applied without being stored before",
     file: "delivery/execution/decisions.ts",
-    find: "this.#records.untilStored(Effect.provideContext(write, this.#services)),",
-    replace: "Effect.asVoid(Effect.succeed(write)),"
+    find: "this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))",
+    replace: "Effect.asVoid(Effect.succeed([this.#records, this.#fence, write]))"
   },
   {
     name: "release-before-fact",
@@ -74,9 +74,9 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "schedule-without-record",
     what: "a schedule is made without the record that it was decided",
     file: "delivery/execution/decisions.ts",
-    find: "this.#records.untilStored(Effect.provideContext(write, this.#services)),",
+    find: "this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))",
     replace:
-      "decided.decision._tag === 'Schedule' ? Effect.void : this.#records.untilStored(Effect.provideContext(write, this.#services)),"
+      "decided.decision._tag === 'Schedule' ? Effect.void : this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))"
   },
   {
     name: "nak-lost-on-reconnect",
@@ -140,5 +140,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     find: "this.#goals = this.#goals.filter((goal) => goal.seq > this.#reached)",
     replace: "this.#goals = []",
     seed: 5024
+  },
+  {
+    name: "fence-before-first-try-only",
+    what: "a failure is recorded by who lost the partition while the history took nothing",
+    file: "delivery/source/event-source.ts",
+    find: "this.#facts.appendAnew(Effect.as(fence.asOwner, fact), id)",
+    replace: "this.#facts.append(fact, id)",
+    seed: 102_047
   }
 ]

@@ -42,7 +42,7 @@ export class SimProcess {
     this.turns = chanceOf(world.seed, "turns", name)
     this.timers = {
       monotonicMs: () => world.now,
-      wallMs: () => world.wall + this.clockOffset,
+      wallMs: () => world.wall + Math.round(this.clockOffset),
       after: <A>(ms: number, run: (of: A) => void, of?: A) =>
         world.after(ms, () => run(of as A), this),
       every: (ms, run) => world.after(ms, run, this, ms),
