@@ -3,8 +3,11 @@ import { Effect, Result } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { Invalid, type Problem } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
-import { EventNotStored } from "../operations/events/publish-event.ts"
-import type { EventToPublish, Publication } from "../operations/events/publish-events.ts"
+import {
+  EventNotStored,
+  type EventToPublish,
+  type Publication
+} from "../operations/events/publish-events.ts"
 import { readInput } from "../operations/input.ts"
 import { bytesText } from "../operations/text/bytes.ts"
 import { EventInput, maxBatch } from "./event-input.ts"

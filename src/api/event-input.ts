@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { Problem } from "../domain/problem.ts"
-import { documented } from "../operations/documented.ts"
-import { PublishedEvent } from "../operations/events/publish-event.ts"
+import { PublishedEvent } from "../operations/events/publish-events.ts"
+import { documented } from "../operations/operation.ts"
 
 /** Upper bound of the events of one request. */
 export const maxBatch = 1_000

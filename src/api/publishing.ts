@@ -4,9 +4,13 @@ import { HttpApiSchema } from "effect/http-api"
 import type { ApiChannel } from "../domain/channel.ts"
 import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
-import { EventNotStored, type PublishedEvent } from "../operations/events/publish-event.ts"
-import type { Publication } from "../operations/events/publish-events.ts"
-import { EventConflict, publishEvents } from "../operations/events/publish-events.ts"
+import {
+  EventConflict,
+  EventNotStored,
+  type Publication,
+  type PublishedEvent,
+  publishEvents
+} from "../operations/events/publish-events.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { PathText, Tenant, tenantPath } from "../operations/parameters.ts"
 import { withoutCommands } from "../operations/text/without-commands.ts"

@@ -10,7 +10,7 @@ import {
 } from "effect/http"
 import type { IpNetwork } from "effect/net"
 import { withoutTokens } from "../domain/token-text.ts"
-import { shortened } from "../operations/shown-value.ts"
+import { shortened } from "../operations/input-words.ts"
 import { clientAddress } from "./client-address.ts"
 import type { CrossOrigin } from "./cors.ts"
 import { hostName } from "./hosts.ts"

@@ -3,7 +3,7 @@ import { HttpServerRespondable } from "effect/http"
 import { HttpApiMiddleware } from "effect/http-api"
 import type { Problem } from "../domain/problem.ts"
 import { boundedProblems, inputProblems } from "../operations/input.ts"
-import { shortened } from "../operations/shown-value.ts"
+import { shortened } from "../operations/input-words.ts"
 import {
   HeadersTooLarge,
   Internal,

@@ -10,7 +10,7 @@ import type { Addressee, RoundIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
-import { rawFields } from "./fact-at.ts"
+import { rawFields } from "./delivery-facts.ts"
 import { parseFact } from "./read.ts"
 
 /** Facts that a round has at most once: the action that they record must not be done twice. */

@@ -5,7 +5,7 @@ import type { ConfigurationChange } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
-import { appendFact } from "./append-fact.ts"
+import { appendFact } from "./facts.ts"
 
 /** Headers in the endpoints bucket: the author as given, and the broker's user. */
 const authorHeader = { by: "Petrel-By", user: "Petrel-User" } as const

@@ -5,7 +5,7 @@ import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterQuery } from "./dead-letters.ts"
-import { rawFields } from "./fact-at.ts"
+import { rawFields } from "./delivery-facts.ts"
 import { readLateDeliveries } from "./late-deliveries.ts"
 
 /** State of the round that a redelivered dead letter began. Times in ms since the epoch. */

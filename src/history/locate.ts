@@ -10,7 +10,7 @@ import { eventName } from "../domain/event.ts"
 import type { Fact, Place } from "../domain/fact.ts"
 import { factResult, successKinds } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
-import { decodeFact, eventSeqIn } from "./fact-at.ts"
+import { decodeFact, eventSeqIn } from "./delivery-facts.ts"
 
 /**
  * Where a delivery may be. It moves from the queue to a schedule or to the backlog, from a schedule

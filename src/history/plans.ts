@@ -9,7 +9,7 @@ import { eventName, readEventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import type { Names } from "../domain/names.ts"
 import { nobody } from "../domain/token.ts"
-import { decodeFact, readFact } from "./fact-at.ts"
+import { decodeFact, readFact } from "./delivery-facts.ts"
 
 /** A part of an event's plan, as a fact in the history records it. */
 export interface RecordedPlan extends EventIdentity {

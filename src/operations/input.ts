@@ -5,8 +5,7 @@ import type { Input } from "../domain/settings/setting.ts"
 import { tenantSettings } from "../domain/settings/tenant-table.ts"
 import { withoutTokens } from "../domain/token-text.ts"
 import { nearestName } from "../policy/nearest-name.ts"
-import { checkSentence, wordsFor } from "./input-words.ts"
-import { shortened, shownValue } from "./shown-value.ts"
+import { checkSentence, shortened, shownValue, wordsFor } from "./input-words.ts"
 
 /** Problems of one input that are told: whoever mends these sees the next ones. */
 export const maxProblems = 20

@@ -1,5 +1,5 @@
-import { Effect, Schema } from "effect"
-import { type Invalid, invalid } from "../domain/problem.ts"
+import { Effect, Option, Schema } from "effect"
+import { Invalid, invalid, type Problem } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
 import type { EndpointName } from "./endpoints/endpoint-settings.ts"
 import { allTenants } from "./tokens/token.ts"
@@ -93,4 +93,51 @@ export const endpointOf = (
   return tenant === undefined
     ? Effect.fail(invalid("endpoint", "needs a tenant in the path, and not *"))
     : Effect.succeed({ endpoint: { tenant, id } })
+}
+
+/**
+ * Makes the cursors of a list: opaque texts that hold where a page begins. A text that is none
+ * fails with a problem of the field `cursor`.
+ *
+ * @param name of the list, so that a cursor of another one is refused.
+ */
+export const makeCursor = <A>(name: string, position: Schema.Codec<A, unknown>) => {
+  const schema = Schema.fromJsonString(Schema.Tuple([Schema.Literal(name), position]))
+  const encode = Schema.encodeSync(schema)
+  const decode = Schema.decodeUnknownOption(schema)
+  const write = (at: A): string => Buffer.from(encode([name, at])).toString("base64url")
+  return {
+    /** Where the next page begins; nothing at the end. */
+    next: (at: A | undefined): { readonly next?: string } =>
+      at === undefined ? {} : { next: write(at) },
+    write,
+    read: (text: string | undefined): Effect.Effect<A | undefined, Invalid> => {
+      if (text === undefined) return Effect.succeed(undefined)
+      const found = decode(Buffer.from(text, "base64url").toString("utf8"))
+      return Option.isSome(found)
+        ? Effect.succeed(found.value[1])
+        : Effect.fail(
+            new Invalid({
+              problems: [
+                { field: "cursor", message: "is none of this list: take `next` of its last page" }
+              ]
+            })
+          )
+    }
+  }
+}
+
+/** A range of times at which events were stored, ms since the epoch, inclusive. */
+interface TimeRange {
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+}
+
+/** Returns what is wrong with a range, whatever is stored. */
+export const rangeProblems = ({ since, until }: TimeRange, now: number): ReadonlyArray<Problem> => {
+  if (since !== undefined && until !== undefined && since > until)
+    return [{ field: "since", message: "is later than `until`: nothing lies between" }]
+  return since !== undefined && since > now
+    ? [{ field: "since", message: "is in the future: there are no events yet" }]
+    : []
 }

@@ -1,11 +1,13 @@
 import { directChannel } from "../domain/channel.ts"
 import type { Fact } from "../domain/fact.ts"
 import { planOf, readRecord, strictly } from "../history/fact-record.ts"
-import type { DeliveryRound } from "../history/fold/delivery.ts"
-import { afterRoundStep } from "../history/fold/delivery.ts"
+import {
+  afterRoundStep,
+  type DeliveryRound,
+  type DeliveryStep,
+  stepsOf
+} from "../history/fold/delivery.ts"
 import { endOf, hasEnded, isLate, stepOfKind } from "../history/fold/round.ts"
-import type { DeliveryStep } from "../history/fold/steps.ts"
-import { stepsOf } from "../history/fold/steps.ts"
 
 /** Rows that one fact may make: a part of a plan, at most 256 KiB, names fewer endpoints. */
 const rowsPerFact = 8_192

@@ -18,7 +18,7 @@ import type { Names } from "../domain/names.ts"
 import { readRepeat } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { isOwnType, TypeIndex } from "../domain/type-filter.ts"
-import { decodeFact, eventSeqIn } from "../history/fact-at.ts"
+import { decodeFact, eventSeqIn } from "../history/delivery-facts.ts"
 import { readPlans } from "../history/plans.ts"
 
 /** Which events to replay to an endpoint. Times of storage, ms since the epoch. */

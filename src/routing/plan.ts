@@ -5,7 +5,7 @@ import { correlationOf } from "../domain/forwarded-headers.ts"
 import { nobody } from "../domain/token.ts"
 import type { RoutableEndpoint } from "../endpoints/directory.ts"
 import { windowFor } from "../endpoints/live-endpoint.ts"
-import { readFact } from "../history/fact-at.ts"
+import { readFact } from "../history/delivery-facts.ts"
 
 /** Maximum endpoints in one part of a plan. */
 const maxEndpointsPerPart = 1_000

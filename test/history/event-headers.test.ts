@@ -1,5 +1,5 @@
 import { assert, it } from "@effect/vitest"
-import { beginsWithTenant } from "../../src/history/audit/event-headers.ts"
+import { beginsWithTenant } from "../../src/history/audit/lost-events.ts"
 
 it("takes an id for its tenant's only where no other tenant's ids can begin so", () => {
   for (const id of ["acme.1", "acme/1", "acme:1", "acme.acme-eu.1"])

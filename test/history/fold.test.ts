@@ -1,11 +1,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { HashMap, Schema } from "effect"
 import type { Fact } from "../../src/domain/fact.ts"
-import type { DeliveryLife } from "../../src/history/fold/delivery.ts"
+import {
+  type DeliveryLife,
+  deliveryKey,
+  emptyView,
+  type View,
+  viewOf
+} from "../../src/history/fold/delivery.ts"
 import { newEndpoint } from "../../src/history/fold/endpoint.ts"
 import { attemptsOf, endOf, isContradicted, isOutOfTurn } from "../../src/history/fold/round.ts"
-import type { View } from "../../src/history/fold/view.ts"
-import { deliveryKey, emptyView, viewOf } from "../../src/history/fold/view.ts"
 
 const between = (minimum: number, maximum: number) =>
   Schema.Int.check(Schema.isBetween({ minimum, maximum }))

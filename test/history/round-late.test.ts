@@ -3,6 +3,7 @@ import { HashMap, Schema } from "effect"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Ledger } from "../../src/history/audit/ledger.ts"
 import { Block } from "../../src/history/audit/ledger-memory.ts"
+import { deliveryKey, viewOf } from "../../src/history/fold/delivery.ts"
 import type { Step } from "../../src/history/fold/round.ts"
 import {
   afterStep,
@@ -15,7 +16,6 @@ import {
   reasonOf,
   unrecorded
 } from "../../src/history/fold/round.ts"
-import { deliveryKey, viewOf } from "../../src/history/fold/view.ts"
 
 const begun = afterStep(unrecorded, "begun")
 

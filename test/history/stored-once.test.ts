@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { PublishError } from "../../src/broker/publisher.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import { StoredOnce } from "../../src/history/stored-once.ts"
+import { StoredOnce } from "../../src/history/facts.ts"
 
 const plan = { part: 0, last: true, endpoints: [], skipped: [] }
 const fact = (changes: Partial<Fact> = {}): Fact => ({

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import { makeCursor } from "../../src/operations/cursor.ts"
+import { makeCursor } from "../../src/operations/parameters.ts"
 
 describe("a cursor", () => {
   const names = makeCursor("names", Schema.String)

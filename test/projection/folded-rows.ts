@@ -1,7 +1,7 @@
 import { HashMap } from "effect"
 import type { Fact } from "../../src/domain/fact.ts"
+import { viewOf } from "../../src/history/fold/delivery.ts"
 import { attemptsOf, endOf, isLate } from "../../src/history/fold/round.ts"
-import { viewOf } from "../../src/history/fold/view.ts"
 import type { DeliveryRow } from "../../src/projection/delivery-log.ts"
 
 /** What a row has to say, whatever made it. */

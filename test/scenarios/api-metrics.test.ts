@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { runAudit } from "../../src/operations/audit/audit-report.ts"
+import { runAudit } from "../../src/operations/audit/run-audit.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, publishMany, worker } from "../kit/engine.ts"
 import { promtool, withoutPrometheus } from "../kit/prometheus.ts"

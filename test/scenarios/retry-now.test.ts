@@ -3,9 +3,8 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import type { WaitingFilter } from "../../src/domain/waiting-filter.ts"
-import { retryDelivery } from "../../src/operations/deliveries/retry-delivery.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
-import { retryEndpointNow } from "../../src/operations/endpoints/retry-now.ts"
+import { retryDelivery, retryEndpointNow } from "../../src/operations/retries/retry-now.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
 import {
   endpoint,

@@ -15,7 +15,7 @@ import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { testAlert } from "../../src/operations/alerts/test-alert.ts"
+import { testAlert } from "../../src/operations/alerts/alerts.ts"
 import { statusOf } from "../../src/operations/status/status-report.ts"
 import {
   endpoint,

@@ -1,12 +1,12 @@
 import { Effect, Result } from "effect"
 import { Argument, Command } from "effect/cli"
 import { checkEvent } from "../../operations/events/new-event.ts"
-import { publishEvent } from "../../operations/events/publish-event.ts"
+import { publishEvent } from "../../operations/events/publish-events.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import { repeated, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"
 import { connected, report } from "../root-command.ts"
-import { readStdin } from "../terminal/stdin.ts"
+import { readStdin } from "../terminal/stdout.ts"
 
 /** No broker accepts larger messages, whatever its configuration. */
 const maxBodyBytes = 64 * 1024 * 1024

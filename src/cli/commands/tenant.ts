@@ -11,15 +11,17 @@ import type { TenantSettingsView } from "../../operations/tenants/tenant-setting
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
 import { countText } from "../../operations/text/number-format.ts"
 import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
-import { forwardFlag, noForwardHeader } from "../flags/forward-flags.ts"
-import type { FlagTable, Read } from "../flags/setting-flags.ts"
 import {
   allNull,
   contradictions,
+  type FlagTable,
   flagsOf,
+  forwardFlag,
   isGiven,
   namesRemoved,
+  noForwardHeader,
   one,
+  type Read,
   readGiven,
   readNumber,
   readTime,

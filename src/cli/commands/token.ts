@@ -10,8 +10,15 @@ import { createToken, listTokens, revokeToken } from "../../operations/tokens/ma
 import type { TokenView } from "../../operations/tokens/token.ts"
 import { allTenants, defaultTokenRate, NewToken, scopes } from "../../operations/tokens/token.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
-import { byFlag, isSet, maybe, repeated, textFlag } from "../flags/shared.ts"
-import { durationExpected, readDuration } from "../flags/times.ts"
+import {
+  byFlag,
+  durationExpected,
+  isSet,
+  maybe,
+  readDuration,
+  repeated,
+  textFlag
+} from "../flags/shared.ts"
 import { makeTable } from "../format/screen.ts"
 import { refusal } from "../refused.ts"
 import { connectedWithTokens, petrel, report } from "../root-command.ts"

@@ -11,11 +11,12 @@ import { pushOtlp } from "../../metrics/otlp-push.ts"
 import { processStartedAt, watchProcess } from "../../metrics/process-metrics.ts"
 import { WorkerMetrics } from "../../metrics/worker-metrics.ts"
 import { Refused } from "../refused.ts"
+import { maybe } from "./shared.ts"
 
 const { version } = packageJson
 
 /** Environment variable with headers of OTLP exports: a key in a flag would be in `ps`. */
-export const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
+const headersVariable = "OTEL_EXPORTER_OTLP_HEADERS"
 
 /** Where numbers go. */
 export const metricsFlags = {
@@ -61,7 +62,7 @@ export interface MetricsChoice {
 }
 
 /** The numbers of a worker, and where they go. */
-export interface WorkerNumbers {
+interface WorkerNumbers {
   /** What the worker counts in. */
   readonly metrics: WorkerMetrics
   /** Where they are served; undefined if they are not. */
@@ -131,4 +132,46 @@ export const startMetrics = Effect.fnUntraced(function* (choice: MetricsChoice, 
     problems: () => problems()
   }).pipe(Effect.mapError(({ message }) => new Refused({ message: `--metrics: ${message}` })))
   return numbers(`http://${listenText(at)}/metrics`)
+})
+
+/** True for `sampled`. */
+export const tracesFlag = Flag.String("traces").pipe(
+  Flag.withMetavar("TRACES"),
+  Flag.withDescription(
+    "sampled: where an event's traceparent has the sampled flag, receivers get the attempt's span as parent; off: the publisher's (default: off)"
+  ),
+  Flag.withDefault("off"),
+  Flag.filterMap(
+    (text) => (text === "off" || text === "sampled" ? Option.some(text) : Option.none()),
+    () => "must be off or sampled"
+  ),
+  Flag.map((text) => text === "sampled")
+)
+
+/** Where spans go. */
+export const tracesOtlpFlag = Flag.String("traces-otlp").pipe(
+  Flag.withMetavar("URL"),
+  Flag.withDescription(
+    `Push the spans of sampled traces by OTLP/HTTP, such as to http://127.0.0.1:4318; headers come from ${headersVariable}`
+  ),
+  Flag.filterMap(
+    (text) => Option.fromUndefinedOr(otlpUrl(text, "traces")),
+    () => "must be the URL of a collector, such as http://127.0.0.1:4318"
+  ),
+  maybe
+)
+
+/**
+ * Exports spans until the scope closes.
+ *
+ * @param url where to; undefined to export none.
+ * @param name of this process.
+ */
+export const startTraces = Effect.fnUntraced(function* (url: string | undefined, name: string) {
+  if (url === undefined) return
+  const headers = yield* readHeaders
+  const { exportTraces } = yield* Effect.promise(
+    () => import("../../operations/traces/export-traces.ts")
+  )
+  yield* exportTraces({ url, headers, name, version })
 })

@@ -1,10 +1,47 @@
 import { hostname, userInfo } from "node:os"
-import { Clock, Effect, Option } from "effect"
+import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, CliError, Flag } from "effect/cli"
+import { readShortDuration } from "../../domain/duration.ts"
 import { isToken } from "../../domain/token.ts"
 import type { EndpointName } from "../../operations/endpoints/endpoint-settings.ts"
 import { nearestName } from "../../policy/nearest-name.ts"
-import { parseWhen, whenExpected } from "./times.ts"
+
+const decode = Schema.decodeUnknownOption(Schema.DurationFromString)
+
+/** The input that `readDuration` accepts, for error messages. */
+export const durationExpected = "must be a length of time such as '30 seconds', 5m or 72h"
+
+/** Parses `30 seconds`, as Effect writes it, `30s`, `1h 30m`, or `PT30S` of ISO 8601. Accepts zero and rejects infinity. */
+export const readDuration = (text: string): Duration.Duration | undefined => {
+  const trimmed = text.trim()
+  const ms = readShortDuration(trimmed)
+  const read = decode(ms === undefined ? trimmed : `${ms} millis`)
+  return Option.getOrUndefined(
+    Option.filter(read, (it) => Duration.isFinite(it) && Duration.toMillis(it) >= 0)
+  )
+}
+
+const isoDate =
+  /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,9})?)?(?:Z|[+-]\d{2}:?\d{2})?))?$/
+
+/** The input that `parseWhen` accepts, for error messages. */
+const whenExpected =
+  'must be a time such as 2026-03-04T10:30:00Z, or how long ago, such as "15 minutes" or 1h'
+
+/**
+ * Parses `2026-03-04T10:30:00Z` (without a zone: local time; a date alone: midnight) or a duration
+ * ago, such as `15 minutes` or `15m`.
+ *
+ * @param now ms since the epoch, like the result.
+ */
+export const parseWhen = (text: string, now: number): number | undefined => {
+  const trimmed = text.trim()
+  const ago = readDuration(trimmed)
+  if (ago !== undefined) return now - Duration.toMillis(ago)
+  const [, date, time = "00:00"] = isoDate.exec(trimmed) ?? []
+  const at = Date.parse(`${date}T${time}`)
+  return Number.isNaN(at) ? undefined : at
+}
 
 const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 
@@ -74,7 +111,7 @@ export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
 export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
 
 /** A time as given, and in ms since the epoch. */
-export interface GivenTime {
+interface GivenTime {
   readonly text: string
   readonly at: number
 }

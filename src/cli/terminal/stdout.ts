@@ -1,5 +1,6 @@
 import type { Writable } from "node:stream"
-import { Context, Effect, Schema, Stdio } from "effect"
+import { Context, Effect, Schema, Stdio, Stream } from "effect"
+import { bytesText } from "../../operations/text/bytes.ts"
 import { visible, visibleInColours } from "../format/visible.ts"
 import { Refused } from "../refused.ts"
 
@@ -63,3 +64,24 @@ export const clearScreen = write("\u001b[2J\u001b[H")
 /** Overwrites the terminal line by line, without flicker. */
 export const redraw = (lines: ReadonlyArray<string>) =>
   write(`\u001b[H${lines.map((line) => `${fit(line)}\u001b[K`).join("\n")}\u001b[J\n`)
+
+/** Reads standard input as bytes. Fails if there are more than `most`. */
+export const readStdin = (most: number) =>
+  Effect.gen(function* () {
+    const { stdin } = yield* Stdio.Stdio
+    const chunks: Array<Uint8Array> = []
+    let bytes = 0
+    yield* stdin.pipe(
+      Stream.runForEach((chunk) => {
+        chunks.push(chunk)
+        bytes += chunk.length
+        return bytes > most
+          ? Effect.fail(new Refused({ message: `standard input has more than ${bytesText(most)}` }))
+          : Effect.void
+      }),
+      Effect.catchTag("PlatformError", (error) =>
+        Effect.fail(new Refused({ message: `cannot read standard input: ${error.message}` }))
+      )
+    )
+    return Buffer.concat(chunks)
+  })

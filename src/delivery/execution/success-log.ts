@@ -4,7 +4,7 @@ import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { readFact } from "../../history/fact-at.ts"
+import { readFact } from "../../history/delivery-facts.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
 

@@ -7,13 +7,12 @@ import { copyingStreams } from "../../broker/sources/record.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { roundName } from "../fact-record.ts"
 import { hasEnded } from "../fold/round.ts"
-import { makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
+import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
 import { type Books, openBooks } from "./books.ts"
-import { compareCircuits } from "./circuits.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
-import type { EventHeaders } from "./event-headers.ts"
 import { type Findings, judge, type Overdue } from "./judgement.ts"
+import type { EventHeaders } from "./lost-events.ts"
 import {
   isStillThere,
   type PendingMessage,

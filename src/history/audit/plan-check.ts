@@ -1,6 +1,7 @@
 import type { Planned } from "../../domain/fact.ts"
 import type { Loose } from "../fact-record.ts"
 import { textIn } from "../fact-record.ts"
+import { RecordedChanges } from "./configuration-reading.ts"
 import {
   countUpTo,
   roundWindow,
@@ -10,7 +11,6 @@ import {
   wants
 } from "./configuration-versions.ts"
 import type { AuditProblem } from "./problem.ts"
-import { RecordedChanges } from "./recorded-changes.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000

@@ -1,8 +1,50 @@
-import type { EventIdentity } from "../../domain/event.ts"
-import type { Fact } from "../../domain/fact.ts"
-import { isSuccess } from "../../domain/fact.ts"
-import { afterStep, endOf, hasEnded, isLate, unrecorded } from "./round.ts"
-import type { DeliveryStep } from "./steps.ts"
+import { HashMap, Option } from "effect"
+import { firstRound, type RoundIdentity } from "../../domain/delivery.ts"
+import { type EventIdentity, eventName } from "../../domain/event.ts"
+import { type Fact, isSuccess, plannedOtherwise } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { afterEndpointFact, type EndpointLife, newEndpoint } from "./endpoint.ts"
+import { afterStep, endOf, hasEnded, isLate, type Step, stepOfKind, unrecorded } from "./round.ts"
+import { afterCounting, beginningOf, noTotals, type Totals } from "./totals.ts"
+
+/** A step of one round of one delivery, from a fact. */
+export interface DeliveryStep {
+  readonly step: Step
+  readonly endpoint: string
+  readonly of: RoundIdentity
+  /** The deadline, if the fact has one, ms since the epoch. */
+  readonly deadline: number | undefined
+  readonly fact: Fact
+}
+
+/**
+ * The steps that a fact contains, in order. A plan begins a delivery for each of its endpoints, also
+ * a plan that is stored with the outcome of its only delivery. A success that is marked `planned-otherwise`
+ * begins its delivery too, because the plan that counts does not name the endpoint; a failure with
+ * that mark belongs to no delivery.
+ */
+export const stepsOf = (fact: Fact): ReadonlyArray<DeliveryStep> => {
+  const { deadline, endpoint, eventAt, eventSeq, kind, plan, round = firstRound } = fact
+  const step = stepOfKind.get(kind)
+  if (step === undefined || eventSeq === undefined || eventAt === undefined) return []
+  if (kind === "attempt-failed" && fact.reason === plannedOtherwise) return []
+  const planned =
+    isSuccess(kind) && fact.reason === plannedOtherwise
+      ? [{ id: endpoint, deadline }]
+      : (plan?.endpoints ?? [])
+  const begun = planned.map(
+    ({ deadline, id }): DeliveryStep => ({
+      step: "begun",
+      endpoint: id,
+      of: { eventSeq, eventAt, round: firstRound },
+      deadline,
+      fact
+    })
+  )
+  return kind === "routed"
+    ? begun
+    : [...begun, { step, endpoint, of: { eventSeq, eventAt, round }, deadline, fact }]
+}
 
 /** One attempt of a round. Times in ms. */
 export interface RecordedAttempt {
@@ -173,10 +215,7 @@ export const afterRoundStep = (
 }
 
 /** The delivery after a step. */
-export const afterDeliveryStep = (
-  life: DeliveryLife | undefined,
-  taken: DeliveryStep
-): DeliveryLife => {
+const afterDeliveryStep = (life: DeliveryLife | undefined, taken: DeliveryStep): DeliveryLife => {
   const { fact, of } = taken
   const known: DeliveryLife = life ?? {
     tenant: fact.tenant,
@@ -196,4 +235,50 @@ export const afterDeliveryStep = (
         ? [...known.rounds, after]
         : known.rounds.map((round) => (round === before ? after : round))
   }
+}
+
+/** The state that results from all facts, or from a view and the facts after it. */
+export interface View {
+  /** By {@link deliveryKey}. */
+  readonly deliveries: HashMap.HashMap<string, DeliveryLife>
+  /** By `<tenant>.<endpoint>`. */
+  readonly endpoints: HashMap.HashMap<string, EndpointLife>
+  /** By `<tenant>.<beginning of the hour>`. */
+  readonly totals: HashMap.HashMap<string, Totals>
+}
+
+export const emptyView: View = {
+  deliveries: HashMap.empty(),
+  endpoints: HashMap.empty(),
+  totals: HashMap.empty()
+}
+
+/** A delivery's identity. */
+export const deliveryKey = (event: EventIdentity, tenant: string, endpoint: string): string =>
+  `${eventName(event)}.${tenant}.${endpoint}`
+
+/** The view after one more fact. */
+const afterFact = (view: View, fact: Fact): View => {
+  let { deliveries, endpoints, totals } = view
+  for (const taken of stepsOf(fact)) {
+    const key = deliveryKey(taken.of, fact.tenant, taken.endpoint)
+    const life = Option.getOrUndefined(HashMap.get(deliveries, key))
+    deliveries = HashMap.set(deliveries, key, afterDeliveryStep(life, taken))
+  }
+  if (fact.endpoint !== nobody) {
+    const key = `${fact.tenant}.${fact.endpoint}`
+    const life = Option.getOrElse(HashMap.get(endpoints, key), () => newEndpoint)
+    endpoints = HashMap.set(endpoints, key, afterEndpointFact(life, fact))
+  }
+  const key = `${fact.tenant}.${beginningOf(fact.at, "hour")}`
+  const sum = Option.getOrElse(HashMap.get(totals, key), () => noTotals)
+  totals = HashMap.set(totals, key, afterCounting(sum, fact))
+  return { deliveries, endpoints, totals }
+}
+
+/** The view after facts, in order. */
+export const viewOf = (facts: Iterable<Fact>, from: View = emptyView): View => {
+  let view = from
+  for (const fact of facts) view = afterFact(view, fact)
+  return view
 }

@@ -1,6 +1,6 @@
 import { roundKey } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import type { Health } from "../../domain/health.ts"
+import { type Health, healthy } from "../../domain/health.ts"
 
 /*
  * The facts about an endpoint do not record until when a Retry-After holds, which delivery was the
@@ -180,4 +180,39 @@ export const healthFrom = (life: EndpointLife, generation: string, giveUpAfter: 
     ...(lastStatus === undefined ? {} : { lastStatus }),
     ...(lastError === undefined ? {} : { lastError })
   }
+}
+
+/** A field of an endpoint's health whose stored value differs from the facts. */
+interface HealthDifference {
+  readonly field: string
+  readonly stored: unknown
+  readonly folded: unknown
+}
+
+/**
+ * Completes the health that was folded from facts by what only the stored one has: until when a
+ * Retry-After holds, the latest probe, and whether traffic was back in full since a circuit closed.
+ */
+export const completed = (folded: Health, stored: Health | undefined): Health => {
+  const known = stored?.generation === folded.generation ? stored : healthy(folded.generation)
+  const { lastProbe } = known.circuit
+  const circuit =
+    folded.circuit.state === "closed" && known.circuit.state === "closed"
+      ? known.circuit
+      : { ...folded.circuit, ...(lastProbe === undefined ? {} : { lastProbe }) }
+  const { notBefore } = known
+  return { ...folded, circuit, ...(notBefore === undefined ? {} : { notBefore }) }
+}
+
+const flat = ({ circuit, ...rest }: Health): Readonly<Record<string, unknown>> => ({
+  ...rest,
+  ...Object.fromEntries(Object.entries(circuit).map(([name, value]) => [`circuit.${name}`, value]))
+})
+
+/** The fields in which two states of health differ. */
+export const differencesOf = (stored: Health, folded: Health): ReadonlyArray<HealthDifference> => {
+  const [before, after] = [flat(stored), flat(folded)]
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])]
+    .filter((field) => before[field] !== after[field])
+    .map((field) => ({ field, stored: before[field], folded: after[field] }))
 }

@@ -5,7 +5,7 @@ import { keepLease, leaseMs, takeLease } from "../../cluster/lease.ts"
 import type { Judgement } from "../../history/audit/judgement.ts"
 import type { Raised } from "../../history/audit/watch.ts"
 import { watch } from "../../history/audit/watch.ts"
-import { noteAudit } from "./last-audit.ts"
+import { noteAudit } from "./run-audit.ts"
 
 /** Key of the lease in the bucket of jobs: of all consoles, one audits. */
 const leaseKey = "lease.audit"

@@ -1,15 +1,13 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
-import { maySeeAnswers, withoutAnswer } from "../answers.ts"
-import { Caller } from "../caller.ts"
-import { makeCursor } from "../cursor.ts"
-import { documented } from "../documented.ts"
-import { operation, operationGroup } from "../operation.ts"
+import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
+import { documented, operation, operationGroup } from "../operation.ts"
 import {
   defaultLimit,
   EndpointId,
   endpointOf,
+  makeCursor,
   next,
   pageQuery,
   Tenant,

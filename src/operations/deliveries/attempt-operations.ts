@@ -1,14 +1,18 @@
 import { Effect, Schema } from "effect"
 import { asCaller, Caller } from "../caller.ts"
-import { documented } from "../documented.ts"
 import { Diagnosis, diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
-import { RetriedEndpoint, RetryNowRequest, retryEndpointNow } from "../endpoints/retry-now.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
-import { operation, operationGroup, withStatus } from "../operation.ts"
+import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { DeliveryId, EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import {
+  RetriedDelivery,
+  RetriedEndpoint,
+  RetryNowRequest,
+  retryDelivery,
+  retryEndpointNow
+} from "../retries/retry-now.ts"
 import { withoutCommands } from "../text/without-commands.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
-import { RetriedDelivery, retryDelivery } from "./retry-delivery.ts"
 
 const endpoint = `${tenantPath}/endpoints/:id` as const
 const name = { tenant: Tenant, id: EndpointId }

@@ -2,14 +2,12 @@ import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { LogSums } from "../../projection/delivery-log.ts"
-import { listRaisedAlerts, RaisedAlertView } from "../alerts/raised-alerts.ts"
-import { maySeeAnswers, withoutAnswer } from "../answers.ts"
-import { Caller } from "../caller.ts"
-import { documented } from "../documented.ts"
+import { listRaisedAlerts, RaisedAlertView } from "../alerts/alerts.ts"
+import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { liveFailures } from "../history/live-failures.ts"
-import { logGroups, logPeriods } from "../history/log-totals.ts"
+import { logGroups, logPeriods } from "../history/logged-totals.ts"
 import {
   Grouping,
   GroupTotals,
@@ -18,7 +16,7 @@ import {
   sumUpGroups,
   sumUpHistory
 } from "../history/period-totals.ts"
-import { Bytes, Following, operation, operationGroup } from "../operation.ts"
+import { Bytes, documented, Following, operation, operationGroup } from "../operation.ts"
 import {
   DeliveryId,
   defaultLimit,

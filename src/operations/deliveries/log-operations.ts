@@ -10,12 +10,10 @@ import {
   type PageEnds,
   ProjectionStatus
 } from "../../projection/delivery-log.ts"
-import { maySeeAnswers } from "../answers.ts"
-import { Caller } from "../caller.ts"
-import { documented } from "../documented.ts"
+import { Caller, maySeeAnswers } from "../caller.ts"
+import { readStats, Stats } from "../history/logged-totals.ts"
 import { Period } from "../history/period-totals.ts"
-import { readStats, Stats } from "../history/stats.ts"
-import { operation, operationGroup } from "../operation.ts"
+import { documented, operation, operationGroup } from "../operation.ts"
 import {
   checkEndpoints,
   defaultLimit,

@@ -2,7 +2,6 @@ import { Duration, Effect, Schema } from "effect"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { asCaller, Caller } from "../caller.ts"
-import { makeCursor } from "../cursor.ts"
 import {
   operation,
   operationGroup,
@@ -14,6 +13,7 @@ import {
 import {
   defaultLimit,
   EndpointId,
+  makeCursor,
   next,
   pageQuery,
   Tenant,

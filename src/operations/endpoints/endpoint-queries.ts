@@ -17,7 +17,7 @@ import {
   sharedHostOf
 } from "../../endpoints/inherited-settings.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
-import { appendFact } from "../../history/append-fact.ts"
+import { appendFact } from "../../history/facts.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import type { EndpointName } from "./endpoint-settings.ts"

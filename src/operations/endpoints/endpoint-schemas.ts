@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { textsOf } from "../../domain/settings/setting.ts"
-import { documented } from "../documented.ts"
+import { documented } from "../operation.ts"
 import { RotatedEndpoint, Rotation } from "./endpoint-secrets.ts"
 import { EndpointPatch, endpointInputs, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointState, StateReason } from "./endpoint-state.ts"

@@ -5,10 +5,17 @@ import { Paused, Stopped } from "../../domain/endpoint.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { type ConfigurationStep, readStory } from "../../history/configuration-story.ts"
-import { makeCursor } from "../cursor.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { operation } from "../operation.ts"
-import { defaultLimit, EndpointId, next, pageQuery, Tenant, tenantPath } from "../parameters.ts"
+import {
+  defaultLimit,
+  EndpointId,
+  makeCursor,
+  next,
+  pageQuery,
+  Tenant,
+  tenantPath
+} from "../parameters.ts"
 import { EndpointName } from "./endpoint-settings.ts"
 
 /** A recorded change of an endpoint. */

@@ -28,11 +28,12 @@ import { changeSettings } from "../../endpoints/settings-store.ts"
 import { readRecord, strictly } from "../../history/fact-record.ts"
 import {
   afterEndpointFact,
+  completed,
+  differencesOf,
   type EndpointLife,
   healthFrom,
   newEndpoint
 } from "../../history/fold/endpoint.ts"
-import { completed, differencesOf } from "../../history/fold/health-difference.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
 import { endpointLabel } from "./endpoint-settings.ts"
 

@@ -4,10 +4,9 @@ import { commandOwner } from "../../cluster/command-owner.ts"
 import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { maySeeAnswers, withoutAnswer } from "../answers.ts"
-import type { Asker } from "../caller.ts"
+import { type Asker, maySeeAnswers, withoutAnswer } from "../caller.ts"
+import { NotAllowed } from "../failures.ts"
 import { readInput } from "../input.ts"
-import { NotAllowed } from "../not-allowed.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */

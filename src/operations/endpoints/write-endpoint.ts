@@ -12,9 +12,9 @@ import {
 } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
 import { Contradiction } from "../refusals.ts"
+import { withinQuota } from "../tenants/quota.ts"
 import { cautions } from "./cautions.ts"
 import { blankEndpoint, changedEndpoint, maxTimeoutFor, originCautions } from "./endpoint-change.ts"
-import { withinQuota } from "./endpoint-quota.ts"
 import {
   type EndpointName,
   type EndpointPatch,

@@ -1,22 +1,82 @@
 import { Effect, HashMap, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { consumerNotFound } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
+import { seeStream, storedAt } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import { contentOf, parseEventSubject } from "../../domain/event.ts"
+import {
+  contentOf,
+  type EventIdentity,
+  eventId,
+  idOfTenant,
+  parseEventSubject
+} from "../../domain/event.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
-import type { DeliveryLife } from "../../history/fold/delivery.ts"
+import { type DeliveryLife, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
-import { viewOf } from "../../history/fold/view.ts"
 import { readFacts } from "../../history/read.ts"
 import type { LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
-import { readingHistory } from "../history/history-readings.ts"
-import { askLog, unlessLogged } from "../history/log-knowledge.ts"
+import { askLog, readingHistory, unlessLogged } from "../history/history-readings.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
-import { findUnrouted, firstUnrouted, type UnroutedEvent } from "./unrouted-event.ts"
+
+/** An event of which nothing is recorded yet. */
+interface UnroutedEvent extends EventIdentity {
+  readonly id: string
+  readonly type: string
+}
+
+/**
+ * Returns the first event that is not routed, or of which something is still to be recorded: its
+ * sequence in EVENTS. Undefined where the routers' consumer is missing.
+ */
+const firstUnrouted = Effect.gen(function* () {
+  const { consumerInfo, names } = yield* Broker
+  const { ack_floor } = yield* consumerInfo(
+    "look at the router",
+    names.events,
+    names.routerConsumer
+  )
+  return ack_floor.stream_seq + 1
+}).pipe(
+  Effect.catchIf(
+    ({ code }) => code === consumerNotFound,
+    () => Effect.undefined
+  )
+)
+
+/**
+ * Finds an event among those that are not routed: this reads their headers. Returns undefined if it
+ * is none of them.
+ *
+ * @param event its id, with or without the tenant in front.
+ * @param from the first sequence that is not routed.
+ */
+const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string, from: number) {
+  const { names } = yield* Broker
+  const full = idOfTenant(tenant, event)
+  let found: UnroutedEvent | undefined
+  const range = {
+    stream: names.events,
+    subjects: [names.subjects.event(tenant, ">")],
+    fromSeq: from,
+    headersOnly: true
+  }
+  yield* seeStream(range, (message) => {
+    const { seq, subject } = message
+    const at = storedAt(message)
+    const id = eventId(headerOf(message.headers)("nats-msg-id"), seq, at)
+    if (id !== event && id !== full) return false
+    const parsed = parseEventSubject(subject, names)
+    const type = "type" in parsed ? parsed.type : ""
+    found = { id, type, eventSeq: seq, eventAt: at }
+    return true
+  })
+  return found
+})
 
 /** What became of an event at an endpoint: its last round. */
-export const EventDelivery = Schema.Struct({
+const EventDelivery = Schema.Struct({
   /** `<event id>.<endpoint id>` */
   delivery: Schema.String,
   endpoint: Schema.String,
@@ -27,7 +87,7 @@ export const EventDelivery = Schema.Struct({
   /** Why it was skipped, or ended without success. */
   reason: Schema.optionalKey(Schema.String)
 })
-export type EventDelivery = typeof EventDelivery.Type
+type EventDelivery = typeof EventDelivery.Type
 
 /** An event, and what became of it at each endpoint. Times in ms since the epoch. */
 export const EventView = Schema.Struct({
@@ -47,7 +107,7 @@ export const EventView = Schema.Struct({
 export type EventView = typeof EventView.Type
 
 /** An event's body, and of what type it is. */
-export interface EventBody {
+interface EventBody {
   readonly body: Uint8Array
   readonly contentType: string
 }

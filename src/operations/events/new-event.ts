@@ -4,7 +4,7 @@ import { contentOf, eventId, idOfTenant } from "../../domain/event.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
-import { shownValue } from "../shown-value.ts"
+import { shownValue } from "../input-words.ts"
 
 /** An event to be published, without its body. */
 export const NewEvent = Schema.Struct({

@@ -3,15 +3,106 @@ import { Effect, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/header-lookup.ts"
-import type { HeaderList, PubAck } from "../../broker/publisher.ts"
-import { PublishError } from "../../broker/publisher.ts"
+import { type HeaderList, type PubAck, PublishError } from "../../broker/publisher.ts"
 import { type ApiChannel, channelHeader } from "../../domain/channel.ts"
 import { contentOf } from "../../domain/event.ts"
-import type { Problem } from "../../domain/problem.ts"
-import type { CheckedEvent, NewEvent } from "./new-event.ts"
-import { checkEvent } from "./new-event.ts"
-import type { EventNotStored, PublishedEvent } from "./publish-event.ts"
-import { explainNotStored } from "./publish-event.ts"
+import { Invalid, type Problem } from "../../domain/problem.ts"
+import { bytesText } from "../text/bytes.ts"
+import { type CheckedEvent, checkEvent, type NewEvent } from "./new-event.ts"
+
+/** An event that the broker has. */
+export const PublishedEvent = Schema.Struct({
+  id: Schema.String,
+  tenant: Schema.String,
+  type: Schema.String,
+  /** Absent if it is stored in a stream that the events are sourced from. */
+  seq: Schema.optionalKey(Schema.Int),
+  /** True if the broker had an event of this id already: nothing new was published. */
+  duplicate: Schema.Boolean,
+  /** Headers that are stored with the event and not forwarded to receivers. */
+  unsent: Schema.Array(Schema.String)
+})
+export type PublishedEvent = typeof PublishedEvent.Type
+
+/** The broker did not store an event, or may not have. The message says what to do. */
+export class EventNotStored extends Schema.TaggedError<EventNotStored>()("EventNotStored", {
+  reason: Schema.Literals(["unknown", "no-stream", "full", "too-large", "failed"]),
+  message: Schema.String
+}) {}
+
+const idLength = 24
+
+/** Makes an id for an event that has none. Node keeps random numbers for UUIDs in store. */
+const makeId = (): string => `evt_${randomUUID().replaceAll("-", "").slice(-idLength)}`
+
+const tooLarge = 10054
+/**
+ * JetStream error code: the stream cannot store the message. For streams created by `init`: it is
+ * full.
+ */
+const notStored = 10077
+
+/** Returns what the publisher can do about an event that was not stored, or may not have been. */
+const explainNotStored = Effect.fnUntraced(function* (
+  error: PublishError,
+  { id }: CheckedEvent,
+  bytes: number
+) {
+  const { names, server, streamInfo } = yield* Broker
+  if (error.reason === "timeout")
+    return new EventNotStored({
+      reason: "unknown",
+      message: `the broker did not say within 5 s that it has the event, and it may have it: publish it again with \`id\` ${id}, which cannot store it twice`
+    })
+  if (error.reason === "no-stream")
+    return new EventNotStored({
+      reason: "no-stream",
+      message: `no stream on this broker takes ${error.subject}: run \`petrel init\``
+    })
+  if (error.code === notStored)
+    return new EventNotStored({
+      reason: "full",
+      message: `${names.events} does not store the event (${error.detail}): publish it again with \`id\` ${id} when there is room; \`petrel status\` says when`
+    })
+  const most = server().max_payload ?? Number.POSITIVE_INFINITY
+  if (error.code !== tooLarge && bytes < most)
+    return new EventNotStored({ reason: "failed", message: error.message })
+  const limit = yield* streamInfo(`look at ${names.events}`, names.events).pipe(
+    Effect.map(({ config }) => config.max_msg_size ?? most),
+    Effect.orElseSucceed(() => most)
+  )
+  return new EventNotStored({
+    reason: "too-large",
+    message: `the event's ${bytesText(bytes)} and its headers are more than the ${bytesText(limit)} that ${names.events} takes: send a link to the data instead, or raise the broker's max_payload (${bytesText(most)}), then run \`petrel init\``
+  })
+})
+
+/**
+ * Publishes one event, as any NATS client can.
+ *
+ * @param body sent to receivers byte for byte.
+ */
+export const publishEvent = Effect.fnUntraced(function* (event: NewEvent, body: Uint8Array) {
+  const checked = checkEvent(event, yield* Effect.sync(makeId))
+  if (Result.isFailure(checked)) return yield* new Invalid({ problems: checked.failure })
+  const { headers, tenant, type } = checked.success
+  const { names, publish } = yield* Broker
+  const ack = yield* publish(`${names.eventRoot}.${tenant}.${type}`, body, headers).pipe(
+    Effect.catch((error) =>
+      Effect.flatMap(explainNotStored(error, checked.success, body.length), Effect.fail)
+    )
+  )
+  return publishedEvent(checked.success, ack, names.events)
+})
+
+const publishedEvent = (
+  { id, tenant, type, unsent }: CheckedEvent,
+  { duplicate, seq, stream }: PubAck,
+  events: string
+): PublishedEvent => ({
+  ...{ id, tenant, type, duplicate, unsent },
+  ...(stream === events ? { seq } : {})
+})
 
 /** Stored events that are compared at the same time. */
 const comparedAtOnce = 16
@@ -37,11 +128,6 @@ export type Publication =
   | EventConflict
   | EventNotStored
   | { readonly _tag: "Refused"; readonly problems: ReadonlyArray<Problem> }
-
-const idLength = 24
-
-/** Makes an id for an event that has none. Node keeps random numbers for UUIDs in store. */
-const makeId = (): string => `evt_${randomUUID().replaceAll("-", "").slice(-idLength)}`
 
 type Sent = PubAck | PublishError
 
@@ -100,17 +186,10 @@ const publicationOf = Effect.fnUntraced(function* (
   sent: Sent
 ): Effect.fn.Return<Publication, BrokerError, Broker> {
   if (sent instanceof PublishError) return yield* explainNotStored(sent, event, body.length)
-  const { id, tenant, type, unsent } = event
-  if (sent.duplicate && !(yield* isSame(event, body, sent))) return new EventConflict({ id })
+  if (sent.duplicate && !(yield* isSame(event, body, sent)))
+    return new EventConflict({ id: event.id })
   const { names } = yield* Broker
-  return {
-    id,
-    tenant,
-    type,
-    ...(sent.stream === names.events ? { seq: sent.seq } : {}),
-    duplicate: sent.duplicate,
-    unsent
-  }
+  return publishedEvent(event, sent, names.events)
 })
 
 /**

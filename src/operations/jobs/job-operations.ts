@@ -1,17 +1,22 @@
 import { Clock, Effect, Schema } from "effect"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
-import { checkAudit } from "../audit/check-audit.ts"
+import { checkAudit } from "../audit/run-audit.ts"
 import { Caller } from "../caller.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
-import { documented } from "../documented.ts"
 import { readingHistory } from "../history/history-readings.ts"
-import { operation, operationGroup } from "../operation.ts"
-import { EndpointId, endpointOf, Tenant, tenantOf, tenantPath } from "../parameters.ts"
+import { documented, operation, operationGroup } from "../operation.ts"
+import {
+  EndpointId,
+  endpointOf,
+  rangeProblems,
+  Tenant,
+  tenantOf,
+  tenantPath
+} from "../parameters.ts"
 import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
 import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
-import { rangeProblems } from "../time-range.ts"
 import { allTenants } from "../tokens/token.ts"
 import { AuditRequest } from "./job.ts"
 import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "./job-routes.ts"

@@ -1,4 +1,16 @@
+import { Context } from "effect"
 import type { JobKind } from "./job.ts"
+
+/** How many jobs of the installation have not ended. */
+export interface JobCounts {
+  readonly waiting: number
+  readonly running: number
+}
+
+/** Counts the jobs of the installation, where jobs are worked on. */
+export class JobCounter extends Context.Service<JobCounter, () => JobCounts>()(
+  "petrel/operations/JobCounter"
+) {}
 
 /** A job that has not ended. */
 export interface OpenJob {
@@ -104,7 +116,7 @@ export const hasPlace = ({ kind }: Pick<OpenJob, "kind">, places: ReadonlyArray<
   places.length < maxPlaces && (kind !== "audit" || !isAuditing(places))
 
 /** What a console does about its jobs. */
-export interface NextJobs {
+interface NextJobs {
   /** Jobs to take up, in this order, as far as there are places (`hasPlace`). */
   readonly take: ReadonlyArray<OpenJob>
   /** Ids of jobs that give up their places. */

@@ -1,9 +1,15 @@
 import { Effect, Schema } from "effect"
 import { asCaller } from "../caller.ts"
-import { makeCursor } from "../cursor.ts"
-import { documented } from "../documented.ts"
-import { operation, Replied, withStatus } from "../operation.ts"
-import { defaultLimit, next, PathText, pageQuery, TenantOrAll, tenantOf } from "../parameters.ts"
+import { documented, operation, Replied, withStatus } from "../operation.ts"
+import {
+  defaultLimit,
+  makeCursor,
+  next,
+  PathText,
+  pageQuery,
+  TenantOrAll,
+  tenantOf
+} from "../parameters.ts"
 import type { TokenScope } from "../tokens/token.ts"
 import type { JobKind, JobTask } from "./job.ts"
 import { JobView } from "./job.ts"

@@ -4,7 +4,7 @@ import { Types } from "../../domain/settings/endpoint-table.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { isToken } from "../../domain/token.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { rangeProblems } from "../time-range.ts"
+import { rangeProblems } from "../parameters.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>

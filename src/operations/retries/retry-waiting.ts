@@ -5,9 +5,9 @@ import { Token } from "../../domain/token.ts"
 import { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { statusProblem } from "../dead-letters/dead-letter-selection.ts"
-import { retryEndpointNow } from "../endpoints/retry-now.ts"
+import { rangeProblems } from "../parameters.ts"
 import { withoutCommands } from "../text/without-commands.ts"
-import { rangeProblems } from "../time-range.ts"
+import { retryEndpointNow } from "./retry-now.ts"
 
 /** Endpoints that are listed by name with why nothing of theirs was tried: a result is one message. */
 const maxSkipped = 100

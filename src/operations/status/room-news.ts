@@ -5,8 +5,8 @@ import { spanText } from "../../history/span.ts"
 import { bytesText } from "../text/bytes.ts"
 import { countText, percentText, plural } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
-import type { AllNews, News } from "./news.ts"
 import { waitingRoom } from "./status-sums.ts"
+import type { AllNews, News } from "./worker-news.ts"
 
 /** Returns true if the given percentage of a limit is used. */
 const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>

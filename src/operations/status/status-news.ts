@@ -3,15 +3,12 @@ import { divergenceText } from "../../broker/sources/divergence.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../history/alert-text.ts"
 import { plainText } from "../../history/line.ts"
-import { raisedSubject, raisedView } from "../alerts/raised-alerts.ts"
+import { raisedSubject, raisedView } from "../alerts/alerts.ts"
 import { countText, plural } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
-import type { AllNews, News } from "./news.ts"
-import { newsIf } from "./news.ts"
 import { roomNews } from "./room-news.ts"
-import { routingNews } from "./routing-news.ts"
 import { waitingSums } from "./status-sums.ts"
-import { workerNews } from "./worker-news.ts"
+import { type AllNews, type News, newsIf, routingNews, workerNews } from "./worker-news.ts"
 
 const hour = 3_600_000
 

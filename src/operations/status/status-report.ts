@@ -7,7 +7,6 @@ import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
 import { shareOf } from "../text/number-format.ts"
-import { AllNews } from "./news.ts"
 import { newsOf } from "./status-news.ts"
 import {
   copiesOf,
@@ -17,6 +16,7 @@ import {
   waitingRoom,
   waitingSums
 } from "./status-sums.ts"
+import { AllNews } from "./worker-news.ts"
 import { WorkerState, workerState } from "./workers.ts"
 
 const Count = Schema.NullOr(Schema.Int)

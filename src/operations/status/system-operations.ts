@@ -1,13 +1,33 @@
 import { Effect, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { makeCursor } from "../cursor.ts"
+import { EndpointKeys, type TenantCount } from "../../endpoints/endpoint-keys.ts"
 import { operation, operationGroup } from "../operation.ts"
-import { defaultLimit, next, pageQuery } from "../parameters.ts"
-import { pageTenants } from "../tenants/tenant-page.ts"
+import { defaultLimit, makeCursor, next, pageQuery } from "../parameters.ts"
 import { withoutCommands } from "../text/without-commands.ts"
-import type { News } from "./news.ts"
 import { readStatus, Status } from "./status-report.ts"
+import type { News } from "./worker-news.ts"
 import { listWorkers, Workers } from "./workers.ts"
+
+/** Tenants in the order of their names, and the name after which the next page begins. */
+interface TenantPage {
+  readonly tenants: ReadonlyArray<TenantCount>
+  readonly next: string | undefined
+}
+
+/**
+ * Reads a page of the tenants that have endpoints.
+ *
+ * @param after the name after which it begins.
+ */
+const pageTenants = Effect.fnUntraced(function* (after: string | undefined, limit: number) {
+  const { current } = yield* EndpointKeys
+  const found = current().tenants(after, limit + 1)
+  const tenants = found.slice(0, limit)
+  return {
+    tenants,
+    next: found.length > limit ? tenants.at(-1)?.tenant : undefined
+  } satisfies TenantPage
+})
 
 const withoutCommandsIn = ({ code, text }: News): News => ({ code, text: withoutCommands(text) })
 

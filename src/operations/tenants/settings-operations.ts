@@ -11,11 +11,10 @@ import {
   setTenantThresholds,
   showThresholds,
   ThresholdsView
-} from "../alerts/alert-thresholds.ts"
+} from "../alerts/alerts.ts"
 import { asCaller } from "../caller.ts"
-import { documented } from "../documented.ts"
 import { shortPolicy } from "../endpoints/cautions.ts"
-import { operation, operationGroup } from "../operation.ts"
+import { documented, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {
   ChangedTenant,

@@ -2,14 +2,13 @@ import { Clock, Effect, Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid } from "../../domain/problem.ts"
 import type { Asker } from "../caller.ts"
-import { NotAllowed } from "../not-allowed.ts"
+import { NotAllowed } from "../failures.ts"
 import { quotaOf, quotaReached } from "../tenants/quota.ts"
 import { inherited, lineOf, madeWith, revocationRefusal } from "./lineage.ts"
 import { LiveTokens } from "./live-tokens.ts"
 import type { CreatedToken, NewToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
 import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
-import { appendTokenFact } from "./token-facts.ts"
-import { eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
+import { appendTokenFact, eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
 
 /** There is no token of this id. */
 export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNotFound", {

@@ -1,7 +1,6 @@
 import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
-import { documented } from "../documented.ts"
-import { operation, operationGroup, withStatus } from "../operation.ts"
+import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { PathText, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
 import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
 import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"

@@ -1,8 +1,11 @@
-import { Effect, Option, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
+import { readUser } from "../../broker/user.ts"
 import { eraseValue, readValue, readValues, writeValue } from "../../broker/values.ts"
-import { TokenRecord } from "./token.ts"
+import { isToken, nobody } from "../../domain/token.ts"
+import { appendFact } from "../../history/facts.ts"
+import { TokenRecord, type TokenView } from "./token.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(TokenRecord))
 const encode = Schema.encodeSync(Schema.fromJsonString(TokenRecord))
@@ -38,3 +41,20 @@ export const readTokens = Effect.gen(function* () {
     .flatMap(({ key, text }) => decodeToken(key, text) ?? [])
     .toSorted((a, b) => a.createdAt - b.createdAt)
 }).pipe(inAccess)
+
+/**
+ * Appends that a token was made or revoked. A token of all tenants belongs to none.
+ *
+ * @param reason why it was revoked, if not for itself.
+ */
+export const appendTokenFact = Effect.fnUntraced(function* (
+  kind: "token-created" | "token-revoked",
+  { by: _, createdAt: __, tenant, ...token }: TokenView,
+  by: string,
+  reason?: string
+) {
+  const at = yield* Clock.currentTimeMillis
+  const user = yield* readUser
+  const whose = { tenant: isToken(tenant) ? tenant : nobody, endpoint: nobody }
+  yield* appendFact({ v: 1, kind, at, ...whose, token, by, user, reason }, `${kind}.${token.id}`)
+})

@@ -9,7 +9,7 @@ import { keepLease, takeLease } from "../../cluster/lease.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { type Fact, factResult } from "../../domain/fact.ts"
 import { readStory } from "../../history/configuration-story.ts"
-import { decodeFact } from "../../history/fact-at.ts"
+import { decodeFact } from "../../history/delivery-facts.ts"
 import {
   compareHistory,
   hasOtherEnd,

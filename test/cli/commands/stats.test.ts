@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { statsLines } from "../../../src/cli/commands/stats.ts"
-import type { Stats } from "../../../src/operations/history/stats.ts"
+import type { Stats } from "../../../src/operations/history/logged-totals.ts"
 
 const hour = 3_600_000
 const begins = Date.UTC(2026, 2, 4, 10)

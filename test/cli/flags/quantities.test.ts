@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { readDuration } from "../../../src/cli/flags/times.ts"
+import { readDuration } from "../../../src/cli/flags/shared.ts"
 import { bytesText, readBytes } from "../../../src/operations/text/bytes.ts"
 
 describe("a length of time on the command line", () => {

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { sparkline } from "../../../src/cli/format/sparkline.ts"
+import { sparkline } from "../../../src/cli/format/screen.ts"
 
 describe("a line of bars", () => {
   for (const [counts, line] of [

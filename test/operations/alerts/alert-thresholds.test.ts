@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import type { TenantAlertChoice } from "../../../src/domain/alert.ts"
-import { thresholdsView } from "../../../src/operations/alerts/alert-thresholds.ts"
+import { thresholdsView } from "../../../src/operations/alerts/alerts.ts"
 
 const stored = (choice: TenantAlertChoice) => ({
   system: { window: Duration.minutes(5), circuitOpened: "off" as const },

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { publishEvent } from "../../../src/operations/events/publish-event.ts"
+import { publishEvent } from "../../../src/operations/events/publish-events.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()

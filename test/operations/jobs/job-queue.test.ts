@@ -1,6 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { OpenJob, Place } from "../../../src/operations/jobs/job-queue.ts"
-import { maxPlaces, nextJobs } from "../../../src/operations/jobs/job-queue.ts"
+import {
+  maxPlaces,
+  nextJobs,
+  type OpenJob,
+  type Place
+} from "../../../src/operations/jobs/job-queue.ts"
 
 const now = { wallMs: 1_000_000, monotonicMs: 500_000 }
 

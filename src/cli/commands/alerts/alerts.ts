@@ -9,15 +9,17 @@ import { alertDetails, alertText } from "../../../history/alert-text.ts"
 import { plainText } from "../../../history/line.ts"
 import { parseFact } from "../../../history/read.ts"
 import {
+  listRaisedAlerts,
+  raisedSubject,
   setSystemThresholds,
   setTenantThresholds,
   showThresholds,
-  type ThresholdsView
-} from "../../../operations/alerts/alert-thresholds.ts"
-import { listRaisedAlerts, raisedSubject } from "../../../operations/alerts/raised-alerts.ts"
-import { TestAlert, testAlert } from "../../../operations/alerts/test-alert.ts"
+  TestAlert,
+  type ThresholdsView,
+  testAlert
+} from "../../../operations/alerts/alerts.ts"
 import { moment } from "../../../operations/text/time.ts"
-import { readAlertChoice } from "../../flags/forward-flags.ts"
+import { readAlertChoice } from "../../flags/setting-flags.ts"
 import { byFlag, isSet, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"

@@ -1,18 +1,50 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Books } from "../../../history/audit/books.ts"
+import type { AuditRange } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
-import type { AuditRun } from "../../../operations/audit/audit-report.ts"
-import { runAudit } from "../../../operations/audit/audit-report.ts"
-import { isSet, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
-import { readDuration } from "../../flags/times.ts"
+import { type Raised, watch } from "../../../history/audit/watch.ts"
+import { momentText } from "../../../history/line.ts"
+import {
+  type AuditRun,
+  checkAudit,
+  noteAudit,
+  runAudit
+} from "../../../operations/audit/run-audit.ts"
+import { isSet, readDuration, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { connected, petrel } from "../../root-command.ts"
+import { connected, petrel, report } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
+import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
-import { watchFor } from "./watch.ts"
+
+const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
+  `${momentText(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`
+
+/**
+ * Audits new events periodically (every `every` ms) and raises alerts for missing deliveries, until
+ * stopped.
+ */
+const watchFor = (range: AuditRange, every: number) =>
+  untilStopped(
+    Effect.andThen(
+      checkAudit(range),
+      watch(range, every, {
+        raised: Effect.fnUntraced(function* (raised) {
+          const now = yield* Clock.currentTimeMillis
+          yield* report({ missing: raised }, line(raised, now))
+        }),
+        failed: (why) => Effect.logWarning("could not audit; trying again", { why }),
+        looked: ({ pending, problems, verdict }) =>
+          Effect.andThen(
+            range.tenant === undefined ? noteAudit(verdict, problems) : Effect.void,
+            Effect.logInfo("audited what is new", { verdict, waiting: pending })
+          )
+      })
+    )
+  ).pipe(Effect.provide(connected))
 
 const file = (name: string, description: string) => textFlag(name, "FILE", description)
 

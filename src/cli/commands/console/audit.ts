@@ -4,7 +4,7 @@ import { Flag } from "effect/cli"
 import type { BrokerOptions } from "../../../broker/connection.ts"
 import type { AuditSaying, StandingAuditOptions } from "../../../operations/audit/standing-audit.ts"
 import { lastingThread, pauseText, scriptBeside } from "../../../projection/lasting-thread.ts"
-import { durationExpected, readDuration } from "../../flags/times.ts"
+import { durationExpected, readDuration } from "../../flags/shared.ts"
 
 /** Pause between two looks at what is new, ms. */
 const everyMs = 60_000

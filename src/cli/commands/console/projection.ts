@@ -2,8 +2,7 @@ import { resolve } from "node:path"
 import { Duration, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
-import { isSet } from "../../flags/shared.ts"
-import { durationExpected, readDuration } from "../../flags/times.ts"
+import { durationExpected, isSet, readDuration } from "../../flags/shared.ts"
 
 /** What a projection keeps by default: how long, ms, and how much, bytes. */
 export const defaultKeepMs = 7 * 24 * 60 * 60_000

@@ -15,7 +15,7 @@ import {
 import { plural } from "../../../operations/text/number-format.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { isSet, limitFlag } from "../../flags/shared.ts"
-import { shownBody } from "../../format/body-text.ts"
+import { shownBody } from "../../format/answer.ts"
 import { cutTo, labelled, makeTable, screenWidth } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"

@@ -9,13 +9,14 @@ import {
   readDeliveryId
 } from "../../../operations/deliveries/explain-delivery.ts"
 import { ResentDelivery } from "../../../operations/deliveries/resend-delivery.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   type RetriedDelivery as Delivery,
   RetriedDelivery,
-  retryDelivery
-} from "../../../operations/deliveries/retry-delivery.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
-import { RetriedEndpoint, retryEndpointNow } from "../../../operations/endpoints/retry-now.ts"
+  RetriedEndpoint,
+  retryDelivery,
+  retryEndpointNow
+} from "../../../operations/retries/retry-now.ts"
 import { countText, plural } from "../../../operations/text/number-format.ts"
 import { byFlag, endpointArgument, isSet, tenantFlag, thisUser } from "../../flags/shared.ts"
 import { redirectLines, responseLines, shortResponseLines } from "../../format/answer.ts"

@@ -26,10 +26,14 @@ import { isSuccess } from "../../../domain/fact.ts"
 import type { StoredFact } from "../../../history/read.ts"
 import { parseFact } from "../../../history/read.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
-import type { MetricsChoice } from "../../flags/metrics-flags.ts"
-import { metricsFlags, startMetrics } from "../../flags/metrics-flags.ts"
+import {
+  type MetricsChoice,
+  metricsFlags,
+  startMetrics,
+  tracesFlag,
+  tracesOtlpFlag
+} from "../../flags/metrics-flags.ts"
 import { isSet, maybe } from "../../flags/shared.ts"
-import { tracesFlag, tracesOtlpFlag } from "../../flags/traces-flags.ts"
 import { visible } from "../../format/visible.ts"
 import { setCollector } from "../../gc-flags.ts"
 import { Refused } from "../../refused.ts"
@@ -39,12 +43,8 @@ import { untilStopped } from "../../terminal/signals.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 import { defaultListen, readListen } from "../console/console.ts"
 import { reportFact } from "../history/history.ts"
-import { serveDevConsole } from "./console.ts"
-import { initDevStore, lockDataDirectory } from "./data-folder.ts"
-import type { StoreSize } from "./store.ts"
-import { storeSize } from "./store.ts"
-import type { DevToken } from "./token.ts"
-import { readDevToken, withToken } from "./token.ts"
+import { type DevToken, readDevToken, serveDevConsole, withToken } from "./console.ts"
+import { initDevStore, lockDataDirectory, type StoreSize, storeSize } from "./data-folder.ts"
 import { publishSamples, sampleBy, sampleIds, serveSample, welcome } from "./welcome.ts"
 
 const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)

@@ -12,9 +12,8 @@ import {
 import { generateSecret } from "../../../endpoints/signing.ts"
 import { blankEndpoint } from "../../../operations/endpoints/endpoint-change.ts"
 import { bytesText } from "../../../operations/text/bytes.ts"
-import { type ReceivedRequest, receiveRequests } from "../receive/server.ts"
-import type { DevConsole } from "./console.ts"
-import type { DevToken } from "./token.ts"
+import { type ReceivedRequest, receiveRequests } from "../receive/receiver.ts"
+import type { DevConsole, DevToken } from "./console.ts"
 
 /** The texts that `petrel dev` prints about itself. */
 interface Welcome {

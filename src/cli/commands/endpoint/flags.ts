@@ -10,18 +10,23 @@ import type {
 import type { NamesBy } from "../../../domain/settings/setting.ts"
 import type { EndpointPatch } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointInputs, NewEndpoint } from "../../../operations/endpoints/endpoint-settings.ts"
-import { forwardFlag, noForwardHeader, readAlertChoice } from "../../flags/forward-flags.ts"
-import type { Given, OrElse, Read, SettingFlag } from "../../flags/setting-flags.ts"
 import {
   flagsOf,
+  forwardFlag,
+  type Given,
+  noForwardHeader,
+  type OrElse,
   one,
+  type Read,
+  readAlertChoice,
   readGiven,
   readList,
   readNumber,
   readSwitch,
   readText,
   readTime,
-  removalFlags
+  removalFlags,
+  type SettingFlag
 } from "../../flags/setting-flags.ts"
 import { isSet, repeated, textFlag } from "../../flags/shared.ts"
 import {

@@ -1,14 +1,194 @@
+import { styleText } from "node:util"
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Status } from "../../../operations/status/status-report.ts"
-import { readStatusAndDisk } from "../../../operations/status/status-report.ts"
+import { plainText } from "../../../history/line.ts"
+import { spanText } from "../../../history/span.ts"
+import { readStatusAndDisk, type Status } from "../../../operations/status/status-report.ts"
+import { bytesText } from "../../../operations/text/bytes.ts"
+import {
+  countText,
+  percentText,
+  plural,
+  rangesText
+} from "../../../operations/text/number-format.ts"
+import { moment } from "../../../operations/text/time.ts"
+import { tallySince } from "../../../policy/tally.ts"
 import { isSet } from "../../flags/shared.ts"
-import { screenHeight, screenWidth } from "../../format/screen.ts"
+import { cutTo, labelled, makeTable, screenHeight, screenWidth } from "../../format/screen.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { clearScreen, coloured, print, redraw } from "../../terminal/stdout.ts"
-import { statusLines } from "./view.ts"
+
+interface ViewOptions {
+  readonly colour: boolean
+  /** Columns of the screen. (Default: no limit) */
+  readonly width: number | undefined
+  /** Lines of the screen: limits the number of workers shown. (Default: no limit) */
+  readonly height: number | undefined
+}
+
+const unknown = "not known: nobody answers for it"
+
+const known = (count: number | null, text: (count: number) => string): string =>
+  count === null ? "?" : text(count)
+
+const brokerText = ({ broker }: Status): string => {
+  const { cluster, replicas, storedBytes, version } = broker
+  const where = cluster === null ? "" : `, cluster ${plainText(cluster)}`
+  return `nats-server ${version}${where}, ${replicas === 1 ? "1 copy" : `${replicas} copies`} of each stream; ${bytesText(storedBytes)} stored`
+}
+
+const eventsText = ({ events: { inRouter, stored, waitingForRouter } }: Status): string => {
+  const behind =
+    waitingForRouter === null || inRouter === null
+      ? "? behind the router"
+      : waitingForRouter + inRouter === 0
+        ? "all routed"
+        : `${countText(waitingForRouter)} not routed yet, ${countText(inRouter)} being routed or attempted`
+  return `${known(stored, countText)} stored, ${behind}`
+}
+
+const filledText = (bytes: number | null, limit: number | null): string => {
+  if (bytes === null) return "?"
+  return limit === null ? bytesText(bytes) : `${percentText(bytes, limit)} of ${bytesText(limit)}`
+}
+
+const roomText = ({ room }: Status): string => {
+  const { account, backlogs, deadLetters, events, history, queues } = room
+  const streams = [
+    `events ${filledText(events.bytes, events.limitBytes)}`,
+    `history ${filledText(history.bytes, history.limitBytes)}`,
+    `dead ${filledText(deadLetters.bytes, deadLetters.limitBytes)}`,
+    `queues ${filledText(queues.bytes, null)}`,
+    `backlogs ${filledText(backlogs.bytes, null)}`
+  ]
+  const whole =
+    account.bytes !== null && account.limitBytes === null
+      ? "unknown, the account has no limit"
+      : filledText(account.bytes, account.limitBytes)
+  return `${streams.join(", ")}; in all ${whole}`
+}
+
+const deliveriesText = ({ deliveries, partitions }: Status): string => {
+  const { backlog, handedOut, inFlight, inLine, partitionsAnswering, retries } = deliveries
+  const count = (number: number | null) => countText(number ?? 0)
+  if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return "none waits"
+  const backlogs = partitions.reduce((sum, one) => sum + (one.endpointsWithBacklog ?? 0), 0)
+  const places = [
+    `${count(deliveries.new)} new`,
+    retries === null
+      ? `${count(handedOut)} in flight or for a retry`
+      : `${count(retries)} for a retry`,
+    `${count(deliveries.scheduled)} scheduled for one`,
+    backlog === 0 ? "none in a backlog" : `${count(backlog)} in ${plural(backlogs, "backlog")}`
+  ]
+  const of = partitions.length
+  const partly =
+    partitionsAnswering < of ? ` (${partitionsAnswering} of ${of} partitions answer)` : ""
+  const now =
+    partitionsAnswering === 0
+      ? ""
+      : `; ${count(inFlight)} in flight, ${count(inLine)} in line${partly}`
+  return `${countText(deliveries.waiting)} wait: ${places.join(", ")}${now}`
+}
+
+const oldestText = ({ at, events: { oldestUnroutedAt }, oldestWaiting }: Status): string => {
+  if (oldestWaiting === null)
+    return oldestUnroutedAt === null
+      ? "nothing waits"
+      : `an event has waited for ${spanText(at - oldestUnroutedAt)} to be routed`
+  const { endpoint, place, since, tenant } = oldestWaiting
+  const where =
+    place === "schedule"
+      ? "for a later retry"
+      : `in ${place === "queue" ? "the queue" : "its backlog"}`
+  return `${plainText(`${tenant}/${endpoint}`)} has waited for ${spanText(at - since)}, ${where}`
+}
+
+const endpointsText = ({ endpoints }: Status): string => {
+  if (endpoints === null) return unknown
+  const { closed, disabled, halfOpen, open, paused, suspended, total } = endpoints
+  return total === 0
+    ? "none: `petrel endpoint add` adds one"
+    : `${countText(total)}: ${countText(closed)} closed, ${countText(open)} open, ${countText(halfOpen)} half-open, ${countText(paused)} paused, ${suspended === 0 ? "" : `${countText(suspended)} suspended, `}${countText(disabled)} disabled`
+}
+
+const lastHourText = ({ at, lastHour }: Status): string => {
+  if (lastHour === null) return "not known: no worker answers"
+  const { attempts, delivered, p50Ms, p95Ms, since } = lastHour
+  // An owner that has just taken over a partition starts counting at zero.
+  const from = since > tallySince(at) ? `, in part only since ${moment(since, at)}` : ""
+  return attempts === 0
+    ? `no attempts${from}`
+    : `${plural(attempts, "attempt")}, ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms ?? 0)}, p95 ${spanText(p95Ms ?? 0)}${from}`
+}
+
+const deadText = ({ deadLetters: { lastHour, open, stored } }: Status): string =>
+  `${known(stored, (count) => plural(count, "dead letter"))}, ${known(open, countText)} open, ${known(lastHour, countText)} of the last hour`
+
+const headings = ["worker", "host", "since", "roles", "partitions", "in flight"]
+
+const workerRows = ({ at, partitions, workers }: Status): ReadonlyArray<ReadonlyArray<string>> =>
+  (workers ?? []).map(({ host, leaving, partitions: owned, roles, startedAt, worker }) => {
+    const answering = partitions.filter(({ answers, owner }) => owner === worker && answers)
+    const inFlight = answering.reduce((sum, one) => sum + (one.inFlight ?? 0), 0)
+    return [
+      plainText(worker),
+      plainText(host ?? "-"),
+      startedAt === undefined ? "-" : moment(startedAt, at),
+      leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
+      rangesText(owned) || "-",
+      answering.length === owned.length ? countText(inFlight) : "?"
+    ]
+  })
+
+/** Minimum number of workers shown on a small screen. */
+const fewest = 2
+
+/** Returns the state of an installation for people, as lines of a screen. */
+export const statusLines = (
+  status: Status,
+  { colour, height, width }: ViewOptions
+): ReadonlyArray<string> => {
+  const row = (label: string, text: string) => labelled(label.padEnd(12), text, width)
+  const painted = (style: "red" | "yellow" | "green", lines: ReadonlyArray<string>) =>
+    colour ? lines.map((line) => styleText(style, line, { validateStream: false })) : lines
+  const { notices, problems } = status
+  const above = [
+    ...row("status", `at ${moment(status.at, status.at)}`),
+    ...row("broker", brokerText(status)),
+    ...row("room", roomText(status)),
+    ...row("events", eventsText(status)),
+    ...row("deliveries", deliveriesText(status)),
+    ...row("oldest", oldestText(status)),
+    ...row("last hour", lastHourText(status)),
+    ...row("dead", deadText(status)),
+    ...row("endpoints", endpointsText(status))
+  ]
+  const below = [
+    ...painted(
+      "red",
+      problems.flatMap(({ text }) => row("problem", text))
+    ),
+    ...painted(
+      "yellow",
+      notices.flatMap(({ text }) => row("notice", text))
+    ),
+    ...(problems.length + notices.length === 0 ? painted("green", row("all is well", "")) : [])
+  ]
+  const rows = workerRows(status)
+  const room = height === undefined ? rows.length : height - above.length - below.length - 3
+  const shown = rows.slice(0, rows.length <= room ? rows.length : Math.max(fewest, room - 1))
+  const hidden = rows.length - shown.length
+  const workers = [
+    ...makeTable(headings)
+      .lines(shown)
+      .map((line) => cutTo(width, line)),
+    ...(hidden === 0 ? [] : [`and ${hidden} more: \`petrel workers\` shows all`])
+  ]
+  return [...above, "", ...(rows.length === 0 ? [] : [...workers, ""]), ...below]
+}
 
 const pause = "2 seconds"
 const linesOf = (found: Status): ReadonlyArray<string> =>

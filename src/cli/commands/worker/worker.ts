@@ -4,22 +4,91 @@ import { hostname } from "node:os"
 import { Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Role } from "../../../cluster/roster.ts"
-import type { AnswerLevel } from "../../../delivery/http/kept-answer.ts"
-import { answerLevels } from "../../../delivery/http/kept-answer.ts"
+import { type AnswerLevel, answerLevels } from "../../../delivery/http/kept-answer.ts"
 import { defaultLoad } from "../../../delivery/scheduling/capacity-pool.ts"
 import { isToken } from "../../../domain/token.ts"
 import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
+import { bothReaches, parseNetwork, type Reach } from "../../../policy/address.ts"
 import type { WorkerOptions } from "../../../worker/worker.ts"
-import type { MetricsChoice } from "../../flags/metrics-flags.ts"
-import { metricsFlags, startMetrics } from "../../flags/metrics-flags.ts"
-import { repeated } from "../../flags/shared.ts"
-import { durationExpected, readDuration } from "../../flags/times.ts"
-import { tracesFlag } from "../../flags/traces-flags.ts"
+import {
+  type MetricsChoice,
+  metricsFlags,
+  startMetrics,
+  tracesFlag
+} from "../../flags/metrics-flags.ts"
+import { durationExpected, readDuration, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../gc-flags.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { readReach } from "./reach.ts"
+
+/**
+ * The destinations that a worker's requests may reach: for all tenants, and additional ones by
+ * tenant.
+ */
+interface WorkerReach {
+  readonly everyone: Reach
+  readonly tenants: ReadonlyMap<string, Reach>
+}
+
+const nothing: Reach = { networks: [], ports: [] }
+
+/** `acme=10.0.0.0/8` applies to that tenant, `10.0.0.0/8` to all. */
+const divided = (text: string): { readonly tenant: string | undefined; readonly value: string } => {
+  const at = text.indexOf("=")
+  return at < 0
+    ? { tenant: undefined, value: text }
+    : { tenant: text.slice(0, at), value: text.slice(at + 1) }
+}
+
+const readNetwork = (text: string): Result.Result<Reach, string> =>
+  Result.mapBoth(parseNetwork(text), {
+    onSuccess: (network) => ({ ...nothing, networks: [network] }),
+    onFailure: ({ message }) => message
+  })
+
+const readPort = (text: string): Result.Result<Reach, string> => {
+  if (text === "any") return Result.succeed({ ...nothing, ports: "any" })
+  const port = /^\d{1,5}$/.test(text) ? Number(text) : 0
+  return port >= 1 && port <= 65_535
+    ? Result.succeed({ ...nothing, ports: [port] })
+    : Result.fail(`${JSON.stringify(text)} must be a port from 1 to 65535, or any`)
+}
+
+/**
+ * Parses `--allow-network` and `--allow-port`. Fails with the problems of all invalid values.
+ *
+ * @param networks as `CIDR` or `TENANT=CIDR`.
+ * @param ports as `PORT` or `any`, optionally prefixed with `TENANT=`.
+ */
+export const readReach = (
+  networks: ReadonlyArray<string>,
+  ports: ReadonlyArray<string>
+): Result.Result<WorkerReach, ReadonlyArray<string>> => {
+  const problems: Array<string> = []
+  const tenants = new Map<string, Reach>()
+  let everyone = nothing
+  const take = (
+    flag: string,
+    text: string,
+    read: (value: string) => Result.Result<Reach, string>
+  ) => {
+    const { tenant, value } = divided(text)
+    if (tenant !== undefined && !isToken(tenant)) {
+      problems.push(
+        `${flag} ${JSON.stringify(text)} must name a tenant before the =: 1 to 64 letters, digits, - or _ (and not a lone _)`
+      )
+      return
+    }
+    const reach = read(value)
+    if (Result.isFailure(reach)) problems.push(`${flag} ${reach.failure}`)
+    else if (tenant === undefined) everyone = bothReaches(everyone, reach.success)
+    else tenants.set(tenant, bothReaches(tenants.get(tenant) ?? nothing, reach.success))
+  }
+  for (const text of networks) take("--allow-network", text, readNetwork)
+  for (const text of ports) take("--allow-port", text, readPort)
+  return problems.length === 0 ? Result.succeed({ everyone, tenants }) : Result.fail(problems)
+}
 
 /** With less, one endpoint would hold up the others. */
 const minInFlight = 16

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { StoreFacts } from "../../../../src/cli/commands/dev/store.ts"
-import { decideStore } from "../../../../src/cli/commands/dev/store.ts"
+import { decideStore, type StoreFacts } from "../../../../src/cli/commands/dev/data-folder.ts"
 import { Refused } from "../../../../src/cli/refused.ts"
 
 const MiB = 1024 ** 2

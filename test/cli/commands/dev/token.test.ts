@@ -6,7 +6,7 @@ import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
-import { readDevToken } from "../../../../src/cli/commands/dev/token.ts"
+import { readDevToken } from "../../../../src/cli/commands/dev/console.ts"
 
 const exec = promisify(execFile)
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { differenceTexts } from "../../../../src/cli/commands/endpoint/difference.ts"
+import { differenceTexts } from "../../../../src/cli/commands/endpoint/history.ts"
 import type { SettingDifference } from "../../../../src/domain/configuration-difference.ts"
 
 const now = new Date(2026, 2, 4, 10, 30).getTime()

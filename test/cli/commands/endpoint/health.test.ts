@@ -1,7 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
-import { healthRows } from "../../../../src/cli/commands/endpoint/health.ts"
-import { listRow } from "../../../../src/cli/commands/endpoint/view.ts"
+import { healthRows, listRow } from "../../../../src/cli/commands/endpoint/view.ts"
 import type { Endpoint } from "../../../../src/domain/endpoint.ts"
 import type { Health } from "../../../../src/domain/health.ts"
 import { healthy } from "../../../../src/domain/health.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { nowCells, nowRows } from "../../../../src/cli/commands/endpoint/now.ts"
+import { nowCells, nowRows } from "../../../../src/cli/commands/endpoint/view.ts"
 import type { EndpointNow } from "../../../../src/delivery/introspection/endpoint-activity.ts"
 import { activityView } from "../../../../src/operations/endpoints/endpoint-view.ts"
 import { at, busy, orphan } from "../../../operations/endpoints/activities.ts"

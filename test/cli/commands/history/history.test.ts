@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
-import { parseWhen } from "../../../../src/cli/flags/times.ts"
+import { parseWhen } from "../../../../src/cli/flags/shared.ts"
 import type { Fact } from "../../../../src/domain/fact.ts"
 import { Facts } from "../../../../src/history/facts.ts"
 import { installation } from "../../../kit/engine.ts"

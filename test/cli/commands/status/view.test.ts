@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { statusLines } from "../../../../src/cli/commands/status/view.ts"
+import { statusLines } from "../../../../src/cli/commands/status/status.ts"
 import type { Survey } from "../../../../src/delivery/introspection/survey.ts"
 import { statusOf } from "../../../../src/operations/status/status-report.ts"
 import { busy, someone } from "../../../operations/status/surveys.ts"

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { readReach } from "../../../../src/cli/commands/worker/reach.ts"
+import { readReach } from "../../../../src/cli/commands/worker/worker.ts"
 import type { Reach } from "../../../../src/policy/address.ts"
 
 const shown = ({ networks, ports }: Reach) => [networks.map(String), ports]

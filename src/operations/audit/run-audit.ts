@@ -1,12 +1,138 @@
-import { Effect, Schema } from "effect"
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { isNoSuchMessage } from "../../broker/broker-error.ts"
 import { readInstallation } from "../../broker/installation.ts"
+import { readValue, writeValue } from "../../broker/values.ts"
+import { Invalid, type Problem } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type Audit, type AuditOptions, audit } from "../../history/audit/audit.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
 import type { Proof } from "../../history/audit/proof.ts"
+import type { AuditRange } from "../../history/audit/reach.ts"
 import { timers } from "../../time/timers.ts"
-import { checkAudit, checkProof } from "./check-audit.ts"
-import { noteAudit } from "./last-audit.ts"
+import { rangeProblems } from "../parameters.ts"
+
+const untilProblems = (
+  until: number | undefined,
+  { first_ts, last_seq, messages }: StreamInfo["state"]
+): ReadonlyArray<Problem> => {
+  if (until === undefined || last_seq === 0) return []
+  if (messages === 0)
+    return [{ field: "until", message: "names a time of which no event is stored any more" }]
+  const first = Date.parse(first_ts)
+  return until >= first
+    ? []
+    : [
+        {
+          field: "until",
+          message: `is before the first event that is stored, which is of ${new Date(first).toISOString()}`
+        }
+      ]
+}
+
+/** True if an endpoint, the settings, an event or a fact is of the tenant, or ever was. */
+const isKnown = Effect.fnUntraced(function* (tenant: string) {
+  const { names, readMessage, streamNames } = yield* Broker
+  const { endpoints } = names.buckets
+  const places = [
+    [`KV_${endpoints}`, `$KV.${endpoints}.${tenant}.>`],
+    [`KV_${endpoints}`, `$KV.${endpoints}.${tenant}`],
+    [names.events, names.subjects.eventsOf(tenant)],
+    [names.history, names.subjects.fact(tenant, "*", "*", "*")]
+  ] as const
+  const existing = new Set(yield* streamNames("list the streams"))
+  for (const [stream, subject] of places) {
+    if (!existing.has(stream)) continue
+    const found = yield* readMessage(`look for tenant ${tenant} in ${stream}`, stream, {
+      last_by_subj: subject
+    }).pipe(Effect.catchIf(isNoSuchMessage, () => Effect.succeed(null)))
+    if (found !== null) return true
+  }
+  return false
+})
+
+/** Fails with Invalid where an audit of the range would look at nothing that can be meant. */
+export const checkAudit = Effect.fnUntraced(function* ({ tenant, ...range }: AuditRange) {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the events", names.events)
+  const problems = [...rangeProblems(range, yield* Clock.currentTimeMillis)]
+  if (problems.length === 0) problems.push(...untilProblems(range.until, state))
+  if (tenant !== undefined && !(yield* isKnown(tenant)))
+    problems.push({
+      field: "tenant",
+      message: `${tenant} is unknown: no endpoint, no event and no fact is of it`
+    })
+  if (problems.length > 0) return yield* new Invalid({ problems })
+})
+
+/**
+ * Fails with Invalid where an audit cannot be compared with a proof.
+ *
+ * @param installation the id of this installation, where it has one.
+ */
+const checkProof = Effect.fnUntraced(function* (
+  proof: Proof,
+  { tenant }: AuditRange,
+  installation: string | undefined
+) {
+  const problem =
+    installation !== undefined &&
+    proof.installation !== undefined &&
+    proof.installation !== installation
+      ? `is the proof of another installation: it is of ${proof.installation}, and this is ${installation}`
+      : proof.tenant !== tenant
+        ? `is the proof of ${proof.tenant ?? "all tenants"}: audit the same to compare with it`
+        : undefined
+  if (problem !== undefined)
+    return yield* new Invalid({ problems: [{ field: "against", message: problem }] })
+})
+
+/** What the last audit of all tenants came to. Times in ms since the epoch. */
+export const LastAudit = Schema.Struct({
+  /** When it ended. */
+  at: Timestamp,
+  verdict: Schema.Literals(["clean", "problems", "unvouched"]),
+  /** Number of problems. */
+  problems: Schema.Int
+})
+export type LastAudit = typeof LastAudit.Type
+
+/** Key in the bucket of workers, which holds what all need to know of each other. */
+const key = "audit.last"
+/** An auditor without permission to write gets no answer, ms. */
+const maxWriteMs = 1_000
+
+const Stored = Schema.fromJsonString(LastAudit)
+const decode = Schema.decodeUnknownOption(Stored)
+const encode = Schema.encodeSync(Stored)
+
+/** Returns the last audit; undefined if none was run, or it cannot be read. */
+export const readLastAudit = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const entry = yield* readValue(names.buckets.workers, key)
+  return entry === undefined ? undefined : Option.getOrUndefined(decode(entry.string()))
+})
+
+/**
+ * Notes what an audit of all tenants came to, for whoever watches that audits are run. If that is
+ * not possible, it is left out.
+ *
+ * @param problems how many it found.
+ */
+export const noteAudit = Effect.fnUntraced(function* (
+  verdict: LastAudit["verdict"],
+  problems: number
+) {
+  const { names } = yield* Broker
+  const audit: LastAudit = { at: timers.wallMs(), verdict, problems }
+  yield* writeValue(names.buckets.workers, key, encode(audit)).pipe(
+    Effect.timeoutOption(maxWriteMs),
+    Effect.catch((error) =>
+      Effect.logDebug("the audit's verdict could not be noted", { why: error.message })
+    )
+  )
+})
 
 const Counts = Schema.Record(Schema.String, Schema.Int)
 
@@ -98,7 +224,7 @@ const rangeOf = ({ reach }: Audit): AuditReport["range"] => {
 }
 
 /** Returns the scope of an audit and its result, without the list of its problems. */
-export const auditReport = (audit: Audit, ms: number): AuditReport => {
+const auditReport = (audit: Audit, ms: number): AuditReport => {
   const { books, judgement, reach } = audit
   const { problems, tally, verdict } = judgement
   const { history, ledger, planCheck } = books

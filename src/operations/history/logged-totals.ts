@@ -1,13 +1,74 @@
-import { Clock, Duration, Effect, Schema } from "effect"
+import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { beginningOf, periods } from "../../history/fold/totals.ts"
-import { Lag } from "../../projection/delivery-log.ts"
-import type { LoggedSum } from "../../projection/log-sums.ts"
+import { DeliveryLog, Lag } from "../../projection/delivery-log.ts"
+import type { ListedSum, LoggedSum, SumsQuery } from "../../projection/log-sums.ts"
+import { sumRemotely } from "../../projection/remote-log.ts"
+import { rangeProblems } from "../parameters.ts"
 import { shareOf } from "../text/number-format.ts"
-import { rangeProblems } from "../time-range.ts"
-import { askSums } from "./log-totals.ts"
-import { Period } from "./period-totals.ts"
+import {
+  type GroupsQuery,
+  type GroupTotals,
+  groupTotals,
+  Period,
+  periodTotals,
+  type TotalsQuery
+} from "./period-totals.ts"
+
+/** Sums of a log that is further behind the history are not given for those of the history, ms. */
+const maxLagMs = 5_000
+
+/** Asks the log of this console for sums, or else the log of another one. */
+const askSums = Effect.fnUntraced(function* (query: SumsQuery) {
+  const log = yield* Effect.serviceOption(DeliveryLog)
+  return yield* Option.match(log, {
+    onNone: () => sumRemotely(query),
+    onSome: ({ sums }) => sums(query)
+  })
+})
+
+const partsOf = ({ attemptCounts, latency, toSuccess, totals }: ListedSum) => ({
+  totals,
+  spread: {
+    attempts: attemptCounts,
+    toSuccess: toSuccess ?? undefined,
+    latency: latency ?? undefined
+  }
+})
+
+/** Returns sums; undefined where no log runs, or it is too far behind. */
+const askLevel = Effect.fnUntraced(function* (query: SumsQuery) {
+  const found = yield* askSums(query).pipe(
+    Effect.catchTag("LogUnavailable", () => Effect.undefined)
+  )
+  return found === undefined || found.lag.ms > maxLagMs ? undefined : found
+})
+
+/** Returns totals by period as the log has them; undefined where none runs, or it is behind. */
+export const logPeriods = Effect.fnUntraced(function* (query: SumsQuery & TotalsQuery) {
+  const found = yield* askLevel(query)
+  if (found === undefined) return undefined
+  const { lag, oldestHour, sums } = found
+  const totals = sums.map((sum) => {
+    const { begins = 0, tenant = "" } = sum
+    return periodTotals({ begins, tenant, ...partsOf(sum) }, query.by)
+  })
+  return { totals, oldestHour, lag }
+})
+
+/** Returns totals by endpoint or type as the log has them; undefined as for periods. */
+export const logGroups = Effect.fnUntraced(function* (query: SumsQuery & GroupsQuery) {
+  const found = yield* askLevel(query)
+  if (found === undefined) return undefined
+  const { lag, oldestHour, sums } = found
+  const totals = sums.map((sum): GroupTotals => {
+    const { name = null, others } = sum
+    const group = groupTotals({ name, ...partsOf(sum) }, query.by)
+    return { ...group, ...(others === undefined ? {} : { others }) }
+  })
+  return { totals, oldestHour, lag }
+})
 
 const stats = {
   attempts: Schema.Int,
@@ -43,7 +104,7 @@ export const Stats = Schema.Struct({
 export type Stats = typeof Stats.Type
 
 /** What is asked for. Times in ms since the epoch; whole hours count. */
-export interface StatsQuery {
+interface StatsQuery {
   readonly tenant: string
   readonly endpoint?: string
   /** (Default: a day ago) */

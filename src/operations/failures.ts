@@ -6,3 +6,8 @@ export class Busy extends Schema.TaggedError<Busy>()("Busy", {
   /** Seconds until it is worth trying again. */
   retryAfter: Schema.Int
 }) {}
+
+/** The caller may use the operation, and not for this. */
+export class NotAllowed extends Schema.TaggedError<NotAllowed>()("NotAllowed", {
+  message: Schema.String
+}) {}

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { type CommandPart, Retried } from "../../cluster/command.ts"
 import { commandOwner } from "../../cluster/command-owner.ts"
 import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
@@ -6,10 +6,12 @@ import type { Health } from "../../domain/health.ts"
 import { notNow } from "../../domain/problem.ts"
 import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
+import { endOf, hasEnded } from "../../history/fold/round.ts"
+import { findDelivery } from "../deliveries/explain-delivery.ts"
+import { healthOf } from "../endpoints/endpoint-queries.ts"
+import { EndpointName } from "../endpoints/endpoint-settings.ts"
 import { countText } from "../text/number-format.ts"
 import { moment } from "../text/time.ts"
-import { healthOf } from "./endpoint-queries.ts"
-import { EndpointName } from "./endpoint-settings.ts"
 
 /** How deliveries are tried now. */
 export const RetryNowRequest = Schema.Struct({
@@ -19,7 +21,7 @@ export const RetryNowRequest = Schema.Struct({
 export type RetryNowRequest = typeof RetryNowRequest.Type
 
 /** Which of the deliveries are tried. (Default: all) */
-export interface NarrowedRetry {
+interface NarrowedRetry {
   readonly filter?: WaitingFilter | undefined
   /** Counts them only: none is tried. */
   readonly dryRun?: boolean | undefined
@@ -35,7 +37,7 @@ export const RetriedEndpoint = Schema.Struct({
 export type RetriedEndpoint = typeof RetriedEndpoint.Type
 
 /** Refuses where nothing can be tried. */
-export const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) => {
+const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: Endpoint) => {
   const name = `${tenant}/${id}`
   if (disabled !== undefined)
     return notNow(
@@ -52,7 +54,7 @@ export const refuseWhereHeld = ({ disabled, id, paused, suspended, tenant }: End
  *
  * @param now ms since the epoch.
  */
-export const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<string> => {
+const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<string> => {
   const { maxInFlight, rate } = endpoint
   const { notBefore = 0 } = health
   const name = `${endpoint.tenant}/${endpoint.id}`
@@ -105,4 +107,59 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
     ...(retried ?? { moved: 0, inFlight: 0, inBacklog: 0, left: 0 }),
     pace: paceOf(endpoint, health, now)
   } satisfies RetriedEndpoint
+})
+
+/** A delivery that was to be tried now. */
+export const RetriedDelivery = Schema.Struct({
+  /** `<event id>.<endpoint id>` */
+  delivery: Schema.String,
+  tenant: Schema.String,
+  endpoint: Schema.String,
+  /**
+   * `moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or
+   * about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full.
+   */
+  state: Schema.Literals(["moved", "in-flight", "backlog", "left"]),
+  /** What sets its pace from here on, as sentences. */
+  pace: Schema.Array(Schema.String)
+})
+export type RetriedDelivery = typeof RetriedDelivery.Type
+
+/**
+ * Lets one delivery go on now instead of at its next attempt's time, and probes an endpoint whose
+ * circuit is open. Fails with DeliveryNotFound; Invalid where it has ended or its endpoint takes
+ * nothing; EndpointNotFound; CommandFailed where no worker does it.
+ *
+ * @param delivery `<event id>.<endpoint id>`.
+ * @param tenant needed if several tenants have such a delivery.
+ * @param by who asks for it.
+ */
+export const retryDelivery = Effect.fnUntraced(function* (
+  delivery: string,
+  tenant: string | undefined,
+  { ignoreRetryAfter = false }: RetryNowRequest,
+  by: string
+) {
+  const life = yield* findDelivery(delivery, tenant)
+  const { endpoint: id, eventAt, eventSeq, rounds } = life
+  const last = rounds.at(-1)
+  if (last !== undefined && rounds.every(({ state }) => hasEnded(state)))
+    return yield* notNow(
+      `${delivery} has ended (${endOf(last.state)}): resend it to have it sent again (\`petrel delivery resend ${delivery}\`)`
+    )
+  const { endpoint } = yield* getEndpoint(life.tenant, id)
+  const held = refuseWhereHeld(endpoint)
+  if (held !== undefined) return yield* held
+  const { retried } = yield* commandOwner(
+    {
+      ...{ _tag: "RetryNow", tenant: life.tenant, endpoint: id, ignoreRetryAfter },
+      event: { eventSeq, eventAt }
+    },
+    by
+  )
+  const { inFlight = 0, left = 0, moved = 0 } = retried ?? {}
+  const state = moved > 0 ? "moved" : inFlight > 0 ? "in-flight" : left > 0 ? "left" : "backlog"
+  const health = yield* healthOf(endpoint)
+  const pace = paceOf(endpoint, health, yield* Clock.currentTimeMillis)
+  return { delivery, tenant: life.tenant, endpoint: id, state, pace } satisfies RetriedDelivery
 })

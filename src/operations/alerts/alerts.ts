@@ -1,0 +1,237 @@
+import { Clock, Duration, Effect, Random, Schema } from "effect"
+import { alertEventBody } from "../../alerts/alert-facts.ts"
+import {
+  listAlerts,
+  type RaisedAlert,
+  raisedIn,
+  readThresholds,
+  readThresholdsOf,
+  type StoredThresholds,
+  storeSystemThresholds,
+  storeTenantThresholds,
+  theSystem
+} from "../../alerts/alert-store.ts"
+import { thresholdsFrom } from "../../alerts/thresholds.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publisher.ts"
+import {
+  Alert,
+  AlertSettings,
+  SystemAlertSettings,
+  type TenantAlertChoice
+} from "../../domain/alert.ts"
+import type { Endpoint } from "../../domain/endpoint.ts"
+import type { Fact } from "../../domain/fact.ts"
+import { nobody } from "../../domain/token.ts"
+import { alertType, TypeIndex } from "../../domain/type-filter.ts"
+import { listEndpoints } from "../../endpoints/endpoint-store.ts"
+import type { AlertThresholds } from "../../policy/alert-thresholds.ts"
+import { durationText } from "../text/time.ts"
+
+/** An alert that is raised. */
+export const RaisedAlertView = Schema.Struct({
+  ...Alert.fields,
+  /** Absent if it is about the system. */
+  tenant: Schema.optionalKey(Schema.String),
+  /** Absent if it is not about one endpoint. */
+  endpoint: Schema.optionalKey(Schema.String)
+})
+export type RaisedAlertView = typeof RaisedAlertView.Type
+
+/** Returns what an alert is about: `the system`, a tenant, or an endpoint. */
+export const raisedSubject = ({ about, endpoint = "", tenant = "" }: RaisedAlertView): string => {
+  if (about === "system") return "the system"
+  return about === "tenant" ? tenant : `${tenant}/${endpoint}`
+}
+
+/** Returns an alert with its tenant and endpoint. */
+export const raisedView = ({ alert, endpoint, tenant }: RaisedAlert): RaisedAlertView => ({
+  ...alert,
+  ...(tenant === nobody ? {} : { tenant }),
+  ...(endpoint === nobody ? {} : { endpoint })
+})
+
+/** Lists the alerts that are raised, or those about one tenant and its endpoints. */
+export const listRaisedAlerts = (tenant?: string) =>
+  Effect.map(listAlerts(), (all) =>
+    raisedIn(all)
+      .filter((one) => tenant === undefined || one.tenant === tenant)
+      .map(raisedView)
+  )
+
+/** When alerts are raised about a tenant and its endpoints, or about the system and all others. */
+export const ThresholdsView = Schema.Struct({
+  /** Absent for the system. */
+  tenant: Schema.optionalKey(Schema.String),
+  /** `off` and `on` for an alert as a whole; durations in words. */
+  thresholds: Schema.Record(Schema.String, Schema.Union([Schema.Number, Schema.String])),
+  contact: Schema.optionalKey(Schema.String),
+  /** The tenant whose operational endpoints get the alerts about the system. */
+  systemAlertsTo: Schema.optionalKey(Schema.String),
+  /** The names of those that were set here. */
+  set: Schema.Array(Schema.String),
+  /** All alerts about the tenant and its endpoints were turned off. */
+  off: Schema.optionalKey(Schema.Literal(true))
+})
+export type ThresholdsView = typeof ThresholdsView.Type
+
+const times: ReadonlySet<string> = new Set(["medianTime", "p99Time", "unroutedTime", "window"])
+const toggles: ReadonlySet<string> = new Set([
+  "circuitOpened",
+  "endpointDisabled",
+  "endpointSuspended",
+  "statusInARow",
+  "deliveriesMissing",
+  "diskFailed"
+])
+
+const shownValue = (name: string, value: number | undefined): number | string => {
+  if (value === undefined) return "off"
+  if (toggles.has(name)) return "on"
+  return times.has(name) ? durationText(Duration.millis(value)) : value
+}
+
+const shown = (thresholds: AlertThresholds, fields: ReadonlyArray<string>) => {
+  const values = new Map(Object.entries(thresholds))
+  return Object.fromEntries(fields.map((name) => [name, shownValue(name, values.get(name))]))
+}
+
+/** Returns the thresholds of a tenant, or those of the system. */
+export const thresholdsView = (
+  stored: StoredThresholds,
+  tenant: string | undefined
+): ThresholdsView => {
+  const thresholds = thresholdsFrom(stored)
+  const systemAlertsTo = thresholds.systemAlertsTo()
+  const { systemAlertsTo: _, ...fields } = SystemAlertSettings.fields
+  if (tenant === undefined)
+    return {
+      thresholds: shown(thresholds.system(), Object.keys(fields)),
+      ...(systemAlertsTo === undefined ? {} : { systemAlertsTo }),
+      set: Object.keys(stored.system ?? {})
+    }
+  const own = stored.tenants.get(tenant)
+  const contact = thresholds.contact(tenant)
+  return {
+    tenant,
+    thresholds: shown(thresholds.tenant(tenant), Object.keys(AlertSettings.fields)),
+    ...(contact === undefined ? {} : { contact }),
+    set: typeof own === "object" ? Object.keys(own) : [],
+    ...(own === "off" ? { off: true } : {})
+  }
+}
+
+/** Shows when alerts are raised about a tenant and its endpoints, or about the system. */
+export const showThresholds = (tenant?: string) =>
+  Effect.map(readThresholdsOf(tenant), (stored) => thresholdsView(stored, tenant))
+
+/**
+ * Replaces what was set for a tenant.
+ *
+ * @param choice undefined removes it.
+ */
+export const setTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
+  Effect.andThen(storeTenantThresholds(tenant, choice), showThresholds(tenant))
+
+/**
+ * Replaces what was set for the system and for all tenants without thresholds of their own.
+ *
+ * @param settings undefined removes it.
+ */
+export const setSystemThresholds = (settings: SystemAlertSettings | undefined) =>
+  Effect.andThen(storeSystemThresholds(settings), showThresholds())
+
+/** A test alert, and where it went. */
+export const TestAlert = Schema.Struct({
+  alert: Alert,
+  /** Whoever subscribes to it has got the alert. */
+  subject: Schema.String,
+  /** The tenant whose operational endpoints get it; absent for the system where none is set. */
+  tenant: Schema.optionalKey(Schema.String),
+  /** The id of the event for these endpoints; absent where there are none. */
+  event: Schema.optionalKey(Schema.String),
+  /** The operational endpoints that want it. */
+  endpoints: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      /** Why it does not get it now. */
+      held: Schema.optionalKey(Schema.Literals(["disabled", "suspended", "paused"]))
+    })
+  )
+})
+export type TestAlert = typeof TestAlert.Type
+
+const name = "test"
+const type = alertType(name)
+
+/**
+ * Sends an alert that means nothing on the ways that alerts about a tenant or the system go: on the
+ * failure subject, and as an event to the operational endpoints. It is not in the history, which
+ * has only alerts that were raised; the event is, like all events.
+ *
+ * @param tenant undefined for the system.
+ * @param by who asks for it.
+ */
+export const testAlert = Effect.fnUntraced(function* (
+  tenant: string | undefined,
+  by: string
+): Effect.fn.Return<TestAlert, BrokerError | PublishError, Broker> {
+  const { flush, names, publish, say } = yield* Broker
+  const thresholds = thresholdsFrom(yield* readThresholds)
+  const at = yield* Clock.currentTimeMillis
+  const number = yield* Random.nextIntBetween(0, 36 ** 6)
+  const contact = tenant === undefined ? undefined : thresholds.contact(tenant)
+  const alert: Alert = {
+    id: `alert_test_${at.toString(36)}${number.toString(36)}`,
+    name,
+    about: tenant === undefined ? "system" : "tenant",
+    level: "warn",
+    threshold: 0,
+    unit: "",
+    windowMs: 0,
+    raisedAt: at,
+    ...(contact === undefined ? {} : { contact })
+  }
+  const about = tenant === undefined ? theSystem : { tenant, endpoint: nobody }
+  const fact: Fact = { v: 1, kind: "alert-raised", at, ...about, alert, by }
+  const subject = names.subjects.failures(about.tenant, about.endpoint, fact.kind)
+  say(subject, JSON.stringify(fact))
+  yield* flush
+  const told = tenant ?? thresholds.systemAlertsTo()
+  if (told === undefined) return { alert, subject, endpoints: [] }
+  const endpoints = yield* wanting(told)
+  if (endpoints.length > 0)
+    yield* publish(
+      names.subjects.alertEvent(told, type),
+      JSON.stringify(alertEventBody(fact, type)),
+      [
+        ["Nats-Msg-Id", `${told}.${alert.id}`],
+        ["content-type", "application/json"]
+      ]
+    )
+  return {
+    ...{ alert, subject, tenant: told, endpoints },
+    ...(endpoints.length === 0 ? {} : { event: `${told}.${alert.id}` })
+  }
+})
+
+/** The tenant's endpoints that want the event of a test. */
+const wanting = Effect.fnUntraced(function* (tenant: string) {
+  const index = new TypeIndex<Endpoint>()
+  for (const { endpoint } of yield* listEndpoints(tenant)) index.add(endpoint.types, endpoint)
+  return [...index.match(type)].map((endpoint) => {
+    const held = heldBy(endpoint)
+    return { id: endpoint.id, ...(held === undefined ? {} : { held }) }
+  })
+})
+
+const heldBy = ({
+  disabled,
+  paused,
+  suspended
+}: Endpoint): "disabled" | "paused" | "suspended" | undefined => {
+  if (disabled !== undefined) return "disabled"
+  if (suspended !== undefined) return "suspended"
+  return paused === undefined ? undefined : "paused"
+}
