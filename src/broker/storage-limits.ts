@@ -57,6 +57,18 @@ export const waitingBytes = ({
     ? undefined
     : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
 
+/**
+ * Returns what queues may take, and what backlogs may: half of {@link waitingBytes} each. What fills
+ * one of them leaves the other alone.
+ */
+export const waitingRooms = (
+  shares: Shares
+): { readonly queues: number | undefined; readonly backlogs: number | undefined } => {
+  const bytes = waitingBytes(shares)
+  const half = bytes === undefined ? undefined : bytes / 2
+  return { queues: half, backlogs: half }
+}
+
 /** Paused routing resumes when the waiting deliveries take less than this share of their limit. */
 export const resumeBelowShare = 7 / 8
 

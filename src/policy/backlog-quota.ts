@@ -1,0 +1,109 @@
+/** Up to this share of a room, anybody may take what is free. */
+const uncounted = 1 / 2
+
+/**
+ * How far all together may go beyond a room, as a multiple of it. Who comes late still gets a share
+ * while others hold more than theirs; beyond this, nobody gets any.
+ */
+const mostInAll = 3 / 2
+
+/** A room that several share, bytes. */
+export interface Room {
+  /** What is taken. */
+  readonly bytes: number
+  /** What there is; undefined for no limit. */
+  readonly maxBytes: number | undefined
+}
+
+/** What an endpoint takes of a room, and its tenant, bytes. */
+export interface RoomUse {
+  readonly endpointBytes: number
+  readonly tenantBytes: number
+  /** Number of endpoints of the tenant that take some, this one included. */
+  readonly endpoints: number
+  /** Number of tenants that take some, this one included. */
+  readonly tenants: number
+}
+
+/** True where shares count: more than half of the room is taken. */
+export const isCrowded = ({ bytes, maxBytes }: Room): boolean =>
+  maxBytes !== undefined && bytes > maxBytes * uncounted
+
+/**
+ * Share of the room for a tenant that is alone there, and of its tenant's share for an endpoint that
+ * is: the rest is kept for whoever comes next.
+ */
+const mostAlone = { tenant: 1 / 2, endpoint: 3 / 4 } as const
+
+const shareOf = (maxBytes: number, sharers: number, alone: number): number =>
+  maxBytes * Math.min(alone, 1 / sharers)
+
+/**
+ * Returns true where an endpoint may take no more of a room. Once more than half is taken, each
+ * tenant has an equal share; and once a tenant takes more than half of its share, each of its
+ * endpoints has an equal part of that. Nobody's share depends on how much others hold, only on how
+ * many they are.
+ */
+export const isOverQuota = (room: Room, use: RoomUse): boolean => {
+  const { bytes, maxBytes } = room
+  if (maxBytes === undefined || !isCrowded(room)) return false
+  if (bytes >= maxBytes * mostInAll) return true
+  const tenantShare = shareOf(maxBytes, use.tenants, mostAlone.tenant)
+  if (use.tenantBytes >= tenantShare) return true
+  const isTenantCrowded = use.tenantBytes > tenantShare * uncounted
+  const share = shareOf(tenantShare, use.endpoints, mostAlone.endpoint)
+  return isTenantCrowded && use.endpointBytes >= share
+}
+
+/** Messages of one endpoint in a stream whose size is known, bytes in all. */
+export interface KnownMessages {
+  readonly messages: number
+  readonly bytes: number
+}
+
+/** What the broker tells of a stream that endpoints share. */
+export interface CountedStream {
+  readonly bytes: number
+  readonly messages: number
+  /** Messages by endpoint key. */
+  readonly counts: ReadonlyMap<string, number>
+  /** What is known besides, by endpoint key: not in `counts`. */
+  readonly known?: ReadonlyMap<string, KnownMessages>
+}
+
+/**
+ * Estimates what each endpoint takes of a stream, bytes by endpoint key: the broker counts messages
+ * by subject, but bytes by stream only. Messages of unknown size share what the others leave.
+ *
+ * @param sizeOf returns the usual size of an endpoint's messages where it is known, bytes.
+ */
+export const estimateBytes = (
+  { bytes, counts, known = new Map(), messages }: CountedStream,
+  sizeOf: (key: string) => number | undefined = () => undefined
+): ReadonlyMap<string, number> => {
+  let leftBytes = bytes
+  let left = messages
+  for (const one of known.values()) {
+    leftBytes -= one.bytes
+    left -= one.messages
+  }
+  let sized = 0
+  let unsized = left
+  for (const [key, count] of counts) {
+    const size = sizeOf(key)
+    if (size === undefined) continue
+    sized += count * size
+    unsized -= count
+  }
+  const usual = unsized > 0 ? Math.max(0, leftBytes - sized) / unsized : 0
+  // Together they take what the stream has, whatever was usual before.
+  const isTooLittle = unsized <= 0 && sized > 0
+  const scale = isTooLittle || sized > leftBytes ? Math.max(0, leftBytes) / sized : 1
+  const found = new Map<string, number>()
+  for (const [key, count] of counts) {
+    const size = sizeOf(key)
+    found.set(key, count * (size === undefined ? usual : size * scale))
+  }
+  for (const [key, { bytes }] of known) found.set(key, (found.get(key) ?? 0) + bytes)
+  return found
+}

@@ -1,0 +1,34 @@
+import { assert, describe, it } from "@effect/vitest"
+import { TenantRoom } from "../../../src/delivery/backlog/tenant-room.ts"
+
+const roomOf = (byEndpoint: Readonly<Record<string, number>>, maxBytes: number | undefined) => {
+  const room = new TenantRoom()
+  const bytes = Object.values(byEndpoint).reduce((sum, bytes) => sum + bytes, 0)
+  room.read({ bytes, maxBytes, byEndpoint: new Map(Object.entries(byEndpoint)) })
+  return room
+}
+
+describe("what endpoints take of a room", () => {
+  it("is full for who has his share, and not for others", () => {
+    const room = roomOf({ "loud.a": 600, "loud.b": 10, "calm.a": 10 }, 1_000)
+    assert.isTrue(room.isFull("loud.a"))
+    assert.isTrue(room.isFull("loud.new"))
+    assert.isFalse(room.isFull("calm.a"))
+    assert.isFalse(room.isFull("new.a"))
+  })
+
+  it("counts what is stored after a reading", () => {
+    const room = roomOf({}, 1_000)
+    assert.isFalse(room.isFull("loud.a"))
+    room.stored("loud.a", 501)
+    assert.isTrue(room.isCrowded)
+    assert.isTrue(room.isFull("loud.a"))
+    assert.isFalse(room.isFull("calm.a"))
+    room.stored("loud.a", -501)
+    assert.isFalse(room.isFull("loud.a"))
+    assert.lengthOf([...room.byTenant()], 0)
+  })
+
+  it("is never full without a limit", () =>
+    assert.isFalse(roomOf({ "loud.a": 1e12 }, undefined).isFull("loud.a")))
+})

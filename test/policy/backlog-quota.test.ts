@@ -1,0 +1,151 @@
+import { assert, describe, it } from "@effect/vitest"
+import { estimateBytes, isCrowded, isOverQuota } from "../../src/policy/backlog-quota.ts"
+
+const room = (bytes: number) => ({ bytes, maxBytes: 1_000 })
+
+const boundless = { bytes: 1e9, maxBytes: undefined }
+
+/** One endpoint of one tenant, which has all of what its tenant has. */
+const alone = (bytes: number, tenants = 1) => ({
+  endpointBytes: bytes,
+  tenantBytes: bytes,
+  endpoints: 1,
+  tenants
+})
+
+describe("a room that tenants share", () => {
+  const cases: ReadonlyArray<readonly [string, boolean, ...Parameters<typeof isOverQuota>]> = [
+    ["has no quota while at most half is taken", false, room(500), alone(500)],
+    ["has none without a limit", false, boundless, alone(1e9)],
+    ["gives one who is alone half of it", true, room(501), alone(501)],
+    ["has a share for a second one that comes late", false, room(600), alone(100, 2)],
+    ["three quarters of which one endpoint may take", true, room(900), alone(375, 2)],
+    ["and no less", false, room(900), alone(374, 2)],
+    ["has equal shares for three", true, room(700), { ...alone(334, 3), endpointBytes: 0 }],
+    ["has them whatever the others hold", false, room(1_300), alone(180, 4)],
+    ["has none left far beyond its limit", true, room(1_500), alone(1, 4)],
+    [
+      "gives an endpoint half of its tenant's share while that is crowded",
+      true,
+      room(600),
+      { endpointBytes: 250, tenantBytes: 300, endpoints: 2, tenants: 2 }
+    ],
+    [
+      "has something for another endpoint of that tenant",
+      false,
+      room(600),
+      { endpointBytes: 50, tenantBytes: 300, endpoints: 2, tenants: 2 }
+    ],
+    [
+      "bounds the tenant before its endpoints",
+      true,
+      room(600),
+      { endpointBytes: 0, tenantBytes: 500, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "lets an endpoint take what its tenant does not need",
+      false,
+      room(900),
+      { endpointBytes: 160, tenantBytes: 160, endpoints: 1, tenants: 3 }
+    ]
+  ]
+  for (const [name, isOver, ...given] of cases)
+    it(name, () => assert.strictEqual(isOverQuota(...given), isOver))
+
+  it("is crowded once more than half is taken", () => {
+    assert.isFalse(isCrowded(room(500)))
+    assert.isTrue(isCrowded(room(501)))
+    assert.isFalse(isCrowded(boundless))
+  })
+
+  it("lets nobody push another one below a share, whoever takes what he may", () => {
+    const size = 10
+    const taken = new Map<string, number>()
+    const sum = () => [...taken.values()].reduce((all, bytes) => all + bytes, 0)
+    const fill = (tenant: string) => {
+      for (let n = 0; n < 1_000; n++) {
+        const bytes = taken.get(tenant) ?? 0
+        if (isOverQuota(room(sum()), alone(bytes, new Set(taken.keys()).add(tenant).size))) return
+        taken.set(tenant, bytes + size)
+      }
+    }
+    for (const tenant of ["a", "b", "c", "d"]) fill(tenant)
+    // Who came first has more: nothing that was accepted is taken back.
+    assert.deepStrictEqual([...taken.values()], [510, 380, 250, 190])
+    assert.isAtMost(sum(), 1_500)
+  })
+})
+
+describe("the estimate of what endpoints take of a stream", () => {
+  const counts = new Map([
+    ["t.a", 30],
+    ["t.b", 10]
+  ])
+
+  it("takes messages for equally large", () => {
+    const found = estimateBytes({ bytes: 4_000, messages: 40, counts })
+    assert.deepStrictEqual(
+      [...found],
+      [
+        ["t.a", 3_000],
+        ["t.b", 1_000]
+      ]
+    )
+  })
+
+  it("weighs them by their usual size where that is known", () => {
+    const found = estimateBytes({ bytes: 4_000, messages: 40, counts }, (key) =>
+      key === "t.b" ? 310 : undefined
+    )
+    assert.deepStrictEqual(
+      [...found],
+      [
+        ["t.a", 900],
+        ["t.b", 3_100]
+      ]
+    )
+  })
+
+  it("adds up to what the stream has, whatever was usual", () => {
+    const sizeOf = (key: string) => (key === "t.b" ? 30 : 10)
+    const few = estimateBytes({ bytes: 6_000, messages: 40, counts }, sizeOf)
+    assert.deepStrictEqual(
+      [...few],
+      [
+        ["t.a", 3_000],
+        ["t.b", 3_000]
+      ]
+    )
+    const many = estimateBytes({ bytes: 300, messages: 41, counts }, sizeOf)
+    assert.deepStrictEqual(
+      [...many],
+      [
+        ["t.a", 150],
+        ["t.b", 150]
+      ]
+    )
+  })
+
+  it("adds what is known besides, which is not average", () => {
+    const known = new Map([["t.b", { messages: 2, bytes: 1_000 }]])
+    const found = estimateBytes({ bytes: 5_000, messages: 42, counts, known })
+    assert.deepStrictEqual(
+      [...found],
+      [
+        ["t.a", 3_000],
+        ["t.b", 2_000]
+      ]
+    )
+  })
+
+  it("leaves out what the broker does not name", () => {
+    const found = estimateBytes({ bytes: 8_000, messages: 80, counts })
+    assert.strictEqual(
+      [...found.values()].reduce((sum, bytes) => sum + bytes, 0),
+      4_000
+    )
+  })
+
+  it("finds nothing in an empty stream", () =>
+    assert.lengthOf([...estimateBytes({ bytes: 0, messages: 0, counts: new Map() })], 0))
+})
