@@ -1,5 +1,6 @@
 import { parseArgs } from "node:util"
 import type { Scenario, Settings } from "./scenario.ts"
+import { loadNames } from "./scenario.ts"
 
 /** The arguments are invalid. The message is one sentence that says what is valid. */
 export class Nonsense extends Error {}
@@ -20,6 +21,10 @@ const parse = (args: ReadonlyArray<string>) => {
       options: {
         scenario: { type: "string", multiple: true, default: [] },
         rounds: { type: "string" },
+        events: { type: "string" },
+        endpoints: { type: "string" },
+        body: { type: "string" },
+        failing: { type: "string" },
         quick: { type: "boolean", default: false },
         "from-dist": { type: "boolean", default: false },
         json: { type: "boolean", default: false },
@@ -32,9 +37,23 @@ const parse = (args: ReadonlyArray<string>) => {
   }
 }
 
+const readLoad = (
+  given: Readonly<Partial<Record<(typeof loadNames)[number], string>>>
+): Settings["load"] =>
+  Object.fromEntries(
+    loadNames.flatMap((name) => {
+      const text = given[name]
+      if (text === undefined) return []
+      if (!/^[1-9]\d{0,7}$/.test(text))
+        throw new Nonsense(`--${name} must be a whole number from 1 to 99999999, not "${text}".`)
+      return [[name, Number(text)] as const]
+    })
+  )
+
 /** Throws {@link Nonsense}. */
 export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenario>): Asked => {
-  const { "from-dist": fromDist, help, json, quick, rounds, scenario: names } = parse(args)
+  const given = parse(args)
+  const { "from-dist": fromDist, help, json, quick, rounds, scenario: names } = given
   const unknown = names.find((name) => !all.some((scenario) => scenario.name === name))
   if (unknown !== undefined)
     throw new Nonsense(
@@ -42,11 +61,18 @@ export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenari
     )
   if (rounds !== undefined && !/^[1-9]\d{0,2}$/.test(rounds))
     throw new Nonsense(`--rounds must be a whole number from 1 to 999, not "${rounds}".`)
+  const load = readLoad(given)
+  if (Object.keys(load).length > 0 && (names.length !== 1 || names[0] !== "far-behind"))
+    throw new Nonsense(
+      `${Object.keys(load)
+        .map((name) => `--${name}`)
+        .join(" and ")} only go with --scenario far-behind, alone.`
+    )
   return {
     help,
     json,
     fromDist,
-    settings: { quick, rounds: rounds === undefined ? undefined : Number(rounds) },
+    settings: { quick, rounds: rounds === undefined ? undefined : Number(rounds), load },
     chosen: all.filter(({ name, onlyNamed }) =>
       names.length === 0 ? onlyNamed !== true : names.includes(name)
     )
@@ -67,6 +93,10 @@ export const helpText = (all: ReadonlyArray<Scenario>): string => {
     "",
     "  --scenario NAME  this one; may be repeated (default: all but those that must be named)",
     "  --rounds N       rounds that count, after one that warms up (default: the scenario's own)",
+    "  --events N       of far-behind: events (default: 1,000,000 for 3 endpoints)",
+    "  --endpoints N    of far-behind: endpoints that are down (default: 3)",
+    "  --body BYTES     of far-behind: length of a body (default: 300)",
+    "  --failing N      of far-behind: instead of being down, every Nth attempt fails",
     "  --quick          everything in a fraction of the time, figures are rougher",
     "  --from-dist      builds the package and measures it instead of the sources",
     "  --json           one JSON object a scenario on stdout; progress goes to stderr",

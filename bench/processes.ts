@@ -314,6 +314,16 @@ export const cpuOf = (pid: number): number => {
 /** Returns the resident memory of another process in MiB, from /proc (0 without /proc). */
 export const memoryOf = (pid: number): number => statusOf(pid, /VmRSS:\s+(\d+)/)
 
+/** Returns how many bytes another process has written to disk, from /proc (0 without /proc). */
+export const writtenBy = (pid: number): number => {
+  try {
+    const text = readFileSync(`/proc/${pid}/io`, "utf8")
+    return Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
+  } catch {
+    return 0
+  }
+}
+
 const statusOf = (pid: number, what: RegExp): number => {
   try {
     return Number(what.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1] ?? 0) / 1024

@@ -9,18 +9,24 @@ import { connectTo } from "../src/broker/connection.ts"
 import { startEmbedded } from "../src/broker/embedded/embedded.ts"
 import { init } from "../src/broker/init.ts"
 import type { HeaderList, PublishError } from "../src/broker/publisher.ts"
+import { sharesOf } from "../src/broker/storage-limits.ts"
 import { defaultTopology } from "../src/broker/topology.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 
-/** Starts a broker in a directory of its own with an installation, until the scope closes. */
-export const startBroker = Effect.fnUntraced(function* () {
+/**
+ * Starts a broker in a directory of its own with an installation, until the scope closes.
+ *
+ * @param store size of its store, bytes, from which the limits of streams follow. (Default: no limits)
+ */
+export const startBroker = Effect.fnUntraced(function* (store?: number) {
   const dataDir = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
-  const { pid, url } = yield* startEmbedded({ port: 0, dataDir })
-  yield* Effect.provide(init(defaultTopology), connectTo({ url }))
+  const { pid, url } = yield* startEmbedded({ port: 0, dataDir, maxStore: store })
+  const shares = store === undefined ? {} : sharesOf(store)
+  yield* Effect.provide(init({ ...defaultTopology, ...shares }), connectTo({ url }))
   return { pid, url }
 })
 

@@ -9,7 +9,13 @@ export interface Settings {
   readonly quick: boolean
   /** Rounds that count, after one that warms up. (Default: the scenario's own) */
   readonly rounds: number | undefined
+  /** What the scenario far-behind can be asked for. (Default: its own) */
+  readonly load: Readonly<Partial<Record<LoadName, number>>>
 }
+
+/** Names of the options that only the scenario far-behind has. */
+export const loadNames = ["events", "endpoints", "body", "failing"] as const
+type LoadName = (typeof loadNames)[number]
 
 /** The names of both sides of a comparison. */
 export interface Sides {

@@ -5,6 +5,7 @@ import { audit } from "./scenarios/audit.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
+import { farBehind } from "./scenarios/far-behind.ts"
 import { growth } from "./scenarios/growth.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
@@ -37,5 +38,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   deliveryLog,
   logBeside,
   logAsked,
-  tenants
+  tenants,
+  farBehind
 ]

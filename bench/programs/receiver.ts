@@ -18,6 +18,8 @@ export interface Behaviour {
   readonly places?: number
   /** Refuses every request with 503. (Default: false) */
   readonly down?: boolean
+  /** Refuses every Nth request with 503. (Default: none) */
+  readonly failing?: number
 }
 
 /** A receiver's counts since its last reset. */
@@ -52,6 +54,8 @@ const refusal = 1
 const mark = stampMark.charCodeAt(0)
 
 let behaviour: Behaviour = {}
+/** Requests since the start, refused ones included. */
+let taken = 0
 let inFlight = 0
 let requests = 0
 let refused = 0
@@ -68,7 +72,8 @@ const reset = () => {
 }
 
 const take = (socket: Socket) => {
-  if (behaviour.down) {
+  taken++
+  if (behaviour.down || taken % (behaviour.failing ?? Number.POSITIVE_INFINITY) === 0) {
     refused++
     socket.write(unavailable)
     return

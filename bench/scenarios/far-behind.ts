@@ -1,0 +1,303 @@
+import { Effect } from "effect"
+import { natsClients } from "../../src/broker/clients.ts"
+import { connectTo } from "../../src/broker/connection.ts"
+import { defaultTopology } from "../../src/broker/topology.ts"
+import { endpointCap, workerRoom } from "../ground.ts"
+import { watch } from "../machine.ts"
+import type { Publisher, Receiver, Worker } from "../processes.ts"
+import {
+  memoryOf,
+  startLimit,
+  startPublisher,
+  startReceiver,
+  startWorker,
+  writtenBy
+} from "../processes.ts"
+import { addEndpoints, startBroker } from "../rig.ts"
+import type { Outcome, Row, Scenario, Settings } from "../scenario.ts"
+
+const store = 2 * 1024 ** 3
+/** Service time of the receiver that comes back, ms. */
+const service = 5
+/** Events a second of the tenant that is well. */
+const calmPerSecond = 200
+/** Deliveries a second for the others while it is measured. */
+const otherPerSecond = 1_500
+/** Each side is measured in this many turns, so that a machine that is slow for a while affects both. */
+const turns = 2
+/** How long nothing may move until what is left counts as not moving, ms. */
+const still = 60_000
+const glance = 100
+/** Events of the control's worker before it is measured: its code is warm then. */
+const warming = 5_000
+/** The last of what waits for an endpoint may be retries, whose time comes later. */
+const tail = 20
+
+const circuit = { coolDown: "5 seconds", maxCoolDown: "5 seconds" }
+const others = "events.bench.type"
+const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
+
+/** A broker and a worker with a tenant that is well, beside one with endpoints that may be down. */
+interface Side {
+  readonly broker: { readonly pid: number; readonly url: string }
+  readonly worker: Worker
+  /** Of the endpoints that may be down. */
+  readonly receiver: Receiver
+  readonly calmReceiver: Receiver
+  readonly publisher: Publisher
+  readonly calmPublisher: Publisher
+}
+
+const startSide = Effect.fnUntraced(function* (endpoints: number) {
+  const receiver = yield* startReceiver()
+  const calmReceiver = yield* startReceiver()
+  const broker = yield* startBroker(store)
+  const add = addEndpoints(endpoints + 1, (number) =>
+    number === endpoints
+      ? { tenant: "calm", id: "hook", url: calmReceiver.url, types: ["tick"] }
+      : { id: `e${number}`, url: `${receiver.url}/${number}`, types: ["type"], circuit }
+  )
+  yield* Effect.provide(add, connectTo(broker))
+  const side: Side = {
+    ...{ receiver, calmReceiver, broker },
+    worker: yield* startWorker(broker.url),
+    publisher: yield* startPublisher(broker.url),
+    calmPublisher: yield* startPublisher(broker.url)
+  }
+  return side
+})
+
+/** What is stored, and what the router has not finished. */
+const lookAt = ({ broker }: Pick<Side, "broker">) =>
+  Effect.gen(function* () {
+    const { ask, jsm, names } = yield* natsClients
+    const size = (name: string) =>
+      Effect.map(
+        ask("look at a stream", () => jsm.streams.info(name)),
+        ({ state }) => state
+      )
+    const router = yield* ask("look at the router", () =>
+      jsm.consumers.info(names.events, names.routerConsumer)
+    )
+    let waitingBytes = 0
+    for (let partition = 0; partition < defaultTopology.partitions; partition++)
+      for (const name of [names.deliveries(partition), names.backlog(partition)])
+        waitingBytes += (yield* size(name)).bytes
+    return {
+      unrouted: router.num_pending + router.num_ack_pending,
+      waitingBytes,
+      eventBytes: (yield* size(names.events)).bytes,
+      historyBytes: (yield* size(names.history)).bytes,
+      dead: (yield* size(names.dead)).messages
+    }
+  }).pipe(Effect.provide(connectTo(broker)))
+
+/** Waits until all events are routed, or none has been for long. Returns the last look. */
+const untilRouted = Effect.fnUntraced(function* (side: Side) {
+  let least = Number.POSITIVE_INFINITY
+  let since = performance.now()
+  while (true) {
+    const seen = yield* lookAt(side)
+    if (seen.unrouted < least) since = performance.now()
+    least = Math.min(least, seen.unrouted)
+    if (seen.unrouted === 0 || performance.now() - since > still / 4) return seen
+    yield* Effect.sleep(glance)
+  }
+})
+
+/** Follows a receiver until `wanted` requests came, or none has for long. */
+const follow = async (receiver: Receiver, wanted: number, lastFew: number) => {
+  let most = -1
+  let since = performance.now()
+  let nearly: number | undefined
+  for (;;) {
+    const counted = await receiver.count()
+    if (counted.requests >= wanted - lastFew) nearly ??= counted.last
+    if (counted.requests > most) since = performance.now()
+    most = Math.max(most, counted.requests)
+    const isStill = performance.now() - since > still
+    if (counted.requests >= wanted || isStill)
+      return { first: counted.first, seconds: ((nearly ?? counted.last) - counted.first) / 1000 }
+    await pause(glance)
+  }
+}
+
+/** The tenant that is well, while events for the others go on coming. */
+const measureCalm = async (side: Side, seconds: number, perSecond: number, before: number) => {
+  const { calmPublisher, calmReceiver, publisher } = side
+  const count = seconds * calmPerSecond
+  if (before === 0) await calmReceiver.reset()
+  await Promise.all([
+    publisher.publish({
+      ...{ subject: others, subjects: 1, bytes: 300 },
+      ...{ count: seconds * perSecond, perSecond }
+    }),
+    calmPublisher.publish({
+      ...{ subject: "events.calm.tick", subjects: 1, bytes: 300 },
+      ...{ count, perSecond: calmPerSecond }
+    })
+  ])
+  return await calmReceiver.received(before + count).catch(() => calmReceiver.count())
+}
+
+const useOf = (side: Side) =>
+  watch({
+    ...{ worker: [side.worker.pid], broker: [side.broker.pid] },
+    ...{ publisher: [side.publisher.pid, side.calmPublisher.pid] },
+    receiver: [side.receiver.pid, side.calmReceiver.pid]
+  })
+
+const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (row: Row) => void) {
+  const { endpoints = 3, body: bytes = 300 } = load
+  const { events = Math.max(1, Math.floor((quick ? 60_000 : 3_000_000) / endpoints)) } = load
+  const seconds = quick ? 5 : 10
+  const perSecond = Math.max(1, Math.floor(otherPerSecond / endpoints))
+  const side = yield* startSide(endpoints)
+  const control = yield* startSide(endpoints)
+  const limit = yield* startLimit(side.receiver)
+  const { receiver, worker } = side
+
+  yield* Effect.promise(() => receiver.behave({ service }))
+  const tried = Math.min(events * endpoints, 20_000)
+  const atOnce = Math.min(endpoints * endpointCap, workerRoom)
+  const posted = yield* Effect.promise(() => limit.post({ count: tried, endpoints, bytes, atOnce }))
+  const loopPerSecond = tried / (posted.ms / 1000)
+
+  const warm = Math.max(1, Math.floor(warming / endpoints))
+  yield* Effect.promise(() =>
+    control.publisher.publish({ subject: others, subjects: 1, bytes, count: warm })
+  )
+  yield* Effect.promise(() => receiver.behave({ down: true }))
+  const watched = useOf(side)
+  const memoryBefore = memoryOf(worker.pid)
+  const published = yield* Effect.promise(() =>
+    side.publisher.publish({ subject: others, subjects: 1, bytes, count: events })
+  )
+  const began = performance.now()
+  const routed = yield* untilRouted(side)
+  const routing = (published.ms + performance.now() - began) / 1000
+  const memory = memoryOf(worker.pid)
+  const deferred = Math.max(1, endpoints * (events - routed.unrouted) - routed.dead)
+
+  yield* Effect.promise(() => control.receiver.received(warm * endpoints))
+  const measured = calmPerSecond * seconds
+  const measure = (side: Side, turn: number) =>
+    Effect.promise(() => measureCalm(side, seconds, perSecond, turn * measured))
+  let calm = yield* measure(control, 0)
+  let beside = yield* measure(side, 0)
+  for (let turn = 1; turn < turns; turn++) {
+    calm = yield* measure(control, turn)
+    beside = yield* measure(side, turn)
+  }
+
+  const later = yield* lookAt(side)
+  yield* Effect.promise(() => receiver.reset())
+  yield* Effect.promise(() => receiver.behave({ service }))
+  const wanted = endpoints * (events + turns * seconds * perSecond) - later.dead
+  const drained = yield* Effect.promise(() => follow(receiver, wanted, tail * endpoints))
+  yield* Effect.sleep(2_000)
+  const all = yield* Effect.promise(() => receiver.count())
+  const { use } = watched()
+  const of = `${endpoints.toLocaleString("en")} down, ${events.toLocaleString("en")} events`
+  row({
+    of,
+    round: 1,
+    figures: {
+      heldBack: later.unrouted,
+      undelivered: turns * measured - beside.requests,
+      ...{ p99: beside.latency.p99, calmP99: calm.latency.p99 },
+      ratio: beside.latency.p99 / calm.latency.p99,
+      disk: routed.waitingBytes / deferred,
+      memory: ((memory - memoryBefore) * 1024 ** 2) / deferred,
+      routing,
+      dead: later.dead,
+      missing: Math.max(0, wanted - all.requests),
+      twice: Math.max(0, all.requests - wanted),
+      ...{ drained: drained.seconds, drainRatio: drained.seconds / (wanted / loopPerSecond) }
+    },
+    machine: { petrel: use }
+  })
+  const outcome: Outcome = {
+    settings: { events, endpoints, bytes, store, cap: endpointCap, "service, ms": service },
+    aims: [
+      ...["heldBack", "undelivered", "dead", "missing", "twice"].map((figure) => ({
+        ...{ of, figure },
+        atMost: 0
+      })),
+      { of, figure: "ratio", atMost: 1.2 },
+      { of, figure: "disk", atMost: 16 },
+      { of, figure: "memory", atMost: 64 },
+      { of, figure: "drainRatio", atMost: 1.2 }
+    ],
+    notes: [
+      "the control is another worker and broker, of which all endpoints are well and get the same events",
+      `the time of the drain leaves out the last ${tail} of each endpoint, which may be retries`
+    ],
+    details: { routed, later }
+  }
+  return outcome
+})
+
+const runFailing = Effect.fnUntraced(function* (
+  { load, quick }: Settings,
+  row: (row: Row) => void
+) {
+  const { body: bytes = 65_536, events = quick ? 300 : 2_000, failing = 3 } = load
+  const receiver = yield* startReceiver()
+  const broker = yield* startBroker(store)
+  const add = addEndpoints(1, () => ({
+    ...{ id: "e0", url: receiver.url, types: ["type"] },
+    circuit: { failures: 100_000, rate: "none" },
+    retry: {
+      ...{ backoff: { kind: "fixed", delay: "2 seconds" }, jitter: "none", maxAttempts: 30 },
+      ...{ window: "1 hour", retryAfterCap: "24 hours" }
+    }
+  }))
+  yield* Effect.provide(add, connectTo(broker))
+  yield* startWorker(broker.url)
+  const publisher = yield* startPublisher(broker.url)
+  yield* Effect.promise(() => receiver.behave({ failing }))
+  const before = writtenBy(broker.pid)
+  yield* Effect.promise(() =>
+    Promise.all([
+      publisher.publish({ subject: others, subjects: 1, bytes, count: events }),
+      receiver.received(events)
+    ])
+  )
+  // The broker writes behind.
+  yield* Effect.sleep(2_000)
+  const written = (writtenBy(broker.pid) - before) / events
+  const of = `every attempt of ${failing} fails, ${bytes.toLocaleString("en")} bytes`
+  row({ of, round: 1, figures: { written: written / 1024, writtenRatio: written / bytes } })
+  const outcome: Outcome = { settings: { events, bytes, failing, store } }
+  return outcome
+})
+
+/** Endpoints that are down for long, with much waiting for them, beside a tenant that is well. */
+export const farBehind: Scenario = {
+  name: "far-behind",
+  measures:
+    "What much that waits for endpoints costs, what it does to another tenant, and how it is delivered once they are back.",
+  limit:
+    "Its measures are another worker without endpoints that are down, and a loop of requests under the same caps.",
+  onlyNamed: true,
+  figures: {
+    heldBack: { title: "events not routed", unit: "", digits: 0 },
+    undelivered: { title: "the other tenant's, not delivered", unit: "", digits: 0 },
+    p99: { title: "the other tenant's p99", unit: "ms", digits: 1 },
+    calmP99: { title: "p99 where all are well", unit: "ms", digits: 1 },
+    ratio: { title: "p99, ratio", unit: "", digits: 2 },
+    disk: { title: "disk a deferred delivery", unit: "bytes", digits: 0 },
+    memory: { title: "worker memory a deferred delivery", unit: "bytes", digits: 0 },
+    routing: { title: "published and routed in", unit: "s", digits: 1 },
+    dead: { title: "dead letters", unit: "", digits: 0 },
+    missing: { title: "missing", unit: "", digits: 0 },
+    twice: { title: "delivered more than once", unit: "", digits: 0 },
+    drained: { title: "delivered in, once back", unit: "s", digits: 1 },
+    drainRatio: { title: "ratio to the loop", unit: "", digits: 2 },
+    written: { title: "written a delivery", unit: "KiB", digits: 1 },
+    writtenRatio: { title: "written a byte of body", unit: "", digits: 2 }
+  },
+  run: (settings, row) =>
+    settings.load.failing === undefined ? runDown(settings, row) : runFailing(settings, row)
+}
