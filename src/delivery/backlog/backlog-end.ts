@@ -1,0 +1,136 @@
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Effect, Stream } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { BrokerError } from "../../broker/broker-error.ts"
+import { removeIf } from "../../broker/removal.ts"
+import { scanQueue } from "../../broker/scan.ts"
+import type { OriginStreams } from "../../domain/backlog-message.ts"
+import { backlogEntriesIn, labelIn, waitingIn } from "../../domain/backlog-message.ts"
+import type { GetHeader } from "../../domain/event.ts"
+import type { Stored } from "./backlog-write.ts"
+import { waitingName } from "./backlog-write.ts"
+import type { WrittenTail } from "./written-tails.ts"
+
+/**
+ * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
+ * its successor will.
+ */
+const leaderAnswerMs = 3_000
+
+/** The end of an endpoint's backlog. */
+export interface BacklogEnd {
+  /** Sequence of its last message; 0 where there is none. */
+  readonly tail: number
+  /** Number of deliveries that were ever stored in it, see `BacklogLabel`. */
+  readonly stored: number
+}
+
+/** What was stored after a message that was known as the last. */
+export interface Findings extends BacklogEnd {
+  /** Those of the wanted deliveries that are there, by `waitingName`. */
+  readonly found: ReadonlyMap<string, Pick<Stored, "entry" | "seq">>
+  /** Which message of this owner replaces a message, by its sequence. */
+  readonly replacedBy: ReadonlyMap<number, number>
+}
+
+/** The stream that an endpoint's backlog lies in, and its subject there. */
+export interface BacklogSubject {
+  readonly stream: string
+  readonly subject: string
+}
+
+const headersOf =
+  ({ header }: StoredMsg): GetHeader =>
+  (name) =>
+    header.get(name) || undefined
+
+const bounded = <A, R>(stream: string, question: Effect.Effect<A, BrokerError, R>) =>
+  Effect.timeoutOrElse(question, {
+    duration: leaderAnswerMs,
+    orElse: () => {
+      const operation = `ask for ${stream}`
+      return Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
+    }
+  })
+
+const readLast = ({ stream, subject }: BacklogSubject) =>
+  Effect.flatMap(Broker, ({ readMessage }) =>
+    bounded(stream, readMessage("look at the end of a backlog", stream, { last_by_subj: subject }))
+  )
+
+/**
+ * Reads the end of a backlog from the stream's leader. After a message of a version that did not
+ * count, the number of messages stands for the number stored: each held one delivery.
+ */
+export const readBacklogEnd = Effect.fnUntraced(function* (of: BacklogSubject) {
+  const last = yield* readLast(of)
+  if (last === null) return { tail: 0, stored: 0 } satisfies BacklogEnd
+  const label = labelIn(headersOf(last))
+  if (label !== undefined) return { tail: last.seq, stored: label.stored } satisfies BacklogEnd
+  const { streamInfo } = yield* Broker
+  const counting = streamInfo("count what waits", of.stream, { subjects_filter: of.subject })
+  const { state } = yield* bounded(of.stream, counting)
+  return { tail: last.seq, stored: state.subjects?.[of.subject] ?? 0 } satisfies BacklogEnd
+})
+
+/**
+ * Reads all that was stored in a backlog after a message that was known as its last.
+ *
+ * @param wanted the deliveries that are looked for, by `waitingName`.
+ */
+export const lookAfter = Effect.fnUntraced(function* (
+  of: BacklogSubject,
+  known: BacklogEnd,
+  {
+    owner,
+    streams,
+    wanted
+  }: {
+    readonly owner: number
+    readonly streams: OriginStreams
+    readonly wanted: ReadonlySet<string>
+  }
+) {
+  const found = new Map<string, Pick<Stored, "entry" | "seq">>()
+  const replacedBy = new Map<number, number>()
+  let { stored, tail } = known
+  const see = (message: StoredMsg) => {
+    const { seq, subject } = message
+    const get = headersOf(message)
+    const entries = backlogEntriesIn(subject, get, streams) ?? []
+    for (const entry of entries) {
+      const name = waitingName(waitingIn(entry))
+      if (wanted.has(name)) found.set(name, { seq, entry: entry.entry })
+    }
+    const label = labelIn(get)
+    stored = Math.max(stored, label?.stored ?? stored + entries.length)
+    if (label?.owner === owner) for (const replaced of label.replaces) replacedBy.set(replaced, seq)
+    tail = seq
+  }
+  while (true) {
+    const from = tail
+    yield* Stream.runForEach(scanQueue(of.stream, of.subject, tail + 1), (message) =>
+      Effect.sync(() => see(message))
+    )
+    if (tail > from) continue
+    // Nothing follows: the known one is still the last, or what is left of the backlog ends earlier.
+    const last = yield* readLast(of)
+    if ((last?.seq ?? 0) > tail) continue
+    return { found, replacedBy, tail: last?.seq ?? 0, stored } satisfies Findings
+  }
+})
+
+/** Removes a message of references, unless a truncated stream has another one at its sequence. */
+export const removeReplaced = (
+  { stream, subject }: BacklogSubject,
+  { packed: [name, packed], seq }: Pick<WrittenTail, "packed" | "seq">
+) =>
+  bounded(
+    stream,
+    removeIf(
+      "remove what was stored again",
+      stream,
+      seq,
+      (message) => message.subject === subject && message.header.get(name) === packed
+    )
+  )

@@ -1,0 +1,106 @@
+import { Effect } from "effect"
+import type { PublishError } from "../../broker/publisher.ts"
+import type { Delivery } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
+import { placeName } from "../../domain/fact.ts"
+import type { Resume, Stored, StoreRequest } from "./backlog-write.ts"
+import { PendingStore, storedBefore } from "./backlog-write.ts"
+
+/**
+ * Outcomes that are kept for callers that gave up before they were known, oldest dropped first. Who
+ * asks after that is answered by `hasLeft`.
+ */
+const maxOutcomes = 10_000
+
+/**
+ * The stores of a partition that are under way, and the outcomes of which no caller knows yet: a
+ * repeated store joins the earlier one.
+ */
+export class PendingStores {
+  /** By `PendingStore.name`. */
+  readonly #pending = new Map<string, PendingStore>()
+  readonly #outcomes = new Map<string, Stored>()
+  readonly #asReference: (delivery: Delivery) => boolean
+
+  constructor(asReference: (delivery: Delivery) => boolean) {
+    this.#asReference = asReference
+  }
+
+  get isIdle(): boolean {
+    return this.#pending.size === 0 && this.#outcomes.size === 0
+  }
+
+  /** Returns where a delivery is stored, where that is known already, and forgets it. */
+  outcomeOf(key: string, { hasLeft, place }: StoreRequest): Stored | undefined {
+    const name = nameOf(key, place)
+    const known = this.#outcomes.get(name) ?? (hasLeft() ? storedBefore : undefined)
+    if (known !== undefined) this.#outcomes.delete(name)
+    return known
+  }
+
+  /**
+   * Returns the store of a place, and lets a caller wait for it.
+   *
+   * @param begun called with one that is new.
+   */
+  join(
+    key: string,
+    request: StoreRequest,
+    resume: Resume,
+    begun: (pending: PendingStore) => void
+  ): PendingStore {
+    const name = nameOf(key, request.place)
+    const known = this.#pending.get(name)
+    const pending = known ?? new PendingStore(name, request, this.#asReference)
+    pending.callers.add(resume)
+    if (known === undefined) {
+      this.#pending.set(name, pending)
+      begun(pending)
+    }
+    return pending
+  }
+
+  /** True where a store of this place may have stored it, and its caller does not know it. */
+  hasBegun(key: string, place: Place): boolean {
+    const name = nameOf(key, place)
+    return this.#outcomes.has(name) || this.#pending.get(name)?.isSent === true
+  }
+
+  /** Keeps no outcome of a place for later. */
+  forget(key: string, place: Place): void {
+    const name = nameOf(key, place)
+    this.#outcomes.delete(name)
+    const pending = this.#pending.get(name)
+    if (pending !== undefined) pending.isForgotten = true
+  }
+
+  /** Returns those of some stores that have not ended. */
+  open(some: ReadonlyArray<PendingStore>): ReadonlyArray<PendingStore> {
+    return some.filter((one) => this.#pending.get(one.name) === one)
+  }
+
+  /** Drops a store that is certainly not stored. */
+  drop(pending: PendingStore): void {
+    this.#pending.delete(pending.name)
+  }
+
+  /** Fails a store that is certainly not stored. */
+  fail(pending: PendingStore, error: PublishError): void {
+    this.drop(pending)
+    for (const resume of pending.callers) resume(Effect.fail(error))
+  }
+
+  end(pending: PendingStore, stored: Stored): void {
+    this.drop(pending)
+    for (const resume of pending.callers) resume(Effect.succeed(stored))
+    if (pending.callers.size > 0 || pending.isForgotten) return
+    this.#outcomes.set(pending.name, stored)
+    if (this.#outcomes.size <= maxOutcomes) return
+    for (const oldest of this.#outcomes.keys()) {
+      this.#outcomes.delete(oldest)
+      return
+    }
+  }
+}
+
+const nameOf = (key: string, place: Place): string => `${key} ${placeName(place)}`

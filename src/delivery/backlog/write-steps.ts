@@ -1,0 +1,294 @@
+import { Effect } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import { mayBeStored } from "../../broker/publish-once.ts"
+import type { PubAck } from "../../broker/publisher.ts"
+import { PublishError } from "../../broker/publisher.ts"
+import { isConflict } from "../../broker/values.ts"
+import type { OriginStreams } from "../../domain/backlog-message.ts"
+import { maxEntries } from "../../domain/backlog-message.ts"
+import type { Findings } from "./backlog-end.ts"
+import { lookAfter, readBacklogEnd, removeReplaced } from "./backlog-end.ts"
+import type { PendingStore } from "./backlog-write.ts"
+import {
+  BacklogWrite,
+  isOfWindow,
+  roomBeside,
+  storedBefore,
+  takeGroup,
+  waitingName
+} from "./backlog-write.ts"
+import type { EndpointWrites } from "./endpoint-writes.ts"
+import type { PendingStores } from "./pending-stores.ts"
+import { WrittenTails } from "./written-tails.ts"
+
+/** Pause before a write is repeated that was not answered, unless a caller repeats it, ms. */
+export const retryPauseMs = 500
+/** How often in a row another message may be stored first: more says that another owner writes. */
+const maxRefusals = 8
+/** While more replaced messages are not removed, no other is replaced. */
+const maxReplaced = 8
+/** JetStream's error code for a write that expects another last message. */
+const wrongLastSequence = 10071
+/** JetStream's error codes for a message and for headers that are too large. */
+const tooLarge: ReadonlyArray<number> = [10054, 10097]
+
+export interface WriteStepsOptions {
+  readonly broker: Broker["Service"]
+  /** Of the partition. */
+  readonly index: number
+  /** The time at which this owner took over, ms since the epoch. */
+  readonly owner: number
+  /** True where a message that was written may be replaced: reading has not reached it. */
+  readonly mayReplace: (key: string, seq: number) => boolean
+  /**
+   * Called before a message is written that replaces another one. Nothing of the endpoint is read
+   * until `replaced` or `kept` is called.
+   */
+  readonly replacing: (key: string, seq: number) => void
+  /** The message `by` is stored and holds all that `seq` holds, which is about to be removed. */
+  readonly replaced: (key: string, seq: number, by: number) => void
+  /** The message was not replaced after all. */
+  readonly kept: (key: string, seq: number) => void
+}
+
+const unanswered = ({ message, operation }: BrokerError) =>
+  new PublishError({ subject: operation, reason: "timeout", code: 0, detail: message })
+
+const isTooLarge = ({ code, reason }: PublishError) =>
+  reason === "rejected" && (code === 0 || tooLarge.includes(code))
+
+/** The steps in which what waits for an endpoint is written into its backlog. */
+export class WriteSteps {
+  readonly #options: WriteStepsOptions
+  readonly #pending: PendingStores
+  readonly #streams: OriginStreams
+  readonly #tails = new WrittenTails()
+  /** Number of messages composed: a part of their ids. */
+  #composed = 0
+  /** The highest sequence known in the stream. */
+  #last = 0
+
+  constructor(options: WriteStepsOptions, pending: PendingStores) {
+    const { names } = options.broker
+    this.#options = options
+    this.#pending = pending
+    this.#streams = { events: names.events, queue: names.deliveries(options.index) }
+  }
+
+  /** Forgets what was written for an endpoint. */
+  forget(key: string): void {
+    this.#tails.drop(key)
+  }
+
+  /** Does the next thing that is to be done for an endpoint. */
+  step(writes: EndpointWrites): Effect.Effect<void, PublishError> {
+    return Effect.suspend(() => {
+      if (writes.isRemovalDue) return this.#removeReplaced(writes)
+      if (writes.write !== undefined) return this.#tryAgain(writes, writes.write)
+      if (writes.queue.length === 0) return writes.pause(retryPauseMs)
+      if (writes.tail === undefined) return this.#readEnd(writes)
+      return this.#attempt(writes, this.#compose(writes, writes.tail))
+    })
+  }
+
+  #readEnd(writes: EndpointWrites): Effect.Effect<void, PublishError> {
+    return Effect.matchEffect(this.#onBroker(readBacklogEnd(writes.of)), {
+      onFailure: (error) => Effect.fail(unanswered(error)),
+      onSuccess: ({ stored, tail }) =>
+        Effect.sync(() => {
+          writes.tail ??= tail
+          writes.stored = Math.max(writes.stored, stored)
+          this.#last = Math.max(this.#last, tail)
+        })
+    })
+  }
+
+  #compose(writes: EndpointWrites, tail: number): BacklogWrite {
+    const { key, queue } = writes
+    const { mayReplace } = this.#options
+    const held = this.#tails.get(key)
+    const isFolded =
+      held !== undefined &&
+      held.seq === tail &&
+      queue[0] !== undefined &&
+      isOfWindow(queue[0], held) &&
+      writes.most === maxEntries &&
+      writes.replaced.length < maxReplaced &&
+      mayReplace(key, tail)
+    const fold = isFolded ? held : undefined
+    const requests = takeGroup(queue, roomBeside(fold, writes.most))
+    const { owner } = this.#options
+    const replaces = [...(fold === undefined ? [] : [fold]), ...writes.replaced].map(
+      ({ seq }) => seq
+    )
+    const write = new BacklogWrite(
+      {
+        ...{ requests, fold, expected: tail, before: writes.stored, owner, replaces },
+        ...{ streams: this.#streams, id: this.#nextId(key) }
+      },
+      this.#last
+    )
+    if (write.isLarge) {
+      writes.putBack(requests)
+      writes.halve(requests.length)
+      return this.#compose(writes, tail)
+    }
+    for (const request of requests) request.isSent = true
+    if (fold !== undefined) this.#options.replacing(key, fold.seq)
+    writes.write = write
+    return write
+  }
+
+  /**
+   * Returns the id of a message that is composed: the broker recognizes a repetition that arrives
+   * late, after the message was stored, delivered and purged.
+   */
+  #nextId(key: string): string {
+    return `${key}.${this.#options.owner}.${this.#composed++}`
+  }
+
+  #attempt(writes: EndpointWrites, write: BacklogWrite): Effect.Effect<void, PublishError> {
+    const { body, headers } = write
+    return Effect.matchEffect(this.#options.broker.publish(writes.of.subject, body, headers), {
+      onFailure: (error) => this.#notStored(writes, write, error),
+      onSuccess: (ack) => Effect.sync(() => this.#stored(writes, write, ack))
+    })
+  }
+
+  /** Goes on with a write that is not settled. */
+  #tryAgain(writes: EndpointWrites, write: BacklogWrite): Effect.Effect<void, PublishError> {
+    const { requests } = write.parts
+    if (write.mustLook) return this.#look(writes, write)
+    const rest = requests.filter((request) => !request.hasLeft())
+    if (rest.length === requests.length) return this.#attempt(writes, write)
+    for (const request of requests) if (request.hasLeft()) this.#pending.end(request, storedBefore)
+    if (rest.length === 0) {
+      write.mustLook = true
+      return Effect.void
+    }
+    const parts = { ...write.parts, requests: rest, id: this.#nextId(writes.key) }
+    const changed = new BacklogWrite(parts, write.after)
+    changed.isUnsure = true
+    writes.write = changed
+    return this.#attempt(writes, changed)
+  }
+
+  #stored(writes: EndpointWrites, write: BacklogWrite, { duplicate, seq }: PubAck): void {
+    // The broker remembers ids longer than messages.
+    if (duplicate) {
+      write.mustLook = true
+      return
+    }
+    const { after, packed, parts, references } = write
+    const { key } = writes
+    this.#last = Math.max(this.#last, seq)
+    writes.write = undefined
+    writes.stored = write.stored
+    writes.storedAt(seq)
+    if (packed === undefined) this.#tails.drop(key)
+    else this.#tails.hold(key, { seq, references, packed })
+    this.#wasFolded(writes, write, seq)
+    parts.requests.forEach((request, index) => {
+      this.#pending.end(request, { seq, entry: write.entryOf(index), after })
+    })
+  }
+
+  /** @param by the message that holds the folded one's references; undefined where there is none. */
+  #wasFolded(writes: EndpointWrites, { parts: { fold } }: BacklogWrite, by: number | undefined) {
+    if (fold === undefined) return
+    if (by === undefined) return this.#options.kept(writes.key, fold.seq)
+    writes.replaced = [...writes.replaced, fold]
+    this.#options.replaced(writes.key, fold.seq, by)
+  }
+
+  #notStored(
+    writes: EndpointWrites,
+    write: BacklogWrite,
+    error: PublishError
+  ): Effect.Effect<void, PublishError> {
+    return Effect.suspend(() => {
+      const isLarge = isTooLarge(error)
+      if (isConflict(error)) writes.refusals++
+      else if (isLarge && write.isDivisible) writes.halve(write.parts.requests.length)
+      if (isConflict(error) || (isLarge && write.isUnsure)) {
+        write.mustLook = true
+        return Effect.void
+      }
+      write.isUnsure ||= mayBeStored(error)
+      if (write.isUnsure) return Effect.fail(error)
+      const requests = this.#dropWrite(writes, write)
+      if (isLarge && write.isDivisible) writes.putBack(requests)
+      else for (const request of requests) this.#pending.fail(request, error)
+      return Effect.void
+    })
+  }
+
+  /** Gives up a write that is certainly not stored. Returns which of its requests are not settled. */
+  #dropWrite(writes: EndpointWrites, write: BacklogWrite): ReadonlyArray<PendingStore> {
+    writes.write = undefined
+    this.#tails.drop(writes.key)
+    this.#wasFolded(writes, write, undefined)
+    return this.#pending.open(write.parts.requests)
+  }
+
+  /** Settles a write by what the leader has after the message that was expected to be the last. */
+  #look(writes: EndpointWrites, write: BacklogWrite): Effect.Effect<void, PublishError> {
+    const wanted = new Set(
+      this.#pending.open(write.parts.requests).map(({ delivery }) => waitingName(delivery))
+    )
+    const known = { tail: write.parts.expected, stored: writes.stored }
+    const { owner } = this.#options
+    const looking = lookAfter(writes.of, known, { owner, streams: this.#streams, wanted })
+    return Effect.matchEffect(this.#onBroker(looking), {
+      onFailure: (error) => Effect.fail(unanswered(error)),
+      onSuccess: (findings) => Effect.sync(() => this.#settle(writes, write, findings))
+    })
+  }
+
+  #settle(
+    writes: EndpointWrites,
+    write: BacklogWrite,
+    { found, replacedBy, stored, tail }: Findings
+  ): void {
+    const { key } = writes
+    const { expected, fold } = write.parts
+    const open = this.#pending.open(write.parts.requests)
+    writes.write = undefined
+    writes.tail = tail
+    writes.stored = stored
+    this.#last = Math.max(this.#last, tail)
+    this.#tails.drop(key)
+    this.#wasFolded(writes, write, fold === undefined ? undefined : replacedBy.get(fold.seq))
+    const missing: Array<PendingStore> = []
+    for (const request of open) {
+      const at = found.get(waitingName(request.delivery))
+      if (at !== undefined) this.#pending.end(request, { ...at, after: expected })
+      else if (request.hasLeft()) this.#pending.end(request, storedBefore)
+      else if (request.callers.size === 0) this.#pending.drop(request)
+      else missing.push(request)
+    }
+    if (writes.refusals <= maxRefusals) {
+      writes.putBack(missing)
+      return
+    }
+    writes.refusals = 0
+    const { subject } = writes.of
+    const detail = "another writer stores messages all the time"
+    const error = new PublishError({ subject, reason: "rejected", code: wrongLastSequence, detail })
+    for (const request of missing) this.#pending.fail(request, error)
+  }
+
+  #removeReplaced(writes: EndpointWrites): Effect.Effect<void> {
+    const [first] = writes.replaced
+    if (first === undefined) return Effect.void
+    return Effect.match(this.#onBroker(removeReplaced(writes.of, first)), {
+      onFailure: () => writes.removalFailed(),
+      onSuccess: () => writes.removed(first)
+    })
+  }
+
+  #onBroker<A, E>(work: Effect.Effect<A, E, Broker>): Effect.Effect<A, E> {
+    return Effect.provideService(work, Broker, this.#options.broker)
+  }
+}

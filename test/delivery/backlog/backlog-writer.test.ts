@@ -1,0 +1,480 @@
+import { assert, describe } from "@effect/vitest"
+import { Deferred, Effect, Fiber, FiberSet, Stream } from "effect"
+import { Broker } from "../../../src/broker/broker.ts"
+import { PublishError } from "../../../src/broker/publisher.ts"
+import { scanQueue } from "../../../src/broker/scan.ts"
+import type { Stored, StoreRequest } from "../../../src/delivery/backlog/backlog-write.ts"
+import type { BacklogWriterOptions } from "../../../src/delivery/backlog/backlog-writer.ts"
+import { BacklogWriter } from "../../../src/delivery/backlog/backlog-writer.ts"
+import { backlogEntriesIn, labelIn, waitingIn } from "../../../src/domain/backlog-message.ts"
+import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
+import { alteredBroker } from "../../kit/altered-broker.ts"
+import { eventually } from "../../kit/engine.ts"
+import { onServer } from "../../kit/scenario.ts"
+import { deliveryOf, key, now } from "../made-deliveries.ts"
+
+const { scenario } = onServer()
+
+/** A delivery of the event with this number, which came through the queue. */
+const request = (eventSeq: number, changes: Partial<StoreRequest> & { window?: number } = {}) => {
+  const { window = 60_000, ...rest } = changes
+  const delivery = deliveryOf({ eventSeq, eventAt: now + eventSeq, deadline: now + window })
+  const place = { stream: "QUEUE", seq: 1_000 + eventSeq, at: now }
+  return {
+    ...{ delivery, place, body: Buffer.from(`${eventSeq}`), progress: untried },
+    hasLeft: () => false,
+    ...rest
+  } satisfies StoreRequest
+}
+
+/** A delivery that is stored with its body. */
+const copy = (eventSeq: number): StoreRequest => {
+  const one = request(eventSeq)
+  return { ...one, delivery: { ...one.delivery, type: "copied" } }
+}
+
+const numbers = (from: number, to: number) =>
+  Array.from({ length: to - from + 1 }, (_, index) => from + index)
+
+const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOptions> = {}) {
+  const said: Array<string> = []
+  const run = yield* FiberSet.makeRuntime<never, void, never>()
+  const writer = yield* BacklogWriter.make({
+    ...{ index: 0, owner: 1, asReference: ({ type }) => type !== "copied" },
+    mayReplace: () => false,
+    replacing: (_, seq) => void said.push(`replacing ${seq}`),
+    replaced: (_, seq, by) => void said.push(`replaced ${seq} by ${by}`),
+    kept: (_, seq) => void said.push(`kept ${seq}`),
+    run: (work) => void run(work),
+    ...options
+  })
+  const storeAll = (requests: ReadonlyArray<StoreRequest>) =>
+    Effect.forEach(requests, (one) => writer.store(one), { concurrency: "unbounded" })
+  return { said, storeAll, writer }
+})
+
+const subjectOf = ({ names }: Broker["Service"]) => names.subjects.backlog(0, "acme", "hook")
+
+/** What the stream holds: of each message its sequence, the numbers of its events and its label. */
+const stored = Effect.gen(function* () {
+  const broker = yield* Broker
+  const { names } = broker
+  const streams = { events: names.events, queue: names.deliveries(0) }
+  const messages = yield* Stream.runCollect(scanQueue(names.backlog(0), subjectOf(broker)))
+  return [...messages].map(({ data, header, seq, subject }) => {
+    const get = (name: string) => header.get(name) || undefined
+    const entries = backlogEntriesIn(subject, get, streams) ?? []
+    const label = labelIn(get)
+    return {
+      ...{ seq, label, events: entries.map((entry) => waitingIn(entry).eventSeq) },
+      ...{ body: Buffer.from(data).toString(), isCopy: entries[0]?.entry === undefined }
+    }
+  })
+})
+
+const eventsStored = Effect.map(stored, (all) => all.map(({ events }) => events))
+
+/** Checks that each was told where it is. */
+const assertPlaces = Effect.fnUntraced(function* (
+  requests: ReadonlyArray<StoreRequest>,
+  places: ReadonlyArray<Stored>
+) {
+  const messages = yield* stored
+  requests.forEach(({ delivery }, index) => {
+    const { after = 0, entry, seq } = places[index] ?? {}
+    const message = messages.find((one) => one.seq === seq)
+    assert.strictEqual(message?.events[(entry ?? 1) - 1], delivery.eventSeq)
+    assert.strictEqual(message?.isCopy, entry === undefined)
+    assert.isBelow(after, seq ?? 0)
+  })
+})
+
+const silent = new PublishError({
+  ...{ subject: "backlog", reason: "timeout", code: 0 },
+  detail: "no answer"
+})
+
+/** A broker whose answers to the first publishes get lost; `before` it stores them or not. */
+const deaf = (losses: ReadonlyArray<"stored" | "not stored">) =>
+  Effect.gen(function* () {
+    const left = [...losses]
+    const broker = yield* alteredBroker(({ publish }) => ({
+      publish: (...message) => {
+        const loss = left.shift()
+        if (loss === undefined) return publish(...message)
+        const sent = loss === "stored" ? publish(...message) : Effect.void
+        return Effect.andThen(sent, Effect.fail(silent))
+      }
+    }))
+    return { broker, left }
+  })
+
+const within = (broker: Broker["Service"]) => Effect.provideService(Broker, broker)
+
+describe.concurrent("writing a backlog", () => {
+  scenario("stores what comes together in few messages, in order", () =>
+    Effect.gen(function* () {
+      const { storeAll } = yield* makeWriter()
+      const requests = numbers(1, 600).map((n) => request(n))
+      const places = yield* storeAll(requests)
+      yield* assertPlaces(requests, places)
+      const messages = yield* stored
+      assert.deepStrictEqual(
+        messages.flatMap(({ events }) => events),
+        numbers(1, 600)
+      )
+      assert.isAtMost(messages.length, 4)
+      assert.isAtMost(Math.max(...messages.map(({ events }) => events.length)), 256)
+      const counts = messages.map(({ label }) => label?.stored)
+      assert.strictEqual(counts.at(-1), 600)
+      assert.strictEqual(counts[0], messages[0]?.events.length)
+      assert.isTrue(messages.every(({ label }) => label?.owner === 1))
+    })
+  )
+
+  scenario("keeps deliveries of different windows in different messages", () =>
+    Effect.gen(function* () {
+      const { storeAll } = yield* makeWriter()
+      const requests = numbers(1, 40).map((n) => request(n, { window: 60_000 * (1 + (n % 2)) }))
+      yield* assertPlaces(requests, yield* storeAll(requests))
+      const events = yield* eventsStored
+      assert.isAtMost(events.length, 4)
+      for (const list of events) {
+        assert.lengthOf(new Set(list.map((n) => n % 2)), 1)
+        assert.deepStrictEqual(
+          list,
+          [...list].sort((one, other) => one - other)
+        )
+      }
+    })
+  )
+
+  scenario("stores a delivery with its body between references", () =>
+    Effect.gen(function* () {
+      const { storeAll } = yield* makeWriter()
+      const requests = [request(1), request(2), copy(3), request(4)]
+      yield* assertPlaces(requests, yield* storeAll(requests))
+      const messages = yield* stored
+      assert.deepStrictEqual(
+        messages.flatMap(({ events }) => events),
+        [1, 2, 3, 4]
+      )
+      assert.deepStrictEqual(
+        messages.filter(({ isCopy }) => isCopy).map(({ body, label }) => [body, label?.stored]),
+        [["3", 3]]
+      )
+    })
+  )
+
+  scenario("counts on from what former owners have stored, also without counting", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      const { delivery } = copy(1)
+      for (const n of [1, 2])
+        yield* broker.publish(subjectOf(broker), "x", deliveryHeaders(delivery, `old${n}`))
+      const first = yield* makeWriter()
+      yield* first.storeAll([request(3)])
+      const second = yield* makeWriter({ owner: 2 })
+      yield* second.storeAll([request(4), request(5)])
+      assert.deepStrictEqual(
+        (yield* stored).map(({ label }) => label?.stored),
+        [undefined, undefined, 3, 5]
+      )
+    })
+  )
+
+  scenario("goes on where a former owner has written since, and finds what that one stored", () =>
+    Effect.gen(function* () {
+      const former = yield* makeWriter()
+      const { storeAll, writer } = yield* makeWriter({ owner: 2 })
+      writer.opened(key, 0)
+      const taken = [request(1), request(2)]
+      yield* former.storeAll(taken)
+      const requests = [request(3), ...taken]
+      const places = yield* storeAll(requests)
+      yield* assertPlaces(requests, places)
+      assert.deepStrictEqual(yield* eventsStored, [[1, 2], [3]])
+    })
+  )
+
+  scenario("has a late write of a former owner refused, once it has written itself", () =>
+    Effect.gen(function* () {
+      const frozen = yield* Deferred.make<void>()
+      const reached = yield* Deferred.make<void>()
+      const freezing = yield* alteredBroker(({ publish }) => ({
+        publish: (...message) =>
+          Effect.andThen(
+            Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(frozen)),
+            publish(...message)
+          )
+      }))
+      const former = yield* within(freezing)(makeWriter())
+      former.writer.opened(key, 0)
+      const late = yield* Effect.forkChild(former.storeAll([request(1), request(2)]))
+      yield* Deferred.await(reached)
+      const { storeAll } = yield* makeWriter({ owner: 2 })
+      yield* storeAll([request(1)])
+      yield* Deferred.succeed(frozen, undefined)
+      const places = yield* Fiber.join(late)
+      // It takes what is there, and adds what is not: an owner that was replaced is stopped elsewhere.
+      yield* assertPlaces([request(1), request(2)], places)
+      assert.deepStrictEqual(yield* eventsStored, [[1], [2]])
+    })
+  )
+})
+
+describe.concurrent("a write that was not answered", () => {
+  scenario("is found before it is repeated, and stored once", () =>
+    Effect.gen(function* () {
+      const { broker } = yield* deaf(["stored"])
+      const { storeAll, writer } = yield* within(broker)(makeWriter())
+      const requests = numbers(1, 3).map((n) => request(n))
+      assert.deepStrictEqual(yield* Effect.flip(storeAll(requests)), silent)
+      assert.isTrue(writer.isUnsure(key))
+      const [first = request(1)] = requests
+      assert.isTrue(writer.hasBegun(key, first.place))
+      yield* assertPlaces(requests, yield* storeAll(requests))
+      assert.isFalse(writer.isUnsure(key))
+      assert.isTrue(writer.isIdle)
+      assert.lengthOf((yield* eventsStored).flat(), 3)
+    })
+  )
+
+  scenario("is settled while nobody asks, and tells it to who asks later", () =>
+    Effect.gen(function* () {
+      const { broker } = yield* deaf(["stored"])
+      const { storeAll, writer } = yield* within(broker)(makeWriter())
+      const requests = [request(1)]
+      yield* Effect.flip(storeAll(requests))
+      yield* eventually(
+        Effect.sync(() => writer.isUnsure(key)),
+        (isUnsure) => !isUnsure
+      )
+      assert.isFalse(writer.isIdle)
+      yield* assertPlaces(requests, yield* storeAll(requests))
+      assert.isTrue(writer.isIdle)
+      assert.deepStrictEqual(yield* eventsStored, [[1]])
+    })
+  )
+
+  scenario("is repeated where it was not stored, with what came meanwhile after it", () =>
+    Effect.gen(function* () {
+      const { broker } = yield* deaf(["not stored"])
+      const { storeAll } = yield* within(broker)(makeWriter())
+      yield* Effect.flip(storeAll([request(1), request(2)]))
+      const requests = [request(1), request(2), request(3)]
+      yield* assertPlaces(requests, yield* storeAll(requests))
+      assert.deepStrictEqual(yield* eventsStored, [[1, 2], [3]])
+    })
+  )
+
+  scenario("is not repeated for what has left the backlog meanwhile", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      const { broker: silenced } = yield* deaf(["stored"])
+      const { storeAll, writer } = yield* within(silenced)(makeWriter())
+      writer.opened(key, 0)
+      let hasLeft = false
+      const requests = numbers(1, 2).map((n) => request(n, { hasLeft: () => hasLeft }))
+      yield* Effect.flip(storeAll(requests))
+      hasLeft = true
+      const { names } = broker
+      yield* broker.purge("purge", names.backlog(0), { filter: subjectOf(broker), seq: 100 })
+      writer.purged(key, 100)
+      for (const place of yield* storeAll(requests)) assert.strictEqual(place.seq, 0)
+      yield* eventually(
+        Effect.sync(() => writer.isUnsure(key)),
+        (isUnsure) => !isUnsure
+      )
+      assert.deepStrictEqual(yield* eventsStored, [])
+      yield* storeAll([request(3)])
+      assert.deepStrictEqual(yield* eventsStored, [[3]])
+    })
+  )
+
+  scenario("holds up no other endpoint", () =>
+    Effect.gen(function* () {
+      const broker = yield* alteredBroker(({ publish }) => ({
+        publish: (subject, ...rest) =>
+          subject.endsWith(".hook") ? Effect.never : publish(subject, ...rest)
+      }))
+      const { storeAll } = yield* within(broker)(makeWriter())
+      const stuck = yield* Effect.forkChild(storeAll([request(1)]))
+      const one = request(1)
+      const delivery = { ...one.delivery, endpoint: "other" }
+      const [place] = yield* storeAll([{ ...one, delivery }])
+      assert.isAbove(place?.seq ?? 0, 0)
+      yield* Fiber.interrupt(stuck)
+    })
+  )
+})
+
+describe.concurrent("a caller that stops waiting", () => {
+  scenario("takes its request back where that was not sent, and no other", () =>
+    Effect.gen(function* () {
+      const go = yield* Deferred.make<void>()
+      const reached = yield* Deferred.make<void>()
+      const slow = yield* alteredBroker(({ publish }) => ({
+        publish: (...message) =>
+          Effect.andThen(
+            Effect.andThen(Deferred.succeed(reached, undefined), Deferred.await(go)),
+            publish(...message)
+          )
+      }))
+      const { storeAll, writer } = yield* within(slow)(makeWriter())
+      const sent = yield* Effect.forkChild(writer.store(request(1)))
+      yield* Deferred.await(reached)
+      const fibers = yield* Effect.forEach([2, 3, 4], (n) =>
+        Effect.forkChild(writer.store(request(n)), { startImmediately: true })
+      )
+      for (const fiber of [sent, ...fibers.slice(1, 2)]) yield* Fiber.interrupt(fiber)
+      yield* Deferred.succeed(go, undefined)
+      for (const fiber of [...fibers.slice(0, 1), ...fibers.slice(2)]) yield* Fiber.join(fiber)
+      assert.deepStrictEqual((yield* eventsStored).flat(), [1, 2, 4])
+      const again = [request(1), request(3)]
+      yield* assertPlaces(again, yield* storeAll(again))
+      assert.deepStrictEqual((yield* eventsStored).flat(), [1, 2, 4, 3])
+    })
+  )
+})
+
+describe.concurrent("what the broker refuses", () => {
+  scenario("for lack of space fails all that would be stored together, and may be repeated", () =>
+    Effect.gen(function* () {
+      const full = new PublishError({
+        ...{ subject: "backlog", reason: "rejected", code: 10077 },
+        detail: "maximum bytes exceeded"
+      })
+      let isFull = true
+      const broker = yield* alteredBroker(({ publish }) => ({
+        publish: (...message) => (isFull ? Effect.fail(full) : publish(...message))
+      }))
+      const { storeAll, writer } = yield* within(broker)(makeWriter())
+      const requests = [request(1), request(2)]
+      const failures = yield* Effect.forEach(requests, (one) => Effect.flip(writer.store(one)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(failures, [full, full])
+      assert.isFalse(writer.isUnsure(key))
+      assert.isTrue(writer.isIdle)
+      isFull = false
+      yield* assertPlaces(requests, yield* storeAll(requests))
+    })
+  )
+
+  scenario("for its size is divided, and only what is too large alone fails", () =>
+    Effect.gen(function* () {
+      const text = "x".repeat(70_000)
+      const big = request(3, { progress: { attempts: 1, lastError: text } })
+      const middling = numbers(4, 9).map((n) =>
+        request(n, { progress: { attempts: 1, lastError: text.slice(0, 20_000) } })
+      )
+      const { writer } = yield* makeWriter()
+      const requests = [request(1), request(2), big, ...middling]
+      const results = yield* Effect.forEach(requests, (one) => Effect.result(writer.store(one)), {
+        concurrency: "unbounded"
+      })
+      assert.deepStrictEqual(
+        results.map(({ _tag }) => _tag === "Success"),
+        requests.map((one) => one !== big)
+      )
+      assert.deepStrictEqual((yield* eventsStored).flat(), [1, 2, 4, 5, 6, 7, 8, 9])
+    })
+  )
+})
+
+describe.concurrent("a small message at the end", () => {
+  scenario("is written again with what comes next, and removed", () =>
+    Effect.gen(function* () {
+      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
+      const requests = numbers(1, 30).map((n) => request(n))
+      const places: Array<Stored> = []
+      for (const one of requests) places.push(...(yield* storeAll([one])))
+      yield* eventually(eventsStored, (events) => events.length === 1)
+      const [message] = yield* stored
+      assert.deepStrictEqual(message?.events, numbers(1, 30))
+      assert.strictEqual(message?.label?.stored, 30)
+      assert.deepStrictEqual(
+        places.map(({ entry }) => entry),
+        numbers(1, 30)
+      )
+      assert.strictEqual(said.filter((what) => what.startsWith("replaced")).length, 29)
+      assert.strictEqual(said.filter((what) => what.startsWith("kept")).length, 0)
+    })
+  )
+
+  scenario("is left alone where reading has reached it, or its window is another", () =>
+    Effect.gen(function* () {
+      let mayReplace = true
+      const { said, storeAll } = yield* makeWriter({ mayReplace: () => mayReplace })
+      yield* storeAll([request(1)])
+      yield* storeAll([request(2, { window: 90_000 })])
+      mayReplace = false
+      yield* storeAll([request(3, { window: 90_000 })])
+      assert.deepStrictEqual(yield* eventsStored, [[1], [2], [3]])
+      assert.deepStrictEqual(said, [])
+    })
+  )
+
+  scenario("is kept where the message that would replace it is not stored", () =>
+    Effect.gen(function* () {
+      const full = new PublishError({
+        ...{ subject: "backlog", reason: "rejected", code: 10077 },
+        detail: "maximum bytes exceeded"
+      })
+      let isFull = false
+      const broker = yield* alteredBroker(({ publish }) => ({
+        publish: (...message) => (isFull ? Effect.fail(full) : publish(...message))
+      }))
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      const [first] = yield* storeAll([request(1)])
+      isFull = true
+      yield* Effect.flip(storeAll([request(2)]))
+      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, `kept ${first?.seq}`])
+      isFull = false
+      yield* storeAll([request(2)])
+      assert.deepStrictEqual(yield* eventsStored, [[1], [2]])
+    })
+  )
+
+  scenario("is replaced where the answer got lost, and the other is there", () =>
+    Effect.gen(function* () {
+      const { broker, left } = yield* deaf([])
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      const [first] = yield* storeAll([request(1)])
+      left.push("stored")
+      yield* Effect.flip(storeAll([request(2)]))
+      const [second] = yield* storeAll([request(2)])
+      assert.strictEqual(second?.entry, 2)
+      assert.deepStrictEqual(said, [
+        `replacing ${first?.seq}`,
+        `replaced ${first?.seq} by ${second?.seq}`
+      ])
+      yield* eventually(eventsStored, (events) => events.length === 1)
+      assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
+    })
+  )
+
+  scenario("is named by its successors until it is removed, also after the owner has crashed", () =>
+    Effect.gen(function* () {
+      const lasting = yield* alteredBroker(({ deleteMessage, names }) => ({
+        deleteMessage: (operation, stream, seq) =>
+          stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
+      }))
+      const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
+      const [one] = yield* crashed.storeAll([request(1)])
+      const [two] = yield* crashed.storeAll([request(2)])
+      const { storeAll } = yield* makeWriter({ owner: 2, mayReplace: () => true })
+      const [three] = yield* storeAll([request(3)])
+      assert.strictEqual(three?.entry, 1)
+      assert.deepStrictEqual(
+        (yield* stored).map(({ events, label, seq }) => [seq, events, label]),
+        [
+          [one?.seq, [1], { stored: 1, owner: 1, replaces: [] }],
+          [two?.seq, [1, 2], { stored: 2, owner: 1, replaces: [one?.seq ?? 0] }],
+          [three?.seq, [3], { stored: 3, owner: 2, replaces: [] }]
+        ]
+      )
+    })
+  )
+})
