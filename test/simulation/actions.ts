@@ -98,9 +98,9 @@ const endpointOf = (chance: Chance, failing: number): PlannedEndpoint => ({
   // One in eight never answers well.
   failing: failing > 0 && chance.isHit(0.125) ? 1 : failing,
   failures: chance.pick(failures),
-  slowMs: chance.pick([5, 50, 500, 3_000]),
+  slowMs: chance.pick([5, 50, 500, 2_000]),
   isMoved: chance.isHit(0.1),
-  retryAfter: chance.pick([1, 7, 30])
+  retryAfter: chance.pick([1, 4, 12])
 })
 
 /** Draws an installation. Each fault is there in half of the seeds at most. */
@@ -113,8 +113,8 @@ export const planOf = (seed: number): Plan => {
     workers: 1 + chance.int(3),
     partitions: chance.pick([1, 2, 2, 4]),
     endpoints: Array.from({ length: 1 + chance.int(5) }, () => endpointOf(chance, failing)),
-    ackWaitMs: chance.pick([5_000, 5_000, 15_000]),
-    activeMs: chance.between(25_000, 60_000),
+    ackWaitMs: chance.pick([5_000, 5_000, 5_000, 15_000]),
+    activeMs: chance.between(15_000, 35_000),
     calmMs: 30 * 60_000,
     lostAnswers: some(() => chance.between(0.001, 0.05), 0),
     lostAcks: some(() => chance.pick([0.02, 0.1, 0.3, 0.6]), 0),
@@ -140,7 +140,7 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     const id = `acme.e${actions.length}`
     actions.push({ at, does: "publish", id, type: chance.pick(types) })
   }
-  const events = 15 + chance.int(50)
+  const events = 10 + chance.int(30)
   for (let i = 0; i < events; i++) publish(when())
   const bursts = chance.int(3)
   for (let i = 0; i < bursts; i++) {
@@ -153,11 +153,11 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     worker: worker(),
     ms: chance.between(100, most)
   })
-  some(0.4, 3, () => ({ does: "crash", ...lasting(30_000) }))
-  some(0.4, 3, () => ({ does: "break", ...lasting(25_000) }))
+  some(0.4, 3, () => ({ does: "crash", ...lasting(15_000) }))
+  some(0.4, 3, () => ({ does: "break", ...lasting(20_000) }))
   some(0.3, 3, () => ({ does: "pause", ...lasting(20_000) }))
   some(0.25, 2, () => ({ does: "roll", ...lasting(5_000) }))
-  some(0.25, 2, () => ({ does: "lag", ...lasting(40_000) }))
+  some(0.25, 2, () => ({ does: "lag", ...lasting(20_000) }))
   some(0.1, 2, () => ({
     does: "step-clock",
     by: chance.between(-60_000, 60_000),
@@ -182,9 +182,9 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     ms: chance.between(100, most)
   })
   some(0.3, 4, () => ({ does: "retype", ...ofEndpoint(1_000) }))
-  some(0.15, 2, () => ({ does: "disable", ...ofEndpoint(20_000) }))
-  some(0.2, 2, () => ({ does: "hold", ...ofEndpoint(30_000) }))
-  some(0.1, 1, () => ({ does: "remove", ...ofEndpoint(20_000) }))
+  some(0.15, 2, () => ({ does: "disable", ...ofEndpoint(10_000) }))
+  some(0.2, 2, () => ({ does: "hold", ...ofEndpoint(15_000) }))
+  some(0.1, 1, () => ({ does: "remove", ...ofEndpoint(10_000) }))
   some(0.25, 2, () => ({ does: "redeliver", at: when(), endpoint: endpoint() }))
   some(0.2, 2, () => ({ does: "replay", at: when(), endpoint: endpoint() }))
   return actions
