@@ -29,6 +29,11 @@ export interface Pull {
   readonly take: Take
   /** Called when a request has ended normally. */
   readonly asked?: () => void
+  /**
+   * Called when the end of a request was waited for in vain. The broker may still get the request,
+   * and give messages to it, until a later one has ended.
+   */
+  readonly abandoned?: () => void
   /** Called when the next message is larger than the request allows. */
   readonly tooLarge: (wanted: PullDemand) => void
   /** Called while the consumer may be missing, to make it again. */
@@ -71,6 +76,7 @@ export const pullWith = Effect.fnUntraced(function* (
     })
     hangUp = undefined
     if (ended === undefined) {
+      options.abandoned?.()
       // Otherwise the messages of a slow broker would never be waited for.
       if (outbound.isConnected) requestMs = Math.min(2 * requestMs, maxSlowRequestMs)
       continue

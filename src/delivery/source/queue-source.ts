@@ -94,6 +94,10 @@ export class QueueSource extends StoredSource<QueueMessage> {
   readonly #inFlight = new Map<number, number>()
   readonly #unreadable = new UnreadableQueue()
   #hasPulled = false
+  /** True from when a request was abandoned until a later one has ended. */
+  #isInterrupted = false
+  /** True where such a time was over since it was asked last whether the queue was pulled. */
+  #wasInterrupted = false
 
   constructor(options: QueueSourceOptions) {
     super(options)
@@ -124,6 +128,11 @@ export class QueueSource extends StoredSource<QueueMessage> {
       tooLarge: (wanted) => this.#prefetch.tooLarge(wanted),
       asked: () => {
         this.#hasPulled = true
+        this.#wasInterrupted ||= this.#isInterrupted
+        this.#isInterrupted = false
+      },
+      abandoned: () => {
+        this.#isInterrupted = true
       },
       room: this.#capacity
     })
@@ -144,10 +153,13 @@ export class QueueSource extends StoredSource<QueueMessage> {
     return this.#unreadable.count()
   }
 
-  /** Returns whether a pull request has completed since the last call. */
+  /**
+   * Returns whether a pull request has completed since the last call, and none was abandoned: what
+   * the broker gives to such a one comes again after a whole ack_wait only.
+   */
   hasPulled(): boolean {
-    const before = this.#hasPulled
-    this.#hasPulled = false
+    const before = this.#hasPulled && !this.#wasInterrupted && !this.#isInterrupted
+    this.#hasPulled = this.#wasInterrupted = false
     return before
   }
 

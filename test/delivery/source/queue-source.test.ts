@@ -1,9 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
-import type { Broker } from "../../../src/broker/broker.ts"
+import { Broker } from "../../../src/broker/broker.ts"
 import { makeInFlight } from "../../../src/broker/in-flight.ts"
 import type { Outbound } from "../../../src/broker/outbound.ts"
+import type { Pull } from "../../../src/broker/pull.ts"
 import { StreamMessage } from "../../../src/broker/stream-message.ts"
 import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
 import type { DeliveryTask } from "../../../src/delivery/execution/task.ts"
@@ -349,6 +350,32 @@ describe("a waiting message that was found in the stream", () => {
       const found = yield* Effect.forEach([3, 4, 5, 6, 7], hurry)
       assert.deepStrictEqual(found, ["left", "inFlight", "left", "inFlight", "inFlight"])
       assert.deepStrictEqual(moved, [placeName(placeOf(3)), placeName(placeOf(5))])
+    })
+  )
+})
+
+describe("the time in which the broker could redeliver", () => {
+  it.effect("does not count while a request that was given up may still take messages", () =>
+    Effect.gen(function* () {
+      const { source } = yield* makeQueue()
+      let pulls: Pick<Pull, "abandoned" | "asked"> = {}
+      const pull = (options: Pull) =>
+        Effect.sync(() => {
+          pulls = options
+        })
+      const service = { ...new MemoryBroker().service, pull } as unknown as Broker["Service"]
+      yield* Effect.provideService(source.pull(0, 5_000), Broker, service)
+      assert.isFalse(source.hasPulled())
+      pulls.asked?.()
+      assert.isTrue(source.hasPulled())
+      assert.isFalse(source.hasPulled())
+      pulls.abandoned?.()
+      assert.isFalse(source.hasPulled())
+      // Whatever was sent before it has come to the broker now.
+      pulls.asked?.()
+      assert.isFalse(source.hasPulled())
+      pulls.asked?.()
+      assert.isTrue(source.hasPulled())
     })
   )
 })
