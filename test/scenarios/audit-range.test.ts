@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openBooks } from "../../src/history/audit/books.ts"
@@ -108,6 +109,32 @@ describe("an audit while a request lasts", () => {
       yield* hook.open
       yield* facts.count("delivered", 1)
     })
+  )
+})
+
+describe("an audit of events that expire", () => {
+  scenario(
+    "says nothing of those that are removed while it looks where the stream begins",
+    () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        const broker = yield* Broker
+        yield* delivered(30)
+        const expireTo = (seq: number) =>
+          ask("expire", () => jsm.streams.purge(names.events, { seq }))
+        yield* expireTo(10)
+        const streamInfo: typeof broker.streamInfo = (operation, stream, options) =>
+          Effect.tap(broker.streamInfo(operation, stream, options), () =>
+            stream === names.events ? Effect.orDie(expireTo(20)) : Effect.void
+          )
+        const { judgement } = yield* Effect.provideService(audit({}), Broker, {
+          ...broker,
+          streamInfo
+        })
+        assert.deepStrictEqual(judgement.problems.list, [])
+        assert.strictEqual(judgement.verdict, "clean")
+      }),
+    { eventAge: 5 * minutes }
   )
 })
 

@@ -136,20 +136,25 @@ export const readReach = Effect.fnUntraced(function* (range: AuditRange) {
   const planned = plansSince(keptSince(history), begins.history)
   const kept = Math.max(keptSince(events), planned)
   const begin = since ?? kept
-  const firstKept = begins.events.first
+  const isWhole = since === undefined && history.state.first_seq <= 1
+  const firstEvent = Math.max(
+    begins.events.first,
+    yield* firstSince(names.events, Math.max(begin, kept))
+  )
   const lastEvent = events.state.last_seq
   const reach: AuditReach = {
     scope: {
-      firstEvent: Math.max(firstKept, yield* firstSince(names.events, Math.max(begin, kept))),
+      firstEvent,
       lastEvent:
         until === undefined
           ? lastEvent
           : Math.min(lastEvent, (yield* firstSince(names.events, until + 1)) - 1),
-      firstKept,
+      // What has expired since the stream was looked at is as what expired before.
+      firstKept: isWhole ? firstEvent : begins.events.first,
       since: since ?? 0,
       until: until ?? Number.POSITIVE_INFINITY,
       tenant,
-      isWhole: since === undefined && history.state.first_seq <= 1
+      isWhole
     },
     firstFact: Math.max(
       begins.history.first,
