@@ -1,4 +1,5 @@
 /* What is done to an installation from outside, as data: drawn from a seed, or written by hand. */
+import type { FailpointName } from "../../src/broker/failpoint.ts"
 import type { Chance } from "./chance.ts"
 import { chanceOf } from "./chance.ts"
 import type { Answer, Behaviour } from "./receivers.ts"
@@ -7,6 +8,10 @@ import type { Answer, Behaviour } from "./receivers.ts"
 export interface PlannedEndpoint extends Behaviour {
   readonly types: ReadonlyArray<string>
   readonly maxInFlight: number
+  /** Whether its circuit opens after some failures. */
+  readonly hasCircuit: boolean
+  /** How long after an event its deliveries are tried, ms. */
+  readonly windowMs: number
 }
 
 /** One installation and its surroundings. Times in ms. */
@@ -29,6 +34,12 @@ export interface Plan {
   readonly hostCap: number | undefined
   /** Size of DEAD while faults are injected, bytes; undefined for enough. */
   readonly deadBytes: number | undefined
+  /** How long events are kept, ms. */
+  readonly eventAgeMs: number
+  /** Size beyond which the history drops its oldest facts, bytes; undefined for enough. */
+  readonly historyBytes: number | undefined
+  /** How far copies of streams are behind their leader, ms; 0 for streams with one copy. */
+  readonly replicaLagMs: number
 }
 
 interface Timed {
@@ -40,7 +51,7 @@ export type Action = Timed &
   (
     | { readonly does: "publish"; readonly id: string; readonly type: string }
     | {
-        readonly does: "crash" | "break" | "pause" | "roll" | "lag"
+        readonly does: "crash" | "break" | "pause" | "roll" | "lag" | "stall"
         readonly worker: number
         readonly ms: number
       }
@@ -50,7 +61,20 @@ export type Action = Timed &
         readonly by: number
         readonly ms: number
       }
-    | { readonly does: "kill-broker"; readonly ms: number }
+    | {
+        /** A crash at a failpoint, when it is reached for the `nth` time from then on. */
+        readonly does: "crash-at"
+        readonly worker: number
+        readonly ms: number
+        readonly step: FailpointName
+        readonly nth: number
+      }
+    | {
+        readonly does: "kill-broker"
+        readonly ms: number
+        /** How much each work queue and its consumer forget of what they did last. */
+        readonly forgets: number
+      }
     | { readonly does: "cut-power"; readonly ms: number; readonly lost: number }
     | { readonly does: "stick-stream"; readonly stream: number; readonly ms: number }
     | {
@@ -58,7 +82,12 @@ export type Action = Timed &
         readonly endpoint: number
         readonly ms: number
       }
-    | { readonly does: "redeliver" | "replay"; readonly endpoint: number }
+    | {
+        readonly does: "redeliver" | "replay"
+        readonly endpoint: number
+        /** Where its process dies. */
+        readonly dies?: "round-claimed" | "round-stored"
+      }
   )
 
 export type Deed = Action["does"]
@@ -67,10 +96,12 @@ export type Deed = Action["does"]
 export const deeds = [
   "publish",
   "crash",
+  "crash-at",
   "break",
   "pause",
   "roll",
   "lag",
+  "stall",
   "step-clock",
   "kill-broker",
   "cut-power",
@@ -92,9 +123,28 @@ const failures: ReadonlyArray<ReadonlyArray<Answer>> = [
   [400, 500]
 ]
 
+/** The failpoints that a worker reaches. */
+const steps: ReadonlyArray<FailpointName> = [
+  "plan-stored",
+  "delivery-stored",
+  "event-routed",
+  "answered",
+  "decided",
+  "dead-stored",
+  "outcome-stored",
+  "end-stored",
+  "moved",
+  "postponed",
+  "released",
+  "alert-decided",
+  "alert-stored"
+]
+
 const endpointOf = (chance: Chance, failing: number): PlannedEndpoint => ({
   types: chance.isHit(0.7) ? [">"] : ["invoice.>"],
   maxInFlight: chance.pick([1, 3, 10]),
+  hasCircuit: chance.isHit(0.4),
+  windowMs: chance.isHit(0.2) ? 15_000 : 900_000,
   // One in eight never answers well.
   failing: failing > 0 && chance.isHit(0.125) ? 1 : failing,
   failures: chance.pick(failures),
@@ -120,7 +170,10 @@ export const planOf = (seed: number): Plan => {
     lostAcks: some(() => chance.pick([0.02, 0.1, 0.3, 0.6]), 0),
     maxWaiting: chance.pick([1, 3, 20_000]),
     hostCap: some(() => 2 + chance.int(4), undefined, 0.3),
-    deadBytes: some(() => 4_000, undefined, 0.1)
+    deadBytes: some(() => 4_000, undefined, 0.1),
+    eventAgeMs: some(() => chance.pick([5_000, 20_000]), 7 * 24 * 3_600_000, 0.15),
+    historyBytes: some(() => chance.pick([30_000, 60_000]), undefined, 0.08),
+    replicaLagMs: some(() => chance.pick([5, 100, 2_000]), 0, 0.15)
   }
 }
 
@@ -153,6 +206,21 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     worker: worker(),
     ms: chance.between(100, most)
   })
+  // One in six holds an endpoint from the beginning, for most of the time, so that much waits for it.
+  if (chance.isHit(0.17))
+    actions.push({
+      at: 0,
+      does: "hold",
+      endpoint: endpoint(),
+      ms: activeMs * chance.between(0.5, 1)
+    })
+  some(0.3, 3, () => ({
+    does: "crash-at",
+    step: chance.pick(steps),
+    nth: 1 + chance.int(4),
+    ...lasting(15_000)
+  }))
+  some(0.1, 2, () => ({ does: "stall", ...lasting(20_000) }))
   some(0.4, 3, () => ({ does: "crash", ...lasting(15_000) }))
   some(0.4, 3, () => ({ does: "break", ...lasting(20_000) }))
   some(0.3, 3, () => ({ does: "pause", ...lasting(20_000) }))
@@ -163,7 +231,12 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     by: chance.between(-60_000, 60_000),
     ...lasting(20_000)
   }))
-  some(0.2, 2, () => ({ does: "kill-broker", at: when(), ms: chance.between(100, 15_000) }))
+  some(0.2, 2, () => ({
+    does: "kill-broker",
+    at: when(),
+    ms: chance.between(100, 12_000),
+    forgets: chance.isHit(0.5) ? 1 + chance.int(8) : 0
+  }))
   some(0.1, 1, () => ({
     does: "cut-power",
     at: when(),
@@ -185,7 +258,11 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   some(0.15, 2, () => ({ does: "disable", ...ofEndpoint(10_000) }))
   some(0.2, 2, () => ({ does: "hold", ...ofEndpoint(15_000) }))
   some(0.1, 1, () => ({ does: "remove", ...ofEndpoint(10_000) }))
-  some(0.25, 2, () => ({ does: "redeliver", at: when(), endpoint: endpoint() }))
-  some(0.2, 2, () => ({ does: "replay", at: when(), endpoint: endpoint() }))
+  const round = (does: "redeliver" | "replay"): Action => ({
+    ...{ does, at: when(), endpoint: endpoint() },
+    ...(chance.isHit(0.3) ? { dies: chance.pick(["round-claimed", "round-stored"] as const) } : {})
+  })
+  some(0.25, 2, () => round("redeliver"))
+  some(0.2, 2, () => round("replay"))
   return actions
 }

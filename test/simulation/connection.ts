@@ -159,6 +159,10 @@ export class SimConnection implements Wire, Peer {
   readonly broker: Broker["Service"]
   /** How far watches lag behind their bucket, ms: a replica that is behind serves them. */
   watchLagMs = 0
+  /** Until when what it sends is held up on its way, ms of the world's time. */
+  stalledUntil = 0
+  /** The end of the last such time. */
+  wasStalledUntil = Number.NEGATIVE_INFINITY
   isClosed = false
   isConnected: boolean
   /** When it was established, ms of the world's time. */
@@ -268,7 +272,7 @@ export class SimConnection implements Wire, Peer {
       )
       return
     }
-    this.#outAt = this.#inAt = 0
+    this.#outAt = this.#inAt = this.stalledUntil = 0
     this.#info = { ...this.#info }
     this.isConnected = true
     this.connectedAt = this.#server.world.now
@@ -283,7 +287,7 @@ export class SimConnection implements Wire, Peer {
   #toServer(run: () => void): void {
     const { process, world } = this.#server
     const breaks = this.#breaks
-    this.#outAt = Math.max(this.#outAt, world.now + this.#latency())
+    this.#outAt = Math.max(this.#outAt, this.stalledUntil, world.now + this.#latency())
     const arrive = () => {
       if (breaks === this.#breaks && this.isConnected && !this.#server.isDown) run()
     }
@@ -327,9 +331,17 @@ export class SimConnection implements Wire, Peer {
     })
   }
 
-  #select({ lastOfSubjects, stream: name, subjects }: Range, fromSeq: number): Array<Stored> {
+  /** @param lagMs how far what is read is behind. */
+  #select(
+    { lastOfSubjects, stream: name, subjects }: Range,
+    fromSeq: number,
+    lagMs = this.#server.replicaLagMs * this.#chance.next()
+  ): Array<Stored> {
     const stream = this.#server.stream(name)
-    const isWanted = ({ subject }: Stored) => subjects.some((each) => matches(each, subject))
+    const shownUntil = this.#server.world.wall - lagMs
+    const isWanted = ({ subject, time }: Stored) =>
+      (lagMs === 0 || millisOf(time) <= shownUntil) &&
+      subjects.some((each) => matches(each, subject))
     const list = [...stream.from(lastOfSubjects === true ? 1 : fromSeq)].filter(isWanted)
     return lastOfSubjects === true
       ? list.filter((message) => stream.lastOf(message.subject) === message)
@@ -353,7 +365,7 @@ export class SimConnection implements Wire, Peer {
       const breaks = this.#breaks
       this.#toServer(() => {
         if (isStopped) return
-        const list = this.#select(range, fromSeq)
+        const list = this.#select(range, fromSeq, 0)
         for (const [index, message] of list.entries()) show(message, list.length - 1 - index)
         const { followers } = this.#server.stream(range.stream)
         const follower = (message: Stored) => {

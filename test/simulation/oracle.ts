@@ -44,6 +44,8 @@ const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
 
 /** A fact, and when the broker stored it, ms of the world's time. */
 interface StoredFact extends Fact {
+  /** It was held up on its way. */
+  readonly isLate: boolean
   readonly storedAt: number
   readonly seq: number
 }
@@ -94,6 +96,8 @@ export class Oracle implements ServerEvents {
   readonly #events = new Map<string, PublishedEvent>()
   readonly #rounds = new Map<string, Round>()
   readonly #excused = new Set<string>()
+  /** Events that their router has acknowledged. */
+  readonly #acknowledged = new Set<string>()
   readonly #configs = new Map<string, Array<ConfigChange>>()
   /** The last owner of each partition, and since when. */
   readonly #owners = new Map<number, { readonly worker: string; readonly since: number }>()
@@ -112,6 +116,8 @@ export class Oracle implements ServerEvents {
   #unplanned = 0
   #disturbedAt = Number.NEGATIVE_INFINITY
   #hasLoss = false
+  /** True once the history has dropped what may be needed: its owners know less, and may repeat. */
+  #hasWrapped = false
 
   constructor(sim: Simulation) {
     this.#sim = sim
@@ -137,6 +143,25 @@ export class Oracle implements ServerEvents {
   /** Something is done to the installation, and lasts for a time, ms. */
   disturbed(ms: number): void {
     this.#disturbedAt = Math.max(this.#disturbedAt, this.#sim.world.now + ms)
+  }
+
+  /** A killed broker has forgotten what waits for which NAK. */
+  forgot(): void {
+    this.#promisedNaks.clear()
+  }
+
+  /** The full history has dropped a fact. A plan or claim that is still needed is lost with it. */
+  dropped(_: ModelStream, message: Stored): void {
+    if (!this.#hasWrapped) this.#sim.server.count("full history")
+    this.#hasWrapped = true
+    const fact = Option.getOrUndefined(decodeFact(message.data.toString()))
+    if (fact?.eventSeq === undefined) return
+    const key = eventKey(fact.eventSeq, fact.eventAt ?? 0)
+    const isOpen = [...this.#rounds.values()].some(
+      ({ ends, event }) => event === key && ends.length === 0
+    )
+    if (isOpen || !this.#acknowledged.has(key)) this.#excused.add(key)
+    this.#count()
   }
 
   stored(stream: ModelStream, message: Stored): void {
@@ -210,10 +235,14 @@ export class Oracle implements ServerEvents {
     const before = this.failures.length
     this.#judgeEnds()
     const isLost = this.failures.length > before
-    if (!this.#hasLoss) {
-      this.#judgeRequests()
-      this.#judgeAudit(verdict, isLost)
-    }
+    if (this.#hasLoss) return
+    if (!this.#hasWrapped) this.#judgeRequests()
+    this.#judgeAudit(verdict, isLost)
+  }
+
+  /** True where an owner may not know what has ended. */
+  get #mayRepeat(): boolean {
+    return this.#hasLoss || this.#hasWrapped
   }
 
   #isExcused(eventKey: string, endpoint?: string): boolean {
@@ -267,6 +296,8 @@ export class Oracle implements ServerEvents {
     const message = this.#sim.server.stream(this.#sim.names.events).get(seq)
     if (message === undefined) return
     const key = eventKey(seq, millisOf(message.time))
+    if (this.#isExcused(key)) return
+    this.#acknowledged.add(key)
     const event = this.#events.get(key)
     const missing = event?.plan?.plan?.endpoints.find(({ id }) => {
       const round = `${key}.${id}.0`
@@ -295,11 +326,15 @@ export class Oracle implements ServerEvents {
     if (this.#hasLoss) return
     const stream = this.#sim.names.deliveries(partition)
     const queue = this.#sim.server.stream(stream)
+    // What its consumer has left behind is looked up in the whole history.
+    const [consumer] = queue.consumers.values()
+    const comesAgain = (of: number) =>
+      consumer === undefined || consumer.pending.has(of) || of >= consumer.cursor
     for (const { ends } of this.#rounds.values())
       for (const end of ends) {
         if (end.seq > seq || end.from?.stream !== stream) continue
         const left = queue.get(end.from.seq)
-        if (left !== undefined && millisOf(left.time) === end.from.at)
+        if (left !== undefined && millisOf(left.time) === end.from.at && comesAgain(left.seq))
           this.fail("watermark too high", `${seq}, above ${factName(end)} of ${end.from.seq}`)
       }
   }
@@ -318,14 +353,17 @@ export class Oracle implements ServerEvents {
     const decoded = Option.getOrUndefined(decodeFact(message.data.toString()))
     if (decoded === undefined) this.fail("defect", `no fact: ${message.subject}`)
     if (decoded?.eventSeq === undefined) return
-    const fact: StoredFact = { ...decoded, storedAt: this.#sim.world.now, seq: message.seq }
+    const { now } = this.#sim.world
+    const isLate = this.#sim.isStalled(this.#sim.server.publisher, now - fenceMs)
+    const fact: StoredFact = { ...decoded, storedAt: now, seq: message.seq, isLate }
     this.#sim.world.trace(`fact ${message.seq} ${factName(fact)}`)
     const key = eventKey(fact.eventSeq ?? 0, fact.eventAt ?? 0)
     if (fact.plan !== undefined) this.#planned(key, fact)
-    if (fact.endpoint === "_" || fact.kind === "discarded") return
+    if (fact.endpoint === "_") return
     const round = this.#roundOf(key, fact.endpoint, fact.round ?? "0")
     if (fact.kind === "redelivered" || fact.kind === "replayed") this.#begin(round)
-    else if (terminal.has(fact.kind)) this.#ended(round, fact)
+    // A claimed round whose event or endpoint is gone is discarded.
+    else if (terminal.has(fact.kind) || fact.kind === "discarded") this.#ended(round, fact)
     else if (fact.kind === "attempt-failed") {
       round.failures.push(fact)
       this.#byOwner(fact)
@@ -423,6 +461,8 @@ export class Oracle implements ServerEvents {
     if (fact.from === undefined || fact.from.stream === names.events || this.#hasLoss) return
     const owner = this.#owners.get(partitionOf(fact.tenant, fact.endpoint, plan.partitions))
     if (owner === undefined || publisher === undefined || owner.since > world.now - fenceMs) return
+    // What is held up on its way passed its fence in time.
+    if (fact.isLate) return
     const isOwner = publisher.name.startsWith(`${owner.worker}.`)
     if (!isOwner && publisher.resumedAt < world.now - fenceMs)
       this.fail(
@@ -454,7 +494,7 @@ export class Oracle implements ServerEvents {
       if (!begun) this.fail("nothing planned it", key)
       else if (ends.length === 0) this.fail("unfinished", key)
       const kinds = new Set(ends.map(({ kind }) => kind))
-      if (kinds.has("delivered") && kinds.has("dead-lettered") && !this.#hasLoss)
+      if (kinds.has("delivered") && kinds.has("dead-lettered") && !this.#mayRepeat)
         this.fail("ended in two ways", key)
     }
   }
@@ -492,10 +532,10 @@ export class Oracle implements ServerEvents {
       if (isDazed) continue
       const what = `${key} attempt ${attempt} from ${from.name} at ${(begunAt / 1000 - 1000).toFixed(3)}`
       // A former owner records its success beside the new owner, who need not know of it.
-      const end = ends.find(({ kind }) => kind !== "delivered-late")
+      const end = ends.find(({ isLate, kind }) => kind !== "delivered-late" && !isLate)
       if (end !== undefined && begunAt > end.storedAt + underWayMs)
         this.fail("sent after its end", `${what}, ${Math.round(begunAt - end.storedAt)} ms after`)
-      const same = failures.find((fact) => (fact.attempt ?? 0) >= attempt)
+      const same = failures.find((fact) => (fact.attempt ?? 0) >= attempt && !fact.isLate)
       if (same !== undefined && begunAt > same.storedAt + underWayMs)
         this.fail("sent again after its failure", `${what}, recorded by ${factName(same)}`)
       const before = failures.findLast(
@@ -511,7 +551,9 @@ export class Oracle implements ServerEvents {
 
   #judgeAudit(verdict: string, isLost: boolean): void {
     const isClean = verdict.includes('"verdict":"clean"')
-    if (isClean === isLost) this.fail("audit disagrees", verdict.slice(0, 600))
+    // Of what the history has dropped it knows nothing: it is silent then, or misses plans.
+    if (isClean ? isLost : !isLost && !this.#hasWrapped)
+      this.fail("audit disagrees", verdict.slice(0, 600))
   }
 }
 

@@ -148,5 +148,21 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     find: "this.#facts.appendAnew(Effect.as(fence.asOwner, fact), id)",
     replace: "this.#facts.append(fact, id)",
     seed: 102_047
+  },
+  {
+    name: "abandoned-requests-count",
+    what: "what has ended is forgotten while requests that were given up still take redeliveries",
+    file: "delivery/source/queue-source.ts",
+    find: "this.#hasPulled && !this.#wasInterrupted && !this.#isInterrupted",
+    replace: "this.#hasPulled",
+    seed: 2_065
+  },
+  {
+    name: "expired-while-looked-for",
+    what: "an audit takes events that expire as it begins for such that no fact planned",
+    file: "history/audit/reach.ts",
+    find: "isWhole ? firstEvent : begins.events.first",
+    replace: "begins.events.first",
+    seed: 110
   }
 ]

@@ -6,7 +6,7 @@
  * forgotten. It does not: backoff, max_deliver, sampling, pausing, priority groups, push delivery.
  */
 import type { HeaderMap, ModelStream, Stored } from "./server-stream.ts"
-import { matches } from "./server-stream.ts"
+import { forgottenMs, matches } from "./server-stream.ts"
 
 /** What a consumer sends to the inbox of a pull. */
 export type Deliver = (
@@ -59,6 +59,8 @@ export class Consumer {
   readonly #stream: ModelStream
   readonly #ackWaitMs: number
   readonly #redeliver = new Set<number>()
+  /** The last first deliveries, the newest at the end. */
+  readonly #first: Array<{ readonly seq: number; readonly at: number }> = []
   #pulls: Array<PullRequest> = []
   #armedFor = Number.POSITIVE_INFINITY
 
@@ -117,8 +119,11 @@ export class Consumer {
         this.#end(pull, "409 Message Size Exceeds MaxBytes")
         continue
       }
-      if (next.isNew) this.cursor = message.seq + 1
-      else this.#redeliver.delete(message.seq)
+      if (next.isNew) {
+        this.cursor = message.seq + 1
+        this.#first.push({ seq: message.seq, at: world.now })
+        if (this.#first.length > 32) this.#first.shift()
+      } else this.#redeliver.delete(message.seq)
       const count = (this.pending.get(message.seq)?.count ?? 0) + 1
       const due = world.now + this.#ackWaitMs
       this.pending.set(message.seq, { count, due, isNakked: false, deliveredAt: world.now })
@@ -149,7 +154,7 @@ export class Consumer {
     } else {
       this.pending.delete(seq)
       this.#redeliver.delete(seq)
-      if (this.#stream.config.retention === "workqueue") this.#stream.remove(seq)
+      if (this.#stream.config.retention === "workqueue") this.#stream.acknowledged(seq)
       this.pump()
       return
     }
@@ -164,6 +169,7 @@ export class Consumer {
         this.#redeliver.delete(seq)
       }
     this.cursor = Math.min(this.cursor, last + 1)
+    this.#first.length = 0
   }
 
   /** A restart: pulls are gone, and a NAK's delay is kept only roughly. */
@@ -179,12 +185,29 @@ export class Consumer {
   }
 
   /**
-   * The server was killed after it had removed messages or noted their delivery, and forgot the
-   * latter: they stay in the stream, passed by the consumer.
+   * The server was killed, and forgot some acknowledgements: the messages are redelivered. Of
+   * others it kept the acknowledgement, and forgot that they were removed: those stay in the stream,
+   * passed by the consumer.
    */
-  forget(seq: number): void {
-    this.pending.delete(seq)
-    this.#redeliver.delete(seq)
+  unacknowledged(seqs: ReadonlyArray<number>): void {
+    const { now } = this.#stream.server.world
+    for (const seq of seqs)
+      this.pending.set(seq, { count: 1, due: now, isNakked: false, deliveredAt: now })
+    this.#rearm()
+  }
+
+  /** The server was killed, and forgot the last deliveries: it makes them anew. */
+  rewind(count: number): void {
+    const since = this.#stream.server.world.now - forgottenMs
+    const forgotten = count === 0 ? [] : this.#first.splice(-count)
+    const first = forgotten.find(({ at }) => at >= since)
+    if (first === undefined) return
+    this.cursor = Math.min(this.cursor, first.seq)
+    for (const seq of [...this.pending.keys()])
+      if (seq >= this.cursor) {
+        this.pending.delete(seq)
+        this.#redeliver.delete(seq)
+      }
   }
 
   #wants(subject: string): boolean {

@@ -3,8 +3,10 @@
  *
  * It does: limits and work-queue retention, sequences, subjects, dedupe by Nats-Msg-Id within the
  * window, expected last sequence of a subject, rollup, one message per subject, TTL with delete
- * markers, message schedules, sources with a filter, discard new by bytes, purge, a lost end.
- * It does not: replicas (a leader alone answers), max_age, max_msgs, compression, republish, mirrors,
+ * markers, message schedules, sources with a filter, discard new and old by bytes, purge, a lost
+ * end, removed messages that come back after a kill. Copies that are behind their leader are in
+ * connection.ts.
+ * It does not: elections, max_age, max_msgs, compression, republish, mirrors,
  * external sources and subject transforms, counters, atomic batches, message traces.
  */
 
@@ -65,6 +67,9 @@ export const matches = (filter: string, subject: string): boolean => {
 
 const isPattern = (filter: string): boolean => filter.includes("*") || filter.includes(">")
 
+/** A killed server forgets nothing that is older, ms. */
+export const forgottenMs = 2_000
+
 /** What the server adds to a message for its own files, bytes; roughly. */
 const overheadBytes = 64
 const sizeOf = ({ data, subject }: Pick<Stored, "data" | "subject">): number =>
@@ -85,6 +90,8 @@ export class ModelStream {
   #lastTime = 0n
   readonly #messages = new Map<number, Stored>()
   readonly #bySubject = new Map<string, Array<number>>()
+  /** What acknowledgements have removed last, the newest at the end. */
+  readonly #acknowledged: Array<{ readonly message: Stored; readonly at: number }> = []
   readonly #ids = new Map<string, { readonly seq: number; readonly until: number }>()
 
   constructor(server: ModelServer, config: ModelConfig) {
@@ -173,8 +180,15 @@ export class ModelStream {
     if ((config.max_msg_size ?? -1) > 0 && data.length > (config.max_msg_size ?? 0))
       throw new ApiError(10054, 400, "message size exceeds maximum allowed")
     const { max_bytes = -1 } = config
-    const isFull = max_bytes > 0 && this.bytes + sizeOf({ data, subject }) > max_bytes
-    if (config.discard === "new" && isFull) throw new ApiError(10077, 503, "maximum bytes exceeded")
+    const isFull = () => max_bytes > 0 && this.bytes + sizeOf({ data, subject }) > max_bytes
+    if (config.discard === "new" && isFull())
+      throw new ApiError(10077, 503, "maximum bytes exceeded")
+    while (isFull()) {
+      const oldest = this.#messages.get(this.firstSeq)
+      if (oldest === undefined) break
+      this.remove(oldest.seq)
+      this.#server.events?.dropped(this, oldest)
+    }
     const { seq } = this.append(subject, headers, data)
     if (id !== "") this.#ids.set(id, { seq, until: this.#server.world.now + windowMs })
     return { seq, duplicate: false }
@@ -212,6 +226,31 @@ export class ModelStream {
     return true
   }
 
+  /** An acknowledgement has removed a message of a work queue. */
+  acknowledged(seq: number): void {
+    const message = this.#messages.get(seq)
+    if (message === undefined) return
+    this.#acknowledged.push({ message, at: this.#server.world.now })
+    if (this.#acknowledged.length > 32) this.#acknowledged.shift()
+    this.remove(seq)
+  }
+
+  /**
+   * A kill: the last removals had not reached the disk. The messages are in the stream again;
+   * returns them.
+   */
+  forget(count: number): ReadonlyArray<Stored> {
+    const since = this.#server.world.now - forgottenMs
+    const back = count === 0 ? [] : this.#acknowledged.splice(-count)
+    const known = back.flatMap(({ at, message }) => (at >= since ? [message] : []))
+    const all = [...this.#messages.values(), ...known].sort((a, b) => a.seq - b.seq)
+    this.#messages.clear()
+    this.#bySubject.clear()
+    this.bytes = 0
+    for (const message of all) this.#put(message)
+    return known
+  }
+
   purge(filter: string, below: number): void {
     for (const { seq, subject } of [...this.from(1)])
       if (seq < below && matches(filter, subject)) this.remove(seq)
@@ -224,6 +263,7 @@ export class ModelStream {
       this.remove(message.seq)
     }
     this.lastSeq = Math.max(0, this.lastSeq - count)
+    this.#acknowledged.length = 0
     for (const [id, { seq }] of this.#ids) if (seq > this.lastSeq) this.#ids.delete(id)
     for (const consumer of this.consumers.values()) consumer.truncated(this.lastSeq)
   }
@@ -240,7 +280,7 @@ export class ModelStream {
     const first = this.get(this.firstSeq)
     const never = "0001-01-01T00:00:00Z"
     return {
-      config: { max_bytes: -1, max_age: 0, num_replicas: 1, ...this.config },
+      config: { discard: "old", max_bytes: -1, max_age: 0, num_replicas: 1, ...this.config },
       created: new Date(this.createdMs).toISOString(),
       ts: new Date(this.#server.world.wall).toISOString(),
       state: {

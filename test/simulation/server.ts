@@ -27,6 +27,8 @@ export interface Peer {
 /** What happens in the server, for who watches it. */
 export interface ServerEvents {
   stored(stream: ModelStream, message: Stored): void
+  /** A full stream has dropped its oldest message. */
+  dropped(stream: ModelStream, message: Stored): void
   /** The ack wait of a message is over, without any answer. */
   expired(stream: ModelStream, seq: number, pending: Pending): void
   /** An answer to a message has come, or was lost on its way. */
@@ -58,6 +60,8 @@ export class ModelServer {
   /** Share of acknowledgements of messages that are lost. */
   lostAcks = 0
   isDown = false
+  /** How far copies of streams are behind their leader at most, ms. */
+  replicaLagMs = 0
   events: ServerEvents | undefined
   /** Whose publish is being stored; undefined for what the server stores by itself. */
   publisher: SimProcess | undefined
@@ -126,11 +130,34 @@ export class ModelServer {
     this.injected.set(fault, (this.injected.get(fault) ?? 0) + 1)
   }
 
-  /** The process is killed: what was in its memory only is gone. */
-  killed(): void {
+  /**
+   * The process is killed: what was in its memory only is gone.
+   *
+   * @param forgets most that a work queue, and a consumer, forget of what they did last.
+   */
+  killed(forgets = 0): void {
     this.isDown = true
     this.#listeners.clear()
-    for (const stream of this.streams.values()) stream.restarted()
+    for (const stream of this.streams.values()) {
+      stream.restarted()
+      if (forgets > 0) this.#forget(stream, forgets)
+    }
+  }
+
+  #forget(stream: ModelStream, most: number): void {
+    const draw = () => (this.chance.isHit(0.5) ? 1 + this.chance.int(most) : 0)
+    const isQueue = stream.config.retention === "workqueue"
+    const back = isQueue ? stream.forget(draw()) : []
+    if (back.length > 0) this.count("a removed message came back")
+    // It forgot the acknowledgement of some of them, too.
+    const seqs = back.flatMap(({ seq }) => (this.chance.isHit(0.5) ? [seq] : []))
+    for (const consumer of stream.consumers.values()) {
+      consumer.unacknowledged(seqs)
+      const count = draw()
+      if (count > 0) this.count("a consumer forgot deliveries")
+      consumer.rewind(count)
+    }
+    this.world.trace(`${stream.name} has again ${back.map(({ seq }) => seq)}, redelivers ${seqs}`)
   }
 
   back(): void {

@@ -2,6 +2,8 @@
    them, and what the oracle says in the end. */
 import { Cause, Clock, Effect, Exit, Random, References, Scheduler, Schema, Scope } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import type { FailpointName } from "../../src/broker/failpoint.ts"
+import { Failpoint } from "../../src/broker/failpoint.ts"
 import { layoutKey, storedFormat } from "../../src/broker/installed.ts"
 import { defaultTopology, wanted } from "../../src/broker/topology.ts"
 import { Endpoint } from "../../src/domain/endpoint.ts"
@@ -41,6 +43,8 @@ const retry = {
   retryAfterCap: "24 hours",
   timeout: "4 seconds"
 }
+const opensNever = { failures: 1000, rate: "none" }
+const opensSoon = { failures: 3, rate: "none", coolDown: "2 seconds", maxCoolDown: "5 seconds" }
 /** How long a worker may take to stop, ms. */
 const stopWithinMs = 5_000
 /** How long a deployment waits until it kills a worker that does not stop, ms. */
@@ -57,6 +61,8 @@ export interface RunningWorker {
   readonly connection: SimConnection
   readonly scope: Scope.Closeable
   startedAt: number
+  /** The failpoint at which it crashes, and when that was reached so many times. */
+  crash: { readonly step: FailpointName; left: number; readonly ms: number } | undefined
 }
 
 /** What a run came to. */
@@ -140,6 +146,12 @@ export class Simulation {
     }
   }
 
+  /** True where what a process sends was held up on its way until some time ago, or is. */
+  isStalled(process: SimProcess | undefined, since: number): boolean {
+    const worker = this.workers.find((each) => each?.process === process)
+    return worker !== undefined && worker.connection.wasStalledUntil > since
+  }
+
   /** True once no queue and no backlog holds a message. */
   #isEmpty(): boolean {
     const { backlog, deliveries } = this.#names
@@ -163,7 +175,12 @@ export class Simulation {
 
   #install(): void {
     const { server, plan } = this
-    const topology = { ...defaultTopology, partitions: plan.partitions, ackWait: plan.ackWaitMs }
+    const { ackWaitMs, eventAgeMs, historyBytes = -1, partitions, replicaLagMs } = plan
+    const topology = {
+      ...{ ...defaultTopology, partitions, ackWait: ackWaitMs, eventAge: eventAgeMs },
+      ...{ historyBytes, replicas: replicaLagMs > 0 ? 3 : 1 }
+    }
+    server.replicaLagMs = replicaLagMs
     for (const { consumer, stream } of wanted(this.#names, topology, 1024 * 1024)) {
       server.addStream(stream as ModelConfig)
       if (consumer !== undefined) server.addConsumer(stream.name, consumer as ConsumerSettings)
@@ -189,7 +206,8 @@ export class Simulation {
   #fork<A, E>(
     { broker, process }: SimConnection,
     effect: Effect.Effect<A, E, Services | Scope.Scope>,
-    ended: (exit: Exit.Exit<A, E>) => void = () => {}
+    ended: (exit: Exit.Exit<A, E>) => void = () => {},
+    reached: (step: FailpointName) => void = () => {}
   ): void {
     const seeded = chanceOf(this.world.seed, "random", process.name)
     const random = {
@@ -198,6 +216,7 @@ export class Simulation {
     }
     const provided = Effect.scoped(effect).pipe(
       Effect.provideService(Broker, broker),
+      Effect.provideService(Failpoint, reached),
       Effect.provideService(Clock.Clock, clock),
       Effect.provideService(Random.Random, random),
       Effect.provideService(References.MinimumLogLevel, this.#keepsLog ? "Warn" : "None"),
@@ -211,12 +230,25 @@ export class Simulation {
   }
 
   /** Runs what an operator does, and fails the run where that is a defect. */
-  #operate<A, E>(what: string, effect: Effect.Effect<A, E, Services | Scope.Scope>): void {
-    this.#fork(this.#operator, effect, (exit) => {
+  #operate<A, E>(
+    what: string,
+    effect: Effect.Effect<A, E, Services | Scope.Scope>,
+    dies?: FailpointName
+  ): void {
+    const connection =
+      dies === undefined ? this.#operator : this.#connect(`operator.${this.#processes++}`)
+    const ended = (exit: Exit.Exit<A, E>) => {
       const how = Exit.isSuccess(exit) ? "done" : Cause.pretty(exit.cause).split("\n")[0]
       this.world.trace(`operator: ${what}: ${how}`)
       if (Exit.isFailure(exit) && Cause.hasDies(exit.cause))
         this.oracle.fail("defect", `${what}: ${Cause.pretty(exit.cause)}`)
+    }
+    this.#fork(connection, effect, ended, (step) => {
+      if (step !== dies || !connection.process.isAlive) return
+      this.server.count(`crash at ${step}`)
+      this.world.trace(`operator: ${what}: dies at ${step}`)
+      connection.process.isAlive = false
+      connection.end()
     })
   }
 
@@ -234,12 +266,14 @@ export class Simulation {
   }
 
   #add(index: number, generation: number) {
-    const { maxInFlight, types } = this.plan.endpoints[index] ?? { maxInFlight: 1, types: [">"] }
+    const planned = this.plan.endpoints[index]
+    const { hasCircuit = false, maxInFlight = 1, types = [">"], windowMs = 900_000 } = planned ?? {}
     const endpoint = decodeEndpoint({
       ...{ v: 1, tenant, id: `hook${index}`, generation: `g${index}.${generation}` },
-      ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", retry, maxInFlight },
+      ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", maxInFlight },
+      retry: { ...retry, window: `${windowMs} millis` },
       secrets: [{ value: secret, createdAt: epochMs }],
-      circuit: { failures: 1000, rate: "none" },
+      circuit: hasCircuit ? opensSoon : opensNever,
       ...{ alerts: "off", redirects: 1, headers: {}, createdAt: epochMs, updatedAt: epochMs }
     })
     return addEndpoint(endpoint, "simulation")
@@ -251,7 +285,10 @@ export class Simulation {
     const connection = this.#connect(`w${index}.${this.#processes++}`)
     const { process } = connection
     const scope = Effect.runSync(Scope.make())
-    this.workers[index] = { index, process, connection, scope, startedAt: world.now }
+    const started: RunningWorker = {
+      ...{ index, process, connection, scope, startedAt: world.now, crash: undefined }
+    }
+    this.workers[index] = started
     world.trace(`${process.name} starts`)
     const worker = Effect.gen({ self: this }, function* () {
       const { refused } = yield* startWorker({
@@ -264,7 +301,7 @@ export class Simulation {
       })
       yield* refused
     }).pipe(Scope.provide(scope))
-    this.#fork(connection, worker, (exit) => {
+    const ended = (exit: Exit.Exit<void, unknown>) => {
       if (this.workers[index]?.process !== process) return
       if (Exit.isFailure(exit)) {
         const why = Cause.pretty(exit.cause)
@@ -272,7 +309,17 @@ export class Simulation {
         if (Cause.hasDies(exit.cause)) this.oracle.fail("defect", `${process.name}: ${why}`)
       }
       this.#end(index, restartMs)
-    })
+    }
+    this.#fork(connection, worker, ended, (step) => this.#reached(started, step))
+  }
+
+  #reached(worker: RunningWorker, step: FailpointName): void {
+    const { crash, index, process } = worker
+    if (crash?.step !== step || !process.isAlive || --crash.left > 0) return
+    worker.crash = undefined
+    this.server.count(`crash at ${step}`)
+    this.world.trace(`${process.name} crashes at ${step}`)
+    this.#end(index, crash.ms)
   }
 
   /** Ends a worker's process, and starts another after a time. */
@@ -301,13 +348,15 @@ export class Simulation {
       case "break":
       case "pause":
       case "roll":
+      case "crash-at":
       case "lag":
+      case "stall":
       case "step-clock":
         this.#disturb(action)
         return
       case "kill-broker":
         server.count(action.does)
-        this.#killBroker(action.ms, () => {})
+        this.#killBroker(action.ms, () => {}, action.forgets)
         return
       case "cut-power":
         server.count(action.does)
@@ -359,6 +408,12 @@ export class Simulation {
       case "break":
         connection.breakFor(action.ms)
         return
+      case "crash-at":
+        worker.crash = { step: action.step, left: action.nth, ms: action.ms }
+        return
+      case "stall":
+        connection.stalledUntil = connection.wasStalledUntil = world.now + action.ms
+        return
       case "pause":
         world.pause(process, action.ms)
         return
@@ -396,10 +451,11 @@ export class Simulation {
   }
 
   /** Kills the broker; `meanwhile` is what happens to its store. */
-  #killBroker(ms: number, meanwhile: () => void): void {
+  #killBroker(ms: number, meanwhile: () => void, forgets = 0): void {
     const { server, world } = this
     if (server.isDown) return
-    server.killed()
+    server.killed(forgets)
+    if (forgets > 0) this.oracle.forgot()
     for (const worker of this.workers) worker?.connection.breakFor(ms)
     this.#operator.breakFor(ms)
     meanwhile()
@@ -409,8 +465,8 @@ export class Simulation {
   /** A power cut takes the end of most streams, each to another point. */
   #loseEnds(most: number, at: number): void {
     const chance = chanceOf(this.world.seed, "cut", at)
-    const { backlog, dead, deliveries, events, history } = this.#names
-    const names = [events, history, dead]
+    const { backlog, buckets, dead, deliveries, events, history } = this.#names
+    const names = [events, history, dead, `KV_${buckets.retries}`, `KV_${buckets.health}`]
     for (let index = 0; index < this.plan.partitions; index++)
       names.push(deliveries(index), backlog(index))
     for (const name of names) {
@@ -465,7 +521,8 @@ export class Simulation {
       case "redeliver":
         this.#operate(
           `redeliver to ${id}`,
-          Effect.flatMap(planRedelivery({ endpoint: { tenant, id } }, { by }), ({ run }) => run())
+          Effect.flatMap(planRedelivery({ endpoint: { tenant, id } }, { by }), ({ run }) => run()),
+          action.dies
         )
         return
       case "replay":
@@ -474,7 +531,8 @@ export class Simulation {
           Effect.flatMap(
             startReplay({ to: { tenant, id }, id: `r${Math.round(action.at)}` }, { by }),
             ({ run }) => run()
-          )
+          ),
+          action.dies
         )
         return
     }
