@@ -2,8 +2,8 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { headerOf } from "../broker/header-lookup.ts"
 import { maxRoundSkewMs } from "../domain/clock-bounds.ts"
-import { contentOf, eventId, eventName, parseEventSubject, subjectWithId } from "../domain/event.ts"
-import { forwardedOf } from "../domain/forwarded-headers.ts"
+import { eventName } from "../domain/event.ts"
+import { eventContentsIn } from "../domain/event-contents.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import type { ReplayRecord, ReplayWish } from "./replay-record.ts"
 import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
@@ -40,16 +40,9 @@ export const readEventContents = Effect.fnUntraced(function* (
   const message = yield* readMessage(`read event ${eventSeq}`, names.events, { seq: eventSeq })
   // If the stream was truncated, the sequence may hold another event.
   if (message === null || message.time.getTime() !== eventAt) return undefined
-  const header = headerOf(message.header)
-  const subject = subjectWithId(parseEventSubject(message.subject, names), header)
-  if ("problem" in subject) return undefined
-  const forwarded = forwardedOf(header, forwards)
-  return {
-    event: eventId(header("nats-msg-id"), eventSeq, eventAt),
-    type: subject.type,
-    content: { ...contentOf(header), ...(forwarded === undefined ? {} : { forwarded }) },
-    body: message.data
-  } satisfies Contents
+  const { data: body, header, seq, subject } = message
+  const event = { subject, seq, at: eventAt, body }
+  return eventContentsIn(event, headerOf(header), names, forwards) satisfies Contents | undefined
 })
 
 /** Where a replay goes on. All before it is done. */

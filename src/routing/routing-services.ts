@@ -7,9 +7,9 @@ import { makeGate } from "../broker/gate.ts"
 import type { Layout } from "../broker/installed.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { channelOf } from "../domain/channel.ts"
-import type { Content, Event, EventSubject, GetHeader } from "../domain/event.ts"
-import { contentOf, eventId } from "../domain/event.ts"
-import { forwardedOf } from "../domain/forwarded-headers.ts"
+import type { Event, EventSubject, GetHeader } from "../domain/event.ts"
+import { eventId } from "../domain/event.ts"
+import { contentFor } from "../domain/event-contents.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
 import { DeliveryStore } from "./delivery-store.ts"
@@ -104,20 +104,7 @@ export const eventOf = (
     type,
     id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
     at: message.storedAt,
-    content:
-      forwards === undefined
-        ? contentOf(header)
-        : contentWith(contentOf(header), header, forwards, (name) => dropped.note(tenant, name)),
+    content: contentFor(header, forwards, (name) => dropped.note(tenant, name)),
     ...(channel === undefined ? {} : { channel })
   }
-}
-
-const contentWith = (
-  content: Content,
-  header: GetHeader,
-  forwards: ReadonlyArray<string>,
-  dropped: (name: string) => void
-): Content => {
-  const forwarded = forwardedOf(header, forwards, dropped)
-  return forwarded === undefined ? content : { ...content, forwarded }
 }
