@@ -2,6 +2,7 @@ import { mkdir, readFile, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { helpOf, subcommandsIn } from "./help.ts"
 import { run } from "./in-process.ts"
 import { settingsReference } from "./settings-reference.ts"
 
@@ -24,18 +25,6 @@ const compare = async (name: string, text: string): Promise<void> => {
     `docs/reference/${name} is not what Petrel says now; \`npm run reference\` writes it anew`
   )
 }
-
-/** The help of a command, in blocks that begin with a heading at the left margin. */
-const helpOf = (path: ReadonlyArray<string>) =>
-  Effect.map(run(...path, "--help"), ({ code, err, out }) => {
-    assert.deepStrictEqual({ code, err }, { code: 0, err: [] })
-    return out.join("\n").split(/\n+(?=[A-Z])/)
-  })
-
-const subcommandsIn = (blocks: ReadonlyArray<string>): ReadonlyArray<string> =>
-  blocks
-    .filter((block) => block.startsWith("SUBCOMMANDS\n"))
-    .flatMap((block) => [...block.matchAll(/^ {2}(\S+)/gm)].map(([, name = ""]) => name))
 
 const isShared = (block: string): boolean => /^(INHERITED|GLOBAL) FLAGS\n/.test(block)
 

@@ -1,8 +1,9 @@
-import { Clock, Effect, Result, Schema } from "effect"
+import { Clock, Effect, Result, type Schema } from "effect"
 import { Command } from "effect/cli"
 import { Invalid } from "../../domain/problem.ts"
 import { momentText, plainText } from "../../history/line.ts"
 import { spanText } from "../../history/span.ts"
+import { jsonOf } from "../../operations/answered-json.ts"
 import { readInput } from "../../operations/input.ts"
 import {
   AttemptQuery,
@@ -91,8 +92,8 @@ const show = Effect.fnUntraced(function* <Row, E, R>(
   yield* remark(`From the delivery log, which is ${lagText(page.lag)} the history${rest}.`)
 })
 
-const attemptJson = Schema.encodeSync(Schema.toCodecJson(AttemptRow))
-const eventJson = Schema.encodeSync(Schema.toCodecJson(EventRow))
+const attemptJson = jsonOf(AttemptRow)
+const eventJson = jsonOf(EventRow)
 
 /** Lists requests that were made to receivers. */
 export const attempts = Command.make(

@@ -2,12 +2,15 @@ import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { momentText, plainText } from "../../history/line.ts"
 import { spanText } from "../../history/span.ts"
+import { jsonOf } from "../../operations/answered-json.ts"
 import { bytesText } from "../../operations/text/bytes.ts"
 import { plural } from "../../operations/text/number-format.ts"
-import type { Lag, ProjectionStatus } from "../../projection/delivery-log.ts"
+import { type Lag, ProjectionStatus } from "../../projection/delivery-log.ts"
 import { rebuildRemotely, remoteStatus } from "../../projection/remote-log.ts"
 import { labelled, screenWidth } from "../format/screen.ts"
 import { connected, report } from "../root-command.ts"
+
+const encode = jsonOf(ProjectionStatus)
 
 /** Says how far a projection is behind: `level with`, or `12 facts (3 s) behind`. */
 export const lagText = ({ facts, ms }: Lag): string =>
@@ -39,7 +42,7 @@ const status = Command.make(
   Effect.fnUntraced(function* () {
     const found = yield* Effect.provide(remoteStatus, connected)
     const now = yield* Clock.currentTimeMillis
-    yield* report(found, statusLines(found, now).join("\n"))
+    yield* report(encode(found), statusLines(found, now).join("\n"))
   })
 ).pipe(Command.withDescription("Show how far the delivery log is, and what it keeps"))
 

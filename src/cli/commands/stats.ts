@@ -2,11 +2,14 @@ import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isToken } from "../../domain/token.ts"
 import { spanText } from "../../history/span.ts"
-import { type PeriodStats, readStats, type Stats } from "../../operations/history/logged-totals.ts"
+import { jsonOf } from "../../operations/answered-json.ts"
+import { type PeriodStats, readStats, Stats } from "../../operations/history/logged-totals.ts"
 import { countText, percentText } from "../../operations/text/number-format.ts"
 import { maybe, nameFlag, timeFlag } from "../flags/shared.ts"
 import { makeTable, sparkline } from "../format/screen.ts"
 import { connected, report } from "../root-command.ts"
+
+const encode = jsonOf(Stats)
 
 const readOf = (text: string) => {
   const [tenant = "", endpoint, ...rest] = text.split("/")
@@ -75,7 +78,7 @@ export const stats = Command.make(
       ...(since === undefined ? {} : { since }),
       ...(until === undefined ? {} : { until })
     }).pipe(Effect.provide(connected))
-    yield* report(found, statsLines(found).join("\n"))
+    yield* report(encode(found), statsLines(found).join("\n"))
   })
 ).pipe(
   Command.withDescription(

@@ -1,14 +1,22 @@
 import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { isToken } from "../../domain/token.ts"
+import { jsonOf } from "../../operations/answered-json.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
 import { countText, plural } from "../../operations/text/number-format.ts"
 import { moment } from "../../operations/text/time.ts"
 import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
-import type { TokenView } from "../../operations/tokens/token.ts"
-import { allTenants, defaultTokenRate, NewToken, scopes } from "../../operations/tokens/token.ts"
+import {
+  allTenants,
+  CreatedToken,
+  defaultTokenRate,
+  NewToken,
+  RevokedToken,
+  scopes,
+  TokenView
+} from "../../operations/tokens/token.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import {
   byFlag,
@@ -23,6 +31,10 @@ import { makeTable } from "../format/screen.ts"
 import { refusal } from "../refused.ts"
 import { connectedWithTokens, petrel, report } from "../root-command.ts"
 import { print, remark } from "../terminal/stdout.ts"
+
+const encodeCreated = jsonOf(CreatedToken)
+const encodeView = jsonOf(TokenView)
+const encodeRevoked = jsonOf(RevokedToken)
 
 const operatorScope = "operator"
 const everyScope = "all"
@@ -101,7 +113,7 @@ const create = Command.make(
       Effect.provide(LiveTokens.layer),
       Effect.provide(connectedWithTokens)
     )
-    yield* report({ ...made, token }, token)
+    yield* report(encodeCreated({ ...made, token }), token)
     yield* remark("It is shown this once: keep it as you keep a password.")
   })
 ).pipe(
@@ -138,7 +150,7 @@ const list = Command.make(
     const { json } = yield* petrel
     const tokens = yield* Effect.provide(listTokens(tenant), connectedWithTokens)
     if (json) {
-      for (const token of tokens) yield* print(JSON.stringify(token))
+      for (const token of tokens) yield* print(JSON.stringify(encodeView(token)))
       return
     }
     if (tokens.length === 0)
@@ -163,7 +175,7 @@ const revoke = Command.make(
     )
     const { length } = revoked.with
     yield* report(
-      revoked,
+      encodeRevoked(revoked),
       length === 0
         ? `${id} is revoked: it is refused from now on`
         : `${id} is revoked, with ${plural(length, "token")} made with it: they are refused from now on`

@@ -1,12 +1,14 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
+import { jsonOf } from "../../operations/answered-json.ts"
 import { withheldText } from "../../operations/status/worker-news.ts"
-import type { WorkerView } from "../../operations/status/workers.ts"
-import { listWorkers } from "../../operations/status/workers.ts"
+import { listWorkers, WorkerView } from "../../operations/status/workers.ts"
 import { moment } from "../../operations/text/time.ts"
 import { makeTable } from "../format/screen.ts"
 import { connected, petrel } from "../root-command.ts"
 import { print, remark } from "../terminal/stdout.ts"
+
+const encode = jsonOf(WorkerView)
 
 const headings = [
   ...["worker", "host", "pid", "since", "roles"],
@@ -48,7 +50,7 @@ export const workers = Command.make(
     const { json } = yield* petrel
     const { unowned, workers: all } = yield* Effect.provide(listWorkers, connected)
     if (json) {
-      for (const worker of all) yield* print(JSON.stringify(worker))
+      for (const worker of all) yield* print(JSON.stringify(encode(worker)))
       if (unowned.length > 0) yield* print(JSON.stringify({ unowned }))
       return
     }

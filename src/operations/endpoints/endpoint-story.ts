@@ -1,4 +1,4 @@
-import { Effect, Schema, Struct } from "effect"
+import { Effect, Schema, SchemaGetter, Struct } from "effect"
 import { Configuration } from "../../domain/configuration.ts"
 import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../domain/endpoint.ts"
@@ -18,55 +18,6 @@ import {
 } from "../parameters.ts"
 import { EndpointName } from "./endpoint-settings.ts"
 
-/** A recorded change of an endpoint. */
-export const EndpointStep = Schema.Struct({
-  ...EndpointName.fields,
-  /** The revision in the endpoints bucket. */
-  revision: Schema.Int,
-  /** ms since the epoch. */
-  at: Timestamp,
-  /** Its author, if known. */
-  by: Schema.optionalKey(Schema.String),
-  /** The broker's user that recorded it, if known. */
-  user: Schema.optionalKey(Schema.String),
-  change: Schema.Literals(["added", "changed", "removed", "unreadable"]),
-  differences: Schema.Array(SettingDifference),
-  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
-  configuration: Schema.optionalKey(Schema.toEncoded(Configuration))
-})
-export type EndpointStep = typeof EndpointStep.Type
-
-/** Which revisions are compared. (Default: the last two) */
-export const Revisions = Schema.Struct({
-  from: Schema.optional(Schema.Int),
-  to: Schema.optional(Schema.Int)
-})
-export type Revisions = typeof Revisions.Type
-
-/** How two revisions of an endpoint's configuration differ. */
-const Comparison = Schema.Struct({
-  ...EndpointName.fields,
-  from: Schema.optionalKey(Schema.Int),
-  to: Schema.optionalKey(Schema.Int),
-  differences: Schema.Array(SettingDifference),
-  /** Why the revisions cannot be compared. */
-  problem: Schema.optionalKey(Schema.String)
-})
-type Comparison = typeof Comparison.Type
-
-/**
- * Returns all recorded changes of an endpoint, oldest first, also of a removed one. Empty for an
- * endpoint whose changes were not recorded yet; fails with EndpointNotFound if there is none.
- */
-export const endpointHistory = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
-  const story = yield* readStory(tenant, id)
-  if (story.length === 0) yield* getEndpoint(tenant, id)
-  return story.map((step): EndpointStep => ({ tenant, id, ...step }))
-})
-
-/** Changes of an endpoint that can be paged through: the latest. Each may take 64 KiB of memory. */
-const maxPaged = 500
-
 const stateCodecs: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = {
   secrets: Schema.toCodecJson(Configuration.fields.secrets),
   disabled: Schema.toCodecJson(Stopped),
@@ -84,6 +35,65 @@ const withTimeTexts = ({ setting, ...values }: SettingDifference): SettingDiffer
     ...Object.fromEntries(Object.entries(values).map(([end, value]) => [end, encode(value)]))
   }
 }
+
+/** A difference. Its values are as they are stored; in JSON their times are texts. */
+const AnsweredDifference = Schema.declare(Schema.is(SettingDifference), {
+  expected: "a setting that differs",
+  toCodecJson: () =>
+    Schema.link<SettingDifference>()(SettingDifference, {
+      decode: SchemaGetter.passthrough(),
+      encode: SchemaGetter.transform(withTimeTexts)
+    })
+})
+
+/** A recorded change of an endpoint. */
+export const EndpointStep = Schema.Struct({
+  ...EndpointName.fields,
+  /** The revision in the endpoints bucket. */
+  revision: Schema.Int,
+  /** ms since the epoch. */
+  at: Timestamp,
+  /** Its author, if known. */
+  by: Schema.optionalKey(Schema.String),
+  /** The broker's user that recorded it, if known. */
+  user: Schema.optionalKey(Schema.String),
+  change: Schema.Literals(["added", "changed", "removed", "unreadable"]),
+  differences: Schema.Array(AnsweredDifference),
+  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
+  configuration: Schema.optionalKey(Schema.toEncoded(Configuration))
+})
+export type EndpointStep = typeof EndpointStep.Type
+
+/** Which revisions are compared. (Default: the last two) */
+export const Revisions = Schema.Struct({
+  from: Schema.optional(Schema.Int),
+  to: Schema.optional(Schema.Int)
+})
+export type Revisions = typeof Revisions.Type
+
+/** How two revisions of an endpoint's configuration differ. */
+export const Comparison = Schema.Struct({
+  ...EndpointName.fields,
+  from: Schema.optionalKey(Schema.Int),
+  to: Schema.optionalKey(Schema.Int),
+  differences: Schema.Array(AnsweredDifference),
+  /** Why the revisions cannot be compared. */
+  problem: Schema.optionalKey(Schema.String)
+})
+export type Comparison = typeof Comparison.Type
+
+/**
+ * Returns all recorded changes of an endpoint, oldest first, also of a removed one. Empty for an
+ * endpoint whose changes were not recorded yet; fails with EndpointNotFound if there is none.
+ */
+export const endpointHistory = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
+  const story = yield* readStory(tenant, id)
+  if (story.length === 0) yield* getEndpoint(tenant, id)
+  return story.map((step): EndpointStep => ({ tenant, id, ...step }))
+})
+
+/** Changes of an endpoint that can be paged through: the latest. Each may take 64 KiB of memory. */
+const maxPaged = 500
 
 /** Where a page of changes begins: behind the one of this time and revision. */
 const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
@@ -115,10 +125,7 @@ const pageHistory = Effect.fnUntraced(function* (
   const last = left.length > limit ? page.at(-1) : undefined
   return {
     changes: page.map(
-      ({ configuration: _, differences, user: __, ...step }): PagedStep => ({
-        ...{ tenant, id, ...step },
-        differences: differences.map(withTimeTexts)
-      })
+      ({ configuration: _, user: __, ...step }): PagedStep => ({ tenant, id, ...step })
     ),
     next: last === undefined ? undefined : { at: last.at, revision: last.revision }
   }

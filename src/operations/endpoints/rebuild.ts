@@ -11,7 +11,7 @@ import {
   type Secret
 } from "../../domain/endpoint.ts"
 import type { FactKind } from "../../domain/fact.ts"
-import { healthy, isHealthy } from "../../domain/health.ts"
+import { Health, healthy, isHealthy } from "../../domain/health.ts"
 import { invalid } from "../../domain/problem.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { isFullyTold } from "../../domain/settings/setting.ts"
@@ -152,6 +152,21 @@ export const RebuiltHealth = Schema.Struct({
 })
 export type RebuiltHealth = typeof RebuiltHealth.Type
 
+const codecs: ReadonlyMap<string, Schema.Codec<unknown, unknown>> = new Map(
+  [
+    ...Object.entries<Schema.Codec<unknown, unknown>>(Health.fields),
+    ...Object.entries<Schema.Codec<unknown, unknown>>(Health.fields.circuit.fields).map(
+      ([name, field]) => [`circuit.${name}`, field] as const
+    )
+  ].map(([name, field]) => [name, Schema.toCodecJson(field)] as const)
+)
+
+/** Returns a field of the health as it is answered: a time is a text. */
+const answered = (field: string, value: unknown): unknown => {
+  const codec = codecs.get(field)
+  return codec === undefined || value === undefined ? value : Schema.encodeUnknownSync(codec)(value)
+}
+
 /** Facts that affect an endpoint's health. */
 const kinds: ReadonlySet<unknown> = new Set<FactKind>([
   "delivered",
@@ -245,8 +260,8 @@ export const rebuildHealth = Effect.fnUntraced(function* ({
       endpoint: endpointLabel(endpoint),
       differences: differences.map(({ field, folded, stored }) => ({
         field,
-        stored,
-        told: folded
+        stored: answered(field, stored),
+        told: answered(field, folded)
       })),
       written: !dryRun
     })

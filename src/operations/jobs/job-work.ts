@@ -1,8 +1,9 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { Books } from "../../history/audit/books.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
 import { timers } from "../../time/timers.ts"
+import { jsonOf } from "../answered-json.ts"
 import { AuditReport, runAudit } from "../audit/run-audit.ts"
 import type { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import type { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
@@ -53,11 +54,6 @@ const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
 const readIn = ({ events, history }: Books): JobProgress => {
   const done = events.messages + history.messages
   return { done, total: done + left(events) + left(history) }
-}
-
-const jsonOf = <A, I>(schema: Schema.Codec<A, I>) => {
-  const encode = Schema.encodeSync(Schema.toCodecJson(schema))
-  return (value: A): Record<string, unknown> => ({ ...(encode(value) as object) })
 }
 
 const redelivered = jsonOf(Redelivered)

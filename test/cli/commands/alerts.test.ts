@@ -7,6 +7,7 @@ import { Broker } from "../../../src/broker/broker.ts"
 import { writeValue } from "../../../src/broker/values.ts"
 import type { Alert } from "../../../src/domain/alert.ts"
 import type { Fact } from "../../../src/domain/fact.ts"
+import { answeredFact } from "../../../src/history/fact-json.ts"
 import { Facts } from "../../../src/history/facts.ts"
 import { endpoint, eventually, installation } from "../../kit/engine.ts"
 import type { TestServer } from "../../kit/nats-server.ts"
@@ -28,6 +29,8 @@ const append = (kind: Fact["kind"], tenant: string, event: string) =>
     yield* facts.append(fact, crypto.randomUUID())
     return fact
   })
+
+const raisedAt = { raisedAt: "2001-09-09T01:46:40.000Z" }
 
 describe("petrel alerts", () => {
   it.live("does not wait where there is no installation", () =>
@@ -66,7 +69,7 @@ describe("petrel alerts", () => {
         )
         assert.deepStrictEqual(one.out, others(all.out))
         const { seq, ...record } = JSON.parse(others(json.out).join("\n"))
-        assert.deepStrictEqual(record, failed)
+        assert.deepStrictEqual(record, answeredFact(failed))
         assert.isAbove(seq, 2)
         for (const command of [all, one, json]) yield* command.signal("SIGTERM")
         for (const command of [all, one, json]) assert.strictEqual(yield* command.ended, 0)
@@ -118,8 +121,8 @@ describe("petrel alerts", () => {
         assert.deepStrictEqual(
           json.out.map((line) => JSON.parse(line)),
           [
-            { ...alert, about: "tenant", tenant: "acme" },
-            { ...alert, tenant: "acme", endpoint: "billing" }
+            { ...alert, ...raisedAt, about: "tenant", tenant: "acme" },
+            { ...alert, ...raisedAt, tenant: "acme", endpoint: "billing" }
           ]
         )
       })
@@ -163,7 +166,9 @@ describe("petrel alerts", () => {
           out.filter((line) => line.startsWith("  raised")).join("\n"),
           /^ {2}raised +dead-letters \(warn\) since .*: 3 dead letters over 10 min; the last: 503; contact: ana@acme\.example$/
         )
-        assert.deepInclude(JSON.parse((yield* show("--json")).out.join("")), { raised: [alert] })
+        assert.deepInclude(JSON.parse((yield* show("--json")).out.join("")), {
+          raised: [{ ...alert, ...raisedAt }]
+        })
       })
     )
   })

@@ -151,7 +151,7 @@ describe("petrel audit", () => {
         yield* write({ kind: "circuit-half-opened" })
         const made = yield* run("audit", "--proof", proof, ...flags)
         assert.strictEqual(made.code, 0)
-        assert.deepInclude(parse(readFileSync(proof, "utf8").replaceAll("\n", " ")), {
+        assert.deepInclude(JSON.parse(readFileSync(proof, "utf8")), {
           v: 1,
           verdict: "clean"
         })

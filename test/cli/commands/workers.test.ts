@@ -44,7 +44,7 @@ describe("petrel workers", () => {
           roles: ["router", "deliver"],
           leaving: false
         })
-        assert.isAtLeast(Number(startedAt), before)
+        assert.isAtLeast(Date.parse(String(startedAt)), before)
         assert.deepStrictEqual(partitions, [
           { partition: 0, delivering: true, inFlight: 5, inMemory: 5 },
           { partition: 1, delivering: true, inFlight: 0, inMemory: 0 }

@@ -1,5 +1,5 @@
 import type { Msg } from "@nats-io/transport-node"
-import { Clock, Effect, Option, Queue, Result, Schema, Stream } from "effect"
+import { Clock, Effect, Option, Queue, Result, Stream } from "effect"
 import { Argument, Command } from "effect/cli"
 import { Broker } from "../../../broker/broker.ts"
 import { streamNotFound } from "../../../broker/broker-error.ts"
@@ -10,6 +10,7 @@ import { plainText } from "../../../history/line.ts"
 import { parseFact } from "../../../history/read.ts"
 import {
   listRaisedAlerts,
+  RaisedAlertView,
   raisedSubject,
   setSystemThresholds,
   setTenantThresholds,
@@ -18,6 +19,7 @@ import {
   type ThresholdsView,
   testAlert
 } from "../../../operations/alerts/alerts.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { moment } from "../../../operations/text/time.ts"
 import { readAlertChoice } from "../../flags/setting-flags.ts"
 import { byFlag, isSet, tenantFlag, textFlag } from "../../flags/shared.ts"
@@ -27,6 +29,8 @@ import { connected, petrel, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 import { reportFact } from "../history/history.ts"
+
+const encodeRaised = jsonOf(RaisedAlertView)
 
 const headings = ["about", "since", "level", "alert", "what"]
 
@@ -38,7 +42,9 @@ const list = Command.make(
     const { json } = yield* petrel
     const found = yield* listRaisedAlerts(tenant).pipe(Effect.provide(connected))
     if (json)
-      return yield* Effect.forEach(found, (one) => print(JSON.stringify(one)), { discard: true })
+      return yield* Effect.forEach(found, (one) => print(JSON.stringify(encodeRaised(one))), {
+        discard: true
+      })
     if (found.length === 0) return yield* remark("No alert is raised.")
     const now = yield* Clock.currentTimeMillis
     const rows = found.map((one) => [
@@ -129,7 +135,7 @@ const thresholds = Command.make(
   ])
 )
 
-const encode = Schema.encodeSync(TestAlert)
+const encode = jsonOf(TestAlert)
 
 const endpointsText = ({ endpoints, event, tenant }: TestAlert): ReadonlyArray<string> => {
   if (tenant === undefined)

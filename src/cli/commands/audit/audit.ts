@@ -1,11 +1,14 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
 import type { Books } from "../../../history/audit/books.ts"
+import { AuditProblem } from "../../../history/audit/problem.ts"
 import type { AuditRange } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { type Raised, watch } from "../../../history/audit/watch.ts"
 import { momentText } from "../../../history/line.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import {
+  AuditReport,
   type AuditRun,
   checkAudit,
   noteAudit,
@@ -45,6 +48,9 @@ const watchFor = (range: AuditRange, every: number) =>
       })
     )
   ).pipe(Effect.provide(connected))
+
+const encodeReport = jsonOf(AuditReport)
+const encodeProblem = jsonOf(AuditProblem)
 
 const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
@@ -107,8 +113,8 @@ export const audit = Command.make(
     ).pipe(Effect.provide(connected))
     const now = yield* Clock.currentTimeMillis
     if (json) {
-      yield* print(JSON.stringify(report))
-      for (const problem of problems) yield* print(JSON.stringify(problem))
+      yield* print(JSON.stringify(encodeReport(report)))
+      for (const problem of problems) yield* print(JSON.stringify(encodeProblem(problem)))
     } else yield* Effect.forEach(auditLines(found.audit, now), print, { discard: true })
     if (proof !== undefined) yield* writeProof(proof, found.audit, { at: now, installation })
     const changed = before === undefined ? undefined : yield* compareWith(before, found.audit)

@@ -4,10 +4,11 @@ import { Fact } from "../../../domain/fact.ts"
 import type { DeadReason } from "../../../domain/outcome.ts"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   bodyOf,
-  type DeadLetterDetail,
-  type DeadLetterView,
+  DeadLetterDetail,
+  DeadLetterView,
   listDeadLetters,
   type Redelivery,
   showDeadLetter
@@ -23,6 +24,9 @@ import { print, printRaw, remark } from "../../terminal/stdout.ts"
 import { discard } from "./discard.ts"
 import { redeliver } from "./redeliver.ts"
 import { filterFlags, idArgument } from "./selection.ts"
+
+const encodeListed = jsonOf(DeadLetterView)
+const encodeShown = jsonOf(DeadLetterDetail)
 
 /** Returns the outcome of a redelivery in a word. */
 const outcomeText = ({ dead, outcome }: Redelivery): string => {
@@ -78,7 +82,7 @@ const list = Command.make(
     const shown = limit === undefined ? letters : Stream.takeRight(letters, limit)
     if (json)
       return yield* shown.pipe(
-        Stream.runForEach((letter) => print(JSON.stringify(letter))),
+        Stream.runForEach((letter) => print(JSON.stringify(encodeListed(letter)))),
         Effect.provide(connected)
       )
     const now = yield* Clock.currentTimeMillis
@@ -204,7 +208,7 @@ const show = Command.make(
     if (json && raw) return yield* refusal(["--raw and --json exclude each other"])
     const letter = yield* showDeadLetter(id).pipe(Effect.provide(connected))
     if (raw) return yield* printRaw(bodyOf(letter))
-    if (json) return yield* print(JSON.stringify(letter))
+    if (json) return yield* print(JSON.stringify(encodeShown(letter)))
     const now = yield* Clock.currentTimeMillis
     yield* Effect.forEach(screen(letter, now, screenWidth()), print, { discard: true })
   })

@@ -1,9 +1,11 @@
-import { Clock, Effect, Option, Schema } from "effect"
+import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
 import { attemptsText, momentText, plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import {
+  ExplainedDelivery,
   explainDelivery,
   type RoundView,
   readDeliveryId
@@ -111,6 +113,8 @@ const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyAr
   ]
 }
 
+const encodeExplained = jsonOf(ExplainedDelivery)
+
 /** Shows the rounds of one delivery, and what blocks it. */
 const deliveryShow = Command.make(
   "show",
@@ -122,7 +126,7 @@ const deliveryShow = Command.make(
   Effect.fnUntraced(function* ({ answers, id, tenant }) {
     const { json } = yield* petrel
     const found = yield* explainDelivery(id, tenant).pipe(Effect.provide(connected))
-    if (json) return yield* print(JSON.stringify(found))
+    if (json) return yield* print(JSON.stringify(encodeExplained(found)))
     const { endpoint, event, eventSeq, lag, rounds } = found
     const now = yield* Clock.currentTimeMillis
     yield* print(`${plainText(event ?? `event ${eventSeq}`)} → ${found.tenant}/${endpoint}`)
@@ -140,7 +144,7 @@ const deliveryShow = Command.make(
 /** Imported on demand: other commands do not need the engine. */
 const operation = Effect.promise(() => import("../../../operations/deliveries/resend-delivery.ts"))
 
-const encode = Schema.encodeSync(ResentDelivery)
+const encode = jsonOf(ResentDelivery)
 
 /** Sends one delivery again. */
 const deliveryResend = Command.make(
@@ -163,8 +167,8 @@ const deliveryResend = Command.make(
   Command.withExamples([{ command: "petrel delivery resend acme.invoice-42.billing" }])
 )
 
-const encodeDelivery = Schema.encodeSync(RetriedDelivery)
-const encodeEndpoint = Schema.encodeSync(RetriedEndpoint)
+const encodeDelivery = jsonOf(RetriedDelivery)
+const encodeEndpoint = jsonOf(RetriedEndpoint)
 
 const ignoreFlag = isSet(
   "ignore-retry-after",

@@ -1,6 +1,7 @@
 import { styleText } from "node:util"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
   Diagnosis,
@@ -64,7 +65,7 @@ const diagnosisLines = (
   ]
 }
 
-const encode = Schema.encodeSync(Diagnosis)
+const encode = jsonOf(Diagnosis)
 
 export const diagnose = Command.make(
   "diagnose",

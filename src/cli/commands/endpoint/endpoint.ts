@@ -1,7 +1,8 @@
-import { Clock, Effect, Option, Result, Schema } from "effect"
+import { Clock, Effect, Option, Result } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
 import { hasMetadata } from "../../../domain/metadata.ts"
 import { isToken } from "../../../domain/token.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   listEndpoints,
   showActivity,
@@ -37,8 +38,8 @@ import { test } from "./test.ts"
 import { endpointText, listHeadings, listRow } from "./view.ts"
 import { add, rotate, set } from "./write.ts"
 
-const encodeListed = Schema.encodeSync(ListedEndpoint)
-const encodeDetail = Schema.encodeSync(EndpointDetail)
+const encodeListed = jsonOf(ListedEndpoint)
+const encodeDetail = jsonOf(EndpointDetail)
 
 /** Endpoints whose columns are aligned together. */
 const rowsPerPage = 1_000

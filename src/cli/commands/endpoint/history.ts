@@ -4,13 +4,15 @@ import { Configuration } from "../../../domain/configuration.ts"
 import type { SettingDifference } from "../../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../../domain/endpoint.ts"
 import { askedBy, plainText } from "../../../history/line.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   type EndpointName,
   endpointLabel
 } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
+  Comparison,
   compareRevisions,
-  type EndpointStep,
+  EndpointStep,
   endpointHistory
 } from "../../../operations/endpoints/endpoint-story.ts"
 import { moment } from "../../../operations/text/time.ts"
@@ -127,6 +129,9 @@ const additionTexts = (
 
 const isEmpty = (value: unknown): boolean => Array.isArray(value) && value.length === 0
 
+const encode = jsonOf(EndpointStep)
+const encodeComparison = jsonOf(Comparison)
+
 const words: Record<EndpointStep["change"], string> = {
   added: "added",
   changed: "changed",
@@ -162,7 +167,7 @@ export const showHistory = Effect.fnUntraced(function* (name: EndpointName) {
   const now = yield* Clock.currentTimeMillis
   const width = screenWidth()
   for (const step of steps) {
-    const lines = json ? [JSON.stringify(step)] : stepLines(step, now, width)
+    const lines = json ? [JSON.stringify(encode(step))] : stepLines(step, now, width)
     yield* Effect.forEach(lines, print, { discard: true })
   }
 })
@@ -187,7 +192,7 @@ export const diff = Command.make(
     const now = yield* Clock.currentTimeMillis
     const label = endpointLabel(name)
     yield* report(
-      comparison,
+      encodeComparison(comparison),
       problem === undefined
         ? [
             `${label} from revision ${comparison.from} to ${comparison.to}`,

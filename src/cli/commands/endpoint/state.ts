@@ -1,5 +1,6 @@
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   disableEndpoint,
@@ -13,7 +14,7 @@ import { Refused } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { stateText } from "./view.ts"
 
-const encode = Schema.encodeSync(EndpointState)
+const encode = jsonOf(EndpointState)
 
 /** Prints an endpoint's state: one sentence if it was changed, another if it was so already. */
 const reportState = Effect.fnUntraced(function* (

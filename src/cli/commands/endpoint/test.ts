@@ -1,7 +1,8 @@
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
   errorAdvice,
@@ -16,7 +17,7 @@ import { Refused } from "../../refused.ts"
 import { connected, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 
-const encode = Schema.encodeSync(TestReport)
+const encode = jsonOf(TestReport)
 
 const textFlag = (name: string, metavar: string, description: string) =>
   Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), maybe)

@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs"
-import { Effect, Option, Result, Schema, Struct } from "effect"
+import { Effect, Option, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { unreadable } from "../../../broker/credentials.ts"
 import { spanText } from "../../../history/span.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { RotatedEndpoint, rotateSecret } from "../../../operations/endpoints/endpoint-secrets.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
@@ -104,7 +105,7 @@ const givenSecrets = Effect.fnUntraced(function* (flags: SecretFlags) {
 })
 
 /** Cautions go to the log. */
-const encodeAdded = Schema.encodeSync(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
+const encodeAdded = jsonOf(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
 
 export const add = Command.make(
   "add",
@@ -145,7 +146,7 @@ export const add = Command.make(
 )
 
 /** Cautions go to the log. */
-const encodeChanged = Schema.encodeSync(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
+const encodeChanged = jsonOf(ChangedEndpointView.mapFields(Struct.omit(["cautions"])))
 
 /** What is removed of settings whose entries are removed by their names, and those that are given. */
 const entriesOf = (
@@ -210,7 +211,7 @@ export const set = Command.make(
   })
 ).pipe(Command.withDescription("Change what is given, and leave the rest"))
 
-const encodeRotated = Schema.encodeSync(RotatedEndpoint)
+const encodeRotated = jsonOf(RotatedEndpoint)
 
 const keepOldFlag = Flag.String("keep-old").pipe(
   Flag.withMetavar("DURATION"),

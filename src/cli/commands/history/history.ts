@@ -1,6 +1,7 @@
 import { Clock, Effect, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { factKinds } from "../../../domain/fact.ts"
+import { answeredFact } from "../../../history/fact-json.ts"
 import { factLine } from "../../../history/line.ts"
 import { readNewestFacts } from "../../../history/newest.ts"
 import { readFacts, type StoredFact } from "../../../history/read.ts"
@@ -72,7 +73,8 @@ const rowOf = ({ fact, seq }: StoredFact): string => {
   return columns.map((column) => cell(row[column])).join(",")
 }
 
-const jsonOf = ({ record, seq }: StoredFact): string => JSON.stringify({ seq, ...record })
+const jsonLine = ({ record, seq }: StoredFact): string =>
+  JSON.stringify({ seq, ...answeredFact(record) })
 
 /** Writes the facts to stdout for other programs. */
 const historyExport = Command.make(
@@ -85,7 +87,7 @@ const historyExport = Command.make(
     format: nameFlag("format", ["ndjson", "csv"]).pipe(
       Flag.withMetavar("FORMAT"),
       Flag.withDescription(
-        "ndjson: each fact as it was stored; csv: its main fields, without answers and plans"
+        "ndjson: each fact with all that was stored; csv: its main fields, without answers and plans"
       ),
       Flag.withDefault("ndjson" as const)
     )
@@ -94,7 +96,7 @@ const historyExport = Command.make(
     let count = 0
     if (format === "csv") yield* print(columns.join(","))
     yield* readFacts(query).pipe(
-      Stream.map(format === "csv" ? rowOf : jsonOf),
+      Stream.map(format === "csv" ? rowOf : jsonLine),
       Stream.grouped(factsPerPage),
       Stream.runForEach((lines) => {
         count += lines.length
@@ -106,10 +108,10 @@ const historyExport = Command.make(
   })
 ).pipe(Command.withDescription("Write the facts to stdout, as ndjson or csv"))
 
-/** Prints a fact: the stored record with its `seq`, or a line for people. */
+/** Prints a fact: its record with its `seq`, or a line for people. */
 export const reportFact = Effect.fnUntraced(function* ({ fact, record, seq }: StoredFact) {
   const now = yield* Clock.currentTimeMillis
-  yield* report({ seq, ...record }, factLine(fact, { now, colour: coloured() }))
+  yield* report({ seq, ...answeredFact(record) }, factLine(fact, { now, colour: coloured() }))
 })
 
 const flags = {

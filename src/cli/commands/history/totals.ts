@@ -1,13 +1,15 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { spanText } from "../../../history/span.ts"
-import type {
-  GroupsQuery,
+import { jsonOf } from "../../../operations/answered-json.ts"
+import {
+  type GroupsQuery,
   GroupTotals,
   PeriodTotals,
-  SpreadTotals
+  type SpreadTotals,
+  sumUpGroups,
+  sumUpHistory
 } from "../../../operations/history/period-totals.ts"
-import { sumUpGroups, sumUpHistory } from "../../../operations/history/period-totals.ts"
 import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
 import { isSet, limitFlag, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { makeTable } from "../../format/screen.ts"
@@ -16,6 +18,9 @@ import { connected, petrel } from "../../root-command.ts"
 import type { ReadingProgress } from "../../terminal/progress.ts"
 import { clearProgress, showingProgress } from "../../terminal/progress.ts"
 import { print, remark } from "../../terminal/stdout.ts"
+
+const encodePeriod = jsonOf(PeriodTotals)
+const encodeGroup = jsonOf(GroupTotals)
 
 /** Endpoints or types that are listed unless --limit says otherwise. */
 const usualLimit = 20
@@ -129,12 +134,15 @@ export const historyTotals = Command.make(
     }
     const shows = <A>(
       table: ReturnType<typeof makeTable>,
-      row: (one: A) => ReadonlyArray<string>
+      row: (one: A) => ReadonlyArray<string>,
+      encode: (one: A) => object
     ) =>
       Effect.fnUntraced(function* (rows: ReadonlyArray<A>) {
         if (rows.length === 0) return
         isEmpty = false
-        const lines = json ? rows.map((one) => JSON.stringify(one)) : table.lines(rows.map(row))
+        const lines = json
+          ? rows.map((one) => JSON.stringify(encode(one)))
+          : table.lines(rows.map(row))
         yield* clearProgress
         yield* print(lines.join("\n"))
       })
@@ -145,13 +153,14 @@ export const historyTotals = Command.make(
             { ...query, by: period },
             shows(
               makeTable([`${period} (UTC)`, "tenant", ...countHeadings], texts.period),
-              periodRow
+              periodRow,
+              encodePeriod
             ),
             progress
           )
         : sumUpGroups({ ...query, by: grouping, limit: limit ?? usualLimit }, progress).pipe(
             Effect.tap(({ rows }) =>
-              shows(makeTable(groupHeadings(grouping), texts.group), groupRow)(rows)
+              shows(makeTable(groupHeadings(grouping), texts.group), groupRow, encodeGroup)(rows)
             ),
             Effect.map(({ whole }) => whole)
           )

@@ -1,6 +1,7 @@
 import { styleText } from "node:util"
 import { Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { timeText } from "../../../domain/timestamp.ts"
 import { publicKeyOf, secretProblem } from "../../../endpoints/signing.ts"
 import type { Verification } from "../../../endpoints/verification.ts"
 import { plainText } from "../../../history/line.ts"
@@ -202,7 +203,7 @@ const makePrinter = Effect.fnUntraced(function* ({ json, quiet, showBody }: Prin
   return (request: HandledRequest, body: Buffer): void => {
     if (quiet) return
     if (json) {
-      stdout.write(`${JSON.stringify(request)}\n`)
+      stdout.write(`${JSON.stringify({ ...request, at: timeText(request.at) })}\n`)
       return
     }
     const answer = request.status === undefined ? "without an answer" : `answered ${request.status}`

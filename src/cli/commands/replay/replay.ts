@@ -2,11 +2,12 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Invalid } from "../../../domain/problem.ts"
 import { TypeFilter } from "../../../domain/type-filter.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
-import type {
+import {
   Replayed,
   ReplayPlan,
-  ReplaySelection
+  type ReplaySelection
 } from "../../../operations/replays/replay-events.ts"
 import {
   type ReplayRequest,
@@ -26,6 +27,9 @@ import {
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, watchRounds } from "../../terminal/progress.ts"
+
+const encodePlan = jsonOf(ReplayPlan)
+const encodeDone = jsonOf(Replayed)
 
 const decode = Schema.decodeUnknownOption(Schema.NonEmptyArray(TypeFilter))
 
@@ -84,7 +88,7 @@ const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string)
   const { previewReplay } = yield* operation
   const plan = yield* previewReplay(request, by)
   yield* report(
-    { event: "planned", ...plan },
+    { event: "planned", ...encodePlan(plan) },
     planLines(plan, endpointLabel(request.to)).join("\n")
   )
 })
@@ -115,7 +119,7 @@ const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
   const { done } = yield* watchRounds(run, count, progress, (counts) =>
     brokenOff(counts, count, id)
   )
-  yield* report({ event: "done", ...done }, doneText(done, label))
+  yield* report({ event: "done", ...encodeDone(done) }, doneText(done, label))
 })
 
 /** Sends old events to one endpoint, again or for the first time. */

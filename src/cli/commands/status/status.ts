@@ -1,9 +1,11 @@
 import { styleText } from "node:util"
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import { timeText } from "../../../domain/timestamp.ts"
 import { plainText } from "../../../history/line.ts"
 import { spanText } from "../../../history/span.ts"
-import { readStatusAndDisk, type Status } from "../../../operations/status/status-report.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
+import { readStatusAndDisk, Status } from "../../../operations/status/status-report.ts"
 import { bytesText } from "../../../operations/text/bytes.ts"
 import {
   countText,
@@ -190,6 +192,7 @@ export const statusLines = (
   return [...above, "", ...(rows.length === 0 ? [] : [...workers, ""]), ...below]
 }
 
+const encode = jsonOf(Status)
 const pause = "2 seconds"
 const linesOf = (found: Status): ReadonlyArray<string> =>
   statusLines(found, { colour: coloured(), width: screenWidth(), height: screenHeight() })
@@ -203,12 +206,12 @@ const show = Effect.fnUntraced(function* (lines: ReadonlyArray<string>) {
 const watchOnce = Effect.gen(function* () {
   const { json } = yield* petrel
   yield* readStatusAndDisk.pipe(
-    Effect.flatMap((found) => (json ? print(JSON.stringify(found)) : show(linesOf(found)))),
+    Effect.flatMap((found) => (json ? print(JSON.stringify(encode(found))) : show(linesOf(found)))),
     Effect.catchTag(["BrokerError", "NoLeader"], ({ message }) =>
       Effect.gen(function* () {
         const at = yield* Clock.currentTimeMillis
         const problem = { code: "broker-silent", text: message }
-        if (json) yield* print(JSON.stringify({ at, problems: [problem] }))
+        if (json) yield* print(JSON.stringify({ at: timeText(at), problems: [problem] }))
         else yield* show([`problem     ${problem.text}; trying again`])
       })
     )
@@ -240,7 +243,7 @@ export const status = Command.make(
       )
     }
     const found = yield* Effect.provide(readStatusAndDisk, connected)
-    if (json) yield* print(JSON.stringify(found))
+    if (json) yield* print(JSON.stringify(encode(found)))
     else for (const line of linesOf(found)) yield* print(line)
     const { problems } = found
     if (check && problems.length > 0)

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../../../src/broker/clients.ts"
 import type { Fact } from "../../../../src/domain/fact.ts"
+import { timeText } from "../../../../src/domain/timestamp.ts"
 import { Facts } from "../../../../src/history/facts.ts"
 import { endpoint, eventAt, history, nth, publish, worker } from "../../../kit/engine.ts"
 import { receiver } from "../../../kit/receiver.ts"
@@ -65,18 +66,18 @@ describe("petrel dead list", () => {
               endpoint: "billing",
               event: "acme-invoice-42",
               eventSeq: 7,
-              eventAt: buriedAt,
+              eventAt: timeText(buriedAt),
               type: "invoice.paid",
               round: "0",
               reason: "attempts",
               attempts: 16,
               probes: 9,
-              firstAttemptAt: buriedAt,
-              lastAttemptAt: buriedAt + 5_000,
+              firstAttemptAt: timeText(buriedAt),
+              lastAttemptAt: timeText(buriedAt + 5_000),
               lastErrorClass: "refused",
               lastError: "connect ECONNREFUSED\u001b[2J",
-              deadline: buriedAt + 60_000,
-              deadAt: buriedAt + 5_000
+              deadline: timeText(buriedAt + 60_000),
+              deadAt: timeText(buriedAt + 5_000)
             }
           ]
         )
@@ -128,7 +129,9 @@ describe("a dead letter that was delivered late", () => {
           nth(table.out, 1),
           /permanent +never +2026-03-04 10:32:14 delivered late +acme-1$/
         )
-        assert.deepInclude(parse(nth(json.out, 0)), { deliveredLate: { at, worker: "w1" } })
+        assert.deepInclude(parse(nth(json.out, 0)), {
+          deliveredLate: { at: timeText(at), worker: "w1" }
+        })
         assert.match(
           shown.out.join("\n"),
           /late +delivered late 2026-03-04 10:32:14: w1 had sent it/

@@ -5,6 +5,7 @@ import { Broker } from "../../../../src/broker/broker.ts"
 import { readLayout } from "../../../../src/broker/installed.ts"
 import { thisUser } from "../../../../src/cli/flags/shared.ts"
 import { partitionOf } from "../../../../src/domain/names.ts"
+import { timeText } from "../../../../src/domain/timestamp.ts"
 import { suspendEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
 import { writeHealth } from "../../../../src/endpoints/health-store.ts"
 import { endpoint, history, nth } from "../../../kit/engine.ts"
@@ -244,8 +245,16 @@ describe("petrel endpoint", () => {
         assert.match(shown.out.join("\n"), /circuit +open since .* \(3 failures in a row/)
         assert.match(shown.out.join("\n"), /rate +at most 20\/s burst 40/)
         const fares = parse(nth(state.out, 0))
-        assert.deepInclude(fares.circuit, { state: "open", failures: 3, nextProbeAt: at + 5_000 })
-        assert.deepStrictEqual(fares.health, failing)
+        assert.deepInclude(fares.circuit, {
+          state: "open",
+          failures: 3,
+          nextProbeAt: timeText(at + 5_000)
+        })
+        assert.deepStrictEqual(fares.health, {
+          ...failing,
+          failingSince: timeText(at),
+          giveUpAt: timeText(at + 9)
+        })
         assert.match(nth(listed.out, 1), /^acme\/hook {2}open /)
 
         yield* writeHealth("acme.hook", { ...health, generation: "another" }, revision)

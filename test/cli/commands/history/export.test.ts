@@ -8,7 +8,7 @@ import { run } from "../../in-process.ts"
 const place = installations()
 
 describe("petrel history export", () => {
-  it.live("writes facts as they were stored, or as a table that spreadsheets can read", () => {
+  it.live("writes facts with all that was stored, or as a table that spreadsheets can read", () => {
     const { flags, run: inside } = place()
     return inside(
       Effect.gen(function* () {
@@ -33,7 +33,8 @@ describe("petrel history export", () => {
         assert.deepStrictEqual([ndjson.code, csv.code], [0, 0], csv.err.join("\n"))
         assert.lengthOf(ndjson.out, 3 + formulas.length)
         assert.deepStrictEqual(parse(nth(ndjson.out, 0)), {
-          ...{ seq: 1, ...about, kind: "attempt-failed", attempt: 1, error }
+          ...{ seq: 1, ...about, at: "2026-03-04T10:30:00.000Z" },
+          ...{ kind: "attempt-failed", attempt: 1, error }
         })
         assert.lengthOf(csv.out, 3)
         assert.match(nth(csv.out, 0), /^seq,at,kind,tenant,endpoint,/)

@@ -3,6 +3,7 @@ import { Clock, Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { parseWhen } from "../../../../src/cli/flags/shared.ts"
 import type { Fact } from "../../../../src/domain/fact.ts"
+import { answeredFact } from "../../../../src/history/fact-json.ts"
 import { Facts } from "../../../../src/history/facts.ts"
 import { installation } from "../../../kit/engine.ts"
 import type { TestServer } from "../../../kit/nats-server.ts"
@@ -62,8 +63,8 @@ describe("petrel history", () => {
         assert.deepStrictEqual(
           json.out.map((line) => JSON.parse(line)),
           [
-            { seq: 1, ...failed },
-            { seq: 2, ...delivered }
+            { seq: 1, ...answeredFact(failed) },
+            { seq: 2, ...answeredFact(delivered) }
           ]
         )
         assert.deepStrictEqual(none, {
