@@ -123,7 +123,7 @@ describe.concurrent("writing a backlog", () => {
         messages.flatMap(({ events }) => events),
         numbers(1, 600)
       )
-      assert.isAtMost(messages.length, 4)
+      assert.isAtMost(messages.length, 12)
       assert.isAtMost(Math.max(...messages.map(({ events }) => events.length)), 256)
       const counts = messages.map(({ label }) => label?.stored)
       assert.strictEqual(counts.at(-1), 600)
@@ -289,6 +289,33 @@ describe.concurrent("a write that was not answered", () => {
       assert.deepStrictEqual(yield* eventsStored, [])
       yield* storeAll([request(3)])
       assert.deepStrictEqual(yield* eventsStored, [[3]])
+    })
+  )
+
+  scenario("is not taken a second time where it arrives late, after a purge", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      let late: Effect.Effect<unknown, PublishError> | undefined
+      const delaying = yield* alteredBroker(({ publish }) => ({
+        publish: (...message) => {
+          if (late !== undefined) return publish(...message)
+          late = publish(...message)
+          return Effect.fail(silent)
+        }
+      }))
+      const { storeAll, writer } = yield* within(delaying)(makeWriter())
+      writer.opened(key, 0)
+      yield* Effect.flip(storeAll([request(1)]))
+      const [place] = yield* storeAll([request(1)])
+      assert.strictEqual(place?.after, 0)
+      const below = (place?.seq ?? 0) + 1
+      yield* broker.purge("purge", broker.names.backlog(0), {
+        filter: subjectOf(broker),
+        seq: below
+      })
+      writer.purged(key, below)
+      yield* late ?? Effect.void
+      assert.deepStrictEqual(yield* eventsStored, [])
     })
   )
 
