@@ -19,8 +19,11 @@ export interface Owner {
 export const defaultTtl = 10_000
 /** Heartbeats and lease renewals per TTL. */
 export const beatsPerTtl = 5
-/** Share of the TTL after which an unanswered write counts as lost and is repeated. */
-export const answerShare = 0.3
+/**
+ * Share of the TTL after which an unanswered write counts as lost and is repeated. With the pause
+ * before the write it stays well below half the TTL, after which a worker counts as missed.
+ */
+export const answerShare = 0.2
 
 /** The right to deliver in a partition, as long as its lease is renewed. */
 export interface Ownership {
