@@ -162,7 +162,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     what: "an audit takes events that expire as it begins for such that no fact planned",
     file: "history/audit/reach.ts",
     find: "isWhole ? firstEvent : begins.events.first",
-    replace: "begins.events.first",
-    seed: 110
+    replace: "begins.events.first"
+  },
+  {
+    name: "heartbeat-repeated-too-late",
+    what: "one heartbeat without an answer takes a worker's share away",
+    file: "cluster/ownership.ts",
+    find: "export const answerShare = 0.2",
+    replace: "export const answerShare = 0.3"
   }
 ]

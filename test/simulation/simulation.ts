@@ -1,7 +1,19 @@
 /* One run: an installation on the model broker, its workers, operators and receivers, what is done to
    them, and what the oracle says in the end. */
-import { Cause, Clock, Effect, Exit, Random, References, Scheduler, Schema, Scope } from "effect"
+import {
+  Cause,
+  Clock,
+  Effect,
+  Exit,
+  Random,
+  References,
+  Schedule,
+  Scheduler,
+  Schema,
+  Scope
+} from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import { BrokerError } from "../../src/broker/broker-error.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { layoutKey, storedFormat } from "../../src/broker/installed.ts"
@@ -485,7 +497,12 @@ export class Simulation {
     const key = { tenant, endpoint: id }
     const later = (what: string, effect: Effect.Effect<unknown, unknown, Services>) => {
       const ms = "ms" in action ? action.ms : 0
-      world.after(ms, () => this.#operate(`${what} ${id}`, effect), world.outside)
+      // Who finds the broker away tries again.
+      const surely = Effect.retry(effect, {
+        schedule: Schedule.spaced("1 second"),
+        while: (error) => error instanceof BrokerError
+      })
+      world.after(ms, () => this.#operate(`${what} ${id}`, surely), world.outside)
     }
     server.count(action.does)
     switch (action.does) {
