@@ -4,7 +4,7 @@ import { readStream } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
-import type { DeadLetterQuery } from "./dead-letters.ts"
+import type { DeadLetterOwner } from "./dead-letters.ts"
 import { rawFields } from "./delivery-facts.ts"
 import { readLateDeliveries } from "./late-deliveries.ts"
 
@@ -144,7 +144,7 @@ const endsOf = Effect.fnUntraced(function* (
 
 /** Reads the redelivered dead letters, each with the state of its new round, from the history. */
 const readSentAgain = Effect.fnUntraced(function* (
-  query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
+  query: DeadLetterOwner,
   { ids, since = 0 }: FatesRange
 ) {
   const { names } = yield* Broker
@@ -193,10 +193,7 @@ const readSentAgain = Effect.fnUntraced(function* (
  *
  * @param query selects by tenant and endpoint only.
  */
-export const readFates = (
-  query: Pick<DeadLetterQuery, "tenant" | "endpoint">,
-  range: FatesRange = {}
-) =>
+export const readFates = (query: DeadLetterOwner, range: FatesRange = {}) =>
   Effect.map(
     readSentAgain(query, range),
     (all): ReadonlyMap<number, Fate> => new Map(all.map(({ fate, id }) => [id, fate]))

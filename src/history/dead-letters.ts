@@ -2,18 +2,35 @@ import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { readStream, storedAt } from "../broker/scan.ts"
+import { firstSince, readStream, storedAt } from "../broker/scan.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import { DeadReason } from "../domain/outcome.ts"
 
-/** Which dead letters to read; all conditions hold at once. */
+/** An endpoint that dead letters were for. */
+export interface DeadLetterEndpoint {
+  readonly tenant: string
+  readonly id: string
+}
+
+/** Whose dead letters: of a tenant, or of one endpoint. (Default: all) */
+export interface DeadLetterOwner {
+  readonly tenant?: string | undefined
+  readonly endpoint?: DeadLetterEndpoint | undefined
+}
+
+type OneOrMore<A> = A | ReadonlyArray<A>
+
+const listed = <A>(given: OneOrMore<A> | undefined): ReadonlyArray<A> | undefined =>
+  given === undefined ? undefined : ([given].flat() as ReadonlyArray<A>)
+
+/** Which dead letters to read; all conditions hold at once, and of several values of one any. */
 export interface DeadLetterQuery {
   readonly tenant?: string | undefined
-  readonly endpoint?: { readonly tenant: string; readonly id: string } | undefined
-  readonly reason?: DeadReason | undefined
+  readonly endpoint?: OneOrMore<DeadLetterEndpoint> | undefined
+  readonly reason?: OneOrMore<DeadReason> | undefined
   /** The last answer's status, or its class: `503`, `5xx`. */
-  readonly status?: string | undefined
+  readonly status?: OneOrMore<string> | undefined
   /** Stored then or later, ms since the epoch. */
   readonly since?: number | undefined
   /** Stored then or earlier, ms since the epoch. */
@@ -53,16 +70,21 @@ const isOf = (tenant: string | undefined, { delivery }: DeadLetter): boolean =>
   tenant === undefined || delivery.tenant === tenant
 
 const isAskedFor = (query: DeadLetterQuery) => {
-  const { endpoint, reason, status, tenant } = query
+  const { tenant } = query
+  const [endpoints, reasons, statuses] = [
+    listed(query.endpoint),
+    listed(query.reason),
+    listed(query.status)
+  ]
   return (letter: DeadLetter): boolean => {
     const { delivery, reason: why } = letter
     const last = String(delivery.progress.lastStatus ?? "")
     return (
       isOf(tenant, letter) &&
-      (endpoint === undefined ||
-        (delivery.tenant === endpoint.tenant && delivery.endpoint === endpoint.id)) &&
-      (reason === undefined || why === reason) &&
-      (status === undefined || last === status || `${last.slice(0, 1)}xx` === status)
+      (endpoints?.some((one) => delivery.tenant === one.tenant && delivery.endpoint === one.id) ??
+        true) &&
+      (reasons?.includes(why) ?? true) &&
+      (statuses?.some((status) => last === status || `${last.slice(0, 1)}xx` === status) ?? true)
     )
   }
 }
@@ -77,9 +99,12 @@ export const readDeadLetters = (
   Stream.unwrap(
     Effect.gen(function* () {
       const { names } = yield* Broker
-      const { after, endpoint, since = 0, until, upTo = Number.POSITIVE_INFINITY } = query
-      const tenant = endpoint?.tenant ?? query.tenant ?? "*"
-      if (query.tenant !== undefined && query.tenant !== tenant) return Stream.empty
+      const { after, since = 0, tenant, until, upTo = Number.POSITIVE_INFINITY } = query
+      const all = { tenant: tenant ?? "*", id: "*" }
+      const targets = (listed(query.endpoint) ?? [all]).filter(
+        (one) => tenant === undefined || one.tenant === tenant
+      )
+      if (targets.length === 0) return Stream.empty
       let skipped = 0
       const warnOfSkipped = Effect.suspend(() =>
         skipped === 0
@@ -89,7 +114,7 @@ export const readDeadLetters = (
       // Bodies may be large, and a list shows none.
       const letters = readStream({
         stream: names.dead,
-        subjects: [names.subjects.dead(tenant, endpoint?.id ?? "*")],
+        subjects: targets.map((one) => names.subjects.dead(one.tenant, one.id)),
         ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
         headersOnly: true
       })
@@ -109,6 +134,40 @@ export const readDeadLetters = (
       )
     })
   )
+
+/** Sequences of DEAD that a reading backwards looks at first; each further look takes so many times more. */
+const firstLook = 1_000
+const growth = 4
+
+/**
+ * Reads the last dead letters before an id that match a query, oldest first. Looks back in growing
+ * steps, so that those just before it cost no pass over all.
+ *
+ * @param most how many are returned at most.
+ */
+export const readDeadLettersBefore = Effect.fnUntraced(function* (
+  query: Omit<DeadLetterQuery, "after" | "upTo">,
+  before: number,
+  most: number
+) {
+  const { names, streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("look at the dead letters", names.dead)
+  const since = query.since === undefined ? 1 : yield* firstSince(names.dead, query.since)
+  const least = Math.max(1, state.first_seq, since)
+  let found: ReadonlyArray<DeadLetter> = []
+  let size = Math.max(firstLook, most)
+  let to = Math.min(before - 1, state.last_seq)
+  for (; to >= least && found.length < most; size *= growth) {
+    const from = Math.max(least, to - size + 1)
+    const part = yield* readDeadLetters({ ...query, after: from - 1, upTo: to }).pipe(
+      Stream.takeRight(most - found.length),
+      Stream.runCollect
+    )
+    found = [...part, ...found]
+    to = from - 1
+  }
+  return found
+})
 
 /** A dead letter as a whole. */
 export interface WholeDeadLetter extends DeadLetter {

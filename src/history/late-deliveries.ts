@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
 import type { DeliveryIdentity } from "../domain/delivery.ts"
 import { roundKey } from "../domain/delivery.ts"
-import type { DeadLetterQuery } from "./dead-letters.ts"
+import type { DeadLetterOwner } from "./dead-letters.ts"
 import { parseFact } from "./read.ts"
 
 /** A success that a former owner recorded. */
@@ -20,9 +20,7 @@ export type LateDeliveries = (round: DeliveryIdentity) => LateDelivery | undefin
  * Reads which rounds were delivered late. A late success may be recorded before the dead letter
  * that it resolves, so this reads all late successes in the history; they are few.
  */
-export const readLateDeliveries = Effect.fnUntraced(function* (
-  query: Pick<DeadLetterQuery, "tenant" | "endpoint">
-) {
+export const readLateDeliveries = Effect.fnUntraced(function* (query: DeadLetterOwner) {
   const { names } = yield* Broker
   const tenant = query.endpoint?.tenant ?? query.tenant ?? "*"
   const found = new Map<string, LateDelivery>()

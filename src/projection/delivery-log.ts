@@ -28,7 +28,8 @@ const Text = Schema.NonEmptyString.check(Schema.isMaxLength(1_024))
 /** How many values a filter has at most. */
 export const maxFilterValues = 20
 
-const several = <S extends Schema.Top>(schema: S) =>
+/** A filter of one value or more, of which any holds. */
+export const several = <S extends Schema.Top>(schema: S) =>
   Schema.optionalKey(
     Schema.Array(schema).check(
       Schema.makeFilter(({ length }: ReadonlyArray<unknown>) =>

@@ -1,12 +1,13 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
+import { several } from "../../projection/delivery-log.ts"
 import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import {
+  checkEndpoints,
   defaultLimit,
   EndpointId,
-  endpointOf,
   makeCursor,
   next,
   pageQuery,
@@ -18,6 +19,7 @@ import {
 import { Contradiction } from "../refusals.ts"
 import {
   DeadLetterDetail,
+  DeadLetterPosition,
   DeadLetterView,
   pageDeadLetters,
   showDeadLetter
@@ -58,7 +60,11 @@ const number = Schema.NumberFromString.check(
   Schema.isBetween({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
 ).annotateKey({ description: "The dead letter's number.", examples: [42] })
 
-const pages = makeCursor("dead-letters", Schema.Int)
+const previous = Schema.optionalKey(Schema.String).annotateKey({
+  description: "The `cursor` of the page before, of what is older; absent on the first."
+})
+
+const pages = makeCursor("dead-letters", DeadLetterPosition)
 
 const withoutPayloads = ({
   body: _,
@@ -75,16 +81,16 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
   params: { tenant: TenantOrAll },
   query: {
     ...pageQuery,
-    endpoint: Schema.optionalKey(EndpointId),
-    reason: Schema.optionalKey(DeadReason).annotateKey({
+    endpoint: several(EndpointId).annotateKey({
+      description:
+        "Only those of this endpoint. May be repeated, as `reason` and `status`: any holds."
+    }),
+    reason: several(DeadReason).annotateKey({
       description: "Only those that ended for this reason."
     }),
-    status: Schema.optionalKey(
-      Schema.String.check(Schema.makeFilter(statusProblem)).annotateKey({
-        description: "The last answer's status, or its class.",
-        examples: ["503", "5xx"]
-      })
-    ),
+    status: several(Schema.String.check(Schema.makeFilter(statusProblem))).annotateKey({
+      description: "The last answer's status, or its class: `503`, `5xx`."
+    }),
     since: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended from then on." })),
     until: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended up to then." })),
     open: Schema.optionalKey(Schema.Boolean).annotateKey({
@@ -92,25 +98,26 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         "`true`: only those that were neither sent again nor delivered late. Such a page looks at 1,000 at most: it may be shorter than `limit`, and yet have `next`. (Default: false)"
     })
   },
-  output: Schema.Struct({ deadLetters: Schema.Array(Listed), next }).annotate({
+  output: Schema.Struct({ deadLetters: Schema.Array(Listed), next, previous }).annotate({
     identifier: "DeadLetterList"
   }),
   run: ({ params, query }) =>
     Effect.gen(function* () {
       const { cursor, endpoint, limit = defaultLimit, open, reason, since, status, until } = query
       const tenant = tenantOf(params.tenant)
-      const filter = {
-        tenant,
-        ...(yield* endpointOf(tenant, endpoint)),
-        reason,
-        status,
-        since,
-        until,
-        open
+      yield* checkEndpoints(tenant, endpoint)
+      const of =
+        tenant === undefined || endpoint === undefined
+          ? undefined
+          : endpoint.map((id) => ({ tenant, id }))
+      const filter = { tenant, endpoint: of, reason, status, since, until, open }
+      const at = yield* pages.read(cursor)
+      const { deadLetters, next, previous } = yield* pageDeadLetters(filter, at, limit)
+      return {
+        deadLetters,
+        ...pages.next(next),
+        ...(previous === undefined ? {} : { previous: pages.write(previous) })
       }
-      const after = yield* pages.read(cursor)
-      const { deadLetters, next } = yield* pageDeadLetters(filter, after, limit)
-      return { deadLetters, ...pages.next(next) }
     })
 })
 

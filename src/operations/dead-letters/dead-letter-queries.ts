@@ -7,9 +7,12 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import { type Fate, readFates } from "../../history/dead-fates.ts"
 import {
   type DeadLetter,
+  type DeadLetterOwner,
+  type DeadLetterQuery,
   getDeadLetter,
   getDeadLetters,
   readDeadLetters,
+  readDeadLettersBefore,
   type WholeDeadLetter
 } from "../../history/dead-letters.ts"
 import { FactRecord } from "../../history/fact-json.ts"
@@ -86,10 +89,18 @@ const deadLetterView = (
   }
 }
 
-/** A page of dead letters, oldest first, and the id after which the next one begins. */
+/** Where a page of dead letters is: behind an id, or the last ones before it. */
+export const DeadLetterPosition = Schema.Union([
+  Schema.Struct({ after: Schema.Int }),
+  Schema.Struct({ before: Schema.Int })
+])
+type DeadLetterPosition = typeof DeadLetterPosition.Type
+
+/** A page of dead letters, oldest first, and where those next to it are. */
 interface DeadLetterPage {
   readonly deadLetters: ReadonlyArray<DeadLetterView>
-  readonly next: number | undefined
+  readonly next: DeadLetterPosition | undefined
+  readonly previous: DeadLetterPosition | undefined
 }
 
 /** Which dead letters are listed. */
@@ -106,43 +117,68 @@ const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
 /** Dead letters that a page of open ones looks at, however few of them are open. */
 const maxSearched = 1_000
 
+/** Returns what became of dead letters, oldest first. */
+const viewsOf = Effect.fnUntraced(function* (
+  letters: ReadonlyArray<DeadLetter>,
+  owner: DeadLetterOwner
+) {
+  const [oldest] = letters
+  if (oldest === undefined) return []
+  // A dead letter is sent again only after it was stored.
+  const since = oldest.deadAt - maxClockSkewMs
+  const [fates, late] = yield* Effect.all(
+    [
+      readFates(owner, { since, ids: new Set(letters.map(({ id }) => id)) }),
+      readLateDeliveries(owner)
+    ],
+    { concurrency: 2 }
+  )
+  return letters.map((letter) =>
+    deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
+  )
+})
+
 /**
  * Reads a page of the dead letters that a filter selects, and what became of each. One of open dead
- * letters looks at 1,000 at most: it may be shorter than asked for, and yet have a next one.
+ * letters looks at 1,000 at most: it may be shorter than asked for, and yet have one next to it.
  *
- * @param after the id after which it begins. (Default: at the oldest)
+ * @param at where it is. (Default: at the oldest)
  */
 export const pageDeadLetters = Effect.fnUntraced(function* (
-  { open = false, ...filter }: Omit<DeadLetterListing, "id">,
-  after: number | undefined,
+  { open = false, ...filter }: DeadLetterQuery & { readonly open?: boolean | undefined },
+  at: DeadLetterPosition = { after: 0 },
   limit: number
 ) {
   const most = open ? Math.max(limit, maxSearched) : limit
-  const found = yield* readDeadLetters({ ...filter, after }).pipe(
+  const endpoints = filter.endpoint === undefined ? [] : [filter.endpoint].flat()
+  const owner: DeadLetterOwner = {
+    tenant: filter.tenant,
+    endpoint: endpoints.length === 1 ? endpoints[0] : undefined
+  }
+  const chosenOf = (letters: ReadonlyArray<DeadLetter>) =>
+    Effect.map(viewsOf(letters, owner), (views) => (open ? views.filter(isOpen) : views))
+  if ("before" in at) {
+    const found = yield* readDeadLettersBefore(filter, at.before, most + 1)
+    const searched = found.slice(-most)
+    const chosen = yield* chosenOf(searched)
+    const deadLetters = chosen.slice(-limit)
+    const first = chosen.length > limit ? deadLetters : found.length > most ? searched : []
+    const previous = first[0] === undefined ? undefined : { before: first[0].id }
+    const page: DeadLetterPage = { deadLetters, previous, next: { after: at.before - 1 } }
+    return page
+  }
+  const found = yield* readDeadLetters({ ...filter, ...(at.after === 0 ? {} : at) }).pipe(
     Stream.take(most + 1),
     Stream.runCollect
   )
   const searched = found.slice(0, most)
-  const [oldest] = searched
-  if (oldest === undefined) return { deadLetters: [], next: undefined } satisfies DeadLetterPage
-  // A dead letter is sent again only after it was stored.
-  const [fates, late] = yield* Effect.all(
-    [
-      readFates(filter, {
-        since: oldest.deadAt - maxClockSkewMs,
-        ids: new Set(searched.map(({ id }) => id))
-      }),
-      readLateDeliveries(filter)
-    ],
-    { concurrency: 2 }
-  )
-  const views = searched.map((letter) =>
-    deadLetterView(letter, fates.get(letter.id), late(letter.delivery))
-  )
-  const chosen = open ? views.filter(isOpen) : views
+  const chosen = yield* chosenOf(searched)
   const deadLetters = chosen.slice(0, limit)
-  const last = chosen.length > limit ? deadLetters : found.length > most ? searched : []
-  return { deadLetters, next: last.at(-1)?.id } satisfies DeadLetterPage
+  const last = (chosen.length > limit ? deadLetters : found.length > most ? searched : []).at(-1)
+  const next = last === undefined ? undefined : { after: last.id }
+  const previous = at.after === 0 ? undefined : { before: at.after + 1 }
+  const page: DeadLetterPage = { deadLetters, next, previous }
+  return page
 })
 
 /** A dead letter as a whole: what was sent, and how each attempt went. */
