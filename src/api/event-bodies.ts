@@ -9,7 +9,7 @@ import {
   type Publication
 } from "../operations/events/publish-events.ts"
 import { readInput } from "../operations/input.ts"
-import { bytesText } from "../operations/text/bytes.ts"
+import { bytesText } from "../text/quantities.ts"
 import { EventInput, maxBatch } from "./event-input.ts"
 import { type JsonElement, JsonScanner, withoutSpace } from "./json-scanner.ts"
 

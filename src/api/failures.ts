@@ -5,7 +5,7 @@ import { EventNotStored } from "../operations/events/publish-events.ts"
 import { Busy, NotAllowed } from "../operations/failures.ts"
 import { KeyInUse } from "../operations/once/idempotency-key.ts"
 import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
-import { withoutCommands } from "../operations/text/without-commands.ts"
+import { withoutCommands } from "../text/plain-text.ts"
 import {
   Conflict,
   Forbidden,

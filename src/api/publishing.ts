@@ -13,7 +13,7 @@ import {
 } from "../operations/events/publish-events.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { PathText, Tenant, tenantPath } from "../operations/parameters.ts"
-import { withoutCommands } from "../operations/text/without-commands.ts"
+import { withoutCommands } from "../text/plain-text.ts"
 import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"
 import {
   type BatchAnswer,

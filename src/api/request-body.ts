@@ -3,8 +3,8 @@ import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequ
 import { ByteSize, Context, Effect } from "effect"
 import { HttpIncomingMessage, HttpServerError, HttpServerRequest } from "effect/http"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
-import { bytesText } from "../operations/text/bytes.ts"
 import { Shares } from "../policy/shares.ts"
+import { bytesText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 import type { BareProblem } from "./problems.ts"
 

@@ -5,9 +5,9 @@ import type { BareProblem } from "../api/problems.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { nobody } from "../domain/token.ts"
 import { shortened } from "../operations/input-words.ts"
-import { bytesText } from "../operations/text/bytes.ts"
 import { allTenants } from "../operations/tokens/token.ts"
 import { nearestName } from "../policy/nearest-name.ts"
+import { bytesText } from "../text/quantities.ts"
 import type { ServiceOperation } from "./operations.ts"
 
 /** A request of the HTTP API. */

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { factLine } from "../../src/history/line.ts"
+import { factLine } from "../../src/text/fact-line.ts"
 import { isClean } from "../kit/books.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, history, secret, worker } from "../kit/engine.ts"

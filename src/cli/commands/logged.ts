@@ -1,8 +1,6 @@
 import { Clock, Effect, Result, type Schema } from "effect"
 import { Command } from "effect/cli"
 import { Invalid } from "../../domain/problem.ts"
-import { momentText, plainText } from "../../history/line.ts"
-import { spanText } from "../../history/span.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { readInput } from "../../operations/input.ts"
 import {
@@ -14,6 +12,8 @@ import {
   maxPageRows
 } from "../../projection/delivery-log.ts"
 import { findAttemptsRemotely, findEventsRemotely } from "../../projection/remote-log.ts"
+import { plainText } from "../../text/plain-text.ts"
+import { momentText, spanText } from "../../text/quantities.ts"
 import {
   endpointFlag,
   limitFlag,

@@ -1,13 +1,13 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { plainText } from "../../history/line.ts"
 import {
   type RebuiltEndpoint,
   type RebuiltHealth,
   rebuildEndpoints,
   rebuildHealth
 } from "../../operations/endpoints/rebuild.ts"
-import { plural } from "../../operations/text/number-format.ts"
+import { plainText } from "../../text/plain-text.ts"
+import { plural } from "../../text/quantities.ts"
 import { byFlag, isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import { remark } from "../terminal/stdout.ts"

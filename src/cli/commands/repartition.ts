@@ -2,6 +2,7 @@ import { Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Emptied, RepartitionStep } from "../../operations/repartition/repartition.ts"
 import type { MoveCount } from "../../operations/repartition/survey.ts"
+import { countText, plural } from "../../text/quantities.ts"
 import { isSet } from "../flags/shared.ts"
 import { connected, petrel, report } from "../root-command.ts"
 import type { Bar } from "../terminal/progress.ts"
@@ -21,14 +22,11 @@ const partitions = Argument.String("N").pipe(
   )
 )
 
-const counted = (count: number, one: string, many = `${one}s`): string =>
-  `${count.toLocaleString("en")} ${count === 1 ? one : many}`
-
 const sumOf = (all: ReadonlyArray<MoveCount>): number =>
   all.reduce((sum, { backlog, queue, schedules }) => sum + backlog + queue + schedules, 0)
 
 const placesText = ({ backlog, queue, schedules }: MoveCount): string =>
-  `${queue.toLocaleString("en")} in the queue, ${counted(schedules, "schedule")}, ${backlog.toLocaleString("en")} in backlogs`
+  `${countText(queue)} in the queue, ${plural(schedules, "schedule")}, ${countText(backlog)} in backlogs`
 
 const emptiedText = (emptied: Emptied): string => {
   const ended = emptied.ended === 0 ? "" : `; ${emptied.ended} that had ended were removed`
@@ -40,14 +38,14 @@ const stepText = (step: RepartitionStep): string | undefined => {
   switch (step.event) {
     case "begun":
       return step.resumed
-        ? `going on with the change from ${step.from} to ${counted(step.to, "partition")} that was broken off`
-        : `changing from ${step.from} to ${counted(step.to, "partition")}; no worker can start until it is done`
+        ? `going on with the change from ${step.from} to ${plural(step.to, "partition")} that was broken off`
+        : `changing from ${step.from} to ${plural(step.to, "partition")}; no worker can start until it is done`
     case "waiting":
       return "an earlier run or a worker has died lately: waiting until its leases end, some 10 s"
     case "settled":
-      return `what former workers had decided is carried out (${counted(step.decisions, "decision")} looked at)`
+      return `what former workers had decided is carried out (${plural(step.decisions, "decision")} looked at)`
     case "counted":
-      return `${counted(step.messages, "message")} to look at`
+      return `${plural(step.messages, "message")} to look at`
     case "emptied":
       return emptiedText(step)
     case "removed":
@@ -79,8 +77,8 @@ const plan = Effect.fnUntraced(function* (to: number) {
   yield* report(
     { event: "planned", from, to, messages },
     from === to
-      ? `there are ${counted(to, "partition")} already: nothing to do`
-      : `from ${from} to ${counted(to, "partition")}: ${counted(messages, "message")} to move; nothing was changed`
+      ? `there are ${plural(to, "partition")} already: nothing to do`
+      : `from ${from} to ${plural(to, "partition")}: ${plural(messages, "message")} to move; nothing was changed`
   )
 })
 
@@ -111,8 +109,8 @@ const run = Effect.fnUntraced(function* (to: number) {
   yield* report(
     { event: "done", from, to, messages, ended },
     from === to
-      ? `there are ${counted(to, "partition")} already: nothing to do`
-      : `there are ${counted(to, "partition")} now instead of ${from}; ${counted(messages, "message")} moved. Start the workers again`
+      ? `there are ${plural(to, "partition")} already: nothing to do`
+      : `there are ${plural(to, "partition")} now instead of ${from}; ${plural(messages, "message")} moved. Start the workers again`
   )
 })
 

@@ -6,10 +6,9 @@ import type { QuotaName, TenantSettingName } from "../../domain/settings/tenant-
 import { defaultQuotas, tenantSettings } from "../../domain/settings/tenant-table.ts"
 import { defaultMaxTimeoutMs } from "../../domain/timeout-bound.ts"
 import { isToken } from "../../domain/token.ts"
-import { spanText } from "../../history/span.ts"
 import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"
-import { countText } from "../../operations/text/number-format.ts"
+import { countText, spanText } from "../../text/quantities.ts"
 import { flagProblems, readField, settingName } from "../flags/flag-problems.ts"
 import {
   allNull,

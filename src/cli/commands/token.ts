@@ -4,8 +4,6 @@ import { isToken } from "../../domain/token.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
-import { countText, plural } from "../../operations/text/number-format.ts"
-import { moment } from "../../operations/text/time.ts"
 import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import {
@@ -17,6 +15,7 @@ import {
   scopes,
   TokenView
 } from "../../operations/tokens/token.ts"
+import { countText, moment, plural } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import {
   byFlag,

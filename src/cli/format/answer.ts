@@ -1,7 +1,6 @@
 import type { Redirect, Response } from "../../domain/outcome.ts"
-import { plainText } from "../../history/line.ts"
-import { bytesText } from "../../operations/text/bytes.ts"
-import { textOf } from "../../operations/text/utf8.ts"
+import { plainText, textOf } from "../../text/plain-text.ts"
+import { bytesText } from "../../text/quantities.ts"
 import { wrapped } from "./screen.ts"
 import { countObeyed, visible } from "./visible.ts"
 

@@ -1,6 +1,5 @@
-import { spanText } from "../../history/span.ts"
 import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
-import { plural } from "../../operations/text/number-format.ts"
+import { plural, spanText } from "../../text/quantities.ts"
 
 const second = 1_000
 const minute = 60 * second

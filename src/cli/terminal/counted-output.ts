@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { countText } from "../../text/quantities.ts"
 import { elapsedMs } from "../../time/elapsed.ts"
 import { visible } from "../format/visible.ts"
 import { Output } from "./stdout.ts"
@@ -72,8 +73,8 @@ export class LineBudget {
 export const summaryText = ({ count, kinds }: Summary): string => {
   const each = [...kinds]
     .toSorted(([, one], [, other]) => other - one)
-    .map(([kind, many]) => `${many.toLocaleString("en-US")} ${kind}`)
-  return `${count.toLocaleString("en-US")} in a second: ${each.join(", ")}`
+    .map(([kind, many]) => `${countText(many)} ${kind}`)
+  return `${countText(count)} in a second: ${each.join(", ")}`
 }
 
 const summaryEvery = "1 second"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
-import { countText } from "../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
+import { countText } from "../../text/quantities.ts"
 import { cutTo } from "../format/screen.ts"
 import { visible } from "../format/visible.ts"
 import { coloured, Output, remark } from "./stdout.ts"
@@ -29,7 +29,7 @@ export interface Bar {
 const barLine = (done: number, total: number, label: string): string => {
   const share = total === 0 ? 0 : Math.min(1, done / total)
   const full = Math.floor(share * width)
-  const numbers = `${done.toLocaleString("en")} of ${total.toLocaleString("en")}`
+  const numbers = `${countText(done)} of ${countText(total)}`
   const percent = `${Math.floor(share * 100)}%`.padStart(4)
   return `${"█".repeat(full)}${"░".repeat(width - full)} ${percent}  ${numbers}  ${label}`
 }

@@ -1,6 +1,6 @@
 import type { Writable } from "node:stream"
 import { Context, Effect, Schema, Stdio, Stream } from "effect"
-import { bytesText } from "../../operations/text/bytes.ts"
+import { bytesText } from "../../text/quantities.ts"
 import { visible, visibleInColours } from "../format/visible.ts"
 import { Refused } from "../refused.ts"
 

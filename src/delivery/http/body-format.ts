@@ -1,5 +1,5 @@
 import type { BodyFormat } from "../../domain/settings/endpoint-table.ts"
-import { alertMessage } from "../../history/alert-message.ts"
+import { alertMessage } from "../../text/alert-message.ts"
 
 /** Characters that mean something in a message of Slack, and what stands for them. */
 const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }

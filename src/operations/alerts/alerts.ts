@@ -27,7 +27,7 @@ import { nobody } from "../../domain/token.ts"
 import { alertType, TypeIndex } from "../../domain/type-filter.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
 import type { AlertThresholds } from "../../policy/alert-thresholds.ts"
-import { durationText } from "../text/time.ts"
+import { durationText } from "../../text/quantities.ts"
 
 /** An alert that is raised. */
 export const RaisedAlertView = Schema.Struct({

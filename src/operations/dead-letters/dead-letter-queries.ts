@@ -18,7 +18,7 @@ import {
 import { FactRecord } from "../../history/fact-json.ts"
 import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
-import { textOf } from "../text/utf8.ts"
+import { textOf } from "../../text/plain-text.ts"
 import { DeadLetterFilter, DeadLettersNotFound } from "./dead-letter-selection.ts"
 
 const { nextAttemptAt: _, ...attempted } = Progress.fields

@@ -5,8 +5,8 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
+import { countText } from "../../text/quantities.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { countText } from "../text/number-format.ts"
 
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")

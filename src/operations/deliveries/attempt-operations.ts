@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller, Caller } from "../caller.ts"
 import { Diagnosis, diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
@@ -11,7 +12,6 @@ import {
   retryDelivery,
   retryEndpointNow
 } from "../retries/retry-now.ts"
-import { withoutCommands } from "../text/without-commands.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
 
 const endpoint = `${tenantPath}/endpoints/:id` as const

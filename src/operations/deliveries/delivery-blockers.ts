@@ -8,10 +8,8 @@ import { hostOf } from "../../endpoints/host-index.ts"
 import type { SettingsInForce } from "../../endpoints/settings-table.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import type { DeliveryRound } from "../../history/fold/delivery.ts"
-import { plainText } from "../../history/line.ts"
-import { spanText } from "../../history/span.ts"
-import { countText } from "../text/number-format.ts"
-import { moment } from "../text/time.ts"
+import { plainText } from "../../text/plain-text.ts"
+import { countText, moment, spanText } from "../../text/quantities.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {

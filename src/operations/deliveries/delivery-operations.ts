@@ -2,6 +2,7 @@ import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { LogSums } from "../../projection/delivery-log.ts"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { listRaisedAlerts, RaisedAlertView } from "../alerts/alerts.ts"
 import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
 import { EventView, readEventBody, showEvent } from "../events/find-event.ts"
@@ -28,7 +29,6 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
-import { withoutCommands } from "../text/without-commands.ts"
 import { ExplainedDelivery, explainDelivery } from "./explain-delivery.ts"
 
 const event = operation("event", "GET", `${tenantPath}/events/:event`, {

@@ -3,12 +3,11 @@ import type { Endpoint } from "../../domain/endpoint.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import type { RetryPolicy } from "../../domain/retry-policy.ts"
 import { commonType } from "../../domain/type-filter.ts"
-import { spanText } from "../../history/span.ts"
 import { refusalOf, usualPorts } from "../../policy/address.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { ladder, totalTime } from "../../policy/ladder.ts"
-import { durationText } from "../text/time.ts"
+import { durationText, spanText } from "../../text/quantities.ts"
 
 /** What ends sooner is over before somebody who sleeps or travels can repair it, ms. */
 const fewHoursMs = 4 * 60 * 60_000

@@ -1,6 +1,7 @@
 import { Duration, Effect, Schema } from "effect"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller, Caller } from "../caller.ts"
 import {
   operation,
@@ -23,7 +24,6 @@ import {
 } from "../parameters.ts"
 import { expectedIn, ifMatch, ifNoneMatch, isKnown, onlyNew } from "../preconditions.ts"
 import { Contradiction } from "../refusals.ts"
-import { withoutCommands } from "../text/without-commands.ts"
 import { inPageTurn, pageEndpoints } from "./endpoint-page.ts"
 import { showEndpoint } from "./endpoint-queries.ts"
 import {

@@ -11,7 +11,7 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import type { StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { publicKeyOf } from "../../endpoints/signing.ts"
 import { isRamping } from "../../policy/circuit.ts"
-import { shareOf } from "../text/number-format.ts"
+import { shareOf } from "../../text/quantities.ts"
 
 /** Attempts within the last hour. */
 export const LastHour = Schema.Struct({

@@ -7,7 +7,7 @@ import { type HeaderList, type PubAck, PublishError } from "../../broker/publish
 import { type ApiChannel, channelHeader } from "../../domain/channel.ts"
 import { contentOf } from "../../domain/event.ts"
 import { Invalid, type Problem } from "../../domain/problem.ts"
-import { bytesText } from "../text/bytes.ts"
+import { bytesText } from "../../text/quantities.ts"
 import { type CheckedEvent, checkEvent, type NewEvent } from "./new-event.ts"
 
 /** An event that the broker has. */

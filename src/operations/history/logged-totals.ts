@@ -5,8 +5,8 @@ import { beginningOf, periods } from "../../history/fold/totals.ts"
 import { DeliveryLog, Lag } from "../../projection/delivery-log.ts"
 import type { ListedSum, LoggedSum, SumsQuery } from "../../projection/log-sums.ts"
 import { sumRemotely } from "../../projection/remote-log.ts"
+import { shareOf } from "../../text/quantities.ts"
 import { rangeProblems } from "../parameters.ts"
-import { shareOf } from "../text/number-format.ts"
 import {
   type GroupsQuery,
   type GroupTotals,

@@ -6,7 +6,7 @@ import type { Quantiles, Spread } from "../../history/fold/spread.ts"
 import type { Totals } from "../../history/fold/totals.ts"
 import type { TenantTotals, TotalsProgress } from "../../history/totals.ts"
 import { readGroups, readTotals } from "../../history/totals.ts"
-import { shareOf } from "../text/number-format.ts"
+import { shareOf } from "../../text/quantities.ts"
 
 export const Period = Schema.Literals(["hour", "day"])
 export const Grouping = Schema.Literals(["endpoint", "type"])

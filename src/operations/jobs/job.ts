@@ -1,14 +1,13 @@
 import { Schema } from "effect"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { ReplayCursor } from "../replays/replay-events.ts"
 import { ReplayRequest } from "../replays/replay-request.ts"
 import { RecoverySelection } from "../retries/recover-endpoint.ts"
 import { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
-
-import { withoutCommands } from "../text/without-commands.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
 export const RedeliveryJob = Schema.Struct({

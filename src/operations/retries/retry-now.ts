@@ -7,11 +7,10 @@ import { notNow } from "../../domain/problem.ts"
 import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { endOf, hasEnded } from "../../history/fold/round.ts"
+import { countText, moment } from "../../text/quantities.ts"
 import { findDelivery } from "../deliveries/explain-delivery.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
-import { countText } from "../text/number-format.ts"
-import { moment } from "../text/time.ts"
 
 /** How deliveries are tried now. */
 export const RetryNowRequest = Schema.Struct({

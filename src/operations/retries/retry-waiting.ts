@@ -4,9 +4,9 @@ import { Invalid, invalid } from "../../domain/problem.ts"
 import { Token } from "../../domain/token.ts"
 import { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { statusProblem } from "../dead-letters/dead-letter-selection.ts"
 import { rangeProblems } from "../parameters.ts"
-import { withoutCommands } from "../text/without-commands.ts"
 import { retryEndpointNow } from "./retry-now.ts"
 
 /** Endpoints that are listed by name with why nothing of theirs was tried: a result is one message. */

@@ -1,10 +1,14 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
-import { plainText } from "../../history/line.ts"
-import { spanText } from "../../history/span.ts"
-import { bytesText } from "../text/bytes.ts"
-import { countText, percentText, plural } from "../text/number-format.ts"
-import { moment } from "../text/time.ts"
+import { plainText } from "../../text/plain-text.ts"
+import {
+  bytesText,
+  countText,
+  moment,
+  percentText,
+  plural,
+  spanText
+} from "../../text/quantities.ts"
 import { waitingRoom } from "./status-sums.ts"
 import type { AllNews, News } from "./worker-news.ts"
 

@@ -5,8 +5,8 @@ import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
 import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
+import { shareOf } from "../../text/quantities.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
-import { shareOf } from "../text/number-format.ts"
 import { newsOf } from "./status-news.ts"
 import {
   copiesOf,

@@ -2,9 +2,8 @@ import { Schema } from "effect"
 import { defaultTtl } from "../../cluster/ownership.ts"
 import type { Heartbeat } from "../../cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
-import { plainText } from "../../history/line.ts"
-import { spanText } from "../../history/span.ts"
-import { countText, plural, rangesText } from "../text/number-format.ts"
+import { plainText } from "../../text/plain-text.ts"
+import { countText, plural, rangesText, spanText } from "../../text/quantities.ts"
 
 /** A problem or notice, with what to do about it. */
 export const News = Schema.Struct({

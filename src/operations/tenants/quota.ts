@@ -8,7 +8,7 @@ import { isToken } from "../../domain/token.ts"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import { plural } from "../text/number-format.ts"
+import { plural } from "../../text/quantities.ts"
 
 const texts: Readonly<Record<QuotaName, readonly [what: string, flag: string]>> = {
   maxEndpoints: ["endpoint", "--max-endpoints"],

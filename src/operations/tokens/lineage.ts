@@ -1,5 +1,5 @@
+import { countText } from "../../text/quantities.ts"
 import type { Asker } from "../caller.ts"
-import { countText } from "../text/number-format.ts"
 import type { NewToken, TokenRecord, TokenScope, TokenView } from "./token.ts"
 import { defaultTokenRate } from "./token.ts"
 

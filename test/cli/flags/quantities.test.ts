@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { readDuration } from "../../../src/cli/flags/shared.ts"
-import { bytesText, readBytes } from "../../../src/operations/text/bytes.ts"
+import { bytesText, readBytes } from "../../../src/text/quantities.ts"
 
 describe("a length of time on the command line", () => {
   it.each([

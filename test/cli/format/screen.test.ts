@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { cutTo, labelled } from "../../../src/cli/format/screen.ts"
-import { percentText, plural } from "../../../src/operations/text/number-format.ts"
+import { percentText, plural } from "../../../src/text/quantities.ts"
 
 describe("a text under a label", () => {
   it("is one line where there is room", () => {

@@ -5,8 +5,6 @@ import { Broker } from "../../../broker/broker.ts"
 import { streamNotFound } from "../../../broker/broker-error.ts"
 import { SystemAlertSettings, TenantAlertSettings } from "../../../domain/alert.ts"
 import { isToken } from "../../../domain/token.ts"
-import { alertDetails, alertText } from "../../../history/alert-text.ts"
-import { plainText } from "../../../history/line.ts"
 import { parseFact } from "../../../history/read.ts"
 import {
   listRaisedAlerts,
@@ -20,7 +18,9 @@ import {
   testAlert
 } from "../../../operations/alerts/alerts.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
-import { moment } from "../../../operations/text/time.ts"
+import { alertDetails, alertText } from "../../../text/alert-text.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { moment } from "../../../text/quantities.ts"
 import { readAlertChoice } from "../../flags/setting-flags.ts"
 import { byFlag, isSet, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"

@@ -5,7 +5,6 @@ import { AuditProblem } from "../../../history/audit/problem.ts"
 import type { AuditRange } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { type Raised, watch } from "../../../history/audit/watch.ts"
-import { momentText } from "../../../history/line.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   AuditReport,
@@ -14,6 +13,7 @@ import {
   noteAudit,
   runAudit
 } from "../../../operations/audit/run-audit.ts"
+import { momentText } from "../../../text/quantities.ts"
 import { isSet, readDuration, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"

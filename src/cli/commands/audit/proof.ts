@@ -6,7 +6,7 @@ import type { ProofOrigin, StreamProof } from "../../../history/audit/proof.ts"
 import { compareWithProof, Proof, proofOf } from "../../../history/audit/proof.ts"
 import { goneTooEarly, type StreamBeginning } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
-import { countText } from "../../../operations/text/number-format.ts"
+import { countText } from "../../../text/quantities.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { remark } from "../../terminal/stdout.ts"
 

@@ -1,7 +1,7 @@
 import type { Audit } from "../../../history/audit/audit.ts"
 import type { AuditProblem } from "../../../history/audit/problem.ts"
-import { momentText, plainText } from "../../../history/line.ts"
-import { countText, plural } from "../../../operations/text/number-format.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, momentText, plural } from "../../../text/quantities.ts"
 
 const width = 80
 /** Maximum number of problems listed for people. The others are only counted. */

@@ -1,7 +1,7 @@
 import { resolve } from "node:path"
 import { Duration, Option } from "effect"
 import { Flag } from "effect/cli"
-import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
+import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
 import { durationExpected, isSet, readDuration } from "../../flags/shared.ts"
 
 /** What a projection keeps by default: how long, ms, and how much, bytes. */

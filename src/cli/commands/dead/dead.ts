@@ -2,8 +2,6 @@ import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import { Fact } from "../../../domain/fact.ts"
 import type { DeadReason } from "../../../domain/outcome.ts"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   bodyOf,
@@ -13,8 +11,8 @@ import {
   type Redelivery,
   showDeadLetter
 } from "../../../operations/dead-letters/dead-letter-queries.ts"
-import { plural } from "../../../operations/text/number-format.ts"
-import { moment } from "../../../operations/text/time.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { moment, plural, spanText } from "../../../text/quantities.ts"
 import { isSet, limitFlag } from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
 import { cutTo, labelled, makeTable, screenWidth } from "../../format/screen.ts"

@@ -6,7 +6,7 @@ import type {
   DiscardProgress
 } from "../../../operations/dead-letters/discard-dead-letters.ts"
 import { planDiscard } from "../../../operations/dead-letters/discard-dead-letters.ts"
-import { countText } from "../../../operations/text/number-format.ts"
+import { countText } from "../../../text/quantities.ts"
 import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"

@@ -6,8 +6,8 @@ import type {
   Redelivered,
   RedeliveryPlan
 } from "../../../operations/dead-letters/redeliver-dead-letters.ts"
-import { countText } from "../../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
+import { countText } from "../../../text/quantities.ts"
 import { byFlag, isSet } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"

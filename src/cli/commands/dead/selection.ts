@@ -5,7 +5,7 @@ import {
   deadReasons,
   statusProblem
 } from "../../../operations/dead-letters/dead-letter-selection.ts"
-import { countText, plural } from "../../../operations/text/number-format.ts"
+import { countText, plural } from "../../../text/quantities.ts"
 import { endpointFlag, isSet, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 
 const idExpected = "must be the number of a dead letter, as `petrel dead list` shows it"

@@ -1,8 +1,6 @@
 import { Clock, Effect, Option } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
-import { attemptsText, momentText, plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   ExplainedDelivery,
@@ -19,7 +17,9 @@ import {
   retryDelivery,
   retryEndpointNow
 } from "../../../operations/retries/retry-now.ts"
-import { countText, plural } from "../../../operations/text/number-format.ts"
+import { attemptsText } from "../../../text/fact-line.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, momentText, plural, spanText } from "../../../text/quantities.ts"
 import { byFlag, endpointArgument, isSet, tenantFlag, thisUser } from "../../flags/shared.ts"
 import { redirectLines, responseLines, shortResponseLines } from "../../format/answer.ts"
 import { labelled, screenWidth, wrapped } from "../../format/screen.ts"

@@ -15,7 +15,7 @@ import {
   storeOn
 } from "../../../broker/storage-limits.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
-import { bytesText } from "../../../operations/text/bytes.ts"
+import { bytesText } from "../../../text/quantities.ts"
 import { Refused } from "../../refused.ts"
 
 /** The inputs that determine the size of an embedded broker's store, in bytes. */

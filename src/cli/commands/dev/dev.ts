@@ -25,7 +25,7 @@ import { maxStoreBytes, minStoreBytes } from "../../../broker/storage-limits.ts"
 import { isSuccess } from "../../../domain/fact.ts"
 import type { StoredFact } from "../../../history/read.ts"
 import { parseFact } from "../../../history/read.ts"
-import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
+import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
 import {
   type MetricsChoice,
   metricsFlags,

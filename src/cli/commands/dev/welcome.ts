@@ -11,7 +11,7 @@ import {
 } from "../../../endpoints/endpoint-store.ts"
 import { generateSecret } from "../../../endpoints/signing.ts"
 import { blankEndpoint } from "../../../operations/endpoints/endpoint-change.ts"
-import { bytesText } from "../../../operations/text/bytes.ts"
+import { bytesText } from "../../../text/quantities.ts"
 import { type ReceivedRequest, receiveRequests } from "../receive/receiver.ts"
 import type { DevConsole, DevToken } from "./console.ts"
 

@@ -13,7 +13,7 @@ import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.t
 import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
-import { plural } from "../../../operations/text/number-format.ts"
+import { plural } from "../../../text/quantities.ts"
 import {
   byFlag,
   endpointArgument,

@@ -3,7 +3,6 @@ import { Argument, Command } from "effect/cli"
 import { Configuration } from "../../../domain/configuration.ts"
 import type { SettingDifference } from "../../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../../domain/endpoint.ts"
-import { askedBy, plainText } from "../../../history/line.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   type EndpointName,
@@ -15,7 +14,9 @@ import {
   EndpointStep,
   endpointHistory
 } from "../../../operations/endpoints/endpoint-story.ts"
-import { moment } from "../../../operations/text/time.ts"
+import { askedBy } from "../../../text/fact-line.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { moment } from "../../../text/quantities.ts"
 import { settingName } from "../../flags/flag-problems.ts"
 import { endpointArgument } from "../../flags/shared.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
-import { countText } from "../../../operations/text/number-format.ts"
+import { countText } from "../../../text/quantities.ts"
 import { byFlag, endpointArgument, isSet, timeFlag } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"

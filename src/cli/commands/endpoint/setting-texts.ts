@@ -4,12 +4,11 @@ import type { HeaderNames } from "../../../domain/header-names.ts"
 import { identities } from "../../../domain/header-names.ts"
 import { type InputName, RateLimit } from "../../../domain/settings/endpoint-table.ts"
 import { signatureHeaderOf } from "../../../endpoints/signing.ts"
-import { spanText } from "../../../history/span.ts"
 import type { EndpointDetail, EndpointView } from "../../../operations/endpoints/endpoint-view.ts"
-import { durationText, moment } from "../../../operations/text/time.ts"
 import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../../../policy/attempt-timeout.ts"
 import { resolveRetry } from "../../../policy/presets.ts"
 import { rateText } from "../../../policy/rate-text.ts"
+import { durationText, moment, spanText } from "../../../text/quantities.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)
 

@@ -1,7 +1,5 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
@@ -10,6 +8,8 @@ import {
 } from "../../../operations/endpoints/diagnosis/failure-checks.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { spanText } from "../../../text/quantities.ts"
 import { endpointArgument, maybe, thisUser } from "../../flags/shared.ts"
 import { bodyLines, redirectLines, responseLines } from "../../format/answer.ts"
 import { screenWidth, sideBySide } from "../../format/screen.ts"

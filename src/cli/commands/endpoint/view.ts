@@ -1,8 +1,5 @@
 import type { Alert } from "../../../domain/alert.ts"
 import type { Endpoint } from "../../../domain/endpoint.ts"
-import { alertDetails, alertText } from "../../../history/alert-text.ts"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import type {
   ActivityView,
@@ -14,9 +11,17 @@ import type {
   LastHour,
   ListedEndpoint
 } from "../../../operations/endpoints/endpoint-view.ts"
-import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
-import { durationText, moment } from "../../../operations/text/time.ts"
 import { tallySince } from "../../../policy/tally.ts"
+import { alertDetails, alertText } from "../../../text/alert-text.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import {
+  countText,
+  durationText,
+  moment,
+  percentText,
+  plural,
+  spanText
+} from "../../../text/quantities.ts"
 import { labelled } from "../../format/screen.ts"
 import { type Row, type SettingText, settingTexts } from "./setting-texts.ts"
 

@@ -2,7 +2,6 @@ import { readFileSync } from "node:fs"
 import { Effect, Option, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { unreadable } from "../../../broker/credentials.ts"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { RotatedEndpoint, rotateSecret } from "../../../operations/endpoints/endpoint-secrets.ts"
@@ -13,6 +12,7 @@ import {
   ChangedEndpointView,
   setEndpoint
 } from "../../../operations/endpoints/write-endpoint.ts"
+import { spanText } from "../../../text/quantities.ts"
 import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import { byFlag, durationExpected, endpointArgument, readDuration } from "../../flags/shared.ts"

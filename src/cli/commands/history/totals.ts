@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   type GroupsQuery,
@@ -10,7 +9,7 @@ import {
   sumUpGroups,
   sumUpHistory
 } from "../../../operations/history/period-totals.ts"
-import { countText, percentText, plural } from "../../../operations/text/number-format.ts"
+import { countText, percentText, plural, spanText } from "../../../text/quantities.ts"
 import { isSet, limitFlag, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"

@@ -10,7 +10,7 @@ import {
   sharesBeside
 } from "../../../broker/storage-limits.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
-import { bytesText } from "../../../operations/text/bytes.ts"
+import { bytesText } from "../../../text/quantities.ts"
 
 /** The changes of the streams, and the sizes that were chosen, in words. */
 export interface InitChanges {

@@ -14,8 +14,8 @@ import {
   replayIdProblem,
   replayProblems
 } from "../../../operations/replays/replay-request.ts"
-import { countText, plural } from "../../../operations/text/number-format.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
+import { countText, plural } from "../../../text/quantities.ts"
 import {
   byFlag,
   endpointNameFlag,

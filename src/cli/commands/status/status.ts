@@ -2,19 +2,19 @@ import { styleText } from "node:util"
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { timeText } from "../../../domain/timestamp.ts"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import { readStatusAndDisk, Status } from "../../../operations/status/status-report.ts"
-import { bytesText } from "../../../operations/text/bytes.ts"
+import { tallySince } from "../../../policy/tally.ts"
+import { plainText } from "../../../text/plain-text.ts"
 import {
+  bytesText,
   countText,
+  moment,
   percentText,
   plural,
-  rangesText
-} from "../../../operations/text/number-format.ts"
-import { moment } from "../../../operations/text/time.ts"
-import { tallySince } from "../../../policy/tally.ts"
+  rangesText,
+  spanText
+} from "../../../text/quantities.ts"
 import { isSet } from "../../flags/shared.ts"
 import { cutTo, labelled, makeTable, screenHeight, screenWidth } from "../../format/screen.ts"
 import { Refused, refusal } from "../../refused.ts"

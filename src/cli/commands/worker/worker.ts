@@ -7,8 +7,8 @@ import type { Role } from "../../../cluster/roster.ts"
 import { type AnswerLevel, answerLevels } from "../../../delivery/http/kept-answer.ts"
 import { defaultLoad } from "../../../delivery/scheduling/capacity-pool.ts"
 import { isToken } from "../../../domain/token.ts"
-import { bytesExpected, bytesText, readBytes } from "../../../operations/text/bytes.ts"
 import { bothReaches, parseNetwork, type Reach } from "../../../policy/address.ts"
+import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
 import type { WorkerOptions } from "../../../worker/worker.ts"
 import {
   type MetricsChoice,

@@ -4,10 +4,8 @@ import type {
   ShownCertificate
 } from "../../../domain/connection-check.ts"
 import type { ErrorClass } from "../../../domain/outcome.ts"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
-import { plural } from "../../text/number-format.ts"
-import { moment } from "../../text/time.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { moment, plural, spanText } from "../../../text/quantities.ts"
 import { errorAdvice } from "./failure-checks.ts"
 import type { Check, Findings } from "./findings.ts"
 

@@ -1,10 +1,8 @@
 import type { Fact } from "../../../domain/fact.ts"
 import type { ErrorClass } from "../../../domain/outcome.ts"
-import { plainText } from "../../../history/line.ts"
-import { spanText } from "../../../history/span.ts"
 import { parseRetryAfter } from "../../../policy/retry-after.ts"
-import { countText, plural } from "../../text/number-format.ts"
-import { moment } from "../../text/time.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, moment, plural, spanText } from "../../../text/quantities.ts"
 import type { Check, Findings } from "./findings.ts"
 
 /** The command that gives an endpoint another URL. */

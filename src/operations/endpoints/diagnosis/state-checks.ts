@@ -1,8 +1,7 @@
 import { circuitOf, type Endpoint } from "../../../domain/endpoint.ts"
-import { plainText } from "../../../history/line.ts"
 import { nearestName } from "../../../policy/nearest-name.ts"
-import { countText, plural } from "../../text/number-format.ts"
-import { moment } from "../../text/time.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, moment, plural } from "../../../text/quantities.ts"
 import type { Check, Findings, TypeCount } from "./findings.ts"
 
 const nameOf = ({ id, tenant }: Endpoint): string => `${tenant}/${id}`

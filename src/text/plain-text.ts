@@ -1,3 +1,15 @@
+/** Makes external text safe for a terminal: no control characters, one line. */
+export const plainText = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ")
+
+/** Returns the body as text; undefined if it is not valid UTF-8. */
+export const textOf = (body: Uint8Array): string | undefined => {
+  try {
+    return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(body)
+  } catch {
+    return undefined
+  }
+}
+
 const inBrackets = / \((?:[^()`]* )?`petrel [^`]*`[^()]*\)/g
 const clause = /[:;,](?: [\w' -]+)? ?`petrel [^`]*`(?:[^;:.]|[.:](?=\S))*/g
 

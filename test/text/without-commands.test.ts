@@ -1,15 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
-import { withoutCommands } from "../../../src/operations/text/without-commands.ts"
+import { withoutCommands } from "../../src/text/plain-text.ts"
 
-const src = new URL("../../../src/", import.meta.url).pathname
+const src = new URL("../../src/", import.meta.url).pathname
 
 /** Texts that no answer over HTTP or NATS holds. */
 const elsewhere = [
   /^cli\//,
   // Messages of alerts, and of servers and commands before they have begun.
-  /^history\/alert-message\.ts/,
+  /^text\/alert-message\.ts/,
   /^broker\/(access|connection|credentials|init|losses|reservation|tenant-streams|embedded\/.*)\.ts/,
   /^(cluster\/heartbeat|metrics\/metrics-server)\.ts/,
   // The document says how the first token is made.

@@ -4,9 +4,10 @@ import type { TenantSettingName } from "../domain/settings/tenant-table.ts"
 import type { SettingsChange } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
 import { alertDetails, alertText } from "./alert-text.ts"
-import { spanText } from "./span.ts"
+import { plainText } from "./plain-text.ts"
+import { moment, spanText } from "./quantities.ts"
 
-export interface LineOptions {
+interface LineOptions {
   /** ms since the epoch. A fact of another day is shown with its date. */
   readonly now: number
   readonly colour: boolean
@@ -21,19 +22,6 @@ const subjectWidth = 35
 const durationWidth = 6
 /** A longer id is cut in the middle, so that most lines fit into 80 columns. */
 const longestId = 24
-
-const digits = (number: number, count = 2) => String(number).padStart(count, "0")
-
-/** Formats a time (ms since the epoch) in local time, with the date if it is not today's. */
-export const momentText = (at: number, now: number): string => {
-  const then = new Date(at)
-  const time = `${digits(then.getHours())}:${digits(then.getMinutes())}:${digits(then.getSeconds())}.${digits(then.getMilliseconds(), 3)}`
-  if (then.toDateString() === new Date(now).toDateString()) return time
-  return `${then.getFullYear()}-${digits(then.getMonth() + 1)}-${digits(then.getDate())} ${time}`
-}
-
-/** Makes external text safe for a terminal: no control characters, one line. */
-export const plainText = (text: string): string => text.replaceAll(/\p{Cc}+/gu, " ")
 
 /** Shortens an event's id to its beginning and its end, which identify most ids. */
 const shortId = (id: string): string =>
@@ -228,7 +216,7 @@ export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
   const words = parts.map(plainText)
   const last = words.pop() ?? ""
   return [
-    paint("dim", momentText(fact.at, now).replace(/\.\d+$/, "")),
+    paint("dim", moment(fact.at, now)),
     plainText(subjectOf(fact)).padEnd(subjectWidth),
     ...words,
     paint(style, last)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { rangesText } from "../../../src/operations/text/number-format.ts"
+import { rangesText } from "../../src/text/quantities.ts"
 
 describe("numbers in ranges", () => {
   it("name each once", () => {

@@ -2,8 +2,8 @@ import { stripVTControlCharacters } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { configurationOf } from "../../src/domain/configuration.ts"
 import type { Fact, Plan } from "../../src/domain/fact.ts"
-import { factLine } from "../../src/history/line.ts"
-import { spanText } from "../../src/history/span.ts"
+import { factLine } from "../../src/text/fact-line.ts"
+import { spanText } from "../../src/text/quantities.ts"
 
 const at = new Date(2026, 2, 4, 10, 32, 7, 120).getTime()
 const fact = (changes: Partial<Fact>): Fact => ({

@@ -1,5 +1,5 @@
 import type { Alert, DeadLetterAttempts } from "../domain/alert.ts"
-import { spanText } from "./span.ts"
+import { spanText } from "./quantities.ts"
 
 const number = (value: number): string =>
   value.toLocaleString("en-US", { maximumFractionDigits: 2 })
