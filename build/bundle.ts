@@ -14,17 +14,23 @@ const entries = {
   "audit-thread": "src/cli/commands/console/audit-thread.ts"
 }
 
+interface BundleOptions {
+  /** Further entries: names, and paths from the root of the repository. */
+  readonly more?: Readonly<Record<string, string>>
+  /** What `petrel --version` says beside the version. */
+  readonly revision?: string | undefined
+}
+
 /**
  * Puts the modules of the command line and those of packages together in files without imports from
  * elsewhere. What several entries or commands need is in chunks of its own.
- *
- * @param more further entries: names, and paths from the root of the repository.
  */
-export const bundled = async (more: Readonly<Record<string, string>> = {}) => {
+export const bundled = async ({ more = {}, revision }: BundleOptions = {}) => {
   const input = Object.entries({ ...entries, ...more })
   const bundle = await rolldown({
     input: Object.fromEntries(input.map(([name, path]) => [name, join(root, path)])),
-    platform: "node"
+    platform: "node",
+    transform: { define: { PETREL_REVISION: JSON.stringify(revision ?? "") } }
   })
   try {
     const { output } = await bundle.generate({

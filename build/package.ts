@@ -1,6 +1,8 @@
-import { mkdir, readFile, rm, writeFile } from "node:fs/promises"
+import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { bundled } from "./bundle.ts"
+import { licensesOf } from "./licenses.ts"
+import { revisionOf } from "./revision.ts"
 
 const root = join(import.meta.dirname, "..")
 
@@ -14,7 +16,9 @@ const manifest = async (): Promise<string> => {
   const made = {
     ...{ name, version, description, license, engines },
     type: "module",
-    bin: { petrel: "cli/petrel.js" }
+    bin: { petrel: "cli/petrel.js" },
+    // Programs may import nothing yet.
+    exports: { "./package.json": "./package.json" }
   }
   return `${JSON.stringify(made, null, 2)}\n`
 }
@@ -25,14 +29,18 @@ const manifest = async (): Promise<string> => {
  * @param folder of no other use.
  */
 export const writePackage = async (folder: string): Promise<void> => {
-  const pieces = await bundled()
+  const pieces = await bundled({ revision: revisionOf(root) })
   await rm(folder, { recursive: true, force: true })
   await mkdir(join(folder, "cli"), { recursive: true })
-  await writeFile(join(folder, "package.json"), await manifest())
   for (const piece of pieces)
     await writeFile(
       join(folder, "cli", piece.fileName),
       piece.type === "chunk" ? piece.code : piece.source,
       { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
     )
+  const modules = pieces.flatMap((piece) => (piece.type === "chunk" ? piece.moduleIds : []))
+  await writeFile(join(folder, "package.json"), await manifest())
+  await writeFile(join(folder, "THIRD-PARTY-LICENSES"), await licensesOf(modules))
+  for (const name of ["README.md", "CHANGELOG.md", "LICENSE"])
+    await copyFile(join(root, name), join(folder, name))
 }

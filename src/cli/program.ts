@@ -90,6 +90,14 @@ const commands = {
   presets: async () => (await import("./commands/presets.ts")).presets
 }
 
+/** The commit that the package was built from, and its day. The sources have none. */
+declare const PETREL_REVISION: string | undefined
+
+const version =
+  typeof PETREL_REVISION === "string" && PETREL_REVISION !== ""
+    ? `${packageJson.version} (${PETREL_REVISION})`
+    : packageJson.version
+
 /** Loads the named command. Without one, loads all commands, for the help and for suggestions. */
 const wanted = (args: ReadonlyArray<string>) => {
   if (args.includes("--version") || args.includes("-v")) return Promise.resolve([])
@@ -107,7 +115,7 @@ export const program = Stdio.Stdio.pipe(
       Effect.promise(() => wanted(args)),
       (subcommands) => {
         const root = petrel.pipe(Command.withSubcommands(subcommands))
-        return Command.runWith(root, { version: packageJson.version })(withoutVainHelp(args, root))
+        return Command.runWith(root, { version })(withoutVainHelp(args, root))
       }
     )
   ),

@@ -37,6 +37,8 @@ const startThread = <Told>({ data, maxHeapMb, script, stop }: LastingThread<Told
       () =>
         new Worker(script, {
           workerData: data,
+          // Older Nodes warn of node:sqlite, between lines of JSON.
+          execArgv: ["--disable-warning=ExperimentalWarning"],
           resourceLimits: {
             maxYoungGenerationSizeMb: 16,
             ...(maxHeapMb === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMb })

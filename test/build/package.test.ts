@@ -1,16 +1,20 @@
-import { mkdir, mkdtemp, rm } from "node:fs/promises"
+import { execFile } from "node:child_process"
+import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { writePackage } from "../../build/package.ts"
+import { revisionOf } from "../../build/revision.ts"
 import { installations, parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { startNode } from "../cli/running.ts"
 import { endpoint, eventually, history, nth, publish } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 
+const exec = promisify(execFile)
 const place = installations()
 
 /** A folder without the repository above it: the package, and an empty folder to work in. */
@@ -33,7 +37,44 @@ const runPackaged = Effect.fnUntraced(function* (
   return { code: yield* ended, out, err }
 }, Effect.scoped)
 
+/** Runs npm without a network. Returns what it printed. */
+const npm = (cwd: string, ...args: ReadonlyArray<string>) =>
+  exec("npm", [...args, "--offline", "--no-audit", "--no-fund"], { cwd }).then(
+    ({ stdout }) => stdout
+  )
+
 describe("the package that npm run build makes", () => {
+  it("is packed and installed in a project and globally, from nothing else", async () => {
+    const [packing, project, prefix] = ["packed", "project", "global"].map((name) =>
+      join(folder, name)
+    ) as [string, string, string]
+    for (const made of [packing, project, prefix]) await mkdir(made)
+    await npm(join(folder, "petrel"), "pack", "--pack-destination", packing)
+    const [file = ""] = await readdir(packing)
+    const tarball = join(packing, file)
+    assert.isBelow((await stat(tarball)).size, 6 * 1024 * 1024)
+    await writeFile(join(project, "package.json"), "{}")
+    await npm(project, "install", tarball)
+    await npm(project, "install", "--global", "--prefix", prefix, tarball)
+    assert.deepStrictEqual(
+      (await readdir(join(project, "node_modules"))).filter((name) => !name.startsWith(".")),
+      ["petrel"]
+    )
+    const { version } = JSON.parse(await readFile(join(folder, "petrel/package.json"), "utf8"))
+    const revision = revisionOf(import.meta.dirname)
+    const expected = `petrel ${version}${revision === undefined ? "" : ` (${revision})`}\n`
+    for (const path of [join(project, "node_modules/.bin/petrel"), join(prefix, "bin/petrel")]) {
+      const { stderr, stdout } = await exec(process.execPath, [path, "--version"], { cwd: project })
+      assert.deepStrictEqual([stdout, stderr], [expected, ""])
+    }
+  })
+
+  it("passes on the licenses of what is bundled", async () => {
+    const text = await readFile(join(folder, "petrel/THIRD-PARTY-LICENSES"), "utf8")
+    for (const name of ["effect", "undici", "@nats-io/nats-core", "pino"])
+      assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
+  })
+
   it.live("prints the same help as the sources", () =>
     Effect.gen(function* () {
       const [packaged, written] = [yield* runPackaged(["--help"]), yield* run("--help")]

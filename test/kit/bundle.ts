@@ -22,7 +22,7 @@ const kept = 60 * 60_000
  * takes 0.13 s.
  */
 export default async ({ provide }: TestProject): Promise<void> => {
-  const output = await bundled({ "crashing-worker": "test/kit/crashing-worker.ts" })
+  const output = await bundled({ more: { "crashing-worker": "test/kit/crashing-worker.ts" } })
   const hash = createHash("sha256")
   for (const piece of output) hash.update(piece.type === "chunk" ? piece.code : piece.source)
   const name = hash.digest("hex").slice(0, 16)
