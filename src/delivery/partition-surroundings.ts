@@ -13,6 +13,7 @@ import { Facts } from "../history/facts.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
+import type { BacklogRoom } from "./backlog/backlog-room.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { Settlement } from "./execution/settlement.ts"
 import type { Connections } from "./http/egress.ts"
@@ -20,6 +21,7 @@ import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
 import { watchForTruncation } from "./recovery/truncation-watch.ts"
+import type { QueueRoom } from "./retry/queue-room.ts"
 import type { CapacityPool } from "./scheduling/capacity-pool.ts"
 
 /** Maximum messages of one endpoint's backlog. */
@@ -51,6 +53,9 @@ export interface PartitionOptions {
   readonly pool: CapacityPool
   /** The caps of hosts, for all partitions of the worker. */
   readonly hosts: HostLimits
+  /** What endpoints may let wait in backlogs, and in queues. Shared by the worker's partitions. */
+  readonly backlogRoom: BacklogRoom
+  readonly queueRoom: Pick<QueueRoom, "came" | "isFull" | "willCome">
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly dutyCycle: DutyCycle
   /** Maximum bytes of bodies of its queue's messages. */
@@ -88,11 +93,11 @@ class Lifecycle {
 
 /** Acquires what a partition needs of its surroundings. */
 export const acquireSurroundings = Effect.fnUntraced(function* (options: PartitionOptions) {
-  const { fence, memory, sender, worker } = options
+  const { backlogRoom, fence, memory, sender, worker } = options
   const lifecycle = new Lifecycle()
   const stopping = () => lifecycle.isOver || options.stopping()
   const broker = yield* Broker
-  const backlog = yield* Backlog.make(memory.index)
+  const backlog = yield* Backlog.make(memory.index, (key, bytes) => backlogRoom.stored(key, bytes))
   // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
   const inFlight = yield* makeInFlight<Broker | Facts>()
@@ -116,7 +121,9 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
   })
   yield* options.alerts.watch(health.of)
-  const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages)
+  const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages, (key) =>
+    backlogRoom.isFull(key)
+  )
   return {
     lifecycle,
     stopping,

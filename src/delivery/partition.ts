@@ -101,6 +101,7 @@ export class Partition {
         settlement: queueSettlement,
         ...{ lanes: this.#lanes, health: its.health },
         isTaking: () => this.#takesFromEvents(),
+        failed: (key, bytes) => options.queueRoom.willCome(memory.index, key, bytes),
         events: its.names.events
       },
       directory,
@@ -108,6 +109,7 @@ export class Partition {
     )
     this.#directToBacklog = new DirectToBacklog({
       ...its,
+      isHeld: (key) => options.queueRoom.isFull(key),
       memory,
       settlement: queueSettlement,
       drainer: this.#drainer,
@@ -346,6 +348,9 @@ export class Partition {
       maxQueueMs,
       closed: stopping,
       limit: health.limit,
+      isHeld: (key) => this.#options.queueRoom.isFull(key),
+      isRetry: ({ handle }) =>
+        this.memory.waiting.has(handle.place.seq) || handle.delivery.progress.attempts > 0,
       admit: health.admit,
       rateBudget: health.soon,
       hasBacklog: (key) => index.hasBacklog(key),
@@ -405,6 +410,7 @@ export class Partition {
       spill: this.#spill,
       maxBytes: maxPrefetchBytes,
       isDoubtful: () => this.#isDoubtful(),
+      came: (key, bytes) => this.#options.queueRoom.came(memory.index, key, bytes),
       mayAttempt
     })
   }

@@ -2,10 +2,11 @@
 const uncounted = 1 / 2
 
 /**
- * How far all together may go beyond a room, as a multiple of it. Who comes late still gets a share
- * while others hold more than theirs; beyond this, nobody gets any.
+ * How far all together may go beyond a room with whole shares, as a multiple of it: who comes late
+ * has a share while others still hold more than theirs. Beyond it, what is left of a share is
+ * `late`, so that nobody is shut out by others.
  */
-const mostInAll = 3 / 2
+const mostInAll = { whole: 3 / 2, late: 1 / 4 } as const
 
 /** A room that several share, bytes. */
 export interface Room {
@@ -47,18 +48,12 @@ const shareOf = (maxBytes: number, sharers: number, alone: number): number =>
 export const isOverQuota = (room: Room, use: RoomUse): boolean => {
   const { bytes, maxBytes } = room
   if (maxBytes === undefined || !isCrowded(room)) return false
-  if (bytes >= maxBytes * mostInAll) return true
-  const tenantShare = shareOf(maxBytes, use.tenants, mostAlone.tenant)
+  const left = bytes < maxBytes * mostInAll.whole ? 1 : mostInAll.late
+  const tenantShare = shareOf(maxBytes * left, use.tenants, mostAlone.tenant)
   if (use.tenantBytes >= tenantShare) return true
   const isTenantCrowded = use.tenantBytes > tenantShare * uncounted
   const share = shareOf(tenantShare, use.endpoints, mostAlone.endpoint)
   return isTenantCrowded && use.endpointBytes >= share
-}
-
-/** Messages of one endpoint in a stream whose size is known, bytes in all. */
-export interface KnownMessages {
-  readonly messages: number
-  readonly bytes: number
 }
 
 /** What the broker tells of a stream that endpoints share. */
@@ -67,8 +62,6 @@ export interface CountedStream {
   readonly messages: number
   /** Messages by endpoint key. */
   readonly counts: ReadonlyMap<string, number>
-  /** What is known besides, by endpoint key: not in `counts`. */
-  readonly known?: ReadonlyMap<string, KnownMessages>
 }
 
 /**
@@ -78,32 +71,25 @@ export interface CountedStream {
  * @param sizeOf returns the usual size of an endpoint's messages where it is known, bytes.
  */
 export const estimateBytes = (
-  { bytes, counts, known = new Map(), messages }: CountedStream,
+  { bytes, counts, messages }: CountedStream,
   sizeOf: (key: string) => number | undefined = () => undefined
 ): ReadonlyMap<string, number> => {
-  let leftBytes = bytes
-  let left = messages
-  for (const one of known.values()) {
-    leftBytes -= one.bytes
-    left -= one.messages
-  }
   let sized = 0
-  let unsized = left
+  let unsized = messages
   for (const [key, count] of counts) {
     const size = sizeOf(key)
     if (size === undefined) continue
     sized += count * size
     unsized -= count
   }
-  const usual = unsized > 0 ? Math.max(0, leftBytes - sized) / unsized : 0
+  const usual = unsized > 0 ? Math.max(0, bytes - sized) / unsized : 0
   // Together they take what the stream has, whatever was usual before.
   const isTooLittle = unsized <= 0 && sized > 0
-  const scale = isTooLittle || sized > leftBytes ? Math.max(0, leftBytes) / sized : 1
+  const scale = isTooLittle || sized > bytes ? bytes / sized : 1
   const found = new Map<string, number>()
   for (const [key, count] of counts) {
     const size = sizeOf(key)
     found.set(key, count * (size === undefined ? usual : size * scale))
   }
-  for (const [key, { bytes }] of known) found.set(key, (found.get(key) ?? 0) + bytes)
   return found
 }

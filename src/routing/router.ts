@@ -17,10 +17,10 @@ import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
 import { isSole, nextPart, partSize } from "./plan.ts"
 import { PlanCommit } from "./plan-commit.ts"
+import { makeQueueBrake } from "./queue-brake.ts"
 import { RoutingRecovery } from "./routing-recovery.ts"
 import type { RoutingOptions, RoutingServices } from "./routing-services.ts"
 import { eventOf, makeRoutingServices } from "./routing-services.ts"
-import { makeWaitingRoom } from "./waiting-room.ts"
 
 /**
  * Maximum deliveries of prefetched events. More would wait for places in their endpoints' lanes,
@@ -64,7 +64,7 @@ export interface RouterParts {
   readonly inFlight: InFlight<Broker>
   readonly partial: Effect.Success<ReturnType<typeof makePartialRoutings>>
   readonly recovery: RoutingRecovery
-  readonly waitingRoom: Effect.Success<ReturnType<typeof makeWaitingRoom>>
+  readonly queueBrake: Effect.Success<ReturnType<typeof makeQueueBrake>>
   readonly fanOut: Effect.Success<ReturnType<typeof makeFanOut>>
 }
 
@@ -85,7 +85,11 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     partial: yield* makePartialRoutings(partitions),
     recovery: yield* RoutingRecovery.make(services),
     inFlight: yield* makeInFlight<Broker>(),
-    waitingRoom: yield* makeWaitingRoom(partitions, () => prefetch.deliveryBytes),
+    queueBrake: yield* makeQueueBrake(
+      partitions,
+      () => prefetch.deliveryBytes,
+      () => directory.tenantCount() > 1
+    ),
     fanOut: yield* makeFanOut({
       ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
       hasOtherTenants: () => directory.tenantCount() > 1
@@ -142,7 +146,7 @@ export class Router {
 
   /** How much may be pulled now; undefined for nothing. */
   readonly #capacity = Effect.gen({ self: this }, function* () {
-    const { partial, prefetch, waitingRoom } = this.#parts
+    const { partial, prefetch, queueBrake } = this.#parts
     const { broker, endpoints } = this.#services
     const known = yield* partial.ready.pipe(
       Effect.tapError(({ code, message }) =>
@@ -158,7 +162,7 @@ export class Router {
       yield* Effect.sleep("1 second")
       return
     }
-    const budget = yield* waitingRoom.budget
+    const budget = yield* queueBrake.budget
     if (budget === undefined) return
     if (!this.#options.isClockTrusted()) {
       yield* Effect.sleep("1 second")
@@ -170,7 +174,7 @@ export class Router {
   })
 
   #take(message: StreamMessage, header: GetHeader): void {
-    const { inFlight, partial, prefetch, recovery, waitingRoom } = this.#parts
+    const { inFlight, partial, prefetch, recovery, queueBrake } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
     partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
@@ -179,7 +183,7 @@ export class Router {
     this.#inFlight.set(seq, storedAt)
     const prefetched = prefetch.take(message)
     const parts = prefetch.usualParts
-    waitingRoom.routed(data.length, parts)
+    queueBrake.routed(data.length, parts)
     const ended = (finished: boolean) => {
       // Cancelled by a stop: the next router continues from what was stored.
       if (!finished) message.nak(giveBackPauseMs)
@@ -202,7 +206,7 @@ export class Router {
     this.#route(message, header, work, {
       goesTo: (deliveries) => {
         prefetch.weigh(prefetched, Math.min(deliveries, maxConcurrentStores))
-        waitingRoom.routed(data.length, deliveries - parts)
+        queueBrake.routed(data.length, deliveries - parts)
       },
       onFallback: (progress) =>
         work.continueInFiber(guarded(recovery.route(message, header, progress))),

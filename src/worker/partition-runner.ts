@@ -7,6 +7,7 @@ import { watchSources } from "../broker/sources/watch.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
 import type { OwnedPartition } from "../cluster/taken-partition.ts"
+import { makeBacklogRoom } from "../delivery/backlog/backlog-room.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeConnections } from "../delivery/http/egress.ts"
 import { OpenConnections } from "../delivery/http/open-connections.ts"
@@ -18,6 +19,7 @@ import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
 import { AwaitingSpace } from "../delivery/retry/awaiting-space.ts"
 import { DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
+import { QueueRoom } from "../delivery/retry/queue-room.ts"
 import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
 import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
@@ -110,6 +112,8 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
       "the broker takes retry records again"
     ),
     deadLetters: yield* DeadLetterGate.make,
+    backlogRoom: yield* makeBacklogRoom(layout.partitions, () => directory.tenantCount() > 1),
+    queueRoom: yield* QueueRoom.make(layout.partitions),
     alerts: {
       partitions: layout.partitions,
       worker: options.id,
@@ -192,20 +196,22 @@ class PartitionRunner {
       awaiting: AwaitingSpace
     ) {
       const { layout, nextId, options, workerClock } = this.#node
-      const { deadLetters, dutyCycle, hosts, maxPrefetchBytes, pool, records } = this.#shared
+      const { backlogRoom, deadLetters, dutyCycle, hosts, maxPrefetchBytes } = this.#shared
+      const { pool, queueRoom, records } = this.#shared
       const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
       const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
       const { onDeadLettered } = alerts
       const worker = options.id
+      yield* queueRoom.own(index)
       return yield* Partition.make({
         ...taken,
         history: takeovers.history,
         settle: (memory, maxWaiting = options.maxWaiting) =>
           Settlement.make({
             ...{ worker, layout, memory, records, deadLetters, awaiting, fence, nextId },
-            ...{ onDeadLettered, maxWaiting }
+            ...{ onDeadLettered, maxWaiting, queueRoom, isQueue: memory === taken.memory }
           }),
         ...{
           worker,
@@ -216,6 +222,8 @@ class PartitionRunner {
           alerts,
           pool,
           hosts,
+          backlogRoom,
+          queueRoom,
           dutyCycle,
           maxPrefetchBytes,
           workerClock

@@ -23,7 +23,8 @@ describe("a room that tenants share", () => {
     ["and no less", false, room(900), alone(374, 2)],
     ["has equal shares for three", true, room(700), { ...alone(334, 3), endpointBytes: 0 }],
     ["has them whatever the others hold", false, room(1_300), alone(180, 4)],
-    ["has none left far beyond its limit", true, room(1_500), alone(1, 4)],
+    ["has smaller shares far beyond its limit", true, room(1_500), alone(47, 4)],
+    ["but shuts nobody out", false, room(1_500), alone(46, 4)],
     [
       "gives an endpoint half of its tenant's share while that is crowded",
       true,
@@ -122,18 +123,6 @@ describe("the estimate of what endpoints take of a stream", () => {
       [
         ["t.a", 150],
         ["t.b", 150]
-      ]
-    )
-  })
-
-  it("adds what is known besides, which is not average", () => {
-    const known = new Map([["t.b", { messages: 2, bytes: 1_000 }]])
-    const found = estimateBytes({ bytes: 5_000, messages: 42, counts, known })
-    assert.deepStrictEqual(
-      [...found],
-      [
-        ["t.a", 3_000],
-        ["t.b", 2_000]
       ]
     )
   })

@@ -96,7 +96,7 @@ const take = (changes: Partial<World> = {}, times = 1) => {
       route: (_: unknown, __: unknown, progress: RoutingProgress) =>
         Effect.sync(() => void log.push(`recovery: ${progressText(progress)}`))
     },
-    waitingRoom: { routed: () => undefined },
+    queueBrake: { routed: () => undefined },
     fanOut: () => void log.push("fan-out")
   }
   const router = new Router({} as RouterOptions, parts as unknown as RouterParts)

@@ -20,10 +20,15 @@ export class BacklogIndex {
    */
   readonly empty = new Map<string, EmptyBacklog>()
   readonly #maxMessages: number
+  readonly #isOverShare: (key: string) => boolean
 
-  /** @param maxMessages maximum messages of one backlog. */
-  constructor(maxMessages: number) {
+  /**
+   * @param maxMessages maximum messages of one backlog.
+   * @param isOverShare returns true where an endpoint has its share of the room for backlogs.
+   */
+  constructor(maxMessages: number, isOverShare: (key: string) => boolean = () => false) {
     this.#maxMessages = maxMessages
+    this.#isOverShare = isOverShare
   }
 
   /**
@@ -36,7 +41,7 @@ export class BacklogIndex {
 
   /** True where an endpoint's backlog accepts no more messages. */
   isFull(key: string): boolean {
-    return this.count(key) >= this.#maxMessages
+    return this.count(key) >= this.#maxMessages || this.#isOverShare(key)
   }
 
   /** Returns the number of messages in an endpoint's backlog, without unreadable ones. */

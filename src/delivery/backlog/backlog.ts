@@ -8,6 +8,7 @@ import { removeIf } from "../../broker/removal.ts"
 import { readBatch, scanQueue } from "../../broker/scan.ts"
 import type { Addressee, Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 
@@ -16,6 +17,8 @@ import type { AckHandle } from "../execution/ack-handle.ts"
  * its successor will.
  */
 const leaderAnswerMs = 3_000
+/** Approximate size of a message besides its body, bytes. */
+const headerBytes = 600
 
 const cameFrom = (origin: string) => (message: StoredMsg) =>
   message.header.get("petrel-origin") === origin
@@ -35,13 +38,24 @@ export class Backlog {
   readonly #broker: Broker["Service"]
   /** Of the partition. */
   readonly #index: number
+  readonly #stored: (key: string, bytes: number) => void
 
-  /** @param index of the partition. */
-  static readonly make = (index: number) =>
-    Effect.map(Broker, (broker) => new Backlog(broker, index))
+  /**
+   * @param index of the partition.
+   * @param stored called with the endpoint key and the bytes of each message that is stored.
+   */
+  static readonly make = (
+    index: number,
+    stored: (key: string, bytes: number) => void = () => undefined
+  ) => Effect.map(Broker, (broker) => new Backlog(broker, index, stored))
 
-  private constructor(broker: Broker["Service"], index: number) {
+  private constructor(
+    broker: Broker["Service"],
+    index: number,
+    stored: (key: string, bytes: number) => void
+  ) {
     this.#broker = broker
+    this.#stored = stored
     this.#index = index
     this.#stream = broker.names.backlog(index)
   }
@@ -65,11 +79,16 @@ export class Backlog {
     const isFirst = delivery.round === firstRound && progress.attempts === 0
     // An event may go to several endpoints.
     const messageId = `${isFirst ? roundKey(delivery) : origin}.${delivery.endpoint}`
-    const publication = this.#broker.publish(
-      subject,
-      body,
-      deliveryHeaders({ ...delivery, progress, origin }, messageId)
-    )
+    const publication = this.#broker
+      .publish(subject, body, deliveryHeaders({ ...delivery, progress, origin }, messageId))
+      .pipe(
+        Effect.tap(({ duplicate }) =>
+          Effect.sync(() => {
+            const key = endpointKey(delivery.tenant, delivery.endpoint)
+            if (!duplicate) this.#stored(key, body.length + headerBytes)
+          })
+        )
+      )
     const isIt = isFirst ? isFirstOf(delivery) : cameFrom(origin)
     // A duplicate that a former owner stored lies before the sequences that this one searches.
     const isAt = ({ seq }: PubAck) => this.#isAt(seq, isIt)

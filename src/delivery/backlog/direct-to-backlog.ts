@@ -23,6 +23,8 @@ export interface DirectToBacklogOptions {
   readonly index: Pick<BacklogIndex, "hasBacklog" | "isFull">
   readonly drainer: Pick<Drainer, "storing">
   readonly health: Pick<EndpointHealth, "limit" | "refuses">
+  /** True while an endpoint gets no first attempts, because too much waits for its retries. */
+  readonly isHeld: (key: string) => boolean
   readonly inFlight: InFlight<Broker | Facts>
   readonly directory: Directory["Service"]
   /** Name of the stream of events. */
@@ -83,9 +85,9 @@ export class DirectToBacklog {
 
   /** True where the delivery would have to wait, and may wait in the backlog. */
   #mustWait(key: string, delivery: Delivery): boolean {
-    const { directory, health, index, settlement } = this.#options
+    const { directory, health, index, isHeld, settlement } = this.#options
     return (
-      (index.hasBacklog(key) || health.limit(key) === 0) &&
+      (index.hasBacklog(key) || health.limit(key) === 0 || isHeld(key)) &&
       !health.refuses(key) &&
       !index.isFull(key) &&
       settlement.isOpen &&

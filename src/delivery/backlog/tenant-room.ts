@@ -10,9 +10,17 @@ interface TenantUse {
 
 /** What a reading of the streams found, bytes. */
 export interface RoomReading extends Room {
-  /** By endpoint key; empty unless the room is crowded. */
+  /** By endpoint key; empty unless more than a quarter of the room is taken. */
   readonly byEndpoint: ReadonlyMap<string, number>
 }
+
+const partOf = ({ bytes, maxBytes }: Room, part: number): Room => ({
+  bytes,
+  maxBytes: maxBytes === undefined ? undefined : maxBytes * part
+})
+
+/** True where shares of half of a room count, so that readings have to count by endpoint. */
+export const isCounted = (room: Room): boolean => isCrowded(partOf(room, 1 / 2))
 
 /**
  * What endpoints take of a room that tenants share: as the last reading found it, and what was
@@ -23,9 +31,14 @@ export class TenantRoom {
   #maxBytes: number | undefined
   #tenants = new Map<string, TenantUse>()
 
-  /** True where shares count, so that readings have to count by endpoint. */
+  /** True where shares count. */
   get isCrowded(): boolean {
     return isCrowded({ bytes: this.#bytes, maxBytes: this.#maxBytes })
+  }
+
+  /** True where readings have to count by endpoint. */
+  get isCounted(): boolean {
+    return isCounted({ bytes: this.#bytes, maxBytes: this.#maxBytes })
   }
 
   /** Starts again from a reading. */
@@ -36,32 +49,34 @@ export class TenantRoom {
     for (const [key, bytes] of byEndpoint) this.#add(key, bytes)
   }
 
+  /** Changes what there is. */
+  resize(maxBytes: number | undefined): void {
+    this.#maxBytes = maxBytes
+  }
+
   /** Counts what was stored for an endpoint since the last reading, or has left (negative), bytes. */
   stored(key: string, bytes: number): void {
     this.#bytes = Math.max(0, this.#bytes + bytes)
     this.#add(key, bytes)
   }
 
-  /** True where an endpoint may take no more. */
-  isFull(key: string): boolean {
-    if (!this.isCrowded) return false
+  /**
+   * True where an endpoint may take no more.
+   *
+   * @param part of the room, for what may take less of it: a half at least. (Default: all)
+   */
+  isFull(key: string, part: 0.5 | 1 = 1): boolean {
+    const room = partOf({ bytes: this.#bytes, maxBytes: this.#maxBytes }, part)
+    if (!isCrowded(room)) return false
     const tenant = this.#tenants.get(tenantOfKey(key))
     const endpointBytes = tenant?.endpoints.get(key)
     const newEndpoint = endpointBytes === undefined ? 1 : 0
-    return isOverQuota(
-      { bytes: this.#bytes, maxBytes: this.#maxBytes },
-      {
-        endpointBytes: endpointBytes ?? 0,
-        tenantBytes: tenant?.bytes ?? 0,
-        endpoints: (tenant?.endpoints.size ?? 0) + newEndpoint,
-        tenants: this.#tenants.size + (tenant === undefined ? 1 : 0)
-      }
-    )
-  }
-
-  /** Returns the bytes of each tenant that takes some. */
-  byTenant(): ReadonlyMap<string, number> {
-    return new Map([...this.#tenants].map(([tenant, { bytes }]) => [tenant, bytes]))
+    return isOverQuota(room, {
+      endpointBytes: endpointBytes ?? 0,
+      tenantBytes: tenant?.bytes ?? 0,
+      endpoints: (tenant?.endpoints.size ?? 0) + newEndpoint,
+      tenants: this.#tenants.size + (tenant === undefined ? 1 : 0)
+    })
   }
 
   #add(key: string, bytes: number): void {

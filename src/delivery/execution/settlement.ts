@@ -19,6 +19,7 @@ import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/awaiting-space.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
+import type { QueueRoom } from "../retry/queue-room.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decided } from "./decisions.ts"
 import { Decisions } from "./decisions.ts"
@@ -45,6 +46,10 @@ export interface SettlementOptions extends MovesOptions {
    * Shared by the partition's queue and backlog.
    */
   readonly awaiting: Pick<AwaitingSpace, "note"> | undefined
+  /** What endpoints may let wait in queues. (Default: no limit) */
+  readonly queueRoom?: Pick<QueueRoom, "isFullForEnded" | "left" | "waits" | "willCome">
+  /** True for the settlement of the partition's queue. */
+  readonly isQueue?: boolean
   /** Makes the message id of a fact. */
   readonly nextId: () => string
   /**
@@ -115,12 +120,20 @@ export class Settlement {
     return Effect.andThen(this.#facts.ready, this.#options.records.ready)
   }
 
+  /** Counts a message of the queue that waits for a retry, or is one. May be repeated. */
+  waits({ body, delivery, place }: AckHandle): void {
+    const { isQueue, queueRoom } = this.#options
+    const key = endpointKey(delivery.tenant, delivery.endpoint)
+    if (isQueue === true) queueRoom?.waits(this.#memory.index, place.seq, key, body.length)
+  }
+
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
     const { completed, poisonGuard } = this.#memory
     const { at, seq } = handle.place
     completed.add(seq, at)
     poisonGuard.forget(seq)
+    if (this.#options.isQueue === true) this.#options.queueRoom?.left(this.#memory.index, seq)
     return handle.ack(this.decisions.forget(handle))
   }
 
@@ -247,6 +260,7 @@ export class Settlement {
       yield* this.#recordOutcome(handle, waiting, begun)
       switch (decision._tag) {
         case "Nak":
+          this.waits(handle)
           return handle.nak(
             nakDelayMs(decision.at, record.decidedAt, yield* Clock.currentTimeMillis)
           )
@@ -281,6 +295,9 @@ export class Settlement {
     function* (handle: AckHandle, record: RetryRecord, at: number, begun: boolean) {
       yield* this.#moves.toSchedule(handle, record, at, begun)
       this.#reached("moved")
+      const { body, delivery } = handle
+      const key = endpointKey(delivery.tenant, delivery.endpoint)
+      this.#options.queueRoom?.willCome(this.#memory.index, key, body.length)
       yield* this.#scheduled(handle, record)
     }
   )
@@ -295,16 +312,38 @@ export class Settlement {
     { self: this },
     function* (handle: AckHandle, record: RetryRecord, reason: DeadReason, begun: boolean) {
       const stored = yield* Effect.result(this.#moves.toDead(handle, record, reason, begun))
-      if (stored._tag === "Failure")
-        return yield* this.#options.awaiting !== undefined && isRefusal(stored.failure)
-          ? this.#awaitSpace(handle, record, reason)
-          : stored.failure
-      this.#reached("dead-stored")
+      if (stored._tag === "Success") {
+        this.#reached("dead-stored")
+        return yield* this.#recordEnd(handle, record, reason, stored.success)
+      }
+      const { awaiting, queueRoom } = this.#options
+      const { endpoint, tenant } = handle.delivery
+      if (awaiting === undefined || !isRefusal(stored.failure)) return yield* stored.failure
+      return yield* queueRoom?.isFullForEnded(endpointKey(tenant, endpoint)) === true
+        ? this.#recordEnd(handle, record, reason, undefined)
+        : this.#awaitSpace(handle, record, reason)
+    }
+  )
+
+  /**
+   * Appends the fact of an end, and releases the message.
+   *
+   * @param dead sequence of the dead letter in DEAD; undefined where DEAD takes none and too many
+   *   of its endpoint's wait for space there: then the fact alone tells of the end.
+   */
+  readonly #recordEnd = Effect.fnUntraced(
+    { self: this },
+    function* (
+      handle: AckHandle,
+      record: RetryRecord,
+      reason: DeadReason,
+      dead: number | undefined
+    ) {
       const at = yield* Clock.currentTimeMillis
       const { lastError = "", lastErrorClass, lastStatus, attempts, probes } = record.progress
       const fact: Fact = {
         ...deliveryFact(handle, "dead-lettered", at, this.#options.worker),
-        ...{ reason, dead: stored.success, attempt: attempts, probes, status: lastStatus },
+        ...{ reason, dead, attempt: attempts, probes, status: lastStatus },
         error:
           lastErrorClass === undefined ? undefined : { class: lastErrorClass, message: lastError }
       }

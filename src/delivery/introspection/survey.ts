@@ -7,7 +7,7 @@ import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/survey.ts"
-import { readAccountStorage } from "../../broker/storage-limits.ts"
+import { readAccountStorage, waitingRooms } from "../../broker/storage-limits.ts"
 import type { EventsSurvey } from "../../broker/survey-events.ts"
 import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
@@ -19,6 +19,7 @@ import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
 import { countOpen } from "../../history/open-dead-letters.ts"
+import { isCrowded } from "../../policy/backlog-quota.ts"
 import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -91,7 +92,7 @@ export interface Survey {
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
   readonly oldest: Oldest | undefined
-  /** What waits, by tenant; undefined unless routing is held back. */
+  /** Messages in backlogs by tenant; undefined unless shares of their room count. */
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
@@ -289,12 +290,12 @@ export const readSurvey = Effect.gen(function* () {
     queues: bytesOf(range(count).map(names.deliveries), byName),
     backlogs: bytesOf(range(count).map(names.backlog), byName)
   }
-  const size = {
-    bytes: bytesOf(waitingStreams, byName),
-    eventBytes: room.events.limit,
-    historyBytes: room.history.limit,
-    deadBytes: letters.limit
-  }
+  const rooms = waitingRooms({
+    eventBytes: room.events.limit ?? -1,
+    historyBytes: room.history.limit ?? -1,
+    deadBytes: letters.limit ?? -1
+  })
+  const areSharesDue = isCrowded({ bytes: room.backlogs ?? 0, maxBytes: rooms.backlogs })
   const survey: Survey = {
     at,
     version: server().version ?? "",
@@ -304,7 +305,7 @@ export const readSurvey = Effect.gen(function* () {
     writeErrors: yield* readFailing(aliveIn(roster?.roster)),
     health: yield* readHealth,
     room,
-    waitingByTenant: yield* orUnknown(countByTenant(size, range(count))),
+    waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
     events,
     dead: letters,
     sources: sources ?? [],

@@ -39,6 +39,13 @@ export interface LaneOptions<A> {
   readonly rateBudget: (key: string) => number
   /** True while the endpoint's backlog has messages: new deliveries go behind them. */
   readonly hasBacklog: (key: string) => boolean
+  /**
+   * True while too much waits for an endpoint's retries: first attempts wait in its backlog, and
+   * retries, which make room, do not go behind them. (Default: never)
+   */
+  readonly isHeld?: (key: string) => boolean
+  /** True where an attempt was made before. Asked only while an endpoint is held. */
+  readonly isRetry?: (item: A) => boolean
   /** Returns the size of the body, bytes. */
   readonly bytes: (item: A) => number
   /** True where the deadline has passed: the delivery ends without a request. */
@@ -109,14 +116,11 @@ export class LaneScheduler<A> {
 
   /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
-    const { defer, hasBacklog, limit, maxQueueMs } = this.#options
+    const { defer, hasBacklog, isRetry, limit, maxQueueMs } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
-    if (
-      hasBacklog(key) ||
-      most === 0 ||
-      lane.isTooLong(most, this.#isCrowding(lane) ? 0 : maxQueueMs)
-    ) {
+    const isBehind = this.#isHeld(key) ? isRetry?.(item) !== true : hasBacklog(key)
+    if (isBehind || most === 0 || lane.isTooLong(most, this.#isCrowding(lane) ? 0 : maxQueueMs)) {
       defer(item)
       this.#dropIfIdle(lane)
       return
@@ -129,6 +133,7 @@ export class LaneScheduler<A> {
    * in flight or in line, and there is capacity for its body, should it turn out to be slow.
    */
   isQuick(key: string, most: number): boolean {
+    if (this.#isHeld(key)) return false
     const lane = this.#lanes.get(key)
     const isQuick =
       lane === undefined
@@ -149,7 +154,7 @@ export class LaneScheduler<A> {
    */
   rateBudget(key: string): number {
     const { closed, limit, rateBudget } = this.#options
-    const most = closed() ? 0 : limit(key)
+    const most = closed() || this.#isHeld(key) ? 0 : limit(key)
     const lane = this.#lanes.get(key)
     const { inFlight, inLine } = this.countsOf(key)
     const speed = this.#speedOf(key, lane)
@@ -305,6 +310,7 @@ export class LaneScheduler<A> {
     const { capacity, key } = lane
     const allowed = limit(key)
     if (allowed === 0) for (const position of lane.line.takeAll()) defer(this.#free(position))
+    else if (lane.line.size > 0 && this.#isHeld(key)) this.#deferFirstAttempts(lane)
     for (let begun = 0; lane.inFlight < allowed; begun++) {
       const { first: next } = lane.line
       if (next === undefined) return
@@ -347,6 +353,20 @@ export class LaneScheduler<A> {
     if (isFromBacklog || position.bytes > 0) return
     lane.capacity.take(position, 0, bytes(item))
     becameSlow(item)
+  }
+
+  #deferFirstAttempts({ line }: Lane<A>): void {
+    const { defer, isRetry } = this.#options
+    const first: Array<LanePosition<A>> = []
+    for (const position of line) if (isRetry?.(position.item) !== true) first.push(position)
+    for (const position of first) {
+      line.remove(position)
+      defer(this.#free(position))
+    }
+  }
+
+  #isHeld(key: string): boolean {
+    return this.#options.isHeld?.(key) === true
   }
 
   #isCrowding({ capacity }: Lane<A>): boolean {

@@ -36,6 +36,8 @@ export interface EventSourceOptions {
   readonly mayAttempt: () => boolean
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter" | "isQuick">
   readonly health: Pick<EndpointHealth, "isClosed">
+  /** Called with key and body size where a delivery failed, and goes on in the queue. */
+  readonly failed: (key: string, bytes: number) => void
   /** True while deliveries may be taken from events. */
   readonly isTaking: () => boolean
   /** Name of the stream of events. */
@@ -222,6 +224,7 @@ export class EventSource implements TaskSource<DirectHandle> {
       memory.completed.stored(seq)
       context.reached("outcome-stored")
       memory.directDeliveries.failed(handle.delivery, progress)
+      this.#options.failed(handle.direct.key, handle.body.length)
       handle.end = { _tag: "Failed", progress }
       yield* logFact(fact)
     }

@@ -41,7 +41,10 @@ const notOwnerPauseMs = 250
 export interface QueueSourceOptions extends StoredSourceOptions {
   readonly memory: PartitionMemory
   readonly context: TaskContext
-  readonly settlement: Pick<Settlement, "conclude" | "failed" | "isOpen" | "ready" | "release">
+  readonly settlement: Pick<
+    Settlement,
+    "conclude" | "failed" | "isOpen" | "ready" | "release" | "waits"
+  >
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter">
   readonly interpreter: StoredSourceOptions["interpreter"] & Pick<Interpreter, "end">
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move" | "resume">
@@ -51,8 +54,14 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly isDoubtful: () => boolean
   /** The source pulls nothing while this returns false. */
   readonly mayAttempt: () => boolean
+  /** Called with key and body size where a delivery that was attempted before comes the first time. */
+  readonly came: (key: string, bytes: number) => void
   readonly stopping: () => boolean
 }
+
+/** True for a delivery that was attempted before, or has ended and waits for space in DEAD. */
+const hasBegun = ({ progress }: Delivery): boolean =>
+  progress.attempts > 0 || progress.ends !== undefined
 
 /** A message that the queue's consumer delivered. */
 class QueueMessage implements AckHandle {
@@ -290,6 +299,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
     const { seq, storedAt } = message
     if (this.#inFlight.get(seq) === storedAt) return
     const delivery = parseDelivery(message.subject, header)
+    if (message.deliveryCount === 1 && delivery !== undefined && hasBegun(delivery))
+      this.#options.came(endpointKey(delivery.tenant, delivery.endpoint), message.data.length)
     const answer =
       delivery === undefined ? this.#keep(seq, message.subject) : this.#answerTo(message, delivery)
     if (answer === "ack") message.ack()
@@ -338,9 +349,10 @@ export class QueueSource extends StoredSource<QueueMessage> {
   }
 
   #enter(handle: QueueMessage): void {
-    const { context, lanes, spill } = this.#options
+    const { context, lanes, memory, settlement, spill } = this.#options
     const { delivery, place } = handle
     const key = endpointKey(delivery.tenant, delivery.endpoint)
+    if (hasBegun(delivery) || memory.waiting.has(place.seq)) settlement.waits(handle)
     // A delivery that has ended, or whose move was begun, needs no capacity in its lane.
     if (delivery.progress.ends !== undefined || spill.hasBegun(place)) this.defer(key, handle)
     else lanes.enter(key, new DeliveryTask(context, this, key, handle))

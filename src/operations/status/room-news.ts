@@ -1,5 +1,6 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
+import { isCrowded } from "../../policy/backlog-quota.ts"
 import { plainText } from "../../text/plain-text.ts"
 import {
   bytesText,
@@ -9,7 +10,7 @@ import {
   plural,
   spanText
 } from "../../text/quantities.ts"
-import { waitingRoom } from "./status-sums.ts"
+import { waitingLimits } from "./status-sums.ts"
 import type { AllNews, News } from "./worker-news.ts"
 
 /** Returns true if the given percentage of a limit is used. */
@@ -61,14 +62,30 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
         }
       ]
 
-const aboutWaiting = (survey: Survey): ReadonlyArray<News> => {
-  const { bytes, limit } = waitingRoom(survey)
+/** Events are not routed while the queues are full: only what nobody delivers fills them. */
+const aboutQueues = (survey: Survey): ReadonlyArray<News> => {
+  const { queues: bytes } = survey.room
+  const { queues: limit } = waitingLimits(survey)
   return bytes === undefined || limit === undefined || bytes < limit * resumeBelowShare
     ? []
     : [
         {
-          code: "routing-held-back",
-          text: `queues and backlogs take ${bytesText(bytes)}${mostOf(survey.waitingByTenant)}; at ${bytesText(limit)} events are not routed until some has gone out: mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one as dead letters with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
+          code: "queues-full",
+          text: `queues take ${bytesText(bytes)} of ${bytesText(limit)} because nobody delivers what is in them, and when they are full events are not routed until some has gone out: start workers with the role deliver (\`petrel workers\` shows partitions without one), or more of them`
+        }
+      ]
+}
+
+/** Nobody is held up by it, but who has his share gets dead letters. */
+const aboutBacklogs = (survey: Survey): ReadonlyArray<News> => {
+  const { backlogs: bytes } = survey.room
+  const { backlogs: maxBytes } = waitingLimits(survey)
+  return bytes === undefined || maxBytes === undefined || !isCrowded({ bytes, maxBytes })
+    ? []
+    : [
+        {
+          code: "backlogs-crowded",
+          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf(survey.waitingByTenant)}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`), or, with a single tenant, events are not routed once queues and backlogs are full; mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }
@@ -144,7 +161,8 @@ export const roomNews = (survey: Survey): AllNews => {
       ...aboutDisk(survey),
       ...health.problems,
       ...bounded.filter(isFull).map(news),
-      ...aboutWaiting(survey)
+      ...aboutQueues(survey),
+      ...aboutBacklogs(survey)
     ],
     notices: [
       ...health.notices,

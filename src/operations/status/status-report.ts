@@ -13,14 +13,13 @@ import {
   lastHourOf,
   retriesIn,
   storedBytes,
-  waitingRoom,
+  waitingLimits,
   waitingSums
 } from "./status-sums.ts"
 import { AllNews } from "./worker-news.ts"
 import { WorkerState, workerState } from "./workers.ts"
 
 const Count = Schema.NullOr(Schema.Int)
-const Bytes = Schema.Struct({ bytes: Count })
 const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
 const StreamRoomState = Schema.Struct({
   bytes: Count,
@@ -88,10 +87,8 @@ const RoomState = Schema.Struct({
   events: StreamRoomState,
   history: StreamRoomState,
   deadLetters: Filled,
-  queues: Bytes,
-  backlogs: Bytes,
-  /** Queues and backlogs together, and the size at which events are not routed. */
-  waiting: Filled,
+  queues: Filled,
+  backlogs: Filled,
   account: Filled
 })
 
@@ -217,14 +214,13 @@ const streamRoom = ({ bytes, limit, oldestAt }: StreamRoom): typeof StreamRoomSt
 
 const roomIn = (survey: Survey): Status["room"] => {
   const { account, dead, room } = survey
-  const waiting = waitingRoom(survey)
+  const limits = waitingLimits(survey)
   return {
     events: streamRoom(room.events),
     history: streamRoom(room.history),
     deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
-    queues: { bytes: room.queues ?? null },
-    backlogs: { bytes: room.backlogs ?? null },
-    waiting: { bytes: waiting.bytes ?? null, limitBytes: waiting.limit ?? null },
+    queues: { bytes: room.queues ?? null, limitBytes: limits.queues ?? null },
+    backlogs: { bytes: room.backlogs ?? null, limitBytes: limits.backlogs ?? null },
     account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
   }
 }

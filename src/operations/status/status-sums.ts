@@ -1,4 +1,4 @@
-import { waitingBytes } from "../../broker/storage-limits.ts"
+import { waitingRooms } from "../../broker/storage-limits.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
 import { quantile } from "../../policy/durations.ts"
 import { addCounts } from "../../policy/tally.ts"
@@ -70,15 +70,10 @@ export const storedBytes = ({ streams }: Survey): number =>
 export const copiesOf = ({ streams }: Survey): number =>
   Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))
 
-/**
- * Returns the size of queues and backlogs together, and the limit at which routing is throttled.
- * Undefined is unknown or unlimited.
- */
-export const waitingRoom = ({ dead, room: { backlogs, events, history, queues } }: Survey) => ({
-  bytes: queues === undefined || backlogs === undefined ? undefined : queues + backlogs,
-  limit: waitingBytes({
+/** Returns what queues and backlogs may take, bytes. Undefined is unknown or unlimited. */
+export const waitingLimits = ({ dead, room: { events, history } }: Survey) =>
+  waitingRooms({
     eventBytes: events.limit ?? -1,
     historyBytes: history.limit ?? -1,
     deadBytes: dead.limit ?? -1
   })
-})

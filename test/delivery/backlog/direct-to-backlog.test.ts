@@ -46,6 +46,7 @@ const offer = (changes: Partial<World>) => {
   const stored = { stream: "BACKLOG", seq: 1, duplicate: false }
   const direct = new DirectToBacklog({
     ...{ memory, events: "EVENTS", inFlight: inFlight as InFlight<Broker | Facts> },
+    isHeld: () => false,
     index: { hasBacklog: () => world.hasBacklog, isFull: () => world.isFull },
     health: { limit: () => world.limit, refuses: () => world.refuses },
     settlement: { isOpen: world.isOpen, relocate: (store) => Effect.asVoid(store) },

@@ -26,7 +26,13 @@ describe("what endpoints take of a room", () => {
     assert.isFalse(room.isFull("calm.a"))
     room.stored("loud.a", -501)
     assert.isFalse(room.isFull("loud.a"))
-    assert.lengthOf([...room.byTenant()], 0)
+  })
+
+  it("is full sooner for what may take half of it", () => {
+    const room = roomOf({ "loud.a": 260 }, 1_000)
+    assert.isTrue(room.isFull("loud.a", 0.5))
+    assert.isFalse(room.isFull("calm.a", 0.5))
+    assert.isFalse(room.isFull("loud.a"))
   })
 
   it("is never full without a limit", () =>

@@ -20,6 +20,7 @@ const makeLanes = (
   const onCapacity: Array<string> = []
   const limits = new Map<string, number>()
   const behind = new Set<string>()
+  const held = new Set<string>()
   const over = new Set<string>()
   const running: Array<LanePosition<string>> = []
   const state = {
@@ -32,6 +33,8 @@ const makeLanes = (
     admit: (key, place) => admitted(key, place) && state.tokens-- > 0,
     rateBudget: () => state.rateBudget,
     hasBacklog: (key) => behind.has(key),
+    isHeld: (key) => held.has(key),
+    isRetry: (item) => item.startsWith("retry"),
     bytes: () => kilobyte,
     isOver: (item) => over.has(item),
     start: (item, position) => {
@@ -63,6 +66,7 @@ const makeLanes = (
     onCapacity,
     limits,
     behind,
+    held,
     over,
     state
   }
@@ -82,6 +86,21 @@ describe("a lane", () => {
     assert.deepStrictEqual(started, ["1", "2", "3", "4"])
     lanes.enter("a", "5")
     assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
+  })
+
+  it("lets retries begin while its endpoint is held, also before its backlog, and nothing else", () => {
+    const { behind, defer, held, lanes, leave, started } = makeLanes()
+    behind.add("a")
+    held.add("a")
+    for (const item of ["1", "retry 2"]) lanes.enter("a", item)
+    assert.deepStrictEqual([started, defer], [["retry 2"], ["1"]])
+    leave("a")
+    assert.strictEqual(lanes.rateBudget("a"), 0)
+    assert.isFalse(lanes.isQuick("a", 10))
+    held.delete("a")
+    assert.isAbove(lanes.rateBudget("a"), 0)
+    lanes.enter("a", "retry 3")
+    assert.deepStrictEqual(defer, ["1", "retry 3"])
   })
 
   it("has nothing to do with another", () => {

@@ -85,6 +85,7 @@ export const makeSource = (changes: Partial<World> = {}) => {
       lanes: { isQuick: () => world.isQuick, enter: (_, task) => void entered.push(task) },
       health: { isClosed: () => world.isClosed },
       ...{ isTaking: () => world.isTaking, events: "EVENTS" },
+      failed: () => undefined,
       mayAttempt: () => world.mayAttempt
     },
     directoryOf({ liveNow: () => (world.isKnown ? live : undefined) }),

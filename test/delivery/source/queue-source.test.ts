@@ -67,6 +67,7 @@ const makeQueue = Effect.fnUntraced(function* () {
     settlement: {
       ...{ isOpen: true, ready: Effect.void },
       conclude: () => Effect.void,
+      waits: () => undefined,
       release: ({ place }) => Effect.sync(() => void released.push(placeName(place))),
       failed: () => Effect.void
     },
@@ -76,7 +77,7 @@ const makeQueue = Effect.fnUntraced(function* () {
       afterDefect: () => Effect.void,
       end: ({ place }, reason) => Effect.sync(() => void ended.push([placeName(place), reason]))
     },
-    ...{ memory, worker: "w1", nextId: () => "1", maxBytes: 1_000 },
+    ...{ memory, worker: "w1", nextId: () => "1", maxBytes: 1_000, came: () => undefined },
     context: {
       sender: {
         ...{ transport: { start: () => assert.fail() }, clock: fixedClock },

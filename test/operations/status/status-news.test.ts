@@ -192,21 +192,35 @@ describe("what is not as it should be", () => {
     )
   })
 
-  it("is that what waits takes all the room there is for it, where that is bounded", () => {
+  it("is that nobody delivers what is in the queues, where they are bounded", () => {
+    const queued = (queues: number) => ({ ...busy, room: { ...busy.room, queues } })
+    assert.deepStrictEqual(codes(queued(1 * 1024 ** 3)), [[], []])
+    assert.deepStrictEqual(codes(queued(1.1 * 1024 ** 3)), [["queues-full"], []])
+    const [text = ""] = texts(queued(2 * 1024 ** 3))
+    assert.match(text, /^queues take 2 GiB of 1\.2 GiB because nobody delivers what is in them/)
+    const history = { ...busy.room.history, limit: undefined }
+    const { room } = busy
+    assert.deepStrictEqual(codes({ ...busy, room: { ...room, queues: 1024 ** 4, history } }), [
+      [],
+      []
+    ])
+  })
+
+  it("is that each tenant has a share of the backlogs, and who has most", () => {
     const { history } = busy.room
     const waiting = (backlogs: number) => ({ ...busy, room: { ...busy.room, backlogs } })
-    assert.deepStrictEqual(codes(waiting(2.1 * 1024 ** 3)), [[], []])
-    assert.deepStrictEqual(codes(waiting(2.2 * 1024 ** 3)), [["routing-held-back"], []])
-    const [text = ""] = texts(waiting(3 * 1024 ** 3))
-    assert.match(text, /^queues and backlogs take 3 GiB; at 2\.5 GiB events are not routed /)
+    assert.deepStrictEqual(codes(waiting(0.6 * 1024 ** 3)), [[], []])
+    assert.deepStrictEqual(codes(waiting(0.7 * 1024 ** 3)), [["backlogs-crowded"], []])
+    const [text = ""] = texts(waiting(1024 ** 3))
+    assert.match(text, /^backlogs take 1 GiB of 1\.2 GiB: each tenant has an equal share now/)
     const waitingByTenant = new Map([
       ["acme", 12_000],
       ["globex", 30],
       ["initech", 7],
       ["umbrella", 1]
     ])
-    const [named = ""] = texts({ ...waiting(3 * 1024 ** 3), waitingByTenant })
-    assert.include(named, "take 3 GiB (acme 12,000, globex 30, initech 7 and 1 other tenant); at")
+    const [named = ""] = texts({ ...waiting(1024 ** 3), waitingByTenant })
+    assert.include(named, "(acme 12,000, globex 30, initech 7 and 1 other tenant): each tenant")
     const unbounded = { ...history, limit: undefined }
     const { room } = busy
     assert.deepStrictEqual(

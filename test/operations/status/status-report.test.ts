@@ -51,9 +51,8 @@ describe("the state of an installation", () => {
         oldestAt: room.history.oldestAt
       },
       deadLetters: { bytes: 1, limitBytes: 100 },
-      queues: { bytes: null },
-      backlogs: { bytes: room.backlogs },
-      waiting: { bytes: null, limitBytes: null },
+      queues: { bytes: null, limitBytes: null },
+      backlogs: { bytes: room.backlogs, limitBytes: null },
       account: { bytes: account?.bytes, limitBytes: null }
     })
   })

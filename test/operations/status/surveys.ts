@@ -86,7 +86,7 @@ export const busy: Survey = {
       maxAge: 30 * 24 * 60 * minute
     },
     queues: 20 * 1024 ** 2,
-    backlogs: 980 * 1024 ** 2
+    backlogs: 500 * 1024 ** 2
   },
   events: {
     ...{ stored: 12_345_678, pending: 4, inRouter: 3, lost: 0, isRouterMissing: false },

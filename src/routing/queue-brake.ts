@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { resumeBelowShare, waitingBytes } from "../broker/storage-limits.ts"
+import { resumeBelowShare } from "../broker/storage-limits.ts"
+import { readWaitingRooms } from "../broker/waiting-rooms.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 
 /** Size of a stored delivery besides its body: headers and subject, bytes. */
@@ -25,10 +26,16 @@ const heldPauseMs = 250
 const heldAfterMs = 1_000
 
 /**
- * Holds routing back while deliveries that wait for endpoints fill the space that the event
- * stream's limit leaves for them. An event that is not routed takes no additional space. A routed
- * event may be copied for each endpoint, and queues and backlogs have no limits of their own. If
- * they fill the store, the history accepts no facts, and without facts no delivery leaves them.
+ * Holds routing back while the queues are full: nobody delivers what is in them, as where no worker
+ * owns their partitions. An event that is not routed takes no additional space, while each of its
+ * deliveries that cannot be attempted directly is copied into a queue. Queues have no limit of their
+ * own: if they fill the store, the history accepts no facts, and without facts no delivery leaves
+ * them.
+ *
+ * No endpoint and no tenant fills them: what they may let wait there is less
+ * (`delivery/retry/queue-room.ts`), and what waits in backlogs does not count here. Only where there
+ * is a single tenant, which nobody has to be kept apart from, nothing of it ends because much of it
+ * waits: backlogs have no shares, and count here as well.
  *
  * The deliveries of events in flight count in full, wherever they are: a direct delivery that fails
  * is copied too, and endpoints may fail all at once.
@@ -37,10 +44,12 @@ const heldAfterMs = 1_000
  * an event costs no request.
  *
  * @param inFlightBytes returns the bytes of all deliveries of the events in flight.
+ * @param hasOtherTenants returns true where there is more than one tenant.
  */
-export const makeWaitingRoom = Effect.fnUntraced(function* (
+export const makeQueueBrake = Effect.fnUntraced(function* (
   partitions: number,
-  inFlightBytes: () => number
+  inFlightBytes: () => number,
+  hasOtherTenants: () => boolean
 ) {
   const { names, streamInfo } = yield* Broker
   let left = 0
@@ -49,22 +58,21 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (
   /** True while routing is held back and the log says so. */
   let said = false
 
-  const info = (name: string) => streamInfo(`look at stream ${name}`, name)
-  const bound = (name: string) => Effect.map(info(name), ({ config }) => config.max_bytes)
-  const waiting = Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
-    names.deliveries(index),
-    names.backlog(index)
-  ])
+  const indices = Array.from({ length: partitions }, (_, index) => index)
+  const queues = indices.map(names.deliveries)
+  const backlogs = indices.map(names.backlog)
   const look = Effect.gen(function* () {
     // A delivery may be stored while the streams are read, and its event end: it counts here.
     const before = inFlightBytes()
-    const [eventBytes, historyBytes, deadBytes] = yield* Effect.all(
-      [bound(names.events), bound(names.history), bound(names.dead)],
-      { concurrency: 3 }
+    const rooms = yield* readWaitingRooms
+    if (rooms.queues === undefined || rooms.backlogs === undefined) return withoutBound
+    const isAlone = !hasOtherTenants()
+    const most = rooms.queues + (isAlone ? rooms.backlogs : 0)
+    const held = yield* Effect.forEach(
+      isAlone ? [...queues, ...backlogs] : queues,
+      (name) => streamInfo(`look at stream ${name}`, name),
+      { concurrency: 16 }
     )
-    const most = waitingBytes({ eventBytes, historyBytes, deadBytes })
-    if (most === undefined) return withoutBound
-    const held = yield* Effect.forEach(waiting, info, { concurrency: 16 })
     const free = most - held.reduce((sum, { state }) => sum + state.bytes, 0)
     const unclaimed = free - before
     return unclaimed <= (said ? most * (1 - resumeBelowShare) : 0)
@@ -77,9 +85,9 @@ export const makeWaitingRoom = Effect.fnUntraced(function* (
     said = isHeld
     yield* isHeld
       ? Effect.logWarning(
-          "what waits for endpoints takes all the room there is for it: events are not routed until some has gone out; see `petrel status`"
+          "queues are full: events are not routed until some of what is in them is delivered; see `petrel status`"
         )
-      : Effect.logInfo("there is room again: events are routed")
+      : Effect.logInfo("there is room in the queues again: events are routed")
   })
 
   return {

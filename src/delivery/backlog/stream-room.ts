@@ -1,0 +1,125 @@
+import { Effect, Queue } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
+import { estimateBytes } from "../../policy/backlog-quota.ts"
+import { isCounted, TenantRoom } from "./tenant-room.ts"
+
+/** Interval at which sizes are read, ms: `crowded` while shares count. */
+const readEveryMs = { crowded: 1_000, calm: 5_000 }
+/** Streams that are read at the same time: each answer may name all endpoints. */
+const readAtOnce = 4
+/** Weight of the last stored message in an endpoint's usual size. */
+const sizeWeight = 1 / 16
+
+/** Returns the endpoint key in the subject of a backlog or a queue. */
+const keyIn = (subject: string): string => subject.split(".").slice(-2).join(".")
+
+/** Reads the size of a stream, without what its subjects hold. */
+const readSize = Effect.fnUntraced(function* (stream: string) {
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo(`look how much waits in ${stream}`, stream)
+  return state.bytes
+})
+
+/** Reads the size of a stream, and counts its messages by endpoint key. */
+const countStream = Effect.fnUntraced(function* (stream: string, subjects_filter: string) {
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo(`count what waits in ${stream}`, stream, { subjects_filter })
+  const counts = new Map(
+    Object.entries(state.subjects ?? {}).map(([subject, count]) => [keyIn(subject), count])
+  )
+  return { bytes: state.bytes, messages: state.messages, counts }
+})
+
+/** The streams of a room, one for each partition. */
+export interface StreamRoomOptions {
+  /** What it holds, for the log: `queues`. */
+  readonly what: string
+  readonly partitions: number
+  /** Returns what all of them may take together, bytes; undefined for no limit. */
+  readonly maxBytes: Effect.Effect<number | undefined, BrokerError, Broker>
+  readonly streamOf: (partition: number) => string
+  /** Subjects of a partition that name tenant and endpoint. */
+  readonly subjectsOf: (partition: number) => string
+}
+
+/**
+ * A room that streams of all partitions share, one for each worker, read at intervals. While it is
+ * crowded, a tenant has an equal share of it, and an endpoint a part of its tenant's.
+ *
+ * The broker tells the size of a stream, and counts messages by subject. The sizes of an endpoint's
+ * messages are known as far as this worker stored them (`stored`), and else taken for average.
+ */
+export class StreamRoom {
+  readonly #room = new TenantRoom()
+  readonly #readings: Queue.Queue<void>
+  readonly #options: StreamRoomOptions
+  readonly #partitions: ReadonlyArray<number>
+  /** Usual size of a message by endpoint key, bytes; of those that have some. */
+  #sizes = new Map<string, number>()
+
+  /** Makes the room, and reads the sizes at intervals until the scope closes. */
+  static readonly make = Effect.fnUntraced(function* (options: StreamRoomOptions) {
+    const room = new StreamRoom(options, yield* Queue.sliding<void>(1))
+    yield* Effect.ignore(room.#read)
+    const look = Effect.andThen(room.#untilNextReading, Effect.ignore(room.#read))
+    const what = `read the size of ${options.what}`
+    yield* Effect.forkScoped(keepGoing(what, look, readEveryMs.calm))
+    return room
+  })
+
+  private constructor(options: StreamRoomOptions, readings: Queue.Queue<void>) {
+    this.#options = options
+    this.#partitions = Array.from({ length: options.partitions }, (_, index) => index)
+    this.#readings = readings
+  }
+
+  /** True where an endpoint may take no more. */
+  isFull(key: string): boolean {
+    return this.#room.isFull(key)
+  }
+
+  /** Counts a message that was stored for an endpoint, bytes with its headers. */
+  stored(key: string, bytes: number): void {
+    const before = this.#sizes.get(key)
+    this.#sizes.set(key, before === undefined ? bytes : before + (bytes - before) * sizeWeight)
+    const wasCounted = this.#room.isCounted
+    this.#room.stored(key, bytes)
+    // Shares may count from now on: who holds what is counted at once.
+    if (!wasCounted && this.#room.isCounted) Queue.offerUnsafe(this.#readings, undefined)
+  }
+
+  get #untilNextReading() {
+    return Effect.suspend(() =>
+      Effect.raceFirst(
+        Queue.take(this.#readings),
+        Effect.sleep(this.#room.isCounted ? readEveryMs.crowded : readEveryMs.calm)
+      )
+    )
+  }
+
+  readonly #read = Effect.gen({ self: this }, function* () {
+    const { streamOf, subjectsOf } = this.#options
+    const maxBytes = yield* this.#options.maxBytes
+    const sizes = yield* this.#each((partition) => readSize(streamOf(partition)))
+    const bytes = sum(sizes)
+    if (!isCounted({ bytes, maxBytes }))
+      return this.#room.read({ bytes, maxBytes, byEndpoint: new Map() })
+    const counted = yield* this.#each((partition) =>
+      countStream(streamOf(partition), subjectsOf(partition))
+    )
+    const byEndpoint = new Map<string, number>()
+    for (const stream of counted)
+      for (const [key, bytes] of estimateBytes(stream, (key) => this.#sizes.get(key)))
+        byEndpoint.set(key, (byEndpoint.get(key) ?? 0) + bytes)
+    this.#sizes = new Map([...this.#sizes].filter(([key]) => byEndpoint.has(key)))
+    this.#room.read({ bytes: sum(counted.map(({ bytes }) => bytes)), maxBytes, byEndpoint })
+  })
+
+  #each<A, E, R>(read: (partition: number) => Effect.Effect<A, E, R>) {
+    return Effect.forEach(this.#partitions, read, { concurrency: readAtOnce })
+  }
+}
+
+const sum = (sizes: ReadonlyArray<number>) => sizes.reduce((all, bytes) => all + bytes, 0)
