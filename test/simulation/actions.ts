@@ -165,7 +165,8 @@ export const planOf = (seed: number): Plan => {
     endpoints: Array.from({ length: 1 + chance.int(5) }, () => endpointOf(chance, failing)),
     ackWaitMs: chance.pick([5_000, 5_000, 5_000, 15_000]),
     activeMs: chance.between(15_000, 35_000),
-    calmMs: 30 * 60_000,
+    // A round whose contents are gone ends after an hour.
+    calmMs: 75 * 60_000,
     lostAnswers: some(() => chance.between(0.001, 0.05), 0),
     lostAcks: some(() => chance.pick([0.02, 0.1, 0.3, 0.6]), 0),
     maxWaiting: chance.pick([1, 3, 20_000]),

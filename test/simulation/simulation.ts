@@ -111,6 +111,8 @@ export class Simulation {
   readonly #keepsLog: boolean
   #processes = 0
   #isEnding = false
+  /** What operators have begun, or will. */
+  #operations = 0
 
   constructor(seed: number, plan: Plan, keepsLog = false) {
     this.plan = plan
@@ -142,7 +144,8 @@ export class Simulation {
     this.#calm()
     let looks = 0
     const calmFrom = world.now
-    world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && this.oracle.isDone)
+    const isDone = () => this.#operations === 0 && this.oracle.isDone
+    world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && isDone())
     // What was released lately is acknowledged.
     looks = 0
     world.runUntil(world.now + 4 * plan.ackWaitMs, () => ++looks % 512 === 0 && this.#isEmpty())
@@ -249,7 +252,9 @@ export class Simulation {
   ): void {
     const connection =
       dies === undefined ? this.#operator : this.#connect(`operator.${this.#processes++}`)
+    this.#operations++
     const ended = (exit: Exit.Exit<A, E>) => {
+      this.#operations--
       const how = Exit.isSuccess(exit) ? "done" : Cause.pretty(exit.cause).split("\n")[0]
       this.world.trace(`operator: ${what}: ${how}`)
       if (Exit.isFailure(exit) && Cause.hasDies(exit.cause))
@@ -261,6 +266,7 @@ export class Simulation {
       this.world.trace(`operator: ${what}: dies at ${step}`)
       connection.process.isAlive = false
       connection.end()
+      this.#operations--
     })
   }
 
