@@ -164,7 +164,8 @@ export const planOf = (seed: number): Plan => {
     partitions: chance.pick([1, 2, 2, 4]),
     endpoints: Array.from({ length: 1 + chance.int(5) }, () => endpointOf(chance, failing)),
     ackWaitMs: chance.pick([5_000, 5_000, 5_000, 15_000]),
-    activeMs: chance.between(15_000, 35_000),
+    // In one of ten it lasts long enough for several watermarks.
+    activeMs: chance.isHit(0.1) ? chance.between(60_000, 120_000) : chance.between(15_000, 35_000),
     // A round whose contents are gone ends after an hour.
     calmMs: 75 * 60_000,
     lostAnswers: some(() => chance.between(0.001, 0.05), 0),
@@ -194,7 +195,7 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     const id = `acme.e${actions.length}`
     actions.push({ at, does: "publish", id, type: chance.pick(types) })
   }
-  const events = 10 + chance.int(30)
+  const events = Math.round((10 + chance.int(30)) * Math.max(1, activeMs / 60_000))
   for (let i = 0; i < events; i++) publish(when())
   const bursts = chance.int(3)
   for (let i = 0; i < bursts; i++) {

@@ -24,7 +24,8 @@ const oneSeed = async (options: Options): Promise<number> => {
   const seed = Number(options.seed ?? scenario.seed)
   if (options.shrink) {
     const found = await shrink(seed, scenario)
-    console.log(JSON.stringify(found, undefined, 1))
+    const { sabotage } = options
+    console.log(JSON.stringify(found && { sabotage, ...found }, undefined, 1))
     return found === undefined ? 0 : 1
   }
   const result = await runOne(seed, scenario, options.trace)

@@ -165,6 +165,15 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "begins.events.first"
   },
   {
+    name: "record-without-time",
+    what: "a retry record is known by its message's sequence alone, which a power cut gives again",
+    file: "delivery/retry/retry-records.ts",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    find: "=> `${stream}.${seq}.${at}`",
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
+    replace: "=> `${stream}.${seq}.${at * 0}`"
+  },
+  {
     name: "heartbeat-repeated-too-late",
     what: "one heartbeat without an answer takes a worker's share away",
     file: "cluster/ownership.ts",

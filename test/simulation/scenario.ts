@@ -9,6 +9,9 @@ export interface Scenario {
   readonly seed: number
   readonly plan: Plan
   readonly actions: ReadonlyArray<Action>
+  /** What fails, and with which defect. */
+  readonly fails?: string
+  readonly sabotage?: string | undefined
 }
 
 /** Runs a seed, or explicit actions. */
