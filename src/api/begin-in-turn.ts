@@ -2,7 +2,7 @@ import { Effect, Option } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { IpNetwork } from "effect/net"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
-import { clientAddress } from "./client-address.ts"
+import { clientAddress, networkOf } from "./client-address.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { problemResponse } from "./problems.ts"
 import type { Turns } from "./turns.ts"
@@ -28,8 +28,8 @@ const noTurn = problemResponse(
 )
 
 /**
- * Lets requests begin in the turn of their tenant, or of the client's address where no valid token
- * has come.
+ * Lets requests begin in the turn of their tenant, or of the client's address (with IPv6: its network)
+ * where no valid token has come.
  */
 export const beginInTurn = Effect.fnUntraced(function* <E, R>(
   answered: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
@@ -44,7 +44,7 @@ export const beginInTurn = Effect.fnUntraced(function* <E, R>(
     const { tenant } = insider ?? tokens.find(tokenIn(headers.authorization)) ?? {}
     if (tenant !== undefined) return `tenant ${tenant}`
     const peer = Option.getOrElse(remoteAddress, () => "")
-    return `address ${clientAddress(peer, headers["x-forwarded-for"], proxies)}`
+    return `address ${networkOf(clientAddress(peer, headers["x-forwarded-for"], proxies) ?? peer)}`
   }
   const refusal = Effect.succeed(noTurn)
   return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>

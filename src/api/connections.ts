@@ -1,8 +1,11 @@
 import type { Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { Context } from "effect"
-import { gauge } from "../metrics/family.ts"
+import { gauge, type NumberFamily } from "../metrics/family.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
+import { timers } from "../time/timers.ts"
+import { networkOf } from "./client-address.ts"
+import { HeldConnections } from "./held-connections.ts"
 import { rawProblem } from "./problems.ts"
 
 /** Connections at the same time. */
@@ -16,9 +19,13 @@ const maxStrangers = 512
 /** One connection of a client. */
 interface Connection {
   readonly socket: Socket
-  /** The client's address while it is a stranger, then the tenant of its last valid token. */
+  /** By which HTTP comes: with TLS another one, once the handshake is over. */
+  stream: Socket | undefined
+  /** The client's address or network while it is a stranger, then the tenant of its last valid token. */
   owner: string
   isKnown: boolean
+  /** True once it has lost its place. */
+  isHeld: boolean
   /** Requests that have come by it and are not answered. */
   requests: number
   /** Of the last of them. */
@@ -52,12 +59,6 @@ class Crowd {
   }
 }
 
-/** Returns whom a stranger is taken for: its address, and with IPv6 the network that one has. */
-const strangerOf = ({ remoteAddress = "" }: Socket): string =>
-  remoteAddress.startsWith("::ffff:") || !remoteAddress.includes(":")
-    ? remoteAddress
-    : remoteAddress.split(":", 4).join(":")
-
 const keyOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string =>
   `${remoteAddress} ${remotePort}`
 
@@ -75,10 +76,11 @@ const crowded = rawProblem(
 const isIdle = ({ requests }: Connection): boolean => requests === 0
 
 /**
- * Bounds the connections of a server. Where there are too many, one is closed to let a new one in: of
+ * Bounds the connections of a server. Where there are too many, one loses its place to a new one: of
  * strangers the oldest of the address that has most, of known ones the one that has been idle for
- * longest of the tenant that has most. So who opens many, or says nothing by them, loses its own. No
- * address is bounded by itself: behind a proxy all clients have the same one.
+ * longest of the tenant that has most. So who opens many, or says nothing by them, loses its own. It is
+ * not read any more, and closed a second later: so its client cannot come again at once. No address
+ * is bounded by itself: behind a proxy all clients have the same one.
  */
 export class Connections {
   readonly #max: number
@@ -88,6 +90,7 @@ export class Connections {
   readonly #all = new Map<string, Connection>()
   readonly #strangers = new Crowd()
   readonly #known = new Crowd()
+  readonly #held = new HeldConnections()
 
   /** @param isPlain false with TLS, where nothing can be written before its handshake. */
   constructor(refused: RefusalCells, max = maxConnections, isPlain = true) {
@@ -100,6 +103,7 @@ export class Connections {
   /** Watches the connections of a server. */
   watch(server: Server): void {
     server.on("connection", (socket: Socket) => this.#accept(socket))
+    server.on("secureConnection", (socket: Socket) => this.#secure(socket))
     for (const event of ["request", "checkContinue"] as const)
       server.on(event, ({ socket }, response) => this.#begin(socket, response))
   }
@@ -107,7 +111,7 @@ export class Connections {
   /** Notes that a valid token of a tenant has come by a connection. */
   recognize(socket: Socket, tenant: string): void {
     const connection = this.#all.get(keyOf(socket))
-    if (connection === undefined) return
+    if (connection === undefined || connection.isHeld) return
     this.#crowdOf(connection).remove(connection)
     connection.isKnown = true
     connection.owner = tenant
@@ -121,14 +125,25 @@ export class Connections {
   }
 
   /** How many there are. */
-  family() {
-    return {
-      ...gauge("petrel.api.connections", "Connections to the API, by whether a token has come.", 0),
-      samples: [
-        { labels: { token: "none" }, value: this.#strangers.size },
-        { labels: { token: "valid" }, value: this.#known.size }
-      ]
-    }
+  families(): ReadonlyArray<NumberFamily> {
+    return [
+      {
+        ...gauge(
+          "petrel.api.connections",
+          "Connections to the API, by whether a token has come.",
+          0
+        ),
+        samples: [
+          { labels: { token: "none" }, value: this.#strangers.size },
+          { labels: { token: "valid" }, value: this.#known.size }
+        ]
+      },
+      gauge(
+        "petrel.api.held.connections",
+        "Connections that have lost their place, and are closed within a second.",
+        this.#held.size
+      )
+    ]
   }
 
   #crowdOf({ isKnown }: Connection): Crowd {
@@ -137,11 +152,13 @@ export class Connections {
 
   #accept(socket: Socket): void {
     const key = keyOf(socket)
-    const owner = strangerOf(socket)
+    const owner = networkOf(socket.remoteAddress ?? "")
     const connection: Connection = {
       socket,
+      stream: this.#isPlain ? socket : undefined,
       owner,
       isKnown: false,
+      isHeld: false,
       requests: 0,
       response: undefined
     }
@@ -154,13 +171,25 @@ export class Connections {
       this.#close(this.#known.first(isIdle) ?? connection)
   }
 
-  /** Forgets a connection at once: its socket closes later. */
+  #secure(socket: Socket): void {
+    const connection = this.#all.get(keyOf(socket))
+    if (connection === undefined) return
+    connection.stream = socket
+    // Node begins to read once this event is over.
+    if (connection.isHeld) timers.immediate(() => socket.pause())
+  }
+
+  /** Takes a connection's place at once. Nothing more is read by it, and it closes later. */
   #close(connection: Connection): void {
     this.#refused.note("connections")
     this.#crowdOf(connection).remove(connection)
-    const { socket } = connection
-    if (this.#isPlain && !this.isAnswering(socket)) socket.write(crowded)
-    socket.destroy()
+    connection.isHeld = true
+    connection.stream?.pause()
+    this.#held.hold(connection.socket, () => {
+      const { socket, stream } = connection
+      if (stream !== undefined && !this.isAnswering(stream)) stream.write(crowded)
+      ;(stream ?? socket).destroy()
+    })
   }
 
   #forget(key: string, connection: Connection): void {

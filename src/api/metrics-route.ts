@@ -106,7 +106,7 @@ export const metricsRoute = (
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
         const families = yield* read
-        const own = [durations.family(), connections.family(), refusedRequests.family()]
+        const own = [durations.family(), ...connections.families(), refusedRequests.family()]
         return HttpServerResponse.text(prometheusText([...families, ...own]), {
           contentType: prometheusContentType
         })

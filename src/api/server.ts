@@ -131,15 +131,18 @@ const contentPolicy =
   "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 /** @param publicUrl that clients know it by. Without one the document is relative to itself. */
-const docs = (publicUrl = "/") =>
-  Layer.mergeAll(
-    HttpRouter.add(
-      "GET",
-      "/openapi.json",
-      Effect.sync(() => HttpServerResponse.jsonUnsafe(apiDocument(publicUrl)))
-    ),
+const docs = (publicUrl = "/") => {
+  // Whoever asks gets the same bytes: they need no token, and making them takes ms each time.
+  let document: HttpServerResponse.HttpServerResponse | undefined
+  const answer = () => {
+    document ??= HttpServerResponse.jsonUnsafe(apiDocument(publicUrl))
+    return document
+  }
+  return Layer.mergeAll(
+    HttpRouter.add("GET", "/openapi.json", Effect.sync(answer)),
     HttpApiSwagger.layer(Api, { path: "/docs" })
   )
+}
 
 const apiRoutes = listedOperations.map(({ operation, path }) => ({
   method: operation.method.toLowerCase(),

@@ -13,6 +13,13 @@ const sliceMs = 1
 const maxWaiting = 1_024
 /** How long a request waits for its turn before it is refused, ms. */
 const waitWithinMs = 5_000
+/**
+ * How long a request waits for its refusal where too much waits already, ms: who is refused at once
+ * asks again at once, and that takes nearly as much of the thread as an answer.
+ */
+const refusedAfterMs = 1_000
+/** Refusals that wait, of all; one that asks alone has half of them. More are not delayed. */
+const maxRefused = 1_024
 
 /**
  * How long the event loop comes round without a slice of work while clients connect, ms: Node accepts
@@ -71,6 +78,7 @@ class KeyScheduler extends Scheduler.MixedScheduler {
 export class Turns {
   readonly #line = new FairTime<() => void>()
   readonly #waiting = new Shares(maxWaiting)
+  readonly #refusing = new Shares(maxRefused)
   readonly #meter = new Meter((key, ms, now) => this.#line.charge(key, ms, now))
   readonly #refused: RefusalCells
   readonly #waitWithinMs: number
@@ -89,8 +97,8 @@ export class Turns {
   }
 
   /**
-   * Does something in the turn of a key. Returns what `otherwise` does instead, soon, where too much
-   * of the key waits, or it has waited for too long.
+   * Does something in the turn of a key. Returns what `otherwise` does instead, after a second, where
+   * too much of the key waits, or once it has waited for too long.
    */
   inTurn<A, E, R, B, E2, R2>(
     key: string,
@@ -104,11 +112,10 @@ export class Turns {
     })
     return Effect.suspend((): Effect.Effect<A | B, E | E2, R | R2> => {
       if (this.#mayBegin(key)) return begun
-      return Effect.flatMap(this.#wait(key), (may): Effect.Effect<A | B, E | E2, R | R2> => {
-        if (may) return begun
-        this.#refused.note("turns")
-        return otherwise
-      })
+      return Effect.flatMap(
+        this.#wait(key),
+        (may): Effect.Effect<A | B, E | E2, R | R2> => (may ? begun : otherwise)
+      )
     })
   }
 
@@ -140,9 +147,23 @@ export class Turns {
     return now - this.#began < sliceMs
   }
 
+  /** Returns false if the request is refused. */
   #wait(key: string): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      if (this.#waiting.take(key)) return this.#waitInLine(key)
+      this.#refused.note("turns")
+      return Effect.as(this.#delayed(key), false)
+    })
+  }
+
+  #delayed(key: string): Effect.Effect<void> {
+    if (!this.#refusing.take(key)) return Effect.void
+    const give = Effect.sync(() => this.#refusing.give(key))
+    return Effect.ensuring(Effect.sleep(refusedAfterMs), give)
+  }
+
+  #waitInLine(key: string): Effect.Effect<boolean> {
     return Effect.callback((resume) => {
-      if (!this.#waiting.take(key)) return resume(Effect.succeed(false))
       const leave = () => {
         timers.cancel(late)
         this.#waiting.give(key)
@@ -153,7 +174,10 @@ export class Turns {
         resume(Effect.succeed(may))
       }
       const begin = () => end(true)
-      const late = timers.after(this.#waitWithinMs, () => end(false))
+      const late = timers.after(this.#waitWithinMs, () => {
+        this.#refused.note("turns")
+        end(false)
+      })
       this.#line.add(key, begin)
       this.#pumpSoon()
       return Effect.sync(leave)

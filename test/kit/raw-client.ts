@@ -8,6 +8,8 @@ export interface RawClient {
   readonly heard: () => string
   /** False once the server has destroyed the connection, or refused it. */
   readonly isOpen: () => boolean
+  /** Waits until the connection has closed, or the server has ended its half. */
+  readonly closed: Effect.Effect<void>
   /** Ends the connection. */
   readonly leave: () => void
 }
@@ -33,6 +35,10 @@ export const rawClient = (url: string, from = "127.0.0.1") =>
           if (open && socket.writable) socket.write(" ")
           return open
         },
+        closed: Effect.callback((resume) => {
+          if (!open || socket.readableEnded) return resume(Effect.void)
+          for (const event of ["end", "close"]) socket.once(event, () => resume(Effect.void))
+        }),
         leave: () => socket.destroy()
       }
       socket.on("connect", () => resume(Effect.succeed({ client, socket })))

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, worker } from "../kit/engine.ts"
 import { head, type RawClient, rawClient } from "../kit/raw-client.ts"
@@ -58,6 +58,42 @@ describe.concurrent("connections without a token", () => {
       )
       slow.send("host: 127.0.0.1\r\n\r\n")
       assert.deepStrictEqual(yield* answered([slow]), [200])
+    })
+  )
+})
+
+describe("who connects again as soon as it is closed", () => {
+  scenario("is held for a second each time, while others connect", () =>
+    Effect.gen(function* () {
+      const { ask, token: make, url } = yield* startConsole({ maxConnections: 64 })
+      const token = yield* make()
+      let connected = 0
+      const attacker = Effect.gen(function* () {
+        connected++
+        const client = yield* rawClient(url, "127.0.0.2")
+        client.send("GET / HTTP/1.1\r\nx: ")
+        yield* client.closed
+      }).pipe(Effect.scoped, Effect.forever)
+      const attack = yield* Effect.forkChild(
+        Effect.all(
+          Array.from({ length: 100 }, () => attacker),
+          { concurrency: "unbounded" }
+        )
+      )
+      yield* eventually(ask("/metrics"), ({ text }) =>
+        /^petrel_api_held_connections [1-9]/m.test(text)
+      )
+      const [took] = yield* Effect.timed(
+        Effect.forEach(Array.from({ length: 50 }), () =>
+          Effect.map(
+            ask("/v1/tenants/acme/endpoints", { token, headers: { connection: "close" } }),
+            ({ status }) => assert.strictEqual(status, 200)
+          )
+        )
+      )
+      yield* Fiber.interrupt(attack)
+      // Each of the attacker's comes again once a second at most; at once it were thousands.
+      assert.isAtMost(connected, 100 * (4 + Duration.toSeconds(took)))
     })
   )
 })
