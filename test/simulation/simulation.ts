@@ -111,7 +111,7 @@ export class Simulation {
   readonly #keepsLog: boolean
   #processes = 0
   #isEnding = false
-  /** What operators have begun, or will. */
+  /** What operators and publishers have begun. */
   #operations = 0
 
   constructor(seed: number, plan: Plan, keepsLog = false) {
@@ -356,6 +356,7 @@ export class Simulation {
   #do(action: Action): void {
     const { server, world } = this
     if (action.does === "publish") {
+      this.#operations++
       this.#publish(action.id, action.type)
       return
     }
@@ -409,6 +410,7 @@ export class Simulation {
       this.world.after(500, () => this.#publish(id, type), this.world.outside)
       return
     }
+    this.#operations--
     const headers = new Map([["Nats-Msg-Id", id]])
     stream.publish(`events.${tenant}.${type}`, headers, Buffer.from(JSON.stringify({ id })))
   }
