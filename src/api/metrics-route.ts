@@ -48,7 +48,7 @@ const readProjection = Effect.gen(function* () {
   const log = yield* Effect.serviceOption(DeliveryLog)
   if (Option.isNone(log)) return undefined
   return yield* log.value.status.pipe(
-    Effect.map(({ lag, repeatedAttempts }) => ({ lagMs: lag.ms, repeatedAttempts })),
+    Effect.map(({ lag, repeatedAttempts, sums }) => ({ lagMs: lag.ms, repeatedAttempts, sums })),
     Effect.orElseSucceed(() => undefined)
   )
 })

@@ -324,6 +324,16 @@ export const LogSums = Schema.Struct({ ...LoggedSums.fields, lag: Lag })
 export type LogSums = typeof LogSums.Type
 
 /** How the projection does. */
+/** How full the sums of hours are. */
+export const SumsFill = Schema.Struct({
+  /** Rows that there are, and that there may be: the oldest hours go first. */
+  rows: Schema.Int,
+  maxRows: Schema.Int,
+  /** Times that an endpoint or type was summed up with others since the start: its tenant had too many. */
+  together: Schema.Int
+})
+export type SumsFill = typeof SumsFill.Type
+
 export const ProjectionStatus = Schema.Struct({
   /** `stopped`: a problem keeps it from going on. */
   state: Schema.Literals(["rebuilding", "following", "stopped"]),
@@ -339,6 +349,7 @@ export const ProjectionStatus = Schema.Struct({
   repeatedAttempts: Schema.Int,
   /** On disk. */
   bytes: Schema.Int,
+  sums: SumsFill,
   /** When the oldest round that is kept ended, ms since the epoch; null if none is. */
   oldest: Schema.NullOr(Timestamp),
   /** Where the files are. */

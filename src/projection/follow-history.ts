@@ -68,6 +68,7 @@ const noReport: WriterReport = {
   waiting: 0,
   repeatedAttempts: 0,
   bytes: 0,
+  sums: { rows: 0, maxRows: 0, together: 0 },
   oldest: null,
   last: 0,
   lookedAt: 0,
@@ -190,11 +191,11 @@ const follow = Effect.fnUntraced(function* (
   let sinceRest = 0
   const describe = ({ last, lookedAt }: End, state: WriterReport["state"]) => {
     if (!store.isInPlace) throw new RemovedFiles(store.directory)
-    const { bytes, oldest, position, repeatedAttempts, rows } = store
+    const { bytes, oldest, position, repeatedAttempts, rows, sums } = store
     const { nanoseconds, seq } = position
     tell({
       ...{ state, problem: null, position: seq, last, lookedAt },
-      ...{ bytes, oldest, repeatedAttempts },
+      ...{ bytes, oldest, repeatedAttempts, sums },
       ...{ rows: rows.ended, waiting: rows.waiting },
       ...(nanoseconds === "" ? {} : { storedAt: millisOf(nanoseconds) })
     })

@@ -6,6 +6,7 @@ import { type Fact, isSuccess } from "../domain/fact.ts"
 import type { ReadingPosition } from "../history/reading-position.ts"
 import { attemptsSince, type MadeAttempt } from "./attempt-table.ts"
 import { insertInto, tableOf, valuesOf } from "./columns.ts"
+import type { SumsFill } from "./delivery-log.ts"
 import { NewerFiles, OlderFiles } from "./file-problems.ts"
 import { plainNames } from "./names-table.ts"
 import { RecentEvents } from "./recent-events.ts"
@@ -155,6 +156,11 @@ export class ProjectionStore {
   /** Attempts that were recorded again, since the files were made or the history was read again. */
   get repeatedAttempts(): number {
     return this.#repeatedAttempts
+  }
+
+  /** How full the sums of hours are. */
+  get sums(): SumsFill {
+    return this.#rollups.fill
   }
 
   /** When the oldest ended round that is kept ended, ms since the epoch. */

@@ -4,6 +4,7 @@ import { nobody } from "../domain/token.ts"
 import { partsByEndpoint } from "../history/fold/groups.ts"
 import { Summary } from "../history/fold/summary.ts"
 import { beginningOf, noTotals, type Totals } from "../history/fold/totals.ts"
+import type { SumsFill } from "./delivery-log.ts"
 import { bytesOf, summaryOf } from "./summary-bytes.ts"
 
 /** What an hour is summed up by: all of a tenant, each of its endpoints, and each type of event. */
@@ -71,6 +72,7 @@ export class Rollups {
   readonly #replace: StatementSync
   readonly #countNames: StatementSync
   #rows: number
+  #together = 0
 
   /** @param maxBytes that the whole log may take. */
   constructor(main: DatabaseSync, maxBytes: number) {
@@ -84,8 +86,9 @@ export class Rollups {
     this.#rows = Number(main.prepare("SELECT count(*) AS rows FROM rollup").get()?.rows)
   }
 
-  get rows(): number {
-    return this.#rows
+  /** How full they are. */
+  get fill(): SumsFill {
+    return { rows: this.#rows, maxRows: this.#most, together: this.#together }
   }
 
   /** Adds a fact to the batch under way. @param storedAt ms since the epoch. */
@@ -147,6 +150,7 @@ export class Rollups {
     const find = (name: string) => this.#select.get(hour, rollupKinds[kind], tenant, name)
     const own = find(cell.name)
     const name = own !== undefined || this.#mayAdd(cell) ? cell.name : otherNames
+    if (name !== cell.name) this.#together++
     const stored = name === cell.name ? own : find(name)
     if (stored === undefined) this.#rows++
     else summary.add(summaryIn(stored))

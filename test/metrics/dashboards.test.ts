@@ -78,7 +78,10 @@ describe("docs/metrics.md", () => {
     const system = systemFamilies({
       ...{ status: statusOf(busy), alerts: [] },
       audit: { at: now, verdict: "clean", problems: 0 },
-      projection: { lagMs: 0, repeatedAttempts: 0 }
+      projection: {
+        ...{ lagMs: 0, repeatedAttempts: 0 },
+        sums: { rows: 0, maxRows: 0, together: 0 }
+      }
     })
     const names = [...new WorkerMetrics().families(), ...system].map(prometheusName)
     assert.isAbove(names.length, 30)

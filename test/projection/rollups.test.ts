@@ -54,7 +54,9 @@ const takeAll = (
     seq = store.position.seq
   }
   store.commit()
+  const { sums } = store
   store.close()
+  return sums
 }
 
 const read = (directory: string, query: Partial<SumsQuery> = {}) => {
@@ -194,7 +196,9 @@ describe("the sums of the log", () => {
     })
     const options = optionsOf()
     takeAll(options, facts, randomOf(1))
-    takeAll(options, [...facts, ...facts], randomOf(2))
+    const fill = takeAll(options, [...facts, ...facts], randomOf(2))
+    assert.isAbove(fill.together, 0)
+    assert.isAtMost(fill.rows, fill.maxRows)
     const { sums, whole } = read(options.directory, { by: "type", tenant: "acme", limit: 1_000 })
     assert.lengthOf(sums, 501)
     assert.deepInclude(sums.at(-1), { name: null, others: 1 })

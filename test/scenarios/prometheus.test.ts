@@ -40,7 +40,10 @@ const servedWorker = Effect.fnUntraced(function* (id: string, isByTenant: boolea
 
 /** The system's numbers, served as a console does, and read again each second. */
 const servedSystem = Effect.gen(function* () {
-  const read = readSystemFamilies({ lagMs: 20, repeatedAttempts: 1 })
+  const read = readSystemFamilies({
+    ...{ lagMs: 20, repeatedAttempts: 1 },
+    sums: { rows: 1, maxRows: 2, together: 0 }
+  })
   let families: ReadonlyArray<Family> = yield* read
   const readAgain = Effect.map(read, (next) => {
     families = next

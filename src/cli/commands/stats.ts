@@ -6,7 +6,8 @@ import { type PeriodStats, readStats, Stats } from "../../operations/history/log
 import { countText, percentText, spanText } from "../../text/quantities.ts"
 import { maybe, nameFlag, timeFlag } from "../flags/shared.ts"
 import { makeTable, sparkline } from "../format/screen.ts"
-import { connected, report } from "../root-command.ts"
+import { connected, petrel, report } from "../root-command.ts"
+import { remark } from "../terminal/stdout.ts"
 
 const encode = jsonOf(Stats)
 
@@ -78,6 +79,12 @@ export const stats = Command.make(
       ...(until === undefined ? {} : { until })
     }).pipe(Effect.provide(connected))
     yield* report(encode(found), statsLines(found).join("\n"))
+    const { json } = yield* petrel
+    if (json || found.whole.attempts > 0) return
+    const { endpoint, tenant } = of
+    yield* remark(
+      `The log has no attempt ${endpoint === undefined ? `of ${tenant}` : `at ${tenant}/${endpoint}`} in this time: \`petrel endpoint list ${tenant}\` shows the endpoints that there are.`
+    )
   })
 ).pipe(
   Command.withDescription(

@@ -107,6 +107,16 @@ export const endpointArgument = Argument.String("TENANT/ENDPOINT").pipe(
   )
 )
 
+/** The name of an endpoint that is to be added: `<tenant>/<endpoint>`, or the tenant alone. */
+export const newEndpointArgument = Argument.String("TENANT[/ENDPOINT]").pipe(
+  Argument.withDescription("Such as acme/billing; acme alone makes an id for it"),
+  Argument.filterMap(
+    (text): Option.Option<{ readonly tenant: string; readonly id?: string }> =>
+      isToken(text) ? Option.some({ tenant: text }) : parseEndpoint(text),
+    () => `must be a tenant and an endpoint such as acme/billing, each ${namePart}, or a tenant`
+  )
+)
+
 /** `--endpoint T/E`: restricts a command to one endpoint. */
 export const endpointFlag = maybe(endpointNameFlag("endpoint", "Only this endpoint's"))
 

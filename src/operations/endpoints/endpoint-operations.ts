@@ -1,6 +1,7 @@
 import { Duration, Effect, Schema } from "effect"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
+import { several } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller, Caller } from "../caller.ts"
 import {
@@ -87,9 +88,6 @@ const defaultKeepOld = Duration.hours(24)
 
 const pages = makeCursor("endpoints", Schema.String)
 
-/** Entries that one request may look for. */
-const maxEntries = 20
-
 const Entry = Schema.String.check(
   Schema.makeFilter((text: string) =>
     readMetadataEntry(text) === undefined
@@ -99,12 +97,9 @@ const Entry = Schema.String.check(
 )
 
 const metadataQuery = {
-  metadata: Schema.optionalKey(
-    Schema.Union([Entry, Schema.Array(Entry).check(Schema.isMaxLength(maxEntries))])
-  ).annotateKey({
+  metadata: several(Entry).annotateKey({
     description:
-      "Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`.",
-    examples: ["customer=42"]
+      "Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`."
   })
 }
 
@@ -123,7 +118,7 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   run: ({ params, query: { cursor, limit = defaultLimit, metadata = [] } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)
-      const entries = [metadata].flat().flatMap((text) => {
+      const entries = metadata.flatMap((text) => {
         const entry = readMetadataEntry(text)
         return entry === undefined ? [] : [entry]
       })

@@ -1,6 +1,7 @@
 import { Effect, Option } from "effect"
 import type { Family, Labels, NumberFamily } from "../../metrics/family.ts"
 import { counter, gauge } from "../../metrics/family.ts"
+import type { SumsFill } from "../../projection/delivery-log.ts"
 import { listRaisedAlerts, type RaisedAlertView } from "../alerts/alerts.ts"
 import { type LastAudit, readLastAudit } from "../audit/run-audit.ts"
 import { JobCounter, type JobCounts } from "../jobs/job-queue.ts"
@@ -25,6 +26,8 @@ export interface ProjectionState {
   readonly lagMs: number
   /** Attempts that repeat one that was recorded. */
   readonly repeatedAttempts: number
+  /** How full the sums of hours are. */
+  readonly sums: SumsFill
 }
 
 const gauges = (
@@ -127,6 +130,15 @@ const projectionIn = (projection: ProjectionState | undefined): ReadonlyArray<Fa
           "petrel.repeated.attempts",
           "Attempts that repeat a recorded one: the receiver got it twice.",
           projection.repeatedAttempts
+        ),
+        gauges("petrel.projection.sums", "Rows of the sums of hours, and how many there may be.", [
+          [{ what: "stored" }, projection.sums.rows],
+          [{ what: "limit" }, projection.sums.maxRows]
+        ]),
+        counter(
+          "petrel.projection.sums_together",
+          "Times that an endpoint or type was summed up with others: its tenant had too many in an hour.",
+          projection.sums.together
         )
       ]
 

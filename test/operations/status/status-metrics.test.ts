@@ -71,11 +71,15 @@ describe("systemFamilies", () => {
   it("has the last audit, and what the projection knows", () => {
     const number = numbersOf({
       audit: { at: now, verdict: "problems", problems: 3 },
-      projection: { lagMs: 1_500, repeatedAttempts: 7 }
+      projection: {
+        ...{ lagMs: 1_500, repeatedAttempts: 7 },
+        sums: { rows: 5, maxRows: 9, together: 2 }
+      }
     })
     assert.strictEqual(number("petrel_audit_problems"), 3)
     assert.strictEqual(number("petrel_audit_last_run_timestamp_seconds"), now / 1_000)
     assert.strictEqual(number("petrel_projection_lag_seconds"), 1.5)
     assert.strictEqual(number("petrel_repeated_attempts_total"), 7)
+    assert.strictEqual(number("petrel_projection_sums_together_total"), 2)
   })
 })

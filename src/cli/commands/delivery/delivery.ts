@@ -1,4 +1,4 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
@@ -10,6 +10,8 @@ import {
 } from "../../../operations/deliveries/explain-delivery.ts"
 import { ResentDelivery } from "../../../operations/deliveries/resend-delivery.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { readInput } from "../../../operations/input.ts"
+import { rangeProblems } from "../../../operations/parameters.ts"
 import {
   type RetriedDelivery as Delivery,
   RetriedDelivery,
@@ -17,12 +19,24 @@ import {
   retryDelivery,
   retryEndpointNow
 } from "../../../operations/retries/retry-now.ts"
+import { RetrySelection } from "../../../operations/retries/retry-waiting.ts"
 import { attemptsText } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, momentText, plural, spanText } from "../../../text/quantities.ts"
-import { byFlag, endpointArgument, isSet, tenantFlag, thisUser } from "../../flags/shared.ts"
+import { flagProblems } from "../../flags/flag-problems.ts"
+import {
+  byFlag,
+  endpointArgument,
+  isSet,
+  repeated,
+  tenantFlag,
+  textFlag,
+  thisUser,
+  timeFlag
+} from "../../flags/shared.ts"
 import { redirectLines, responseLines, shortResponseLines } from "../../format/answer.ts"
 import { labelled, screenWidth, wrapped } from "../../format/screen.ts"
+import { refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 import { lagText } from "../projection.ts"
@@ -216,14 +230,50 @@ const deliveryRetry = Command.make(
   Command.withExamples([{ command: "petrel delivery retry acme.invoice-42.billing" }])
 )
 
+const { endpoint: _, ignoreRetryAfter: __, tenant: ___, ...narrowing } = RetrySelection.fields
+const Narrowing = Schema.Struct(narrowing)
+
+/** Returns which waiting deliveries flags mean; undefined for all. */
+const readFilter = Effect.fnUntraced(function* ({
+  types,
+  ...flags
+}: {
+  readonly types: ReadonlyArray<string>
+  readonly status: string | undefined
+  readonly error: string | undefined
+  readonly since: number | undefined
+  readonly until: number | undefined
+}) {
+  const given = Object.entries({
+    ...flags,
+    types: types.length === 0 ? undefined : types
+  }).filter(([, value]) => value !== undefined)
+  if (given.length === 0) return undefined
+  const read = readInput(Narrowing, Object.fromEntries(given))
+  const problems = Result.isFailure(read)
+    ? read.failure
+    : rangeProblems(read.success, yield* Clock.currentTimeMillis)
+  if (Result.isFailure(read) || problems.length > 0)
+    return yield* refusal(flagProblems(problems, { types: "--type" }))
+  return read.success
+})
+
 /** Tries all deliveries of an endpoint now. */
 export const endpointRetryNow = Command.make(
   "retry-now",
-  { name: endpointArgument, ignoreRetryAfter: ignoreFlag },
-  Effect.fnUntraced(function* ({ ignoreRetryAfter, name }) {
-    const retried = yield* retryEndpointNow(name, { ignoreRetryAfter }, thisUser()).pipe(
-      Effect.provide(connected)
-    )
+  {
+    name: endpointArgument,
+    types: repeated("type", "FILTER", "Only of this type: 'invoice.>'; may be repeated"),
+    status: textFlag("status", "STATUS", "Only those whose last answer was that: 503, or 5xx"),
+    error: textFlag("error", "CLASS", "Only those whose last attempt failed so, such as timeout"),
+    since: timeFlag("since", "Attempted last from then on: 2026-03-04T10:30:00Z, or ago: 15m"),
+    until: timeFlag("until", "Attempted last up to then, in the same form"),
+    ignoreRetryAfter: ignoreFlag
+  },
+  Effect.fnUntraced(function* ({ ignoreRetryAfter, name, ...flags }) {
+    const filter = yield* readFilter(flags)
+    const how = { ignoreRetryAfter, ...(filter === undefined ? {} : { filter }) }
+    const retried = yield* retryEndpointNow(name, how, thisUser()).pipe(Effect.provide(connected))
     yield* report(
       encodeEndpoint(retried),
       withPace(`${endpointLabel(name)}: ${counted(retried)}`, retried.pace)
@@ -234,7 +284,10 @@ export const endpointRetryNow = Command.make(
     "Let all that waits for an endpoint go on now, as after a fix: under its cap, rate and ramp, beginning with a probe if its circuit is open"
   ),
   Command.withShortDescription("Try all that waits for an endpoint now"),
-  Command.withExamples([{ command: "petrel endpoint retry-now acme/billing" }])
+  Command.withExamples([
+    { command: "petrel endpoint retry-now acme/billing" },
+    { command: "petrel endpoint retry-now acme/billing --status 5xx --type 'invoice.>'" }
+  ])
 )
 
 /** Commands for single deliveries. */

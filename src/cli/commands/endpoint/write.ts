@@ -10,12 +10,19 @@ import {
   AddedEndpoint,
   addEndpoint,
   ChangedEndpointView,
+  createEndpoint,
   setEndpoint
 } from "../../../operations/endpoints/write-endpoint.ts"
 import { spanText } from "../../../text/quantities.ts"
 import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
-import { byFlag, durationExpected, endpointArgument, readDuration } from "../../flags/shared.ts"
+import {
+  byFlag,
+  durationExpected,
+  endpointArgument,
+  newEndpointArgument,
+  readDuration
+} from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { readStdin } from "../../terminal/stdout.ts"
@@ -109,8 +116,8 @@ const encodeAdded = jsonOf(AddedEndpoint.mapFields(Struct.omit(["cautions"])))
 
 export const add = Command.make(
   "add",
-  { name: endpointArgument, ...endpointFlags, by: byFlag },
-  Effect.fnUntraced(function* ({ by, name, ...flags }) {
+  { name: newEndpointArgument, ...endpointFlags, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name: { id, tenant }, ...flags }) {
     const read = readSettings({ ...flags, ...(yield* givenSecrets(flags)) })
     const problems = [
       ...(flags.url === undefined ? ["--url is missing"] : []),
@@ -118,14 +125,16 @@ export const add = Command.make(
     ]
     if (Result.isFailure(read) || read.success.url === undefined) return yield* refusal(problems)
     const settings = { ...read.success, url: read.success.url }
-    const { cautions, ...added } = yield* addEndpoint(name, settings, by).pipe(
-      Effect.provide(connected)
-    )
+    const adding =
+      id === undefined
+        ? Effect.map(createEndpoint(tenant, settings, { by }), ({ endpoint }) => endpoint)
+        : addEndpoint({ id, tenant }, settings, by)
+    const { cautions, ...added } = yield* adding.pipe(Effect.provide(connected))
     for (const caution of cautions) yield* Effect.logWarning(caution)
     yield* report(
       encodeAdded(added),
       [
-        `${endpointLabel(name)} is added: ${typesText(added)} to ${added.url}`,
+        `${endpointLabel(added)} is added: ${typesText(added)} to ${added.url}`,
         ...secretLines(added)
       ].join("\n")
     )
@@ -134,6 +143,10 @@ export const add = Command.make(
   Command.withDescription("Add an endpoint"),
   Command.withExamples([
     { command: "petrel endpoint add acme/billing --url https://example.com/hooks" },
+    {
+      command: "petrel endpoint add acme --url https://example.com/hooks",
+      description: "Under an id that is made for it"
+    },
     {
       command:
         "petrel endpoint add acme/crm --url https://example.com/h --types 'invoice.>' --retry stripe"

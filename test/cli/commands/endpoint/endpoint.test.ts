@@ -51,6 +51,10 @@ describe("petrel endpoint", () => {
           headers: { "x-key": "********" }
         })
 
+        const made = yield* petrel("add", "acme", "--url", "https://example.com/h", "--json")
+        const { id } = parse(nth(made.out, 0))
+        assert.match(String(id), /^ep_[0-9a-f]{16}$/)
+        yield* petrel("remove", `acme/${id}`, "--yes")
         const twice = yield* petrel("add", "acme/hook", "--url", "https://example.com/h")
         assert.match(nth(twice.err, 0), /acme\/hook already: change it with `petrel endpoint set`/)
 
