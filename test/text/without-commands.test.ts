@@ -20,7 +20,7 @@ const elsewhere = [
 ]
 
 /** A command, or a flag of one; no decrement, no name of a client. */
-const command = /\bpetrel (?!projection")[a-z]+|[ `(]--[a-z](?!\w*\.#|eft\b)/
+const command = /\bpetrel (?!projection")[a-z]+|[ `(]--[a-z](?!\w*\.[#\w]|eft\b)/
 
 /** Returns the lines of the sources that may be in an answer and name a command. */
 const naming = readdirSync(src, { recursive: true, encoding: "utf8" })
