@@ -2,7 +2,7 @@ import { Deferred, Effect, Schedule, Stream } from "effect"
 import { HttpServerResponse } from "effect/http"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { Caller } from "../operations/caller.ts"
-import type { LiveNews } from "../operations/history/live-failures.ts"
+import type { LiveMessage } from "../operations/history/live-failures.ts"
 import { Stopping } from "./stopping.ts"
 import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 
@@ -21,7 +21,7 @@ const event = (name: string, data: object, id?: number): string =>
   `event: ${name}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
 /** Returns news as server-sent events. One without data only tells the client where it is. */
-const asEvents = (news: LiveNews): Uint8Array => {
+const asEvents = (news: LiveMessage): Uint8Array => {
   switch (news.tells) {
     case "position":
       return bytes(`id: ${news.seq}\n\n`)
@@ -36,7 +36,7 @@ const asEvents = (news: LiveNews): Uint8Array => {
 
 /** Answers with failures until the client leaves, its token is revoked, or the server stops. */
 export const follow = Effect.fnUntraced(function* <R>(
-  failures: Stream.Stream<LiveNews, BrokerError, R>
+  failures: Stream.Stream<LiveMessage, BrokerError, R>
 ) {
   const stopping = yield* Stopping
   const caller = yield* Caller

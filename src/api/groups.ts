@@ -6,7 +6,7 @@ import { publishing } from "./publishing.ts"
 export const groups = [publishing, ...operationGroups] as const
 
 /** An operation, as it is asked for. */
-export interface ListedOperation {
+interface ListedOperation {
   /** Its `operationId`: `endpoints.get`. */
   readonly id: string
   /** With `{name}` for what varies. */

@@ -1,5 +1,5 @@
 /** A member of an object, as places in the bytes. */
-export interface JsonMember {
+interface JsonMember {
   /** Of its name, with the quotes. */
   readonly keyStart: number
   readonly keyEnd: number

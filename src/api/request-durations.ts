@@ -8,7 +8,7 @@ const boundsMs = [5, 10, 25, 50, 75, 100, 250, 500, 750, 1_000, 2_500, 5_000, 7_
 const noRoute = "none"
 
 /** What is told of a request that was answered. */
-export interface AnsweredRequest {
+interface AnsweredRequest {
   readonly method: string
   /** The path with placeholders; undefined where there is no such route. */
   readonly route: string | undefined

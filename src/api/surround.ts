@@ -29,7 +29,7 @@ export const maxBodyBytes = 256 * 1024
 const anyHost: ReadonlySet<string> = new Set(["/healthz"])
 
 /** The routes of a server, to tell a wrong method from a wrong path. */
-export interface KnownRoute {
+interface KnownRoute {
   readonly method: string
   /** With `{name}` for what varies. */
   readonly path: string

@@ -9,7 +9,7 @@ import { Refused } from "./refused.ts"
 import { OutputClosed } from "./terminal/stdout.ts"
 
 /** How the process exits: its exit code, and its message on stderr. */
-export interface ProcessExit {
+interface ProcessExit {
   /**
    * 0: success, 1: failure, or what was checked is not as it should be; 2: the input is wrong, and
    * nothing was done; 128 + n: ended by signal n.

@@ -99,7 +99,7 @@ const sentences = (
 }
 
 /** Returns the problems of an invocation in one line. An unknown flag is the only one then. */
-export const usageProblem = (
+const usageProblem = (
   errors: ReadonlyArray<CliError.NonShowHelpErrors>,
   help: HelpDoc.HelpDoc,
   commandPath: ReadonlyArray<string>

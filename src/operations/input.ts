@@ -8,7 +8,7 @@ import { nearestName } from "../policy/nearest-name.ts"
 import { checkSentence, shortened, shownValue, wordsFor } from "./input-words.ts"
 
 /** Problems of one input that are told: whoever mends these sees the next ones. */
-export const maxProblems = 20
+const maxProblems = 20
 /** Upper bounds of a problem, characters. What is longer repeats what the caller sent. */
 const maxKey = 64
 const maxField = 256

@@ -1,6 +1,6 @@
 import { Data, type Effect, Schema, SchemaAST, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
-import type { LiveNews } from "./history/live-failures.ts"
+import type { LiveMessage } from "./history/live-failures.ts"
 import { idempotencyKey } from "./once/idempotency-key.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
 import type { TokenScope } from "./tokens/token.ts"
@@ -91,7 +91,7 @@ export class Bytes extends Data.Class<{
 
 /** An output that goes on until the caller leaves. */
 export class Following<out R> extends Data.Class<{
-  readonly failures: Stream.Stream<LiveNews, BrokerError, R>
+  readonly failures: Stream.Stream<LiveMessage, BrokerError, R>
 }> {}
 
 type Fields = Schema.Struct.Fields

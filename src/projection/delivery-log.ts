@@ -104,8 +104,8 @@ export const EventQuery = Schema.Struct({
 })
 export type EventQuery = typeof EventQuery.Type
 
-/** One round of a delivery. Times in ms since the epoch. */
-export const DeliveryRow = Schema.Struct({
+/** Whose a row is. */
+const roundFields = {
   /** `<event id>.<endpoint id>` */
   delivery: Schema.String,
   round: Schema.String,
@@ -117,7 +117,12 @@ export const DeliveryRow = Schema.Struct({
   eventSeq: Schema.Int,
   /** When the event was stored. */
   eventAt: Timestamp,
-  type: Schema.NullOr(Schema.String),
+  type: Schema.NullOr(Schema.String)
+}
+
+/** One round of a delivery. Times in ms since the epoch. */
+export const DeliveryRow = Schema.Struct({
+  ...roundFields,
   state: DeliveryState,
   /** The success was recorded by a worker that did not own the partition any more. */
   late: Schema.Boolean,
@@ -183,16 +188,7 @@ export type DeliveryPage = typeof DeliveryPage.Type
 
 /** One attempt of a delivery. Times in ms since the epoch. */
 export const AttemptRow = Schema.Struct({
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  round: Schema.String,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /** The event's id. */
-  event: Schema.String,
-  eventSeq: Schema.Int,
-  eventAt: Timestamp,
-  type: Schema.NullOr(Schema.String),
+  ...roundFields,
   /** Its number within its round, from 1. */
   number: Schema.Int,
   at: Timestamp,

@@ -14,7 +14,7 @@ import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
-import { newsOf } from "../../src/operations/status/status-news.ts"
+import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { idsForgotten } from "../kit/books.ts"
@@ -101,7 +101,7 @@ const waiting = Effect.fnUntraced(function* (
 })
 
 const unreadableIn = Effect.map(readSurvey, (survey) =>
-  newsOf(survey).problems.flatMap(({ code, text }) => (code === "unreadable" ? [text] : []))
+  conditionsOf(survey).problems.flatMap(({ code, text }) => (code === "unreadable" ? [text] : []))
 )
 
 const Codes = Schema.Array(Schema.Struct({ code: Schema.String }))

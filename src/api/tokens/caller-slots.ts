@@ -14,7 +14,7 @@ const maxStreamsOfToken = 16
 type Owner = Pick<Caller["Service"], "tenant" | "token">
 
 /** Bounds what goes on for callers at the same time: by token, then by tenant, then in all. */
-export class CallerSlots {
+class CallerSlots {
   readonly mostOfToken: number
   readonly #ofTokens: Shares
   readonly #ofTenants: Shares

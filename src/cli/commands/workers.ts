@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { jsonOf } from "../../operations/answered-json.ts"
-import { withheldText } from "../../operations/status/worker-news.ts"
+import { withheldText } from "../../operations/status/conditions.ts"
 import { listWorkers, WorkerView } from "../../operations/status/workers.ts"
 import { moment } from "../../text/quantities.ts"
 import { makeTable } from "../format/screen.ts"

@@ -112,7 +112,7 @@ export const showingProgress = <A, E, R>(
   })
 
 /** Shows the progress of a long operation that sends. */
-export interface SendingProgress {
+interface SendingProgress {
   readonly total: (count: number) => void
   readonly advance: () => void
   /**

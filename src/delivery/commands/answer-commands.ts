@@ -32,7 +32,7 @@ export interface CommandOptions {
   /** @param onProgress called with what was done so far. */
   readonly retryNow: (
     command: RetryNow,
-    onProgress: (sofar: Retried) => void
+    onProgress: (progress: Retried) => void
   ) => Effect.Effect<Retried, unknown, Broker | Facts>
   /** Returns undefined for an endpoint that is not known. */
   readonly sendTest: (command: SendTest) => Effect.Effect<TestExchange> | undefined
@@ -49,7 +49,7 @@ type Result = Omit<CommandPart, "isLast" | "part" | "v" | "worker">
 const resultOf = (
   { retryNow, sendTest }: CommandOptions,
   does: Command["does"],
-  onProgress: (sofar: Retried) => void
+  onProgress: (progress: Retried) => void
 ): Effect.Effect<Result, unknown, Broker | Facts> => {
   if (does._tag === "RetryNow")
     return Effect.map(retryNow(does, onProgress), (retried) => ({ retried }))
@@ -98,8 +98,8 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
       Effect.logInfo("carries out a command", {
         ...{ command: does._tag, tenant: does.tenant, endpoint: does.endpoint, by }
       }),
-      resultOf(options, does, (sofar) => {
-        answer.latest = { retried: sofar }
+      resultOf(options, does, (progress) => {
+        answer.latest = { retried: progress }
       })
     )
     return run(

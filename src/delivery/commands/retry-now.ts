@@ -64,7 +64,7 @@ export const retryNow = Effect.fnUntraced(function* (
   { hurry, inBacklog, isWaiting, memory, probeNow, progressOf }: RetryNowOptions,
   key: string,
   { dryRun = false, endpoint, event, filter, ignoreRetryAfter, tenant }: RetryNow,
-  onProgress: (sofar: Retried) => void
+  onProgress: (progress: Retried) => void
 ) {
   const { names } = yield* Broker
   const subject = names.subjects.delivery(memory.index, tenant, endpoint)

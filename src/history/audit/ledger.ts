@@ -104,8 +104,8 @@ export class Ledger {
     if (this.times.of(about.eventSeq) === 0) this.times.set(about.eventSeq, about.eventAt)
     if (storedAt < about.eventAt - maxClockSkewMs) return "fact-before-event"
     if (kind === "routed") return this.#plan(about, record, storedAt)
-    const isBeside = record.reason === plannedOtherwise
-    if (isBeside && kind === "attempt-failed") return undefined
+    const isPlannedOtherwise = record.reason === plannedOtherwise
+    if (isPlannedOtherwise && kind === "attempt-failed") return undefined
     // An event for a single endpoint, whose first attempt succeeded.
     const isWithPlan = kind === "delivered" && record.plan !== undefined
     const objection = isWithPlan ? this.#plan(about, record, storedAt) : undefined
@@ -113,7 +113,7 @@ export class Ledger {
       if (this.#isInScope(about.eventSeq, storedAt)) this.#mark(about.eventSeq, isComplete)
     } else if (step === undefined) this.raised.add(raisedName(about))
     else {
-      if (isBeside) this.#step(about, "begun", record, storedAt)
+      if (isPlannedOtherwise) this.#step(about, "begun", record, storedAt)
       this.#step(about, step, record, storedAt)
     }
     return objection

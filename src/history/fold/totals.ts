@@ -103,8 +103,8 @@ export const afterCounting = (totals: Totals, fact: Countable): Totals => {
       return { ...totals, begun: totals.begun + 1 }
     case "delivered":
     case "delivered-late": {
-      const isBeside = fact.reason === plannedOtherwise
-      const begun = isBeside ? { ...totals, begun: totals.begun + 1 } : totals
+      const isPlannedOtherwise = fact.reason === plannedOtherwise
+      const begun = isPlannedOtherwise ? { ...totals, begun: totals.begun + 1 } : totals
       const planned = fact.plan === undefined ? begun : afterPlan(begun, fact.plan)
       return {
         ...planned,

@@ -102,7 +102,7 @@ export interface LettersLimits {
 }
 
 /** Dead letters that are selected together. */
-export interface SelectedLetters<A> {
+interface SelectedLetters<A> {
   /** Oldest first. */
   readonly letters: ReadonlyArray<A>
   /** Ids that were asked for and do not exist (any more). */

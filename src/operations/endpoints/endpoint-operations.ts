@@ -3,7 +3,7 @@ import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
-import { asCaller, Caller } from "../caller.ts"
+import { type Asker, asCaller, Caller } from "../caller.ts"
 import {
   operation,
   operationGroup,
@@ -72,16 +72,23 @@ const changed = <A extends { readonly revision: number; readonly cautions: Reado
   location?: string
 ) => tagged({ ...endpoint, cautions: endpoint.cautions.map(withoutCommands) }, isNew, location)
 
-/** Makes a change of the revision that the caller expects, in the caller's name. */
+/** Does something with the revision that the caller expects, in the caller's name. */
+const expecting = <A, E, R>(
+  headers: { readonly "if-match"?: string },
+  run: (caller: Asker, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
+) =>
+  Effect.gen(function* () {
+    return yield* run(yield* Caller, yield* expectedIn(headers["if-match"]))
+  })
+
+/** Makes a change, as `expecting`. */
 const changing = <A extends { readonly revision: number }, E, R>(
   headers: { readonly "if-match"?: string },
   change: (by: string, expected: ExpectedRevision | undefined) => Effect.Effect<A, E, R>
 ) =>
-  Effect.flatMap(expectedIn(headers["if-match"]), (expected) =>
-    Effect.map(
-      asCaller((by) => change(by, expected)),
-      (after) => tagged(after)
-    )
+  Effect.map(
+    expecting(headers, ({ by }, expected) => change(by, expected)),
+    (after) => tagged(after)
   )
 
 const defaultKeepOld = Duration.hours(24)
@@ -213,11 +220,10 @@ const patch = operation("patch", "PATCH", one, {
   output: Changed,
   refusals: changes,
   run: ({ headers, params, payload }) =>
-    Effect.gen(function* () {
-      const caller = yield* Caller
-      const expected = yield* expectedIn(headers["if-match"])
-      return changed(yield* setEndpoint(params, payload, caller, expected))
-    })
+    Effect.map(
+      expecting(headers, (caller, expected) => setEndpoint(params, payload, caller, expected)),
+      (after) => changed(after)
+    )
 })
 
 const remove = operation("remove", "DELETE", one, {
@@ -228,10 +234,7 @@ const remove = operation("remove", "DELETE", one, {
   output: RemovedEndpoint.annotate({ identifier: "RemovedEndpoint" }),
   refusals: changes,
   run: ({ headers, params }) =>
-    Effect.gen(function* () {
-      const { by } = yield* Caller
-      return yield* removeEndpoint(params, by, yield* expectedIn(headers["if-match"]))
-    })
+    expecting(headers, ({ by }, expected) => removeEndpoint(params, by, expected))
 })
 
 const state = {

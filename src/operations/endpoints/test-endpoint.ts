@@ -10,7 +10,7 @@ import { readInput } from "../input.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */
-export const testEventType = "petrel.test"
+const testEventType = "petrel.test"
 
 /**
  * The beginning of a test event's id, which Standard Webhooks signs: no signature of a test passes

@@ -33,14 +33,13 @@ export const AddedEndpoint = Schema.Struct({
 })
 export type AddedEndpoint = typeof AddedEndpoint.Type
 
-const hexDigits = 8
+/** Digits of an id that is made: 64 bits of chance, or of what a key comes to. */
+const idDigits = 16
 
-const makeGeneration = Effect.gen(function* () {
-  const half = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
-    number.toString(16).padStart(hexDigits, "0")
-  )
-  return `${yield* half}${yield* half}`
-})
+const halfId = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
+  number.toString(16).padStart(idDigits / 2, "0")
+)
+const makeDigits = Effect.map(Effect.all([halfId, halfId]), (halves) => halves.join(""))
 
 /**
  * Adds an endpoint. Fails with Invalid for settings that do not go together, with EndpointExists if
@@ -54,7 +53,7 @@ export const addEndpoint = Effect.fnUntraced(function* (
   by: string
 ) {
   const now = yield* Clock.currentTimeMillis
-  const blank = blankEndpoint(name, yield* makeGeneration, now)
+  const blank = blankEndpoint(name, yield* makeDigits, now)
   const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
   const allowed = { scopes: [], maxTimeoutMs }
   const { endpoint, made } = yield* changedEndpoint(blank, settings, now, allowed)
@@ -80,19 +79,24 @@ const encode = Schema.encodeSync(Endpoint)
 export const differences = (before: Endpoint, after: Endpoint): ReadonlyArray<string> =>
   namesOfChanged(encode(before), encode(after)).filter((name) => name !== "updatedAt")
 
+/** Returns an endpoint with all settings at their defaults, but with its secrets and state. */
+const reset = (endpoint: Endpoint) => ({
+  ...withoutSettings(endpointSettings, endpoint),
+  ...initialOf(endpointSettings)
+})
+
 /**
- * Changes the given settings of an endpoint and keeps the others; where its URL leads to another
- * origin, header values only if the asker may see them. Fails with Invalid for settings that do not
- * go together, with EndpointNotFound if there is no such endpoint.
+ * Changes an endpoint that is there.
  *
- * @param expected the revisions that may be changed; fails with EndpointChanged for another.
- *   (Default: any)
+ * @param replaces whether what is left out goes back to its default. All cautions are told then, not
+ *   only those that the change has brought.
  */
-export const setEndpoint = Effect.fnUntraced(function* (
+const writeChange = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
   patch: EndpointPatch,
   asker: Asker,
-  expected?: ExpectedRevision
+  expected: ExpectedRevision | undefined,
+  replaces: boolean
 ) {
   const now = yield* Clock.currentTimeMillis
   const maxTimeoutMs = yield* maxTimeoutFor(tenant, patch)
@@ -100,10 +104,11 @@ export const setEndpoint = Effect.fnUntraced(function* (
   let changed: ReadonlyArray<string> = []
   let warnings: ReadonlyArray<string> = []
   const change = Effect.fnUntraced(function* (before: Endpoint) {
-    const after = yield* changedEndpoint(before, patch, now, { ...asker, maxTimeoutMs })
+    const from = replaces ? reset(before) : before
+    const after = yield* changedEndpoint(from, patch, now, { ...asker, maxTimeoutMs })
     made = after.made
     changed = differences(before, after.endpoint)
-    const known = cautions(before)
+    const known = replaces ? [] : cautions(before)
     warnings = [
       ...cautions(after.endpoint).filter((caution) => !known.includes(caution)),
       ...originCautions(before, after.endpoint)
@@ -119,34 +124,20 @@ export const setEndpoint = Effect.fnUntraced(function* (
   } satisfies ChangedEndpointView
 })
 
-/** Replaces all settings of an endpoint that is there. */
-const replaceEndpoint = Effect.fnUntraced(function* (
-  { id, tenant }: EndpointName,
-  settings: NewEndpoint,
+/**
+ * Changes the given settings of an endpoint and keeps the others; where its URL leads to another
+ * origin, header values only if the asker may see them. Fails with Invalid for settings that do not
+ * go together, with EndpointNotFound if there is no such endpoint.
+ *
+ * @param expected the revisions that may be changed; fails with EndpointChanged for another.
+ *   (Default: any)
+ */
+export const setEndpoint = (
+  name: EndpointName,
+  patch: EndpointPatch,
   asker: Asker,
-  expected: ExpectedRevision | undefined
-) {
-  const now = yield* Clock.currentTimeMillis
-  const maxTimeoutMs = yield* maxTimeoutFor(tenant, settings)
-  let made: string | undefined
-  let changed: ReadonlyArray<string> = []
-  let moved: ReadonlyArray<string> = []
-  const change = Effect.fnUntraced(function* (before: Endpoint) {
-    const reset = { ...withoutSettings(endpointSettings, before), ...initialOf(endpointSettings) }
-    const after = yield* changedEndpoint(reset, settings, now, { ...asker, maxTimeoutMs })
-    made = after.made
-    moved = originCautions(before, after.endpoint)
-    changed = differences(before, after.endpoint)
-    return changed.length === 0 ? undefined : after.endpoint
-  })
-  const stored = yield* changeEndpoint(tenant, id, change, { by: asker.by, expected })
-  return {
-    ...endpointView(stored),
-    ...(made === undefined ? {} : { secret: made }),
-    cautions: [...cautions(stored.endpoint), ...moved],
-    changed
-  } satisfies ChangedEndpointView
-})
+  expected?: ExpectedRevision
+) => writeChange(name, patch, asker, expected, false)
 
 /**
  * Makes an endpoint be as its settings say, whether it is there or not. What the settings leave out
@@ -167,7 +158,7 @@ export const putEndpoint = Effect.fnUntraced(function* (
     isNew: true
   }))
   if (expected === "none") return yield* add
-  const replace = Effect.map(replaceEndpoint(name, settings, asker, expected), (endpoint) => ({
+  const replace = Effect.map(writeChange(name, settings, asker, expected, true), (endpoint) => ({
     endpoint,
     isNew: false
   }))
@@ -181,18 +172,11 @@ export const putEndpoint = Effect.fnUntraced(function* (
   )
 })
 
-/** Digits of an id that is made: 64 bits of chance, or of what a key comes to. */
-const idDigits = 16
-
-const halfId = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
-  number.toString(16).padStart(idDigits / 2, "0")
-)
-
 /** Makes the id of an endpoint. The same key makes the same one. */
 const makeId = (key: string | undefined): Effect.Effect<string> =>
   Effect.map(
     key === undefined
-      ? Effect.map(Effect.all([halfId, halfId]), (halves) => halves.join(""))
+      ? makeDigits
       : Effect.succeed(createHash("sha256").update(key).digest("hex").slice(0, idDigits)),
     (digits) => `ep_${digits}`
   )
@@ -204,9 +188,8 @@ const madeBefore = Effect.fnUntraced(function* (name: EndpointName, settings: Ne
   const now = yield* Clock.currentTimeMillis
   const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
   const { secret, ...others } = settings
-  const reset = { ...withoutSettings(endpointSettings, endpoint), ...initialOf(endpointSettings) }
   // A new one has no URL, on which some defaults depend.
-  const blank = { ...reset, url: "" }
+  const blank = { ...reset(endpoint), url: "" }
   const again = yield* changedEndpoint(blank, others, now, { scopes: [], maxTimeoutMs })
   const hasSecret = secret === undefined || endpoint.secrets.some(({ value }) => value === secret)
   if (!hasSecret || differences(endpoint, again.endpoint).length > 0)

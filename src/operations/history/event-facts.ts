@@ -10,7 +10,7 @@ import { maxLoggedRounds } from "../../projection/delivery-log.ts"
 import { getRemotely, remoteStatus } from "../../projection/remote-log.ts"
 
 /** The facts about an event, and how far the log was behind that said where they are. */
-export interface EventFacts {
+interface EventFacts {
   readonly facts: ReadonlyArray<StoredFact>
   /** Absent if the whole history was read. */
   readonly lag?: Lag
@@ -36,7 +36,7 @@ const laterKinds: ReadonlyArray<FactKind> = [
 ]
 
 /** Where the facts about an event are. */
-export interface EventPlace {
+interface EventPlace {
   /** When the first one happened, ms since the epoch. A fact is stored when it happens, or later. */
   readonly since: number
   /** The last one, as a sequence in HISTORY; undefined while a round has not ended. */

@@ -12,7 +12,7 @@ const maxWaiting = 1_000
 export const maxMissed = 1_000
 
 /** What a follower of failures is told. */
-export type LiveNews =
+export type LiveMessage =
   /** It knows what there was up to here: a sequence of the history. */
   | { readonly tells: "position"; readonly seq: number }
   | {
@@ -37,7 +37,7 @@ interface Followed {
   readonly endpoint: string | undefined
 }
 
-const newsOf = (text: string, seq: number): ReadonlyArray<LiveNews> =>
+const messagesOf = (text: string, seq: number): ReadonlyArray<LiveMessage> =>
   Option.match(parseFact(text, seq), {
     onNone: () => [],
     onSome: ({ record, seq }) => [{ tells: "failure", seq, record: answeredFact(record) }]
@@ -51,11 +51,11 @@ const missedSince = Effect.fnUntraced(function* (
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look where the history ends", names.history)
   const { first_seq: first, last_seq: until } = state
-  const gap = (dropped: number | null, why: string, from = after): LiveNews => ({
+  const gap = (dropped: number | null, why: string, from = after): LiveMessage => ({
     ...{ tells: "dropped", dropped, why, until },
     after: from
   })
-  const position: LiveNews = { tells: "position", seq: until }
+  const position: LiveMessage = { tells: "position", seq: until }
   if (after > until)
     return [gap(null, "the history has no such fact (yet): it may be another one"), position]
   if (after === until) return [position]
@@ -65,13 +65,13 @@ const missedSince = Effect.fnUntraced(function* (
     fromSeq: Math.max(first, after + 1)
   }
   const reading = Stream.runCollect(Stream.take(readStream(range), maxMissed + 1))
-  return yield* Effect.map(readingHistory(reading), (found): ReadonlyArray<LiveNews> => {
+  return yield* Effect.map(readingHistory(reading), (found): ReadonlyArray<LiveMessage> => {
     const upToNow = found.filter(({ seq }) => seq <= until)
     const sent = upToNow.slice(0, maxMissed)
     const [more] = upToNow.slice(maxMissed)
     return [
       ...(after + 1 < first ? [gap(null, "the history does not reach back so far")] : []),
-      ...sent.flatMap((message) => newsOf(message.string(), message.seq)),
+      ...sent.flatMap((message) => messagesOf(message.string(), message.seq)),
       ...(more === undefined
         ? []
         : [
@@ -93,7 +93,7 @@ const missedSince = Effect.fnUntraced(function* (
 const positionNow = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look where the history ends", names.history)
-  return [{ tells: "position", seq: state.last_seq }] satisfies ReadonlyArray<LiveNews>
+  return [{ tells: "position", seq: state.last_seq }] satisfies ReadonlyArray<LiveMessage>
 })
 
 /**
@@ -123,17 +123,17 @@ export const liveFailures = (followed: Followed, after: number | undefined) =>
       const known = before.at(-1)
       const from = known?.tells === "position" ? known.seq : 0
       const later = Stream.fromQueue(heard).pipe(
-        Stream.map((message): ReadonlyArray<LiveNews> => {
+        Stream.map((message): ReadonlyArray<LiveMessage> => {
           const seq = Number(message.headers?.get("Nats-Sequence"))
           // It came while what was missed was read.
           if (seq <= from) return []
           const left = dropped
           dropped = 0
-          const gap: ReadonlyArray<LiveNews> =
+          const gap: ReadonlyArray<LiveMessage> =
             left === 0
               ? []
               : [{ tells: "dropped", dropped: left, why: "they were read too slowly" }]
-          return [...gap, ...newsOf(message.string(), seq)]
+          return [...gap, ...messagesOf(message.string(), seq)]
         }),
         Stream.flatMap(Stream.fromIterable)
       )

@@ -21,7 +21,7 @@ const jobKey = (tenant: string, id: string): string =>
 const leaseKey = (id: string): string => `lease.${id}`
 
 /** A job with its revision in the bucket. */
-export interface StoredJob {
+interface StoredJob {
   readonly record: JobRecord
   readonly revision: number
 }

@@ -22,7 +22,7 @@ import type { JobProgress, JobRecord } from "./job.ts"
 const maxListed = 100
 
 /** How far a job has come, and where it goes on. */
-export type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed" | "retried">
+type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed" | "retried">
 
 /** After this time without being held back, a job counts as held back no more, ms. */
 const heldAfterMs = 1_000

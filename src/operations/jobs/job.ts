@@ -10,13 +10,13 @@ import { RecoverySelection } from "../retries/recover-endpoint.ts"
 import { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
-export const RedeliveryJob = Schema.Struct({
+const RedeliveryJob = Schema.Struct({
   kind: Schema.Literal("redelivery"),
   selection: DeadLetterSelection
 })
 
 /** Which events are sent to an endpoint once more. */
-export const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay: ReplayRequest })
+const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay: ReplayRequest })
 
 /** Which events are audited. Times in ms since the epoch. */
 export const AuditRequest = Schema.Struct({
@@ -24,13 +24,13 @@ export const AuditRequest = Schema.Struct({
   since: Schema.optionalKey(Timestamp),
   until: Schema.optionalKey(Timestamp)
 })
-export const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
+const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
 
 /** Which waiting deliveries of a tenant are tried now. */
-export const RetryJob = Schema.Struct({ kind: Schema.Literal("retry"), retry: RetrySelection })
+const RetryJob = Schema.Struct({ kind: Schema.Literal("retry"), retry: RetrySelection })
 
 /** What is sent again of all that failed at an endpoint. */
-export const RecoveryJob = Schema.Struct({
+const RecoveryJob = Schema.Struct({
   kind: Schema.Literal("recovery"),
   recovery: RecoverySelection
 })
@@ -40,8 +40,7 @@ export const JobTask = Schema.Union([RedeliveryJob, ReplayJob, AuditJob, RetryJo
 export type JobTask = typeof JobTask.Type
 export type JobKind = JobTask["kind"]
 
-export const JobState = Schema.Literals(["waiting", "running", "done", "failed", "cancelled"])
-export type JobState = typeof JobState.Type
+const JobState = Schema.Literals(["waiting", "running", "done", "failed", "cancelled"])
 
 /** How far a job has come: of what is known to be done. */
 export const JobProgress = Schema.Struct({ done: Schema.Int, total: Schema.Int })

@@ -32,7 +32,7 @@ export class JobQuotaReached extends Schema.TaggedError<JobQuotaReached>()("JobQ
 }
 
 /** Which jobs are meant: those of a kind, and of one tenant where that is given. */
-export interface JobScope {
+interface JobScope {
   readonly kind: JobKind
   readonly tenant: string | undefined
 }

@@ -92,7 +92,7 @@ const keptOf = (
 }
 
 /** A request with a key. */
-export interface KeyedRequest {
+interface KeyedRequest {
   /** Of the operation. */
   readonly id: string
   readonly key: string

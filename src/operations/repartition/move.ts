@@ -54,7 +54,7 @@ export interface Moving {
 }
 
 /** Messages under one subject that belong to another partition. */
-export interface Misplaced {
+interface Misplaced {
   readonly memory: StreamMemory
   /** The direct deliveries of the partition; undefined for a backlog. */
   readonly directDeliveries: DirectDeliveryRegistry | undefined

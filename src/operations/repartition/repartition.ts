@@ -59,7 +59,7 @@ export type RepartitionStep =
   | ({ readonly event: "emptied" } & Emptied)
   | { readonly event: "removed"; readonly partition: number }
 
-export interface RepartitionOptions {
+interface RepartitionOptions {
   /** The new number of partitions. */
   readonly to: number
   readonly tell: (step: RepartitionStep) => Effect.Effect<void>
@@ -68,7 +68,7 @@ export interface RepartitionOptions {
 }
 
 /** The result of a change. */
-export interface Repartitioned {
+interface Repartitioned {
   readonly from: number
   readonly to: number
   /** What this run moved out of each partition. */

@@ -5,7 +5,7 @@ import { targetOf } from "./relocation.ts"
 import { home } from "./schedules.ts"
 
 /** An endpoint with messages in a partition that is not its own. */
-export interface Stray {
+interface Stray {
   readonly kind: "queue" | "backlog"
   readonly subject: string
   readonly tenant: string
@@ -15,7 +15,7 @@ export interface Stray {
 }
 
 /** What one partition holds for others. */
-export interface Strays {
+interface Strays {
   readonly endpoints: ReadonlyArray<Stray>
   /** All schedules of the partition. Their endpoints are known only after reading them. */
   readonly schedules: number

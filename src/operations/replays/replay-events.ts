@@ -63,7 +63,7 @@ export const ReplayCursor = Schema.Struct({
 export type ReplayCursor = typeof ReplayCursor.Type
 
 /** How a replay is watched. */
-export interface ReplayWatch {
+interface ReplayWatch {
   /** Who asks for it, recorded in the history. */
   readonly by: string
   /** Called with the number of deliveries that wait for the endpoint while it is throttled, and 0. */

@@ -35,7 +35,7 @@ export const Recovered = Schema.Struct({ ...Redelivered.fields, ...retried })
 export type Recovered = typeof Recovered.Type
 
 /** How a recovery is watched, and where each half of it goes on. */
-export interface RecoveryOptions {
+interface RecoveryOptions {
   readonly retry: RetryOptions
   readonly redelivery: RedeliveryOptions
 }

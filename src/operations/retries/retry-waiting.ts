@@ -63,7 +63,7 @@ export interface RetryOptions {
   readonly onCursor?: ((cursor: RetryCursor, left: number) => void) | undefined
 }
 
-export const nothingRetried: RetriedDeliveries = {
+const nothingRetried: RetriedDeliveries = {
   ...{ endpoints: 0, moved: 0, inFlight: 0, inBacklog: 0, left: 0 },
   ...{ skipped: [], skippedElsewhere: 0 }
 }

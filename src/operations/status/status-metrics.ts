@@ -21,7 +21,7 @@ export interface SystemState {
 }
 
 /** What only a projection of the history knows. */
-export interface ProjectionState {
+interface ProjectionState {
   /** How long ago the last fact that it has read was stored, where it has not read all; ms. */
   readonly lagMs: number
   /** Attempts that repeat one that was recorded. */

@@ -7,7 +7,8 @@ import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../../text/quantities.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
-import { newsOf } from "./status-news.ts"
+import { Conditions } from "./conditions.ts"
+import { conditionsOf } from "./status-conditions.ts"
 import {
   copiesOf,
   lastHourOf,
@@ -16,7 +17,6 @@ import {
   waitingLimits,
   waitingSums
 } from "./status-sums.ts"
-import { AllNews } from "./worker-news.ts"
 import { WorkerState, workerState } from "./workers.ts"
 
 const Count = Schema.NullOr(Schema.Int)
@@ -159,7 +159,7 @@ export const Status = Schema.Struct({
    */
   lastHour: Schema.NullOr(LastHour),
   deadLetters: DeadLetterCounts,
-  ...AllNews.fields
+  ...Conditions.fields
 })
 export type Status = typeof Status.Type
 
@@ -302,7 +302,7 @@ export const statusOf = (survey: Survey): Status => {
       })) ?? null,
     lastHour: lastHourIn(survey),
     deadLetters: deadLettersIn(survey),
-    ...newsOf(survey)
+    ...conditionsOf(survey)
   }
 }
 

@@ -4,8 +4,8 @@ import { EndpointKeys, type TenantCount } from "../../endpoints/endpoint-keys.ts
 import { withoutCommands } from "../../text/plain-text.ts"
 import { operation, operationGroup } from "../operation.ts"
 import { defaultLimit, makeCursor, next, pageQuery } from "../parameters.ts"
+import type { Condition } from "./conditions.ts"
 import { readStatus, Status } from "./status-report.ts"
-import type { News } from "./worker-news.ts"
 import { listWorkers, Workers } from "./workers.ts"
 
 /** Tenants in the order of their names, and the name after which the next page begins. */
@@ -29,7 +29,10 @@ const pageTenants = Effect.fnUntraced(function* (after: string | undefined, limi
   } satisfies TenantPage
 })
 
-const withoutCommandsIn = ({ code, text }: News): News => ({ code, text: withoutCommands(text) })
+const withoutCommandsIn = ({ code, text }: Condition): Condition => ({
+  code,
+  text: withoutCommands(text)
+})
 
 const status = operation("status", "GET", "/v1/status", {
   scope: "operator",

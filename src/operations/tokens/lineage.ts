@@ -41,7 +41,7 @@ const lacking = (wanted: ReadonlyArray<TokenScope>, own: ReadonlyArray<TokenScop
   wanted.filter((scope) => !own.includes(scope)).join(", ")
 
 /** What a token makes: its settings, or why it may not. */
-export type Inherited = { readonly settings: NewToken } | { readonly refusal: string }
+type Inherited = { readonly settings: NewToken } | { readonly refusal: string }
 
 /**
  * Returns the settings of a token that somebody makes: it can do no more than its maker and, if that

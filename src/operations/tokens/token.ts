@@ -27,7 +27,7 @@ export type TokenScope = typeof TokenScope.Type
 export const defaultTokenRate = 1_000
 
 /** The tenant of a token: a tenant, or `*` for all. */
-export const TokenTenant = Schema.Union([Schema.Literal(allTenants), Token])
+const TokenTenant = Schema.Union([Schema.Literal(allTenants), Token])
 
 const Rate = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
 

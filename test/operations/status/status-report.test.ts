@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { PartitionSurvey } from "../../../src/delivery/introspection/survey.ts"
-import { newsOf } from "../../../src/operations/status/status-news.ts"
+import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
 import { Status, statusOf } from "../../../src/operations/status/status-report.ts"
 import { nth } from "../../kit/engine.ts"
 import { busy, partition } from "./surveys.ts"
@@ -23,7 +23,7 @@ describe("the state of an installation", () => {
       { ...first, answer: { ...answer, unreadable } }
     ]
     const problems = (partitions: ReadonlyArray<PartitionSurvey>) =>
-      newsOf({ ...busy, partitions }).problems
+      conditionsOf({ ...busy, partitions }).problems
     const unreadable = (partitions: ReadonlyArray<PartitionSurvey>) =>
       statusOf({ ...busy, partitions })
     assert.deepStrictEqual(problems(found(0)), [])

@@ -6,25 +6,28 @@ import { plainText } from "../../text/plain-text.ts"
 import { countText, plural, rangesText, spanText } from "../../text/quantities.ts"
 
 /** A problem or notice, with what to do about it. */
-export const News = Schema.Struct({
+export const Condition = Schema.Struct({
   /** A stable code for programs. */
   code: Schema.String,
   text: Schema.String
 })
-export type News = typeof News.Type
+export type Condition = typeof Condition.Type
 
 /** What is to be said of an installation. */
-export const AllNews = Schema.Struct({
+export const Conditions = Schema.Struct({
   /** Work has stopped or is about to stop until an operator acts. */
-  problems: Schema.Array(News),
+  problems: Schema.Array(Condition),
   /** Notable states, and states that pass without action. */
-  notices: Schema.Array(News)
+  notices: Schema.Array(Condition)
 })
-export type AllNews = typeof AllNews.Type
+export type Conditions = typeof Conditions.Type
 
-/** Returns one news item if the condition holds, or else none. */
-export const newsIf = (condition: boolean, code: string, text: string): ReadonlyArray<News> =>
-  condition ? [{ code, text }] : []
+/** Returns one condition if it holds, or else none. */
+export const conditionIf = (
+  condition: boolean,
+  code: string,
+  text: string
+): ReadonlyArray<Condition> => (condition ? [{ code, text }] : [])
 
 /** Number of events that may be queued in a healthy router under load. */
 const queueWorthNoting = 1_000
@@ -33,8 +36,8 @@ const stoppedAfterMs = 30_000
 /** An event that waits for longer while others are routed is worth a notice, ms. */
 const heldAfterMs = 5 * 60_000
 
-/** Returns the news of events that are not routed, or were lost before. */
-export const routingNews = ({ at, events, room, writeErrors }: Survey): AllNews => {
+/** Returns the conditions of events that are not routed, or were lost before. */
+export const routingConditions = ({ at, events, room, writeErrors }: Survey): Conditions => {
   const { inRouter = 0, isRouterMissing, lastRoutedAt = 0, oldestUnroutedAt, pending = 0 } = events
   // A failed write counts as stored in the stream's state, until the broker is restarted.
   const isUnwritten = writeErrors.some(({ stream }) => stream === room.events.name)
@@ -46,29 +49,29 @@ export const routingNews = ({ at, events, room, writeErrors }: Survey): AllNews 
   const waiting = `${plural(pending + inRouter, "event")} ${pending + inRouter === 1 ? "waits" : "wait"} to be routed`
   return {
     problems: [
-      ...newsIf(
+      ...conditionIf(
         isRouterMissing,
         "router-consumer-missing",
         "the routers' consumer is gone from the event stream, so nothing is routed: a running worker makes it again, or `petrel init` without one"
       ),
-      ...newsIf(
+      ...conditionIf(
         isStopped,
         "routing-stopped",
         `${waiting}, the oldest for ${spanText(waitsMs)}, and none was routed${since}: if no other problem says why, look at the logs of the workers with the role \`router\``
       ),
-      ...newsIf(
+      ...conditionIf(
         lost > 0,
         "events-lost",
         `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
       )
     ],
     notices: [
-      ...newsIf(
+      ...conditionIf(
         pending >= queueWorthNoting,
         "router-behind",
         `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
       ),
-      ...newsIf(
+      ...conditionIf(
         !isStopped && waitsMs > heldAfterMs,
         "event-held",
         `${waiting}, the oldest for ${spanText(waitsMs)}, while others are routed (${countText(inRouter)} in routers): see \`petrel audit\``
@@ -84,8 +87,8 @@ const partitionsText = (partitions: ReadonlyArray<{ readonly partition: number }
 
 const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
-/** Returns the news of partitions without an owner, or whose owner does not answer. */
-const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
+/** Returns the conditions of partitions without an owner, or whose owner does not answer. */
+const partitionNews = ({ at, partitions, workers = [] }: Survey): Conditions => {
   const delivering = workers.flatMap(({ heartbeat }) =>
     heartbeat?.leaving !== true && heartbeat?.roles.includes("deliver") === true ? [heartbeat] : []
   )
@@ -106,18 +109,18 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
     ({ owner, answer }) => owner !== undefined && answer === undefined
   )
   return {
-    problems: newsIf(
+    problems: conditionIf(
       stale.length > 0,
       "partition-without-owner",
       `${partitionsText(stale)} ${haveText(stale)} no owner${since}, so nothing there is delivered${remedy}`
     ),
     notices: [
-      ...newsIf(
+      ...conditionIf(
         fresh.length > 0,
         "partition-changing-hands",
         `${partitionsText(fresh)} ${haveText(fresh)} no owner yet: a worker takes over within ${spanText(defaultTtl)}`
       ),
-      ...newsIf(
+      ...conditionIf(
         silent.length > 0,
         "owner-silent",
         `${plainText(silent[0]?.owner ?? "")} has ${partitionsText(silent)} and does not answer: it is just taking over, or has died; if this stays, look at its log`
@@ -126,8 +129,8 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): AllNews => {
   }
 }
 
-/** Returns the news of partitions that workers keep from others. */
-const withheldNews = (alive: ReadonlyArray<Heartbeat>): AllNews["notices"] =>
+/** Returns the conditions of partitions that workers keep from others. */
+const withheldNews = (alive: ReadonlyArray<Heartbeat>): Conditions["notices"] =>
   alive.flatMap(({ id, withheld = [] }) =>
     [...Map.groupBy(withheld, ({ owner }) => owner)].map(([owner, all]) => ({
       code: "hand-over-unanswered",
@@ -143,8 +146,8 @@ export const withheldText = (
 ): string =>
   `${plainText(worker)} gets no answer when it asks ${plainText(owner)} for ${partitionsText(all)}: ${plainText(owner)} runs an older version, or the broker's user of one of them may not use the subjects of hand-overs (nats.conf); what is there is delivered, and moves when ${plainText(owner)} stops`
 
-/** Returns the news of the workers and their partitions. */
-export const workerNews = (survey: Survey): AllNews => {
+/** Returns the conditions of the workers and their partitions. */
+export const workerConditions = (survey: Survey): Conditions => {
   const { change, workers } = survey
   if (change !== undefined)
     return {
@@ -173,7 +176,7 @@ export const workerNews = (survey: Survey): AllNews => {
   return {
     problems: [
       ...problems,
-      ...newsIf(
+      ...conditionIf(
         !routes,
         "no-router",
         "no worker routes events: start one with `petrel worker --roles router`"

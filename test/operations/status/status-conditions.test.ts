@@ -1,14 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
-import { newsOf } from "../../../src/operations/status/status-news.ts"
+import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
 import { busy, endpoints, led, minute, now, someone } from "./surveys.ts"
 
 const codes = (survey: Survey) => {
-  const { notices, problems } = newsOf(survey)
+  const { notices, problems } = conditionsOf(survey)
   return [problems.map(({ code }) => code), notices.map(({ code }) => code)]
 }
 const texts = (survey: Survey) => {
-  const { notices, problems } = newsOf(survey)
+  const { notices, problems } = conditionsOf(survey)
   return [...problems, ...notices].map(({ text }) => text)
 }
 

@@ -10,8 +10,8 @@ import {
   plural,
   spanText
 } from "../../text/quantities.ts"
+import type { Condition, Conditions } from "./conditions.ts"
 import { waitingLimits } from "./status-sums.ts"
-import type { AllNews, News } from "./worker-news.ts"
 
 /** Returns true if the given percentage of a limit is used. */
 const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
@@ -39,7 +39,7 @@ const fullEvents = ({ at, room: { events } }: Survey): string => {
 }
 
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
-const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> => {
+const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Condition> => {
   const { bytes, limit, maxAge, name, oldestAt } = history
   if (!isUsed(bytes, limit, full) || oldestAt === undefined) return []
   const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
@@ -52,7 +52,7 @@ const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<News> =>
 }
 
 /** An event stream without a limit may take the storage that the engine needs to continue. */
-const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
+const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> =>
   events.bytes === undefined || events.limit !== undefined
     ? []
     : [
@@ -63,7 +63,7 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<News> =>
       ]
 
 /** Events are not routed while the queues are full: only what nobody delivers fills them. */
-const aboutQueues = (survey: Survey): ReadonlyArray<News> => {
+const aboutQueues = (survey: Survey): ReadonlyArray<Condition> => {
   const { queues: bytes } = survey.room
   const { queues: limit } = waitingLimits(survey)
   return bytes === undefined || limit === undefined || bytes < limit * resumeBelowShare
@@ -77,7 +77,7 @@ const aboutQueues = (survey: Survey): ReadonlyArray<News> => {
 }
 
 /** Nobody is held up by it, but who has his share gets dead letters. */
-const aboutBacklogs = (survey: Survey): ReadonlyArray<News> => {
+const aboutBacklogs = (survey: Survey): ReadonlyArray<Condition> => {
   const { backlogs: bytes } = survey.room
   const { backlogs: maxBytes } = waitingLimits(survey)
   return bytes === undefined || maxBytes === undefined || !isCrowded({ bytes, maxBytes })
@@ -103,7 +103,7 @@ const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
  * The broker's health and the streams' infos say nothing of it to a client. A stream without a leader
  * stores nothing either, which is told of it already.
  */
-const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<News> => {
+const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<Condition> => {
   const leaderless = new Set(
     streams.filter(({ state }) => state === "leaderless").map(({ name }) => name)
   )
@@ -127,7 +127,7 @@ const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<News> => {
 }
 
 /** What the broker's servers say of themselves. */
-const aboutHealth = ({ health = [] }: Survey): AllNews => ({
+const aboutHealth = ({ health = [] }: Survey): Conditions => ({
   problems: health
     .filter(({ isWell }) => isWell === false)
     .map(({ says, server }) => ({
@@ -142,8 +142,8 @@ const aboutHealth = ({ health = [] }: Survey): AllNews => ({
     }))
 })
 
-/** Returns the news of the room in the streams and in the store. */
-export const roomNews = (survey: Survey): AllNews => {
+/** Returns the conditions of the space in the streams and in the store. */
+export const storageConditions = (survey: Survey): Conditions => {
   const { account, dead, room } = survey
   const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full${mostOf(dead.byTenant)}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
   const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
@@ -154,19 +154,19 @@ export const roomNews = (survey: Survey): AllNews => {
   ]
   const isFull = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, full)
   const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
-  const news = ({ code, text }: Filled): News => ({ code, text })
+  const plain = ({ code, text }: Filled): Condition => ({ code, text })
   const health = aboutHealth(survey)
   return {
     problems: [
       ...aboutDisk(survey),
       ...health.problems,
-      ...bounded.filter(isFull).map(news),
+      ...bounded.filter(isFull).map(plain),
       ...aboutQueues(survey),
       ...aboutBacklogs(survey)
     ],
     notices: [
       ...health.notices,
-      ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(news),
+      ...bounded.filter((one) => isFilling(one) && !isFull(one)).map(plain),
       ...aboutHistory(survey),
       ...aboutUnbounded(survey)
     ]

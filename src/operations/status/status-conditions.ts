@@ -5,9 +5,15 @@ import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
 import { countText, moment, plural } from "../../text/quantities.ts"
 import { raisedSubject, raisedView } from "../alerts/alerts.ts"
-import { roomNews } from "./room-news.ts"
+import {
+  type Condition,
+  type Conditions,
+  conditionIf,
+  routingConditions,
+  workerConditions
+} from "./conditions.ts"
 import { waitingSums } from "./status-sums.ts"
-import { type AllNews, type News, newsIf, routingNews, workerNews } from "./worker-news.ts"
+import { storageConditions } from "./storage-conditions.ts"
 
 const hour = 3_600_000
 
@@ -19,7 +25,7 @@ const namesText = (names: ReadonlyArray<string>): string =>
     ? names.join(", ")
     : `${names.slice(0, 2).join(", ")} and ${names.length - 2} more`
 
-const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
+const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
   const named = (state: string) =>
     streams.filter((stream) => stream.state === state).map(({ name }) => name)
   const leaderless = named("leaderless")
@@ -44,7 +50,7 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<News> => {
   ]
 }
 
-const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<News> =>
+const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Condition> =>
   first === undefined
     ? []
     : [
@@ -54,7 +60,7 @@ const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Ne
         }
       ]
 
-const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
+const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
   const { unreadable = 0 } = waitingSums(survey)
   return unreadable === 0
     ? []
@@ -66,16 +72,16 @@ const aboutUnreadable = (survey: Survey): ReadonlyArray<News> => {
       ]
 }
 
-const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<News> => {
+const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => {
   const { lost = 0 } = endpoints ?? {}
-  return newsIf(
+  return conditionIf(
     lost > 0,
     "endpoints-lost",
     `the bucket of endpoints was removed and made again, and ${plural(lost, "endpoint")} that the history has ${lost === 1 ? "is" : "are"} not there, so events wait to be routed: run \`petrel rebuild endpoints\``
   )
 }
 
-const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
+const aboutCopies = ({ streams }: Survey): ReadonlyArray<Condition> => {
   const servers = new Map<string, { offline: boolean; lag: number; streams: Array<string> }>()
   for (const { behind, name } of streams)
     for (const { lag, offline, server } of behind) {
@@ -97,7 +103,7 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<News> => {
  * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
  * What an audit has found missing is a problem.
  */
-const aboutAlerts = ({ alerts, at }: Survey): AllNews => {
+const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
   const isMissing = ({ alert }: RaisedAlert) => alert.name === "deliveries-missing"
   return {
     problems: alerts.filter(isMissing).map(({ alert }) => ({
@@ -113,7 +119,7 @@ const aboutAlerts = ({ alerts, at }: Survey): AllNews => {
   }
 }
 
-const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<News> => {
+const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Condition> => {
   const { lastHour = 0 } = dead
   const { longestOpen = [], open = 0, suspended = 0, unreadable = 0 } = endpoints ?? {}
   const [worst] = longestOpen
@@ -155,10 +161,10 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<News> =
 }
 
 /** Returns all problems and notices. */
-export const newsOf = (survey: Survey): AllNews => {
-  const workers = workerNews(survey)
-  const room = roomNews(survey)
-  const routing = routingNews(survey)
+export const conditionsOf = (survey: Survey): Conditions => {
+  const workers = workerConditions(survey)
+  const room = storageConditions(survey)
+  const routing = routingConditions(survey)
   const alerts = aboutAlerts(survey)
   return {
     problems: [
