@@ -247,7 +247,7 @@ const runFailing = Effect.fnUntraced(function* (
   const broker = yield* startBroker(store)
   const add = addEndpoints(1, () => ({
     ...{ id: "e0", url: receiver.url, types: ["type"] },
-    circuit: { failures: 100_000, rate: "none" },
+    circuit: { failures: 10_000, rate: "none" },
     retry: {
       ...{ backoff: { kind: "fixed", delay: "2 seconds" }, jitter: "none", maxAttempts: 30 },
       ...{ window: "1 hour", retryAfterCap: "24 hours" }
