@@ -8,6 +8,7 @@ import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection-query.ts"
 import { readRoster } from "../cluster/roster.ts"
 import { nobody } from "../domain/token.ts"
+import { countBacklogs } from "../history/backlog-count.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { systemReadings, tenantReadings } from "../policy/alerts.ts"
 import { Growth } from "../policy/growth.ts"
@@ -207,12 +208,23 @@ const countWaiting = Effect.fnUntraced(function* (
   unrouted: number | undefined
 ) {
   const { names } = yield* Broker
-  const streams = partitions.flatMap((index) => [names.deliveries(index), names.backlog(index)])
-  const found = yield* Effect.forEach(streams, lookAtStream, { concurrency: maxConcurrentLookups })
+  const inQueue = Effect.fnUntraced(function* (index: number) {
+    const { info } = yield* lookAtStream(names.deliveries(index))
+    return info?.state.messages
+  })
+  const inBacklog = (index: number) =>
+    countBacklogs(index).pipe(
+      Effect.map((counts) => [...counts.values()].reduce((sum, count) => sum + count, 0)),
+      Effect.orElseSucceed(() => undefined)
+    )
+  const counts = yield* Effect.forEach(
+    partitions.flatMap((index) => [inQueue(index), inBacklog(index)]),
+    (count) => count,
+    { concurrency: maxConcurrentLookups }
+  )
   let waiting = unrouted
-  for (const { info } of found)
-    waiting =
-      waiting === undefined || info === undefined ? undefined : waiting + info.state.messages
+  for (const count of counts)
+    waiting = waiting === undefined || count === undefined ? undefined : waiting + count
   return waiting
 })
 

@@ -14,6 +14,7 @@ import { Metrics } from "../metrics/worker-metrics.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { BacklogRoom } from "./backlog/backlog-room.ts"
+import type { EventBodies } from "./backlog/event-bodies.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { Settlement } from "./execution/settlement.ts"
 import type { Connections } from "./http/egress.ts"
@@ -58,6 +59,10 @@ export interface PartitionOptions {
   readonly queueRoom: Pick<QueueRoom, "came" | "isFull" | "willCome">
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly dutyCycle: DutyCycle
+  /** Reads events whose deliveries wait without a body. Shared by the worker's partitions. */
+  readonly bodies: EventBodies
+  /** Returns how long events are kept, ms: infinite for ever, undefined while it is unknown. */
+  readonly eventAge: () => number | undefined
   /** Maximum bytes of bodies of its queue's messages. */
   readonly maxPrefetchBytes: number
   readonly worker: string
@@ -97,7 +102,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   const lifecycle = new Lifecycle()
   const stopping = () => lifecycle.isOver || options.stopping()
   const broker = yield* Broker
-  const backlog = yield* Backlog.make(memory.index, (key, bytes) => backlogRoom.stored(key, bytes))
+  const backlog = yield* Backlog.make(memory.index)
   // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
   yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
   const inFlight = yield* makeInFlight<Broker | Facts>()

@@ -2,13 +2,18 @@ import { Effect, FiberSet, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
+import { originStreams } from "../domain/backlog-message.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
 import { isPastDeadline } from "../policy/deadline.ts"
+import { eventOutlasts } from "../policy/event-outlasts.ts"
 import type { BacklogCandidate } from "../routing/partition-owner.ts"
 import { timers } from "../time/timers.ts"
+import { BacklogReader } from "./backlog/backlog-reader.ts"
+import { BacklogRemover } from "./backlog/backlog-remover.ts"
+import { BacklogWriter } from "./backlog/backlog-writer.ts"
 import { DirectToBacklog } from "./backlog/direct-to-backlog.ts"
 import { Drainer } from "./backlog/drainer.ts"
 import { Spill } from "./backlog/spill.ts"
@@ -24,7 +29,7 @@ import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts
 import { acquireSurroundings } from "./partition-surroundings.ts"
 import { FinalMemory } from "./recovery/final-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
-import { noteLeft } from "./recovery/partition-memory.ts"
+import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
 import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
@@ -52,6 +57,7 @@ export class Partition {
   readonly #its: Surroundings
   readonly #tallies = new TallyBook()
   readonly #lanes: LaneScheduler<DeliveryTask>
+  readonly #writer: BacklogWriter
   readonly #drainer: Drainer
   readonly #context: TaskContext
   readonly #queueInterpreter: Interpreter
@@ -80,12 +86,14 @@ export class Partition {
     this.#context = this.#makeContext()
     this.#lanes = this.#makeLanes()
     const backlogInterpreter = this.#interpreterOf(options.memory.backlog, its.backlogSettlement)
-    this.#drainer = this.#makeDrainer(backlogInterpreter)
+    const owner = options.sender.clock.currentTimeMillisUnsafe()
+    this.#writer = this.#makeWriter(owner)
+    this.#drainer = this.#makeDrainer(backlogInterpreter, owner)
     this.#queueInterpreter = this.#interpreterOf(options.memory, its.queueSettlement)
     this.#spill = this.#makeSpill()
     this.final = new FinalMemory({
       memory: options.memory,
-      areMovesKnown: () => this.#spill.isIdle,
+      areMovesKnown: () => this.#spill.isIdle && this.#writer.isIdle,
       isDoubtful: () => this.#isDoubtful()
     })
     this.#queue = this.#makeQueueSource()
@@ -113,6 +121,7 @@ export class Partition {
       memory,
       settlement: queueSettlement,
       drainer: this.#drainer,
+      writer: this.#writer,
       events: its.names.events
     })
     its.lifecycle.onFreed = (key) => {
@@ -367,34 +376,61 @@ export class Partition {
     })
   }
 
-  #makeDrainer(interpreter: Interpreter): Drainer {
-    const { backlog, index, names, runInBackground, stopping: closed, tail } = this.#its
-    const { dutyCycle, memory, sender, workerClock } = this.#options
+  /** @param owner when this owner took over, ms since the epoch. */
+  #makeWriter(owner: number): BacklogWriter {
+    const { broker, runInBackground: run } = this.#its
+    const { backlogRoom, eventAge, fence, memory } = this.#options
+    return new BacklogWriter(broker, {
+      ...{ index: memory.index, owner, fence, run },
+      asReference: (delivery) => eventOutlasts(delivery, eventAge()),
+      wrote: (key, bytes) => backlogRoom.stored(key, bytes),
+      mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
+      replacing: (key) => this.#drainer.replacing(key),
+      replaced: (key, seq) => this.#drainer.replaced(key, seq),
+      kept: (key) => this.#drainer.kept(key)
+    })
+  }
+
+  /** @param owner see `#makeWriter`. */
+  #makeDrainer(interpreter: Interpreter, owner: number): Drainer {
+    const { backlog, broker, index, names, runInBackground, stopping: closed, tail } = this.#its
+    const { bodies, dutyCycle, memory, sender, workerClock } = this.#options
+    const writer = this.#writer
+    const isDoubtful = () => tail.isDoubtful()
     return new Drainer({
-      ...{ backlog, memory: memory.backlog, index, dutyCycle, closed },
+      ...{ backlog, writer, owner, memory: memory.backlog, index, dutyCycle, closed },
+      reader: new BacklogReader({
+        ...{ broker, backlog, bodies, memory: memory.backlog },
+        streams: originStreams(names, memory.index),
+        forwards: (key) => [...(this.#its.directory.find(key)?.forwards ?? [])]
+      }),
+      remover: new BacklogRemover({
+        ...{ broker, backlog, writer, memory: memory.backlog, isDoubtful }
+      }),
       clock: sender.clock,
       isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
       left: (delivery) => noteLeft(memory, names.events, delivery),
+      isKnown: (delivery) => isKnown(memory, names.events, delivery),
       begin: (key, handle) =>
         this.#lanes.refill(key, new DeliveryTask(this.#context, this.#backlog, key, handle)),
-      isDoubtful: () => tail.isDoubtful(),
       streamTruncated: tail.lose,
       expire: (handle) =>
         Effect.provideService(
-          Effect.ignore(interpreter.end(handle, "deadline")),
+          Effect.ignore(interpreter.end(handle, handle.delivery.progress.ends ?? "deadline")),
           Broker,
-          this.#its.broker
+          broker
         ),
       run: runInBackground
     })
   }
 
   #makeSpill(): Spill {
-    const { backlog, health, queueSettlement: settlement } = this.#its
+    const { health, queueSettlement: settlement } = this.#its
     const { memory } = this.#options
     const interpreter = this.#queueInterpreter
-    return new Spill({ memory, interpreter, backlog, drainer: this.#drainer, health, settlement })
+    const [drainer, writer] = [this.#drainer, this.#writer]
+    return new Spill({ memory, interpreter, writer, drainer, health, settlement })
   }
 
   #makeQueueSource(): QueueSource {

@@ -29,6 +29,12 @@ export interface OriginStreams {
   readonly queue: string
 }
 
+/** Returns the names of the streams from which deliveries come into a partition's backlogs. */
+export const originStreams = (
+  names: { readonly events: string; readonly deliveries: (partition: number) => string },
+  partition: number
+): OriginStreams => ({ events: names.events, queue: names.deliveries(partition) })
+
 const entriesHeader = "petrel-entries"
 const storedHeader = "petrel-stored"
 const ownerHeader = "petrel-owner"
@@ -73,6 +79,28 @@ export const referencesHeader = (
   streams: OriginStreams
 ): readonly [string, string] => [entriesHeader, pack(references, streams)]
 
+/**
+ * Returns the references that a message of a backlog holds; undefined if it holds none, or if this
+ * version cannot read them.
+ *
+ * @param subject its last two tokens are tenant and endpoint.
+ */
+export const referencesIn = (
+  subject: string,
+  get: GetHeader,
+  streams: OriginStreams
+): ReadonlyArray<DeliveryReference> | undefined => {
+  const packed = get(entriesHeader)
+  const [tenant, endpoint] = subject.split(".").slice(-2)
+  return packed === undefined || tenant === undefined || endpoint === undefined
+    ? undefined
+    : unpack(packed, { tenant, endpoint }, streams)
+}
+
+/** Returns how many deliveries a message of a backlog holds; 1 where it is unreadable. */
+export const entryCount = (get: GetHeader): number =>
+  referencesIn("_._", get, { events: "", queue: "" })?.length ?? 1
+
 /** One delivery in a message of a backlog. */
 export type BacklogEntry =
   | { readonly entry: undefined; readonly delivery: Delivery }
@@ -88,14 +116,11 @@ export const backlogEntriesIn = (
   get: GetHeader,
   streams: OriginStreams
 ): ReadonlyArray<BacklogEntry> | undefined => {
-  const packed = get(entriesHeader)
-  if (packed === undefined) {
+  if (get(entriesHeader) === undefined) {
     const delivery = parseDelivery(subject, get)
     return delivery === undefined ? undefined : [{ entry: undefined, delivery }]
   }
-  const [tenant, endpoint] = subject.split(".").slice(-2)
-  if (tenant === undefined || endpoint === undefined) return undefined
-  return unpack(packed, { tenant, endpoint }, streams)?.map((reference, index) => ({
+  return referencesIn(subject, get, streams)?.map((reference, index) => ({
     entry: index + 1,
     reference
   }))

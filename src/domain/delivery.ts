@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Option, Schema } from "effect"
 import type { Content, EventIdentity, GetHeader } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
 import { forwardedText, readForwarded } from "./forwarded-headers.ts"
@@ -214,3 +214,14 @@ const progressOf = (text: string): Progress | undefined => {
   const decoded = decodeProgress(text)
   return decoded._tag === "Some" ? decoded.value : undefined
 }
+
+const decodeAttempts = Schema.decodeUnknownOption(
+  Schema.fromJsonString(Schema.Struct({ attempts: Schema.Int }))
+)
+
+/** Returns the number of attempts in a message's `petrel-progress`; 0 where it has none. */
+export const attemptsIn = (progress: string | undefined): number =>
+  Option.match(decodeAttempts(progress ?? ""), {
+    onNone: () => 0,
+    onSome: ({ attempts }) => attempts
+  })

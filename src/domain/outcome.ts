@@ -92,6 +92,8 @@ export const DeadReason = Schema.Literals([
   "backlog-full",
   /** The delivery crashes its worker each time. */
   "defect",
+  /** The event was removed while the delivery waited for its endpoint. Its dead letter is empty. */
+  "event-gone",
   /**
    * The event that a further round was to send is no longer kept. The only reason without a dead
    * letter.

@@ -2,8 +2,9 @@ import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { scanQueue, seeStream, storedAt } from "../broker/scan.ts"
+import { originStreams, referencesIn } from "../domain/backlog-message.ts"
 import type { Addressee } from "../domain/delivery.ts"
-import { eventNameIn } from "../domain/delivery.ts"
+import { attemptsIn, eventNameIn } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
@@ -28,7 +29,10 @@ export type Sighting = Addressee & {
     | {
         readonly where: Exclude<Whereabouts, "history">
         readonly place: Place
-        readonly header: GetHeader
+        /** The place that it was moved from: a `placeName`. */
+        readonly origin: string | undefined
+        /** Requests made in its round, as far as its message tells. */
+        readonly attempts: number
       }
     | { readonly where: "history"; readonly fact: Fact; readonly seq: number }
   )
@@ -163,6 +167,7 @@ class Finder {
   readonly #readBacklog = (partition: number, endpoints: ReadonlyArray<Addressee>) => {
     const { subjects } = this.#broker.names
     const stream = this.#broker.names.backlog(partition)
+    const streams = originStreams(this.#broker.names, partition)
     const isFew = this.#keys !== undefined && endpoints.length <= maxSingleLookups
     const range = {
       stream,
@@ -175,7 +180,15 @@ class Finder {
     return seeStream(range, (message) => {
       const place = { stream, seq: message.seq, at: storedAt(message) }
       const header = (name: string) => message.headers?.get(name) || undefined
-      return this.#found("backlog", place, message.subject, header)
+      const packed = referencesIn(message.subject, header, streams)
+      if (packed === undefined) return this.#found("backlog", place, message.subject, header)
+      return packed.some(({ endpoint, origin, progress, round, tenant, ...of }, index) => {
+        if (!this.#isWanted(tenant, endpoint)) return false
+        const found = { tenant, endpoint, round, event: eventName(of), origin }
+        const { attempts } = progress
+        const at = { ...place, entry: index + 1 }
+        return this.#note({ where: "backlog", ...found, attempts, place: at })
+      })
     })
   }
 
@@ -216,7 +229,9 @@ class Finder {
     if (!this.#isWanted(addressee.tenant, addressee.endpoint)) return false
     const event = eventNameIn(header)
     const round = header("petrel-round") ?? ""
-    return this.#note({ where, ...addressee, event, round, place, header })
+    const origin = header("petrel-origin")
+    const attempts = attemptsIn(header("petrel-progress"))
+    return this.#note({ where, ...addressee, event, round, place, origin, attempts })
   }
 
   #isWanted(tenant: string, endpoint: string): boolean {

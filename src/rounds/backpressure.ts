@@ -1,6 +1,8 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { Delivery } from "../domain/delivery.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import { countBacklogs } from "../history/backlog-count.ts"
 import { timers } from "../time/timers.ts"
 import { makeTurn } from "./turns.ts"
 
@@ -51,7 +53,10 @@ export const makeBackpressure = Effect.fnUntraced(function* <E>(options: Backpre
   const look = Effect.all(
     [
       count(names.deliveries(partition), names.subjects.delivery(partition, tenant, endpoint)),
-      count(names.backlog(partition), names.subjects.backlog(partition, tenant, endpoint))
+      Effect.map(
+        countBacklogs(partition, tenant, endpoint),
+        (counts) => counts.get(endpointKey(tenant, endpoint)) ?? 0
+      )
     ],
     { concurrency: 2 }
   )

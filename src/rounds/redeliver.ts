@@ -75,6 +75,8 @@ export const readLetterContents = Effect.fnUntraced(function* (
   const letter = yield* getDeadLetter(dead)
   if (letter === undefined) return undefined
   const { delivery } = letter
+  // Its body was never known.
+  if (letter.reason === "event-gone") return undefined
   // If DEAD was truncated, the sequence may hold another dead letter.
   const isIt = delivery.tenant === tenant && delivery.endpoint === endpoint
   if (!isIt || eventName(delivery) !== eventName(round)) return undefined

@@ -8,6 +8,8 @@ import { maintainAssignment } from "../cluster/assignment.ts"
 import { ownerFence } from "../cluster/owner-fence.ts"
 import type { OwnedPartition } from "../cluster/taken-partition.ts"
 import { makeBacklogRoom } from "../delivery/backlog/backlog-room.ts"
+import { watchEventAge } from "../delivery/backlog/event-age.ts"
+import { EventBodies } from "../delivery/backlog/event-bodies.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
 import { makeConnections } from "../delivery/http/egress.ts"
 import { OpenConnections } from "../delivery/http/open-connections.ts"
@@ -104,6 +106,8 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     hosts: yield* makeHostLimits,
     pool,
     dutyCycle: { until: 0 },
+    bodies: yield* EventBodies.make(),
+    eventAge: yield* watchEventAge,
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
     takeovers: yield* makeTakeovers(layout.partitions),
     sweeps: yield* Semaphore.make(1),
@@ -196,8 +200,8 @@ class PartitionRunner {
       awaiting: AwaitingSpace
     ) {
       const { layout, nextId, options, workerClock } = this.#node
-      const { backlogRoom, deadLetters, dutyCycle, hosts, maxPrefetchBytes } = this.#shared
-      const { pool, queueRoom, records } = this.#shared
+      const { backlogRoom, bodies, deadLetters, dutyCycle, eventAge, hosts } = this.#shared
+      const { maxPrefetchBytes, pool, queueRoom, records } = this.#shared
       const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
@@ -225,6 +229,8 @@ class PartitionRunner {
           backlogRoom,
           queueRoom,
           dutyCycle,
+          bodies,
+          eventAge,
           maxPrefetchBytes,
           workerClock
         },

@@ -14,6 +14,7 @@ import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { Fact as FactSchema } from "../../src/domain/fact.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { addEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { countBacklogs } from "../../src/history/backlog-count.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { parseNetwork } from "../../src/policy/address.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
@@ -281,11 +282,8 @@ export const waitingMessages = Effect.gen(function* () {
 
 /** Returns the number of messages in the backlogs. */
 export const backlogged = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* natsClients
-  const infos = yield* ask("count", () =>
-    Promise.all([0, 1].map((index) => jsm.streams.info(names.backlog(index))))
-  )
-  return infos.reduce((sum, { state }) => sum + state.messages, 0)
+  const counts = yield* Effect.forEach([0, 1], (index) => countBacklogs(index))
+  return counts.flatMap((each) => [...each.values()]).reduce((sum, count) => sum + count, 0)
 })
 
 /** Returns all messages under a subject of a delivery stream. */

@@ -19,7 +19,7 @@ const name = { tenant: "acme", endpoint: "hook", event: `7@${event.at}` }
 const place = { stream: "elsewhere", seq: 1, at: event.at }
 
 const waiting = (where: "queue" | "schedules" | "backlog", round = "0"): Sighting => ({
-  ...{ ...name, round, where, place, header: () => undefined }
+  ...{ ...name, round, where, place, attempts: 0, origin: undefined }
 })
 
 const told = (kind: FactKind, changes: Partial<Fact> = {}): Sighting => {

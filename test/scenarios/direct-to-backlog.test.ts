@@ -1,14 +1,13 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { vi } from "vitest"
-import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
-import { Backlog } from "../../src/delivery/backlog/backlog.ts"
-import type { Delivery } from "../../src/domain/delivery.ts"
-import { deliveryHeaders, firstRound, parseDelivery, untried } from "../../src/domain/delivery.ts"
+import { EventBodies } from "../../src/delivery/backlog/event-bodies.ts"
+import { originStreams, referencesIn } from "../../src/domain/backlog-message.ts"
+import { deliveryHeaders } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
@@ -42,16 +41,21 @@ const resume = resumeEndpoint(hook, "test")
 /** Puts what waits in the backlog into the queue as well, as a router does that knows nothing of it. */
 const queueToo = Effect.gen(function* () {
   const { ask, jsm, names, publisher } = yield* natsClients
+  const bodies = yield* EventBodies.make()
   const partition = partitionOf("acme", "hook", 2)
   const message = yield* ask("read", () =>
     jsm.streams.getMessage(names.backlog(partition), { seq: 1 })
   )
   assert(message !== null)
-  const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
-  assert(delivery !== undefined)
-  const { origin: _, ...routed } = delivery
+  const get = (name: string) => message.header.get(name) || undefined
+  const [reference] = referencesIn(message.subject, get, originStreams(names, partition)) ?? []
+  assert(reference !== undefined)
+  const [contents] = yield* bodies.read([reference], [])
+  assert(contents !== undefined && contents !== "gone")
+  const { bytes: _, origin: __, ...routed } = reference
+  const { body, ...event } = contents
   const subject = names.subjects.delivery(partition, "acme", "hook")
-  yield* publisher.publish(subject, message.data, deliveryHeaders(routed, "by another"))
+  yield* publisher.publish(subject, body, deliveryHeaders({ ...routed, ...event }, "by another"))
 })
 
 describe.concurrent("an endpoint that takes nothing, and whose owner routes its events", () => {
@@ -198,38 +202,6 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
         yield* closedBooks
         assert.deepStrictEqual(attempts(held), [1])
       })
-  )
-
-  scenario("is the same to the backlog when it comes there by the queue", () =>
-    Effect.gen(function* () {
-      const { names } = yield* Broker
-      const backlog = yield* Backlog.make(0)
-      const delivery: Delivery = {
-        ...{ ...hook, event: "a", eventSeq: 7, eventAt: 1, type: "paid" },
-        ...{ round: firstRound, began: 1 },
-        ...{ deadline: 2, generation: "g", revision: 1, content: {}, progress: untried }
-      }
-      const store = (stream: string, seq: number, of = delivery) =>
-        backlog.store(
-          { delivery: of, body: new Uint8Array(), place: { stream, seq, at: 1 } },
-          of.progress,
-          0,
-          () => false
-        )
-      const before = yield* store(names.events, 7)
-      const { duplicate, seq } = yield* store(names.deliveries(0), 3)
-      assert.deepStrictEqual([duplicate, seq], [true, before.seq])
-      const others = [
-        { ...delivery, eventAt: 2 },
-        { ...delivery, endpoint: "other" },
-        { ...delivery, round: "r1" },
-        { ...delivery, progress: { attempts: 1 } }
-      ]
-      for (const [index, other] of others.entries()) {
-        const stored = yield* store(names.deliveries(0), 10 + index, other)
-        assert.isNotTrue(stored.duplicate)
-      }
-    })
   )
 })
 

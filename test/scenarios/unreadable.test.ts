@@ -86,7 +86,7 @@ const waiting = Effect.fnUntraced(function* (
   isUnreadable: (index: number) => boolean
 ) {
   const hook = yield* receiver()
-  yield* endpoint({ url: hook.url, paused, retry: quickRetry({ window: "1 hour" }) })
+  yield* endpoint({ url: hook.url, paused, retry: quickRetry({ window: "8 days" }) })
   yield* Effect.scoped(
     Effect.gen(function* () {
       const { stop } = yield* worker({ id: "newer" })

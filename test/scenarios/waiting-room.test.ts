@@ -51,6 +51,9 @@ const inSmallStore = <E>(
 
 const body = "x".repeat(100_000)
 
+/** A window beyond the age of events: what waits for so long keeps its body. */
+const keepsBodies = { ...lateRetry, window: "8 days" } as const
+
 /** Fills the store up to a number of free bytes, with messages of somebody else. */
 const fill = Effect.fnUntraced(function* (free: number) {
   const { ask, js, jsm } = yield* natsClients
@@ -103,7 +106,10 @@ describe("a store with little room", () => {
       const { connection, names } = yield* natsClients
       const slow = yield* gate
       const quick = yield* receiver()
-      yield* endpoint({ id: "slow", url: slow.url, types: ["large"], maxInFlight: 1 })
+      yield* endpoint({
+        ...{ id: "slow", url: slow.url, types: ["large"], maxInFlight: 1 },
+        retry: keepsBodies
+      })
       yield* endpoint({ id: "quick", url: quick.url, types: ["small"] })
       const facts = yield* history
       yield* worker({ id: "routes", roles: ["router"] })
@@ -143,7 +149,7 @@ describe("a store with little room", () => {
         Effect.gen(function* () {
           const down = yield* receiver({ answer: { status: 503 } })
           const hook = yield* receiver()
-          yield* endpoint({ tenant: "loud", id: "down", url: down.url, retry: lateRetry })
+          yield* endpoint({ tenant: "loud", id: "down", url: down.url, retry: keepsBodies })
           yield* endpoint({ url: hook.url })
           yield* worker()
           yield* Effect.forEach(Array(250), () => publishTo("loud.a", body), { concurrency: 16 })

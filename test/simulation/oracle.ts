@@ -3,7 +3,9 @@
  * memory. What the broker itself lost after it had acknowledged it is excused, by name.
  */
 import { Option, Schema } from "effect"
-import { Fact, isSuccess } from "../../src/domain/fact.ts"
+import { originStreams, referencesIn } from "../../src/domain/backlog-message.ts"
+import type { Place } from "../../src/domain/fact.ts"
+import { Fact, isSuccess, placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { Received } from "./receivers.ts"
 import type { ServerEvents } from "./server.ts"
@@ -175,10 +177,12 @@ export class Oracle implements ServerEvents {
       this.#dead.set(message.seq, of.add(deliveryIn(message)))
       this.#moved(message)
     } else if (stream.name.includes("DELIVERIES") || stream.name.includes("BACKLOG")) {
-      const round = `${deliveryIn(message)}.${message.headers.get("petrel-round")}`
-      this.#places.set(round, (this.#places.get(round) ?? 0) + 1)
-      this.#moved(message)
-      this.#queued(message)
+      for (const { delivery, origin, round } of this.#deliveriesIn(stream.name, message)) {
+        const key = `${delivery}.${round}`
+        this.#places.set(key, (this.#places.get(key) ?? 0) + 1)
+        if (origin !== undefined) this.#movedFrom.add(origin)
+        if (round === "0" && !message.headers.has("Nats-Schedule")) this.#queued(delivery)
+      }
     }
   }
 
@@ -226,7 +230,9 @@ export class Oracle implements ServerEvents {
       if (fact?.eventSeq === undefined) return
       const key = eventKey(fact.eventSeq, fact.eventAt ?? 0)
       this.#excused.add(fact.plan === undefined ? `${key}.${fact.endpoint}` : key)
-    } else this.#excused.add(deliveryIn(message))
+    } else
+      for (const { delivery } of this.#deliveriesIn(stream.name, message))
+        this.#excused.add(delivery)
     this.#count()
   }
 
@@ -285,6 +291,26 @@ export class Oracle implements ServerEvents {
     if (known?.worker !== worker) this.#owners.set(Number(index), { worker, since: now })
   }
 
+  /** The deliveries that a message of a queue or a backlog holds. */
+  #deliveriesIn(stream: string, message: Stored): ReadonlyArray<Held> {
+    const { headers, subject } = message
+    const partition = Number(stream.slice(stream.lastIndexOf("_") + 1))
+    const streams = originStreams(this.#sim.names, partition)
+    const packed = referencesIn(subject, (name) => headers.get(name), streams)
+    if (packed === undefined)
+      return [
+        {
+          delivery: deliveryIn(message),
+          round: headers.get("petrel-round") ?? "",
+          origin: headers.get("petrel-origin")
+        }
+      ]
+    return packed.map(({ endpoint, eventAt, eventSeq, origin, round }) => ({
+      delivery: `${eventKey(eventSeq, eventAt)}.${endpoint}`,
+      ...{ round, origin }
+    }))
+  }
+
   #moved({ headers }: Stored): void {
     const origin = headers.get("petrel-origin")
     if (origin !== undefined) this.#movedFrom.add(origin)
@@ -324,26 +350,38 @@ export class Oracle implements ServerEvents {
   /** Whatever ended at or below a watermark is gone from its queue: no new owner reads of it. */
   #watermark(partition: number, seq: number): void {
     if (this.#hasLoss) return
-    const stream = this.#sim.names.deliveries(partition)
-    const queue = this.#sim.server.stream(stream)
+    const { backlog, deliveries } = this.#sim.names
+    const queue = this.#sim.server.stream(deliveries(partition))
     // What its consumer has left behind is looked up in the whole history.
     const [consumer] = queue.consumers.values()
-    const comesAgain = (of: number) =>
-      consumer === undefined || consumer.pending.has(of) || of >= consumer.cursor
+    const comesAgain = ({ seq, stream }: Place) =>
+      stream !== queue.name ||
+      consumer === undefined ||
+      consumer.pending.has(seq) ||
+      seq >= consumer.cursor
+    const streams = [queue.name, backlog(partition)]
     for (const { ends } of this.#rounds.values())
       for (const end of ends) {
-        if (end.seq > seq || end.from?.stream !== stream) continue
-        const left = queue.get(end.from.seq)
-        if (left !== undefined && millisOf(left.time) === end.from.at && comesAgain(left.seq))
-          this.fail("watermark too high", `${seq}, above ${factName(end)} of ${end.from.seq}`)
+        const { from } = end
+        if (end.seq > seq || from === undefined || !streams.includes(from.stream)) continue
+        const left = this.#sim.server.stream(from.stream).get(from.seq)
+        const isThere = left !== undefined && millisOf(left.time) === from.at
+        if (isThere && comesAgain(from) && !this.#isKnownAsEnded(from))
+          this.fail("watermark too high", `${seq}, above ${factName(end)} of ${placeName(from)}`)
       }
   }
 
+  /** True where it is stored that an entry of a message that stays has ended. */
+  #isKnownAsEnded({ at, entry, seq, stream }: Place): boolean {
+    const { buckets } = this.#sim.names
+    const key = `$KV.${buckets.retries}.${stream}.${seq}.${at}`
+    const record =
+      this.#sim.server.stream(`KV_${buckets.retries}`).lastOf(key)?.data.toString() ?? ""
+    return entry !== undefined && record !== "" && JSON.parse(record).ended.includes(entry)
+  }
+
   /** A delivery of a first round is queued: the history must have its plan. */
-  #queued(message: Stored): void {
-    const { headers } = message
-    if (headers.get("petrel-round") !== "0" || headers.has("Nats-Schedule")) return
-    const key = deliveryIn(message)
+  #queued(key: string): void {
     const event = this.#events.get(key.slice(0, key.lastIndexOf(".")))
     if (event?.plan === undefined && !this.#isExcused(event?.key ?? "", key) && !this.#hasLoss)
       this.fail("nothing planned it", key)
@@ -556,6 +594,15 @@ export class Oracle implements ServerEvents {
     if (isClean ? isLost : !isLost && !this.#hasWrapped)
       this.fail("audit disagrees", verdict.slice(0, 600))
   }
+}
+
+/** A delivery in a message of a queue or a backlog. */
+interface Held {
+  /** Its event and endpoint. */
+  readonly delivery: string
+  readonly round: string
+  /** The place that it was moved from. */
+  readonly origin: string | undefined
 }
 
 const eventKey = (seq: number, at: number): string => `${seq}@${at}`

@@ -12,39 +12,39 @@ export interface EmptyBacklog extends Beginning {
  * the watch for truncated streams read it.
  */
 export class BacklogIndex {
-  /** Backlogs with readable messages, or with messages that are being stored. */
+  /** Backlogs with readable deliveries, or with deliveries that are being stored. */
   readonly drains = new Map<string, Drain>()
   /**
    * Where reading continues in backlogs that were empty: a replica that is behind may still return
    * removed messages.
    */
   readonly empty = new Map<string, EmptyBacklog>()
-  readonly #maxMessages: number
+  readonly #most: number
   readonly #isOverShare: (key: string) => boolean
 
   /**
-   * @param maxMessages maximum messages of one backlog.
+   * @param most maximum deliveries in one backlog.
    * @param isOverShare returns true where an endpoint has its share of the room for backlogs.
    */
-  constructor(maxMessages: number, isOverShare: (key: string) => boolean = () => false) {
-    this.#maxMessages = maxMessages
+  constructor(most: number, isOverShare: (key: string) => boolean = () => false) {
+    this.#most = most
     this.#isOverShare = isOverShare
   }
 
   /**
-   * True while messages wait in an endpoint's backlog, or are being stored there. Unreadable
+   * True while deliveries wait in an endpoint's backlog, or are being stored there. Unreadable
    * messages do not count: nothing has to wait behind them.
    */
   hasBacklog(key: string): boolean {
     return this.drains.has(key)
   }
 
-  /** True where an endpoint's backlog accepts no more messages. */
+  /** True where an endpoint's backlog accepts no more deliveries. */
   isFull(key: string): boolean {
-    return this.count(key) >= this.#maxMessages || this.#isOverShare(key)
+    return this.count(key) >= this.#most || this.#isOverShare(key)
   }
 
-  /** Returns the number of messages in an endpoint's backlog, without unreadable ones. */
+  /** Returns the number of deliveries in an endpoint's backlog, without unreadable messages. */
   count(key: string): number {
     return this.drains.get(key)?.count ?? 0
   }
@@ -54,7 +54,7 @@ export class BacklogIndex {
     let highest = 0
     for (const { from } of this.empty.values()) highest = Math.max(highest, from - 1)
     for (const { last, window } of this.drains.values())
-      highest = Math.max(highest, last, window.next - 1)
+      highest = Math.max(highest, last, Math.ceil(window.next) - 1)
     return highest
   }
 

@@ -11,6 +11,7 @@ import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import { isUntriedFirst } from "../recovery/partition-memory.ts"
 import type { PackedReferences, WrittenTail } from "./written-tails.ts"
 
 /**
@@ -34,6 +35,8 @@ export interface Stored {
   readonly seq: number
   /** Which of the message's entries, from 1; undefined for a message with one delivery. */
   readonly entry: number | undefined
+  /** True where it was found there: a former owner may have written the message. */
+  readonly isFound?: boolean
   /** Below `seq`, unless the stream was truncated and has assigned sequences again. */
   readonly after: number
 }
@@ -44,9 +47,13 @@ export const storedBefore: Stored = { seq: 0, entry: undefined, after: -1 }
 /** Ends the wait of one caller. */
 export type Resume = (result: Effect.Effect<Stored, PublishError>) => void
 
-/** Identifies a delivery within its backlog: two of one round that came from two places are two. */
-export const waitingName = (of: Pick<Delivery, "eventAt" | "eventSeq" | "origin" | "round">) =>
-  `${roundKey(of)} ${of.origin}`
+/**
+ * Identifies a delivery within its backlog: two of one round that came from two places are two. An
+ * untried first round is one, even if it comes both directly from its event and through the queue.
+ */
+export const waitingName = (
+  of: Pick<Delivery, "eventAt" | "eventSeq" | "origin" | "progress" | "round">
+) => (isUntriedFirst(of) ? roundKey(of) : `${roundKey(of)} ${of.origin}`)
 
 /** A request, until it is known how it ended. */
 export class PendingStore {
@@ -60,8 +67,6 @@ export class PendingStore {
   readonly callers = new Set<Resume>()
   /** True while a message that holds it may be stored. */
   isSent = false
-  /** True where nobody will ask how it ended. */
-  isForgotten = false
 
   constructor(name: string, request: StoreRequest, asReference: (delivery: Delivery) => boolean) {
     const { body, hasLeft, place, progress } = request
@@ -168,6 +173,11 @@ export class BacklogWrite {
       this.headers = [...deliveryHeaders(copy.delivery, id), ...further]
       this.body = copy.body
     }
+  }
+
+  /** Its size without most headers, bytes. */
+  get size(): number {
+    return this.packed?.[1].length ?? this.body.length
   }
 
   /** True where the broker may take a part of it. */

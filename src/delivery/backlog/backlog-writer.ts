@@ -1,9 +1,8 @@
 import { Cause, Effect, Exit } from "effect"
-import { Broker } from "../../broker/broker.ts"
+import type { Broker } from "../../broker/broker.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
-import type { Place } from "../../domain/fact.ts"
 import type { Stored, StoreRequest } from "./backlog-write.ts"
 import { EndpointWrites } from "./endpoint-writes.ts"
 import { PendingStores } from "./pending-stores.ts"
@@ -32,10 +31,7 @@ export class BacklogWriter {
   readonly #pending: PendingStores
   readonly #steps: WriteSteps
 
-  static readonly make = (options: BacklogWriterOptions) =>
-    Effect.map(Broker, (broker) => new BacklogWriter(broker, options))
-
-  private constructor(broker: Broker["Service"], options: BacklogWriterOptions) {
+  constructor(broker: Broker["Service"], options: BacklogWriterOptions) {
     this.#broker = broker
     this.#options = options
     this.#pending = new PendingStores(options.asReference)
@@ -96,16 +92,6 @@ export class BacklogWriter {
   /** True while no store has an unknown outcome, and no known one waits for its caller. */
   get isIdle(): boolean {
     return this.#pending.isIdle
-  }
-
-  /** True where a store of this place may have stored it, and its caller does not know it. */
-  hasBegun(key: string, place: Place): boolean {
-    return this.#pending.hasBegun(key, place)
-  }
-
-  /** Tells that nobody will repeat the store of a place. */
-  forget(key: string, place: Place): void {
-    this.#pending.forget(key, place)
   }
 
   #writesOf(key: string): EndpointWrites {

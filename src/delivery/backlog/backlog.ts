@@ -1,33 +1,16 @@
 import type { StoredMsg } from "@nats-io/jetstream"
-import { Effect, Option, Stream } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
-import { publishOnce } from "../../broker/publish-once.ts"
-import type { PubAck, PublishError } from "../../broker/publisher.ts"
 import { removeIf } from "../../broker/removal.ts"
-import { readBatch, scanQueue } from "../../broker/scan.ts"
-import type { Addressee, Delivery, Progress } from "../../domain/delivery.ts"
-import { deliveryHeaders, firstRound, roundKey, roundKeyIn } from "../../domain/delivery.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
-import { placeName } from "../../domain/fact.ts"
-import type { AckHandle } from "../execution/ack-handle.ts"
+import { readBatch } from "../../broker/scan.ts"
+import type { Addressee } from "../../domain/delivery.ts"
 
 /**
  * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
  * its successor will.
  */
 const leaderAnswerMs = 3_000
-/** Approximate size of a message besides its body, bytes. */
-const headerBytes = 600
-
-const cameFrom = (origin: string) => (message: StoredMsg) =>
-  message.header.get("petrel-origin") === origin
-
-/** Matches an untried first round: a backlog holds no other message of that event. */
-const isFirstOf = (delivery: Delivery) => {
-  const key = roundKey(delivery)
-  return ({ header }: StoredMsg) => roundKeyIn((name) => header.get(name)) === key
-}
 
 /**
  * The durable backlogs of a partition's endpoints. No consumer reads them: the partition's owner
@@ -38,65 +21,15 @@ export class Backlog {
   readonly #broker: Broker["Service"]
   /** Of the partition. */
   readonly #index: number
-  readonly #stored: (key: string, bytes: number) => void
 
-  /**
-   * @param index of the partition.
-   * @param stored called with the endpoint key and the bytes of each message that is stored.
-   */
-  static readonly make = (
-    index: number,
-    stored: (key: string, bytes: number) => void = () => undefined
-  ) => Effect.map(Broker, (broker) => new Backlog(broker, index, stored))
+  /** @param index of the partition. */
+  static readonly make = (index: number) =>
+    Effect.map(Broker, (broker) => new Backlog(broker, index))
 
-  private constructor(
-    broker: Broker["Service"],
-    index: number,
-    stored: (key: string, bytes: number) => void
-  ) {
+  private constructor(broker: Broker["Service"], index: number) {
     this.#broker = broker
-    this.#stored = stored
     this.#index = index
     this.#stream = broker.names.backlog(index)
-  }
-
-  /**
-   * Stores a delivery at the end of its endpoint's backlog, once however often it is tried. An
-   * untried first round is stored once even if it comes both directly from its event and through
-   * the queue.
-   *
-   * @param after a sequence below that of any earlier try.
-   * @param hasLeft returns true where the delivery is known to have been stored, by what followed.
-   */
-  store(
-    { body, delivery, place }: Pick<AckHandle, "body" | "delivery" | "place">,
-    progress: Progress,
-    after: number,
-    hasLeft: () => boolean
-  ): Effect.Effect<PubAck, PublishError> {
-    const origin = placeName(place)
-    const subject = this.#subjectOf(delivery)
-    const isFirst = delivery.round === firstRound && progress.attempts === 0
-    // An event may go to several endpoints.
-    const messageId = `${isFirst ? roundKey(delivery) : origin}.${delivery.endpoint}`
-    const publication = this.#broker
-      .publish(subject, body, deliveryHeaders({ ...delivery, progress, origin }, messageId))
-      .pipe(
-        Effect.tap(({ duplicate }) =>
-          Effect.sync(() => {
-            const key = endpointKey(delivery.tenant, delivery.endpoint)
-            if (!duplicate) this.#stored(key, body.length + headerBytes)
-          })
-        )
-      )
-    const isIt = isFirst ? isFirstOf(delivery) : cameFrom(origin)
-    // A duplicate that a former owner stored lies before the sequences that this one searches.
-    const isAt = ({ seq }: PubAck) => this.#isAt(seq, isIt)
-    return publishOnce(
-      publication,
-      Effect.suspend(() => (hasLeft() ? Effect.succeed(true) : this.#find(subject, after, isIt))),
-      { isAt }
-    )
   }
 
   /**
@@ -113,6 +46,14 @@ export class Backlog {
     const next = { seq: from, next_by_subj: this.#subjectOf(to) }
     const read = this.#broker.readMessage("look at a backlog", this.#stream, next)
     return Effect.map(this.#bounded(read), (message) => message === null)
+  }
+
+  /** Reads the last message of an endpoint from the leader; null where there is none. */
+  last(to: Addressee) {
+    const last = { last_by_subj: this.#subjectOf(to) }
+    return this.#bounded(
+      this.#broker.readMessage("look at the end of a backlog", this.#stream, last)
+    )
   }
 
   /** Purges an endpoint's messages below a sequence. */
@@ -159,20 +100,5 @@ export class Backlog {
 
   #withBroker<A, E>(work: Effect.Effect<A, E, Broker>): Effect.Effect<A, E> {
     return Effect.provideService(work, Broker, this.#broker)
-  }
-
-  /** True where a subject has a matching message after a sequence. */
-  #find(subject: string, after: number, isIt: (message: StoredMsg) => boolean) {
-    const found = scanQueue(this.#stream, subject, after + 1).pipe(
-      Stream.filter(isIt),
-      Stream.runHead
-    )
-    return this.#withBroker(Effect.map(found, Option.isSome))
-  }
-
-  /** True where a sequence holds a matching message. */
-  #isAt(seq: number, isIt: (message: StoredMsg) => boolean) {
-    const read = this.#broker.readMessage("look at a duplicate", this.#stream, { seq })
-    return Effect.map(this.#bounded(read), (message) => message !== null && isIt(message))
   }
 }

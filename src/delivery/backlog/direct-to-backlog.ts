@@ -12,14 +12,14 @@ import type { Facts } from "../../history/facts.ts"
 import type { BacklogCandidate } from "../../routing/partition-owner.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import type { Backlog } from "./backlog.ts"
 import type { BacklogIndex } from "./backlog-index.ts"
+import type { BacklogWriter } from "./backlog-writer.ts"
 import type { Drainer } from "./drainer.ts"
 
 export interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
   readonly settlement: Pick<Settlement, "isOpen" | "relocate">
-  readonly backlog: Pick<Backlog, "store">
+  readonly writer: Pick<BacklogWriter, "store">
   readonly index: Pick<BacklogIndex, "hasBacklog" | "isFull">
   readonly drainer: Pick<Drainer, "storing">
   readonly health: Pick<EndpointHealth, "limit" | "refuses">
@@ -45,7 +45,7 @@ export class DirectToBacklog {
 
   /** Begins the store. Returns false where the delivery must not go to the backlog. */
   store({ body, delivery, ended }: BacklogCandidate): boolean {
-    const { backlog, drainer, events, inFlight, memory, settlement } = this.#options
+    const { drainer, events, inFlight, memory, settlement, writer } = this.#options
     const { directDeliveries } = memory
     const { endpoint, eventAt, eventSeq, tenant } = delivery
     const key = endpointKey(tenant, endpoint)
@@ -54,8 +54,9 @@ export class DirectToBacklog {
     const hasLeft = () => directDeliveries.isDone(key, delivery)
     const taken = directDeliveries.begin(delivery)
     let why: StoreFailure | undefined = "unknown"
-    const store = drainer.storing(delivery, (after) =>
-      backlog.store({ body, delivery, place }, untried, after, hasLeft)
+    const store = drainer.storing(
+      delivery,
+      writer.store({ body, delivery, place, progress: untried, hasLeft })
     )
     const stored = settlement.relocate(store).pipe(
       Effect.match({

@@ -1,5 +1,7 @@
-/** Maximum messages read and not yet purged. */
+/** Maximum deliveries that were read and have not ended. */
 const widest = 256
+/** Maximum deliveries that were read and whose messages are still there. */
+const mostHeld = 16 * widest
 
 /** The messages of a backlog that this version cannot read. */
 export interface Unreadable {
@@ -19,17 +21,18 @@ export interface Beginning {
 }
 
 /**
- * The messages of one endpoint's backlog that were read and are not purged yet. Messages are read
- * in order of sequence, but finish in any order.
+ * The deliveries of one endpoint's backlog that were read and whose messages are not purged yet.
+ * They are read in order, but finish in any order. Each has the slot of its place (`slotOf`): a
+ * message of one delivery its sequence, an entry of a message a part of it.
  *
  * A message that this version cannot read is kept: it is never purged, and does not keep the
  * backlog from being finished. Only the number, the lowest and the highest sequence of unreadable
  * messages are held, however many there are.
  */
 export class DrainWindow {
-  /** Whether each message is finished, by sequence, in the order of reading. */
+  /** Whether each delivery is finished, by slot, in the order of reading. */
   readonly #read = new Map<number, boolean>()
-  /** Messages that were read, not begun, and must be read again. */
+  /** Slots that were read, not begun, and must be read again. */
   readonly #forgotten = new Set<number>()
   #next: number
   #finished = 0
@@ -40,17 +43,18 @@ export class DrainWindow {
     this.#unreadable = unreadable
   }
 
-  /** The sequence from which reading continues: messages that were given back come first. */
+  /** The slot from which reading continues: deliveries that were given back come first. */
   get next(): number {
     return Math.min(this.#next, ...this.#forgotten)
   }
 
-  /** How many more messages may be read. */
+  /** How many more deliveries may be read. */
   get room(): number {
-    return Math.max(0, widest - this.#read.size)
+    const { size } = this.#read
+    return Math.max(0, Math.min(widest - (size - this.#finished), mostHeld - size))
   }
 
-  /** Number of finished messages that are not purged. */
+  /** Number of finished deliveries whose messages are not purged. */
   get finishedCount(): number {
     return this.#finished
   }
@@ -60,50 +64,65 @@ export class DrainWindow {
     return this.#unreadable
   }
 
-  /** True where all messages that were read are finished or unreadable. */
+  /** True where all that was read is finished or unreadable. */
   get isFinished(): boolean {
     return this.#finished === this.#read.size && this.#forgotten.size === 0
   }
 
-  /** True where the message was read and is not purged. */
-  has(seq: number): boolean {
-    return this.#read.has(seq)
+  /** True where the delivery was read and its message is not purged. */
+  has(slot: number): boolean {
+    return this.#read.has(slot)
   }
 
-  /** Adds a message that was read. Returns false where it is known already. */
-  add(seq: number): boolean {
-    this.#next = Math.max(this.#next, seq + 1)
-    this.#forgotten.delete(seq)
-    if (this.#read.has(seq)) return false
-    this.#read.set(seq, false)
-    return true
+  /** True where the delivery was read and is not finished. */
+  isOpen(slot: number): boolean {
+    return this.#read.get(slot) === false
   }
 
   /**
-   * Called with the sequences of a batch, read from `from` on. A message that was to be read again
-   * and is not in the batch no longer exists. Must be called before any message of the batch is
-   * begun, because a begun message may be given back.
+   * Adds a delivery that was read. Returns false where it is known already.
+   *
+   * @param next the slot behind it: that of its message's next entry, or the next sequence.
    */
-  found(from: number, seqs: ReadonlyArray<number>): void {
-    const last = seqs.at(-1) ?? 0
-    for (const seq of this.#forgotten)
-      if (seq >= from && seq <= last && !seqs.includes(seq)) this.#forgotten.delete(seq)
+  add(slot: number, next = slot + 1): boolean {
+    this.pass(next)
+    this.#forgotten.delete(slot)
+    if (this.#read.has(slot)) return false
+    this.#read.set(slot, false)
+    return true
   }
 
-  /** Marks a message as finished: it has ended, or waits elsewhere. */
-  finish(seq: number): void {
-    if (this.#read.get(seq) !== false) return
-    this.#read.set(seq, true)
+  /** Continues reading at a slot: what lies before it holds nothing to read. */
+  pass(next: number): void {
+    this.#next = Math.max(this.#next, next)
+  }
+
+  /**
+   * Called with the slots that a reading found from `from` on. What was to be read again and was not
+   * found no longer exists. Must be called before anything of it is begun, because what has begun
+   * may be given back.
+   */
+  found(from: number, slots: ReadonlyArray<number>): void {
+    const last = slots.at(-1) ?? 0
+    for (const slot of this.#forgotten)
+      if (slot >= from && slot <= last && !slots.includes(slot)) this.#forgotten.delete(slot)
+  }
+
+  /** Marks a delivery as finished: it has ended, or waits elsewhere. Returns false if it was. */
+  finish(slot: number): boolean {
+    if (this.#read.get(slot) !== false) return false
+    this.#read.set(slot, true)
     this.#finished++
+    return true
   }
 
-  /** Gives back a message that was not begun: it is read again. */
-  forget(seq: number): void {
-    if (this.#read.get(seq) !== false) return
-    this.#read.delete(seq)
-    // `#next` does not move back: a batch that is being read would advance it past this message
+  /** Gives back a delivery that was not begun: it is read again. */
+  forget(slot: number): void {
+    if (this.#read.get(slot) !== false) return
+    this.#read.delete(slot)
+    // `#next` does not move back: a batch that is being read would advance it past this delivery
     // again.
-    this.#forgotten.add(seq)
+    this.#forgotten.add(slot)
   }
 
   /**
@@ -120,44 +139,57 @@ export class DrainWindow {
     return true
   }
 
-  /** Notes that a message was removed individually. */
-  gone(seq: number): void {
-    this.#forgotten.delete(seq)
+  /** Notes that a delivery has ended, or its message was removed, before it was read. */
+  gone(slot: number): void {
+    this.#forgotten.delete(slot)
   }
 
-  /** The sequence below which no message is read again: all are finished or unreadable. */
+  /** The slot below which nothing is read again: all is finished or unreadable. */
   get passed(): number {
     let lowest = this.next
-    for (const [seq, finished] of this.#read) if (!finished && seq < lowest) lowest = seq
+    for (const [slot, finished] of this.#read) if (!finished && slot < lowest) lowest = slot
     return lowest
   }
 
-  /** The sequence below which all messages are finished. */
+  /** The sequence below which all messages are finished, as wholes. */
   get below(): number {
-    return Math.min(this.passed, this.#unreadable.lowest)
+    return Math.floor(Math.min(this.passed, this.#unreadable.lowest))
   }
 
-  /** The sequences of all finished messages. */
-  get finished(): ReadonlyArray<number> {
-    return [...this.#read].flatMap(([seq, finished]) => (finished ? [seq] : []))
+  /** The slots of messages that are finished as wholes, by sequence. */
+  get finished(): ReadonlyMap<number, ReadonlyArray<number>> {
+    const byMessage = Map.groupBy(this.#read.keys(), Math.floor)
+    const open = new Set([...this.#forgotten, this.next].map(Math.floor))
+    for (const [seq, slots] of byMessage)
+      if (open.has(seq) || slots.some((slot) => this.#read.get(slot) === false))
+        byMessage.delete(seq)
+    return byMessage
   }
 
-  /** Finished messages after the first unreadable one: no purge can remove them. */
-  get finishedBehindUnreadable(): ReadonlyArray<number> {
+  /** Those of them after the first unreadable message: no purge can remove them. */
+  get finishedBehindUnreadable(): ReadonlyMap<number, ReadonlyArray<number>> {
     const { count, lowest } = this.#unreadable
-    return count === 0 ? [] : this.finished.filter((seq) => seq > lowest)
+    if (count === 0) return new Map()
+    return new Map([...this.finished].filter(([seq]) => seq > lowest))
   }
 
-  /** The messages that a purge of all below a sequence removes. */
+  /** The sequences of messages that are finished in part. */
+  get begun(): ReadonlyArray<number> {
+    const whole = this.finished
+    const finished = [...this.#read].filter(([, isFinished]) => isFinished)
+    return [...new Set(finished.map(([slot]) => Math.floor(slot)))].filter((seq) => !whole.has(seq))
+  }
+
+  /** The slots that a purge of all below a sequence removes. */
   finishedBelow(seq: number): ReadonlyArray<number> {
-    return [...this.#read.keys()].filter((read) => read < seq)
+    return [...this.#read.keys()].filter((slot) => slot < seq)
   }
 
-  /** Notes that messages were purged or removed. */
-  purged(seqs: ReadonlyArray<number>): void {
-    for (const seq of seqs) {
-      if (this.#read.get(seq) === true) this.#finished--
-      this.#read.delete(seq)
+  /** Notes that the messages of these slots were purged or removed. */
+  purged(slots: ReadonlyArray<number>): void {
+    for (const slot of slots) {
+      if (this.#read.get(slot) === true) this.#finished--
+      this.#read.delete(slot)
     }
   }
 }

@@ -1,22 +1,29 @@
-import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import { waitingIn } from "../../domain/backlog-message.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
-import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import { slotOf } from "../../domain/fact.ts"
 import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PendingAppend } from "../recovery/completed-deliveries.ts"
+import type { HeldEntries } from "../recovery/ended-entries.ts"
+import { heldIn } from "../recovery/ended-entries.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
+import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
+import { placeIn } from "./backlog-page.ts"
 import type { Beginning } from "./drain-window.ts"
 import { DrainWindow } from "./drain-window.ts"
 
 /**
- * Delivery count assumed for a message that may have crashed a former owner: no consumer counts
+ * Delivery count assumed for a delivery that may have crashed a former owner: no consumer counts
  * deliveries here.
  */
 const suspectCount = 100
 
-/** A message that was read from a backlog. */
+/** Pause before a delivery is read again that could not be decided about, ms. */
+const undecidedPauseMs = 100
+
+/** A delivery that was read from a backlog. */
 export class BacklogMessage implements AckHandle {
   readonly place: Place
   readonly delivery: Delivery
@@ -27,27 +34,27 @@ export class BacklogMessage implements AckHandle {
 
   constructor(
     drain: Drain,
-    stream: string,
-    { data, seq, time }: StoredMsg,
+    place: Place,
     delivery: Delivery,
+    body: Uint8Array,
     deliveryCount: number
   ) {
     this.#drain = drain
-    this.place = { stream, seq, at: time.getTime() }
+    this.place = place
     this.delivery = delivery
-    this.body = data
+    this.body = body
     this.deliveryCount = deliveryCount
   }
 
   ack(erase: Effect.Effect<void>): Effect.Effect<void> {
-    this.#drain.finish(this.place.seq, erase)
+    this.#drain.finish(slotOf(this.place), erase)
     return Effect.void
   }
 
   nak(delayMs: number): void {
     if (this.#isGivenBack) return
     this.#isGivenBack = true
-    const giveBack = () => this.#drain.forget(this.place.seq, this.delivery)
+    const giveBack = () => this.#drain.forget(slotOf(this.place), this.delivery)
     timers.after(Math.max(1, delayMs), giveBack).unref()
   }
 }
@@ -60,33 +67,70 @@ export interface ScanCursor {
   readonly first: number
 }
 
+/** A message of references that was read, or of which some have ended. */
+export interface HeldMessage extends HeldEntries {
+  /** When it was stored, ms since the epoch. */
+  readonly at: number
+  /** How many of its ended entries are stored as such. */
+  saved: number
+}
+
 /**
- * One endpoint's backlog, from the first message stored there until no readable message is left.
+ * One endpoint's backlog, from the first delivery stored there until no readable one is left.
  */
 export class Drain {
   readonly to: Addressee
   readonly window: DrainWindow
-  /** Number of messages that are being stored. */
+  /** Number of deliveries that are being stored. */
   storing = 0
-  /** Number of messages in the backlog, without unreadable ones. */
+  /** Number of deliveries in the backlog that have not ended, without unreadable messages. */
   count = 0
   /** The last sequence known to be stored. Messages that are being stored come after it. */
   last = 0
-  /** How many of the next messages may have crashed a former owner. */
+  /** How many of the next deliveries may have crashed a former owner. */
   poisonCandidates = 0
   /**
-   * No deadline among the messages of the last search passes before this time, ms since the epoch.
+   * No deadline among the deliveries of the last search passes before this time, ms since the epoch.
    */
   nextDeadline = 0
   /** The search for passed deadlines that is in progress. */
   scan: ScanCursor | undefined
   /**
-   * The earliest deadline among messages stored or given back since the last search, ms since the
+   * The earliest deadline among deliveries stored or given back since the last search, ms since the
    * epoch.
    */
   nextStored = Number.POSITIVE_INFINITY
-  /** Messages removed individually that reading has not passed yet. */
+  /** Slots of messages removed individually that reading has not passed yet. */
   deletedAhead: ReadonlyArray<number> = []
+  /** The message that is read next; undefined where it has to be asked for. */
+  page: BacklogPage | undefined
+  /** Messages of references that were read, or of which some have ended, and that are there. */
+  readonly held = new Map<number, HeldMessage>()
+  /**
+   * Messages whose entries a later one holds again. A replica that is behind may still return them.
+   */
+  readonly replaced = new Set<number>()
+  /** Number of its messages when it was found; 0 where it was empty. */
+  readonly messages: number
+  /** How many deliveries were stored in it so far, from its last message until its first is read. */
+  storedInAll: number | undefined
+  /** True until its last message was looked at, which a former owner may have written. */
+  isUnseen: boolean
+  /** How many deliveries the message that was read last holds. */
+  perMessage = 256
+  /** Number of finished deliveries for which nothing remains to be done until others finish. */
+  settled = 0
+  /** Reads that are under way, and messages that are being replaced: never both. */
+  reading = 0
+  replacing = 0
+  /** The highest sequence that was read: what lies there is not replaced. */
+  seen = 0
+  /** When it last had room for nothing, ms of the monotonic clock; undefined while it has. */
+  idleSince: number | undefined
+  /** Places of a former owner's messages where what this owner was to store was found. */
+  readonly adopted = new Set<number>()
+  /** Entries that ended before they were read. */
+  readonly endedAhead = new Set<number>()
   readonly #memory: StreamMemory
   readonly #marks = new Map<number, PendingAppend>()
   readonly #erasures = new Map<number, Effect.Effect<void>>()
@@ -94,43 +138,70 @@ export class Drain {
   /** Called when there may be work. */
   readonly #wake: () => void
 
-  /** @param beginning where reading continues. (Default: at its first message) */
+  /**
+   * @param beginning where reading continues. (Default: at its first message)
+   * @param messages that were found in it.
+   */
   constructor(
     to: Addressee,
     memory: StreamMemory,
     beginning: Beginning | undefined,
+    messages: number,
     wake: () => void
   ) {
     this.to = to
+    this.messages = messages
+    this.count = messages
+    this.isUnseen = messages > 0
     this.#wake = wake
     this.window = new DrainWindow(beginning)
     this.#memory = memory
   }
 
-  /**
-   * Returns the handle of a message that was read: the delivery is finished, or given back after a
-   * delay.
-   */
-  hold(message: StoredMsg, delivery: Delivery): BacklogMessage {
-    const { seq } = message
-    this.#marks.set(seq, this.#memory.completed.open())
-    const deliveryCount = this.poisonCandidates-- > 0 ? suspectCount : 1
-    return new BacklogMessage(this, this.#memory.stream, message, delivery, deliveryCount)
+  /** Returns what is held of a message of references. */
+  heldOf(page: BacklogPage): HeldMessage {
+    const known = this.held.get(page.seq)
+    if (known !== undefined) return known
+    const held = { at: page.at, ...heldIn((page.entries ?? []).map(waitingIn)), saved: 0 }
+    this.held.set(page.seq, held)
+    return held
   }
 
   /**
-   * Marks a message as finished: it has ended, or waits elsewhere.
-   *
-   * @param erase removes its retry record, and runs once the message is gone from the stream.
+   * Returns the handle of a delivery that was read: it is finished, or given back after a delay.
    */
-  finish(seq: number, erase: Effect.Effect<void>): void {
-    this.window.finish(seq)
-    this.#erasures.set(seq, erase)
+  hold(of: Omit<Place, "stream">, delivery: Delivery, body: Uint8Array): BacklogMessage {
+    const place = { stream: this.#memory.stream, ...of }
+    this.#marks.set(slotOf(place), this.#memory.completed.open())
+    const deliveryCount = this.poisonCandidates-- > 0 ? suspectCount : 1
+    return new BacklogMessage(this, place, delivery, body, deliveryCount)
+  }
+
+  /**
+   * Marks a delivery as finished: it has ended, or waits elsewhere.
+   *
+   * @param erase removes its retry record, and runs once it cannot be read again.
+   */
+  finish(slot: number, erase: Effect.Effect<void>): void {
+    if (this.window.finish(slot) && !this.endedAhead.delete(slot)) this.count--
+    this.#erasures.set(slot, erase)
     this.#wake()
   }
 
+  /**
+   * Notes that a delivery has ended before it was read.
+   *
+   * @param erase removes its retry record, and runs once it cannot be read again.
+   */
+  endedEarly(slot: number, erase: Effect.Effect<void>): void {
+    this.count--
+    this.endedAhead.add(slot)
+    this.window.gone(slot)
+    this.#erasures.set(slot, erase)
+  }
+
   /** Notes that a message was stored at the end. */
-  stored(seq: number, { deadline }: Delivery): void {
+  stored(seq: number, { deadline }: Pick<Delivery, "deadline">): void {
     this.last = Math.max(this.last, seq)
     this.nextStored = Math.min(this.nextStored, deadline)
   }
@@ -142,33 +213,36 @@ export class Drain {
     return isNew
   }
 
-  /** Gives back a message that was not begun: it is read again. */
-  forget(seq: number, { deadline }: Delivery): void {
-    this.window.forget(seq)
+  /** Gives back a delivery that was not begun: it is read again. */
+  forget(slot: number, { deadline }: Pick<Delivery, "deadline">): void {
+    this.window.forget(slot)
     this.nextStored = Math.min(this.nextStored, deadline)
-    this.release(seq)
+    this.release(slot)
     this.#wake()
   }
 
-  /** Stops holding the history watermark below this message's facts. */
-  release(seq: number): void {
-    const mark = this.#marks.get(seq)
-    if (mark !== undefined) this.#memory.completed.close(mark)
-    this.#marks.delete(seq)
+  /** Has a delivery read again that cannot be decided about now. */
+  giveBack(position: BacklogPosition, delivery: Delivery): void {
+    this.hold(placeIn(position), delivery, new Uint8Array()).nak(undecidedPauseMs)
   }
 
-  /** Called with messages that are gone from the stream. Erases their retry records. */
-  letGo(gone: ReadonlyArray<number>): Effect.Effect<void> {
-    this.count -= gone.length
-    const erasures = gone.flatMap((seq) => this.#erasures.get(seq) ?? [])
-    for (const seq of gone) {
-      this.release(seq)
-      this.#erasures.delete(seq)
+  /** Stops holding the history watermark below this delivery's facts. */
+  release(slot: number): void {
+    const mark = this.#marks.get(slot)
+    if (mark !== undefined) this.#memory.completed.close(mark)
+    this.#marks.delete(slot)
+  }
+
+  /**
+   * Called with deliveries that cannot be read again, because their messages are gone or it is
+   * stored that they have ended. Erases their retry records.
+   */
+  letGo(slots: ReadonlyArray<number>): Effect.Effect<void> {
+    const erasures = slots.flatMap((slot) => this.#erasures.get(slot) ?? [])
+    for (const slot of slots) {
+      this.release(slot)
+      this.#erasures.delete(slot)
     }
     return Effect.forEach(erasures, (erase) => erase, { concurrency: 16, discard: true })
   }
 }
-
-/** Returns the delivery in a message of a backlog; undefined where this version cannot read it. */
-export const deliveryIn = ({ header, subject }: StoredMsg): Delivery | undefined =>
-  parseDelivery(subject, (name) => header.get(name) || undefined)

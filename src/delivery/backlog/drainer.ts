@@ -1,18 +1,24 @@
-import type { StoredMsg } from "@nats-io/jetstream"
 import { Cause, type Clock, Effect } from "effect"
-import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publisher.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import { slotOf } from "../../domain/fact.ts"
 import { timers } from "../../time/timers.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { Backlog } from "./backlog.ts"
 import type { BacklogIndex } from "./backlog-index.ts"
+import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
+import { placeIn } from "./backlog-page.ts"
+import type { BacklogReader, ReadDelivery } from "./backlog-reader.ts"
+import type { BacklogRemover } from "./backlog-remover.ts"
+import type { Stored } from "./backlog-write.ts"
+import type { BacklogWriter } from "./backlog-writer.ts"
 import type { BacklogMessage } from "./drain.ts"
-import { Drain, deliveryIn } from "./drain.ts"
+import { Drain } from "./drain.ts"
 import type { DutyCycle } from "./expiry.ts"
-import { makeExpiry } from "./expiry.ts"
+import { Expiry } from "./expiry.ts"
 import type { NextTurn } from "./keyed-scheduler.ts"
 import { KeyedScheduler } from "./keyed-scheduler.ts"
 
@@ -23,12 +29,17 @@ const batch = { messages: 256, bytes: 1024 * 1024 }
  * reads.
  */
 const searchBatch = { messages: 32, bytes: 128 * 1024 }
-/** Messages at the start of a backlog that may have been in flight when the former owner died. */
+/** Deliveries at the start of a backlog that may have been in flight when the former owner died. */
 const maxConcurrentReads = 32
 /** Interval of the check for passed deadlines while an endpoint accepts nothing, ms. */
 const expiryCheckMs = 1_000
-/** Minimum finished messages for a purge while others are in flight. */
-const minPurgedMessages = 64
+/** Minimum finished deliveries for a purge while others are in flight. */
+const minPurged = 64
+/**
+ * How long an endpoint accepts nothing until it is stored which entries of a message that stays have
+ * ended, ms. Until then the history's watermark stays below their facts.
+ */
+const saveEndedAfterMs = 5_000
 /**
  * Pause before a read is repeated that found fewer messages than the backlog is known to have, ms.
  */
@@ -40,19 +51,24 @@ const maxConcurrentSteps = 64
 const maxReplicaLagMs = 10 * 60_000
 
 export interface DrainerOptions {
-  readonly backlog: Pick<Backlog, "isEmpty" | "list" | "purge" | "read" | "remove">
+  readonly backlog: Pick<Backlog, "isEmpty" | "list">
+  readonly remover: Pick<BacklogRemover, "clear" | "endedEarly" | "purge" | "saveEnded" | "thin">
+  readonly reader: Pick<BacklogReader, "contents" | "look" | "next" | "pages">
+  readonly writer: Pick<BacklogWriter, "closed" | "opened">
   readonly memory: StreamMemory
   readonly index: BacklogIndex
   /** Say how many deliveries an endpoint can take now, and reserve memory for them. */
   readonly lanes: Pick<LaneScheduler<never>, "awaitCapacity" | "rateBudget" | "reserve">
   /** Called with a delivery that was read: it has left the place from which it was moved. */
   readonly left: (delivery: Delivery) => void
+  /** True for the owner whose label this is; see `BacklogLabel`. */
+  readonly owner: number
+  /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
+  readonly isKnown: (delivery: Delivery) => boolean
   /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, handle: BacklogMessage) => void
   /** True once nothing may begin any more. */
   readonly closed: () => boolean
-  /** True while it is unknown whether the stream was truncated. Nothing is purged then. */
-  readonly isDoubtful: () => boolean
   /** Reports that the stream was truncated: it reused a sequence. */
   readonly streamTruncated: Effect.Effect<unknown>
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
@@ -68,26 +84,29 @@ export interface DrainerOptions {
 
 /**
  * Drains the backlogs of a partition, each in order and at the pace of its endpoint's lane. A
- * message is purged only when its delivery has ended or waits elsewhere, up to the lowest
+ * message is purged only when all its deliveries have ended or wait elsewhere, up to the lowest
  * unfinished one.
  */
 export class Drainer {
   readonly #options: DrainerOptions
   readonly #index: BacklogIndex
-  readonly #expiry: ReturnType<typeof makeExpiry>
+  readonly #expiry: Expiry
   readonly #scheduler: KeyedScheduler
   /** The highest unreadable message that was logged, by endpoint: it may be found again. */
   readonly #logged = new Map<string, number>()
   /** Backlogs whose failure was logged: it is logged once until a read succeeds. */
   readonly #failing = new Set<string>()
+  /** The stream's last sequence when this owner began; undefined until it has looked. */
+  #lastBefore: number | undefined
 
   constructor(options: DrainerOptions) {
     this.#options = options
     this.#index = options.index
-    this.#expiry = makeExpiry({
+    this.#expiry = new Expiry({
       ...options,
       batch: searchBatch,
-      keep: (drain, seq) => this.#keep(drain, seq)
+      keep: (drain, seq) => this.#keep(drain, seq),
+      ended: (drain, page, slots) => options.remover.endedEarly(drain, page, slots)
     })
     this.#scheduler = new KeyedScheduler({
       atOnce: maxConcurrentSteps,
@@ -101,27 +120,21 @@ export class Drainer {
     return this.#index.isFull(key)
   }
 
-  /**
-   * Runs a store into an endpoint's backlog, and drains the new message after those that are there.
-   *
-   * @param store gets a sequence below that of any earlier try.
-   */
+  /** Runs a store into an endpoint's backlog, and drains it after those that are there. */
   storing(
     to: Delivery,
-    store: (after: number) => Effect.Effect<PubAck, PublishError>
-  ): Effect.Effect<PubAck, PublishError> {
-    let once: Effect.Effect<PubAck, PublishError> | undefined
-    let after = 0
+    store: Effect.Effect<Stored, PublishError>
+  ): Effect.Effect<Stored, PublishError> {
     return Effect.suspend(() => {
       const drain = this.#open(to)
       drain.storing++
       drain.count++
-      after = once === undefined ? drain.last : after
-      once ??= store(after)
-      return once.pipe(
-        Effect.tap(({ duplicate, seq }) => {
+      return store.pipe(
+        Effect.tap(({ after, entry, isFound, seq }) => {
           drain.stored(seq, to)
-          return !duplicate && seq <= after ? this.#options.streamTruncated : Effect.void
+          if (isFound === true)
+            drain.adopted.add(slotOf({ seq, ...(entry === undefined ? {} : { entry }) }))
+          return 0 < seq && seq <= after ? this.#options.streamTruncated : Effect.void
         }),
         Effect.tapError(() => Effect.sync(() => drain.count--)),
         Effect.ensuring(
@@ -138,8 +151,34 @@ export class Drainer {
   wake(key: string): void {
     const drain = this.#index.drains.get(key)
     if (drain === undefined) return
-    const isPurgeDue = drain.window.finishedCount >= minPurgedMessages
+    const isPurgeDue = drain.window.finishedCount >= drain.settled + minPurged
     if (isPurgeDue || this.#wanted(key, drain) > 0) this.#scheduler.wake(key)
+  }
+
+  /** True where nothing of a message has been read, so that another one may take its place. */
+  mayReplace(key: string, seq: number): boolean {
+    const drain = this.#index.drains.get(key)
+    return drain !== undefined && drain.reading === 0 && seq > drain.seen
+  }
+
+  /** Called when a message is about to be replaced. Nothing is read until `replaced` or `kept`. */
+  replacing(key: string): void {
+    const drain = this.#index.drains.get(key)
+    if (drain !== undefined) drain.replacing++
+  }
+
+  /** Called when the entries of a message are in another one that follows. */
+  replaced(key: string, seq: number): void {
+    this.#index.drains.get(key)?.replaced.add(seq)
+    this.kept(key)
+  }
+
+  /** Called when a message was not replaced after all. */
+  kept(key: string): void {
+    const drain = this.#index.drains.get(key)
+    if (drain === undefined) return
+    drain.replacing--
+    this.#scheduler.wake(key)
   }
 
   /** Does what is due by time. Called at a fixed interval. */
@@ -149,7 +188,8 @@ export class Drainer {
     this.#scheduler.tick((key) => {
       const drain = this.#index.drains.get(key)
       if (drain === undefined) return true
-      if (this.#wanted(key, drain) > 0 || drain.window.finishedCount > 0) return true
+      if (this.#wanted(key, drain) > 0) return true
+      if (drain.window.finishedCount > drain.settled) return true
       if (searches || !this.#expiry.isDue(drain)) return false
       searches = true
       return true
@@ -158,7 +198,7 @@ export class Drainer {
 
   /** Takes back a delivery that was read and lost its position in its lane. */
   handBack(key: string, handle: AckHandle): void {
-    this.#index.drains.get(key)?.forget(handle.place.seq, handle.delivery)
+    this.#index.drains.get(key)?.forget(slotOf(handle.place), handle.delivery)
   }
 
   /**
@@ -178,29 +218,41 @@ export class Drainer {
         const key = endpointKey(to.tenant, to.endpoint)
         const { count = 0 } = empty.get(key)?.unreadable ?? {}
         if (drains.has(key) || to.count === count) continue
-        const drain = this.#open(to)
+        const drain = this.#open(to, to.count - count)
         drain.poisonCandidates = maxConcurrentReads
-        drain.count = to.count - count
         drain.last = Math.max(drain.last, last)
       }
+      this.#lastBefore ??= last
     })
   }
 
-  /** Removes what has ended from the backlogs, also behind what has not. Nothing may be in flight. */
+  /**
+   * Removes what has ended from the backlogs, also behind what has not, and stores what has ended of
+   * the messages that stay. Nothing may be in flight.
+   */
   get removeFinished() {
     return Effect.forEach(
       [...this.#index.drains.values()].filter(({ window }) => window.finishedCount > 0),
-      (drain) => Effect.andThen(this.#purge(drain), () => this.#thin(drain, drain.window.finished)),
+      (drain) =>
+        this.#options.remover.purge(drain).pipe(
+          Effect.andThen(() => this.#options.remover.thin(drain, drain.window.finished)),
+          Effect.andThen(() => this.#options.remover.saveEnded(drain))
+        ),
       { concurrency: maxConcurrentSteps, discard: true }
     )
   }
 
-  #open(to: Addressee): Drain {
+  /** @param messages that were found in the backlog. (Default: it was empty) */
+  #open(to: Addressee, messages = 0): Drain {
     const key = endpointKey(to.tenant, to.endpoint)
     const { drains, empty } = this.#index
     const open = drains.get(key)
     if (open !== undefined) return open
-    const drain = new Drain(to, this.#options.memory, empty.get(key), () => this.wake(key))
+    const before = empty.get(key)
+    const drain = new Drain(to, this.#options.memory, before, messages, () => this.wake(key))
+    // Unreadable messages may lie at its end.
+    const isEmpty = messages === 0 && (before?.unreadable.count ?? 0) === 0
+    this.#options.writer.opened(key, isEmpty ? 0 : undefined)
     drains.set(key, drain)
     this.#scheduler.wake(key)
     return drain
@@ -235,52 +287,87 @@ export class Drainer {
 
   /** Does one step of the work. Returns when the next step is due. */
   readonly #step = Effect.fnUntraced({ self: this }, function* (key: string, drain: Drain) {
-    const { backlog, lanes } = this.#options
-    const { to, window } = drain
-    if (window.finishedCount >= minPurgedMessages) yield* this.#clear(drain)
+    const { lanes, reader, remover } = this.#options
+    const { window } = drain
+    if (drain.replacing > 0) return "never"
+    if (drain.isUnseen) yield* reader.look(drain)
+    if (window.finishedCount >= drain.settled + minPurged) yield* remover.clear(drain)
     const wanted = this.#wanted(key, drain)
     if (wanted === 0) return yield* this.#whileIdle(key, drain)
-    const from = window.next
+    drain.idleSince = undefined
     const reserved = lanes.reserve(key, batch.bytes)
-    const messages = yield* backlog
-      .read(to, from, wanted, reserved.bytes)
-      .pipe(Effect.ensuring(Effect.sync(reserved.giveBack)))
-    if (this.#options.closed()) return "never"
-    window.found(
-      from,
-      messages.map(({ seq }) => seq)
+    drain.reading++
+    const read = yield* reader.next(drain, wanted, reserved.bytes).pipe(
+      Effect.ensuring(
+        Effect.sync(() => {
+          drain.reading--
+          reserved.giveBack()
+        })
+      )
     )
-    for (const message of messages) yield* this.#take(key, drain, message)
-    if (messages.length > 0) return this.#wanted(key, drain) > 0 ? "at once" : expiryCheckMs
+    if (this.#options.closed()) return "never"
+    for (const position of read.passed) yield* this.#pass(drain, position)
+    for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery)
+    if (read.isAnything) return this.#wanted(key, drain) > 0 ? "at once" : expiryCheckMs
     return (yield* this.#isDone(key, drain)) ? "never" : rereadPauseMs
   })
 
   /** What is done while the endpoint takes nothing. */
   readonly #whileIdle = Effect.fnUntraced({ self: this }, function* (key: string, drain: Drain) {
+    const { remover } = this.#options
     const { window } = drain
-    yield* this.#clear(drain)
+    drain.page = undefined
+    yield* remover.clear(drain)
     // Earlier messages are slow to finish: removing later ones makes room to read more.
-    if (window.room === 0) yield* this.#thin(drain, window.finished)
+    if (window.room === 0) yield* remover.thin(drain, window.finished)
+    const now = timers.monotonicMs()
+    drain.idleSince ??= now
+    if (window.finishedCount > drain.settled && now - drain.idleSince >= saveEndedAfterMs)
+      yield* remover.saveEnded(drain)
     yield* this.#expiry.scan(drain, () => this.#wanted(key, drain) > 0)
     this.#options.lanes.awaitCapacity(key)
     return this.#wanted(key, drain) > 0 ? "at once" : this.#expiry.pause(drain, expiryCheckMs)
   })
 
-  #take(key: string, drain: Drain, message: StoredMsg): Effect.Effect<void> {
-    const { begin, left, memory } = this.#options
-    const { seq } = message
-    if (!drain.window.add(seq)) return Effect.void
-    const delivery = deliveryIn(message)
-    if (delivery === undefined) return this.#keep(drain, seq)
-    if (memory.completed.has(seq, message.time.getTime())) {
-      drain.finish(seq, Effect.void)
-      return Effect.void
+  /** Passes what was read before, or has ended, or cannot be read. */
+  #pass(drain: Drain, of: BacklogPosition | BacklogPage): Effect.Effect<void> {
+    if (!("slot" in of)) {
+      drain.window.add(of.seq)
+      return this.#keep(drain, of.seq)
+    }
+    const { next, page, slot } = of
+    const hasEnded = this.#options.memory.completed.has(slot, page.at)
+    if (hasEnded && drain.window.add(slot, next)) drain.finish(slot, Effect.void)
+    return Effect.void
+  }
+
+  #take(key: string, drain: Drain, read: ReadDelivery): Effect.Effect<void> {
+    const { begin, isKnown, left } = this.#options
+    const { body, delivery, position } = read
+    const { next, slot } = position
+    if (!drain.window.add(slot, next)) return Effect.void
+    if (this.#isLate(position) && !drain.adopted.delete(slot)) {
+      // What is being stored may be found there.
+      if (drain.storing > 0) return Effect.sync(() => drain.giveBack(position, delivery))
+      if (isKnown(delivery)) {
+        drain.finish(slot, Effect.void)
+        return Effect.logInfo("a former owner stored a delivery late: it is known", {
+          stream: this.#options.memory.stream,
+          ...placeIn(position)
+        })
+      }
     }
     left(delivery)
-    const handle = drain.hold(message, delivery)
+    const handle = drain.hold(placeIn(position), delivery, body)
     return Effect.sync(() => begin(key, handle)).pipe(
-      Effect.onError(() => Effect.sync(() => drain.forget(seq, delivery)))
+      Effect.onError(() => Effect.sync(() => drain.forget(slot, delivery)))
     )
+  }
+
+  /** True where a former owner stored the message after this one had begun. */
+  #isLate({ page: { label, seq } }: BacklogPosition): boolean {
+    const isOther = label !== undefined && label.owner !== this.#options.owner
+    return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
   }
 
   /** Keeps an unreadable message in the backlog: the newer version that wrote it can deliver it. */
@@ -293,60 +380,14 @@ export class Drainer {
     return Effect.logError("a message in a backlog is unreadable to this version: kept", where)
   }
 
-  /** Removes finished messages, except those that a later purge will remove. */
-  readonly #clear = Effect.fnUntraced({ self: this }, function* (drain: Drain) {
-    yield* this.#purge(drain)
-    yield* this.#thin(drain, drain.window.finishedBehindUnreadable)
-  })
-
-  readonly #purge = Effect.fnUntraced({ self: this }, function* (drain: Drain) {
-    const { below } = drain.window
-    const gone = drain.window.finishedBelow(below)
-    if (gone.length === 0 || this.#options.isDoubtful()) return
-    yield* this.#options.backlog.purge(drain.to, below)
-    yield* this.#removed(drain, gone)
-  })
-
-  /**
-   * Removes finished messages individually, because a purge cannot remove the message before them.
-   */
-  readonly #thin = Effect.fnUntraced(
-    { self: this },
-    function* (drain: Drain, finished: ReadonlyArray<number>) {
-      const { backlog, isDoubtful, memory } = this.#options
-      if (finished.length === 0 || isDoubtful()) return
-      // A truncated stream may hold another message at the sequence.
-      const hasEnded = ({ seq, time }: StoredMsg) => memory.completed.has(seq, time.getTime())
-      yield* Effect.forEach(finished, (seq) => backlog.remove(seq, hasEnded), {
-        concurrency: 16,
-        discard: true
-      })
-      yield* this.#removed(drain, finished)
-    }
-  )
-
-  /**
-   * Called with messages that were purged or removed. A replica that is behind may still return a
-   * message that was removed individually, until reading has passed it. Its completion is
-   * remembered until then.
-   */
-  #removed(drain: Drain, gone: ReadonlyArray<number>): Effect.Effect<void> {
-    drain.window.purged(gone)
-    const { passed } = drain.window
-    const all = [...drain.deletedAhead, ...gone]
-    for (const seq of all) if (seq < passed) this.#options.memory.completed.delete(seq)
-    drain.deletedAhead = all.filter((seq) => seq >= passed)
-    return drain.letGo(gone)
-  }
-
   /** Returns true once the leader has no readable message left, and closes the drain. */
   readonly #isDone = Effect.fnUntraced({ self: this }, function* (key: string, drain: Drain) {
     const isQuiet = () => drain.storing === 0 && drain.window.isFinished
     if (!isQuiet()) return false
-    yield* this.#clear(drain)
+    yield* this.#options.remover.clear(drain)
     const { last } = drain
     const { next, unreadable } = drain.window
-    const isEmpty = yield* this.#options.backlog.isEmpty(drain.to, next)
+    const isEmpty = yield* this.#options.backlog.isEmpty(drain.to, Math.floor(next))
     const isCleared = drain.window.finishedCount === 0
     if (!isEmpty || !isCleared || drain.last !== last || !isQuiet()) return false
     const before = this.#index.empty.get(key)
@@ -354,6 +395,7 @@ export class Drainer {
     const at = before?.from === next ? before.at : timers.monotonicMs()
     this.#index.empty.set(key, { from: next, unreadable, at })
     this.#index.drains.delete(key)
+    this.#options.writer.closed(key)
     return true
   })
 }

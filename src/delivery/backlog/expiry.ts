@@ -1,27 +1,38 @@
-import type { StoredMsg } from "@nats-io/jetstream"
 import type { Clock } from "effect"
 import { Effect } from "effect"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publisher.ts"
+import { waitingIn } from "../../domain/backlog-message.ts"
 import { isPastDeadline } from "../../policy/deadline.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { Backlog } from "./backlog.ts"
+import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
+import { bodyBytes, placeIn, positionsIn } from "./backlog-page.ts"
+import type { BacklogReader, ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
-import { deliveryIn } from "./drain.ts"
 
 /** Pause before the end of a delivery is tried again that failed, ms. */
 const endRetryMs = 30_000
 
 export interface ExpiryOptions {
-  readonly backlog: Pick<Backlog, "read" | "remove">
+  readonly reader: Pick<BacklogReader, "contents" | "pages">
   readonly memory: Pick<StreamMemory, "completed">
   readonly clock: Clock.Clock
   /** False while the clock may be wrong: nothing is ended then. */
   readonly isClockTrusted: () => boolean
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (handle: AckHandle) => Effect.Effect<void>
-  /** Keeps an unreadable message, whose deadline is therefore unknown. */
+  /** Keeps an unreadable message, whose deadlines are therefore unknown. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
+  /**
+   * Called with deliveries of a message that have ended before they were read. Removes the message
+   * if none is left, else stores that they have ended.
+   */
+  readonly ended: (
+    drain: Drain,
+    page: BacklogPage,
+    slots: ReadonlyArray<number>
+  ) => Effect.Effect<void, BrokerError | PublishError>
   /** Maximum messages and bytes per read. */
   readonly batch: { readonly messages: number; readonly bytes: number }
   /** Limits the time that the searches of all the worker's backlogs take. */
@@ -43,97 +54,157 @@ const pauseFactor = 9
 /** How long a read may take before another one may begin, ms. */
 const maxReadMs = 1_000
 
+/** Maximum deliveries, and bytes of their bodies, that are ended together. */
+const portion = { deliveries: 64, bytes: 1024 * 1024 }
+
+/** Splits deliveries so that the bodies of each part may be held together. */
+const inPortions = (
+  all: ReadonlyArray<BacklogPosition>
+): ReadonlyArray<ReadonlyArray<BacklogPosition>> => {
+  const portions: Array<Array<BacklogPosition>> = []
+  let bytes = 0
+  for (const position of all) {
+    const size = bodyBytes(position)
+    const last = portions.at(-1)
+    const fits = last !== undefined && last.length < portion.deliveries
+    if (fits && bytes + size <= portion.bytes) {
+      last.push(position)
+      bytes += size
+    } else {
+      portions.push([position])
+      bytes = size
+    }
+  }
+  return portions
+}
+
 /**
  * Ends deliveries in a backlog whose deadline has passed while the endpoint accepts nothing. They
  * may be anywhere in the backlog, so all messages are searched once the earliest known deadline has
  * passed, or none is known. The search reads one batch at a time, one backlog after the other,
  * takes at most a tenth of a worker's time, and stops while the endpoint accepts deliveries.
  */
-export const makeExpiry = (options: ExpiryOptions) => {
-  const { backlog, batch, clock, memory, dutyCycle } = options
+export class Expiry {
+  readonly #options: ExpiryOptions
 
-  const elapsed = (): number => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
-
-  const isDue = (drain: Drain): boolean => {
-    const next = drain.scan === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
-    if (clock.currentTimeMillisUnsafe() < next || elapsed() < dutyCycle.until) return false
-    return options.isClockTrusted()
+  constructor(options: ExpiryOptions) {
+    this.#options = options
   }
 
-  /**
-   * Ends a delivery and removes its message individually: those before it stay. Returns false where
-   * it could not be ended.
-   */
-  const end = Effect.fnUntraced(function* (drain: Drain, message: StoredMsg, delivery: Delivery) {
-    const { seq } = message
-    const at = message.time.getTime()
-    if (memory.completed.has(seq, at)) return true
-    const handle = drain.hold(message, delivery)
-    let gone: Effect.Effect<void> | undefined
-    yield* options.expire({
-      ...{ place: handle.place, delivery, body: handle.body, deliveryCount: handle.deliveryCount },
-      ack: (erase) =>
-        Effect.sync(() => {
-          gone = erase
-        }),
-      nak: () => undefined
-    })
-    if (gone !== undefined) {
-      yield* backlog.remove(seq, ({ time }) => time.getTime() === at)
-      drain.window.gone(seq)
-      drain.count--
-      yield* gone
-      memory.completed.delete(seq)
-    }
-    drain.release(seq)
-    return gone !== undefined
-  })
+  /** True where a search of a backlog is due. */
+  isDue(drain: Drain): boolean {
+    const { clock, dutyCycle, isClockTrusted } = this.#options
+    const next = drain.scan === undefined ? Math.min(drain.nextDeadline, drain.nextStored) : 0
+    if (clock.currentTimeMillisUnsafe() < next || this.#elapsed() < dutyCycle.until) return false
+    return isClockTrusted()
+  }
+
+  /** Returns the pause until the next check, ms. */
+  pause({ scan }: Drain, usual: number): number {
+    const { until } = this.#options.dutyCycle
+    return scan === undefined ? usual : Math.max(1, Math.min(usual, until - this.#elapsed()))
+  }
 
   /**
    * Ends what has passed its deadline in the next batch of a backlog, if a search is due.
    *
    * @param isWanted returns true once the endpoint accepts deliveries.
    */
-  const scan = Effect.fnUntraced(function* (drain: Drain, isWanted: () => boolean) {
-    if (!isDue(drain) || isWanted()) return
-    const now = clock.currentTimeMillisUnsafe()
-    const begun = elapsed()
-    dutyCycle.until = begun + maxReadMs
-    if (drain.scan === undefined) drain.nextStored = Number.POSITIVE_INFINITY
-    let { first, from } = drain.scan ?? { first: Number.POSITIVE_INFINITY, from: 0 }
-    from = Math.max(from, drain.window.passed)
-    drain.scan = { first, from }
-    const messages = yield* backlog.read(drain.to, from, batch.messages, batch.bytes)
-    const over: Array<readonly [StoredMsg, Delivery]> = []
-    for (const message of messages) {
-      from = message.seq + 1
-      const delivery = deliveryIn(message)
-      if (delivery === undefined) yield* options.keep(drain, message.seq)
-      if (delivery === undefined || drain.window.has(message.seq)) continue
-      if (!isPastDeadline(delivery, now)) first = Math.min(first, delivery.deadline)
-      else over.push([message, delivery])
+  readonly scan = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, isWanted: () => boolean) {
+      const { batch, dutyCycle, keep, reader } = this.#options
+      if (!this.isDue(drain) || isWanted()) return
+      const begun = this.#elapsed()
+      dutyCycle.until = begun + maxReadMs
+      if (drain.scan === undefined) drain.nextStored = Number.POSITIVE_INFINITY
+      let { first, from } = drain.scan ?? { first: Number.POSITIVE_INFINITY, from: 0 }
+      from = Math.max(from, Math.floor(drain.window.passed))
+      drain.scan = { first, from }
+      drain.reading++
+      const read = yield* reader
+        .pages(drain, from, batch.messages, batch.bytes)
+        .pipe(Effect.ensuring(Effect.sync(() => drain.reading--)))
+      from = Math.max(from, read.through + 1)
+      for (const page of read.pages) {
+        if (page.entries === undefined) yield* keep(drain, page.seq)
+        first = Math.min(first, yield* this.#endOver(drain, page, isWanted))
+      }
+      if (read.isWhole) drain.nextDeadline = first
+      drain.scan = read.isWhole ? undefined : { first, from }
+      const done = this.#elapsed()
+      dutyCycle.until = done + pauseFactor * (done - begun)
     }
-    const endOne = ([message, delivery]: readonly [StoredMsg, Delivery]) =>
-      isWanted()
-        ? Effect.sync(() => {
-            first = now
-          })
-        : Effect.map(end(drain, message, delivery), (isGone) => {
-            if (!isGone) first = Math.min(first, now + endRetryMs)
-          })
-    yield* Effect.forEach(over, endOne, { concurrency: 16, discard: true })
-    const isWhole = (messages.at(-1)?.header.get("Nats-Num-Pending") ?? "0") === "0"
-    if (isWhole) drain.nextDeadline = first
-    drain.scan = isWhole ? undefined : { first, from }
-    const done = elapsed()
-    dutyCycle.until = done + pauseFactor * (done - begun)
-  })
+  )
 
-  return {
-    isDue,
-    scan,
-    /** Returns the pause until the next check, ms. */
-    pause: ({ scan }: Drain, usual: number): number =>
-      scan === undefined ? usual : Math.max(1, Math.min(usual, dutyCycle.until - elapsed()))
+  #elapsed(): number {
+    return Number(this.#options.clock.monotonicTimeNanosUnsafe()) / 1_000_000
   }
+
+  /**
+   * Ends what has passed its deadline in one message. Returns when it is to be looked at again, ms
+   * since the epoch.
+   */
+  readonly #endOver = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, page: BacklogPage, isWanted: () => boolean) {
+      const { clock, memory } = this.#options
+      const now = clock.currentTimeMillisUnsafe()
+      const waiting = positionsIn(page).filter(
+        ({ slot }) => !drain.window.has(slot) && !memory.completed.has(slot, page.at)
+      )
+      const isOver = ({ of }: BacklogPosition) => isPastDeadline(waitingIn(of), now)
+      const over = waiting.filter(isOver)
+      const first = waiting
+        .filter((position) => !isOver(position))
+        .reduce(
+          (least, { of }) => Math.min(least, waitingIn(of).deadline),
+          Number.POSITIVE_INFINITY
+        )
+      if (over.length === 0) return first
+      if (isWanted()) return now
+      const left = yield* this.#endAll(drain, page, over)
+      return left > 0 ? Math.min(first, now + endRetryMs) : first
+    }
+  )
+
+  /** Ends deliveries of one message. Returns how many could not be ended. */
+  readonly #endAll = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, page: BacklogPage, over: ReadonlyArray<BacklogPosition>) {
+      const { ended, reader } = this.#options
+      const slots: Array<number> = []
+      const endOne = (read: ReadDelivery) =>
+        Effect.map(this.#end(drain, read), (isGone) => {
+          if (isGone) slots.push(read.position.slot)
+        })
+      for (const positions of inPortions(over)) {
+        const found = yield* reader.contents(drain, positions)
+        yield* Effect.forEach(found, endOne, { concurrency: 16, discard: true })
+      }
+      if (slots.length > 0) yield* ended(drain, page, slots)
+      return over.length - slots.length
+    }
+  )
+
+  /** Ends a delivery. Returns false where it could not be ended. */
+  readonly #end = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, { body, delivery, position }: ReadDelivery) {
+      const { slot } = position
+      const handle = drain.hold(placeIn(position), delivery, body)
+      let gone: Effect.Effect<void> | undefined
+      yield* this.#options.expire({
+        ...{ place: handle.place, delivery, body, deliveryCount: handle.deliveryCount },
+        ack: (erase) =>
+          Effect.sync(() => {
+            gone = erase
+          }),
+        nak: () => undefined
+      })
+      if (gone === undefined) drain.release(slot)
+      else drain.endedEarly(slot, gone)
+      return gone !== undefined
+    }
+  )
 }

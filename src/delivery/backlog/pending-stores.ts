@@ -1,10 +1,9 @@
 import { Effect } from "effect"
 import type { PublishError } from "../../broker/publisher.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import type { Place } from "../../domain/fact.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { Resume, Stored, StoreRequest } from "./backlog-write.ts"
-import { PendingStore, storedBefore } from "./backlog-write.ts"
+import { PendingStore, storedBefore, waitingName } from "./backlog-write.ts"
 
 /**
  * Outcomes that are kept for callers that gave up before they were known, oldest dropped first. Who
@@ -31,9 +30,9 @@ export class PendingStores {
   }
 
   /** Returns where a delivery is stored, where that is known already, and forgets it. */
-  outcomeOf(key: string, { hasLeft, place }: StoreRequest): Stored | undefined {
-    const name = nameOf(key, place)
-    const known = this.#outcomes.get(name) ?? (hasLeft() ? storedBefore : undefined)
+  outcomeOf(key: string, request: StoreRequest): Stored | undefined {
+    const name = nameOf(key, request)
+    const known = this.#outcomes.get(name) ?? (request.hasLeft() ? storedBefore : undefined)
     if (known !== undefined) this.#outcomes.delete(name)
     return known
   }
@@ -49,7 +48,7 @@ export class PendingStores {
     resume: Resume,
     begun: (pending: PendingStore) => void
   ): PendingStore {
-    const name = nameOf(key, request.place)
+    const name = nameOf(key, request)
     const known = this.#pending.get(name)
     const pending = known ?? new PendingStore(name, request, this.#asReference)
     pending.callers.add(resume)
@@ -58,20 +57,6 @@ export class PendingStores {
       begun(pending)
     }
     return pending
-  }
-
-  /** True where a store of this place may have stored it, and its caller does not know it. */
-  hasBegun(key: string, place: Place): boolean {
-    const name = nameOf(key, place)
-    return this.#outcomes.has(name) || this.#pending.get(name)?.isSent === true
-  }
-
-  /** Keeps no outcome of a place for later. */
-  forget(key: string, place: Place): void {
-    const name = nameOf(key, place)
-    this.#outcomes.delete(name)
-    const pending = this.#pending.get(name)
-    if (pending !== undefined) pending.isForgotten = true
   }
 
   /** Returns those of some stores that have not ended. */
@@ -93,7 +78,7 @@ export class PendingStores {
   end(pending: PendingStore, stored: Stored): void {
     this.drop(pending)
     for (const resume of pending.callers) resume(Effect.succeed(stored))
-    if (pending.callers.size > 0 || pending.isForgotten) return
+    if (pending.callers.size > 0) return
     this.#outcomes.set(pending.name, stored)
     if (this.#outcomes.size <= maxOutcomes) return
     for (const oldest of this.#outcomes.keys()) {
@@ -103,4 +88,5 @@ export class PendingStores {
   }
 }
 
-const nameOf = (key: string, place: Place): string => `${key} ${placeName(place)}`
+const nameOf = (key: string, { delivery, place, progress }: StoreRequest): string =>
+  `${key} ${waitingName({ ...delivery, progress, origin: placeName(place) })}`

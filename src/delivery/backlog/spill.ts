@@ -1,21 +1,22 @@
 import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
-import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
-import { placeName } from "../../domain/fact.ts"
+import { placeName, slotOf } from "../../domain/fact.ts"
 import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter, Relocate } from "../execution/interpreter.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { Backlog } from "./backlog.ts"
+import { isUntriedFirst } from "../recovery/partition-memory.ts"
+import type { BacklogWriter } from "./backlog-writer.ts"
 import type { Drainer } from "./drainer.ts"
 
 export interface SpillOptions {
   readonly memory: StreamMemory
   readonly interpreter: Pick<Interpreter, "hurry" | "reject" | "relocate">
-  readonly backlog: Pick<Backlog, "store">
+  readonly writer: Pick<BacklogWriter, "store">
   readonly drainer: Pick<Drainer, "isFull" | "storing">
   readonly health: Pick<EndpointHealth, "refuses">
   readonly settlement: Pick<Settlement, "moved">
@@ -24,8 +25,8 @@ export interface SpillOptions {
 /** Moves queued deliveries that cannot wait in memory to their endpoints' backlogs. */
 export class Spill {
   readonly #options: SpillOptions
-  /** Moves with an unknown outcome, by place: a later try continues the same move. */
-  readonly #moves = new Map<string, Effect.Effect<PubAck, PublishError>>()
+  /** Places of moves with an unknown outcome: a later try continues the same move. */
+  readonly #begun = new Set<string>()
 
   constructor(options: SpillOptions) {
     this.#options = options
@@ -33,17 +34,17 @@ export class Spill {
 
   /** True while no move has an unknown outcome. */
   get isIdle(): boolean {
-    return this.#moves.size === 0
+    return this.#begun.size === 0
   }
 
   /** True where a message's move was begun and its outcome is unknown. */
   hasBegun(place: Place): boolean {
-    return this.#moves.size > 0 && this.#moves.has(placeName(place))
+    return this.#begun.size > 0 && this.#begun.has(placeName(place))
   }
 
   /** Drops the move of a message that has ended. */
   forget(place: Place): void {
-    if (this.#moves.size > 0) this.#moves.delete(placeName(place))
+    if (this.#begun.size > 0) this.#begun.delete(placeName(place))
   }
 
   /**
@@ -86,14 +87,20 @@ export class Spill {
       : interpreter.hurry(handle, this.#store)
   }
 
-  readonly #store: Relocate = (handle, progress) => {
-    const { backlog, drainer, memory } = this.#options
-    const name = placeName(handle.place)
-    const hasLeft = () => memory.completed.has(handle.place.seq, handle.place.at)
-    const store =
-      this.#moves.get(name) ??
-      drainer.storing(handle.delivery, (after) => backlog.store(handle, progress, after, hasLeft))
-    this.#moves.set(name, store)
-    return Effect.tap(store, () => Effect.sync(() => this.#moves.delete(name)))
+  readonly #store: Relocate = ({ body, delivery, place }, progress) => {
+    const { drainer, memory, writer } = this.#options
+    const name = placeName(place)
+    this.#begun.add(name)
+    const hasLeft = () => memory.completed.has(slotOf(place), place.at)
+    const store = writer.store({ body, delivery, place, progress, hasLeft })
+    return Effect.tap(drainer.storing(delivery, store), () =>
+      Effect.sync(() => {
+        if (isUntriedFirst({ ...delivery, progress })) {
+          const { endpoint, tenant } = delivery
+          memory.directDeliveries.add(endpointKey(tenant, endpoint), delivery)
+        }
+        this.#begun.delete(name)
+      })
+    )
   }
 }

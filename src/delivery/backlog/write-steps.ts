@@ -5,6 +5,7 @@ import { mayBeStored } from "../../broker/publish-once.ts"
 import type { PubAck } from "../../broker/publisher.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import { isConflict } from "../../broker/values.ts"
+import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { OriginStreams } from "../../domain/backlog-message.ts"
 import { maxEntries } from "../../domain/backlog-message.ts"
 import type { Findings } from "./backlog-end.ts"
@@ -33,6 +34,9 @@ const wrongLastSequence = 10071
 /** JetStream's error codes for a message and for headers that are too large. */
 const tooLarge: ReadonlyArray<number> = [10054, 10097]
 
+/** Approximate size of a message besides its body and what is packed, bytes. */
+const headerBytes = 300
+
 export interface WriteStepsOptions {
   readonly broker: Broker["Service"]
   /** Of the partition. */
@@ -50,6 +54,10 @@ export interface WriteStepsOptions {
   readonly replaced: (key: string, seq: number, by: number) => void
   /** The message was not replaced after all. */
   readonly kept: (key: string, seq: number) => void
+  /** Called with the bytes, roughly, of a message that was stored. */
+  readonly wrote: (key: string, bytes: number) => void
+  /** Stops a former owner: only the current owner writes. */
+  readonly fence: Pick<OwnerFence, "asOwner">
 }
 
 const unanswered = ({ message, operation }: BrokerError) =>
@@ -150,7 +158,10 @@ export class WriteSteps {
 
   #attempt(writes: EndpointWrites, write: BacklogWrite): Effect.Effect<void, PublishError> {
     const { body, headers } = write
-    return Effect.matchEffect(this.#options.broker.publish(writes.of.subject, body, headers), {
+    const { broker, fence } = this.#options
+    const published = broker.publish(writes.of.subject, body, headers)
+    // A break of the connection may have outlasted the lease.
+    return Effect.matchEffect(Effect.andThen(fence.asOwner, published), {
       onFailure: (error) => this.#notStored(writes, write, error),
       onSuccess: (ack) => Effect.sync(() => this.#stored(writes, write, ack))
     })
@@ -189,6 +200,7 @@ export class WriteSteps {
     if (packed === undefined) this.#tails.drop(key)
     else this.#tails.hold(key, { seq, references, packed })
     this.#wasFolded(writes, write, seq)
+    this.#options.wrote(key, headerBytes + write.size)
     parts.requests.forEach((request, index) => {
       this.#pending.end(request, { seq, entry: write.entryOf(index), after })
     })
@@ -263,7 +275,7 @@ export class WriteSteps {
     const missing: Array<PendingStore> = []
     for (const request of open) {
       const at = found.get(waitingName(request.delivery))
-      if (at !== undefined) this.#pending.end(request, { ...at, after: expected })
+      if (at !== undefined) this.#pending.end(request, { ...at, isFound: true, after: expected })
       else if (request.hasLeft()) this.#pending.end(request, storedBefore)
       else if (request.callers.size === 0) this.#pending.drop(request)
       else missing.push(request)

@@ -4,6 +4,7 @@ import type { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { Place } from "../../domain/fact.ts"
+import { slotOf } from "../../domain/fact.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
@@ -41,13 +42,14 @@ export class Decisions {
   }
 
   /** True where a message has a decision, or may have one. */
-  has(seq: number): boolean {
-    return this.#memory.waiting.has(seq) || this.#memory.unreadRecords.has(seq)
+  has(place: Place): boolean {
+    const slot = slotOf(place)
+    return this.#memory.waiting.has(slot) || this.#memory.unreadRecords.has(slot)
   }
 
   /** Returns the decision about a message, as far as it is in memory. */
   inMemory({ place }: Pick<PlacedDelivery, "place">) {
-    const waiting = this.#memory.waiting.get(place.seq)
+    const waiting = this.#memory.waiting.get(slotOf(place))
     return waiting?.storedAt === place.at ? waiting : undefined
   }
 
@@ -60,8 +62,10 @@ export class Decisions {
     const inMemory = this.inMemory({ place })
     if (inMemory !== undefined) return Effect.succeed<Recalled>(inMemory)
     // A truncated stream reuses the sequence for another message.
-    waiting.delete(place.seq)
-    return unreadRecords.has(place.seq) ? this.#read(place) : Effect.succeed<Recalled>(undefined)
+    waiting.delete(slotOf(place))
+    return unreadRecords.has(slotOf(place))
+      ? this.#read(place)
+      : Effect.succeed<Recalled>(undefined)
   }
 
   /**
@@ -77,15 +81,16 @@ export class Decisions {
     const stored = this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))
     return Effect.map(stored, () => {
       const waiting = { record, storedAt: place.at, isOutcomeRecorded: false }
-      this.#memory.waiting.set(place.seq, waiting)
+      this.#memory.waiting.set(slotOf(place), waiting)
       return waiting
     })
   }
 
   /** Drops the outcome's fact from memory: it is in the history, and may be large. */
-  outcomeRecorded({ at, seq }: Place, { outcome: _, ...record }: RetryRecord): void {
-    if (this.#memory.waiting.get(seq)?.storedAt === at)
-      this.#memory.waiting.set(seq, { record, storedAt: at, isOutcomeRecorded: true })
+  outcomeRecorded(place: Place, { outcome: _, ...record }: RetryRecord): void {
+    const { at } = place
+    if (this.#memory.waiting.get(slotOf(place))?.storedAt === at)
+      this.#memory.waiting.set(slotOf(place), { record, storedAt: at, isOutcomeRecorded: true })
   }
 
   /**
@@ -93,9 +98,9 @@ export class Decisions {
    * message is gone.
    */
   forget({ place }: Pick<PlacedDelivery, "place">): Effect.Effect<void> {
-    const { seq } = place
-    const hasRecord = this.#memory.waiting.delete(seq)
-    const mayHaveRecord = this.#memory.unreadRecords.delete(seq)
+    const slot = slotOf(place)
+    const hasRecord = this.#memory.waiting.delete(slot)
+    const mayHaveRecord = this.#memory.unreadRecords.delete(slot)
     return hasRecord || mayHaveRecord
       ? Effect.provideContext(eraseRecord(place), this.#services)
       : Effect.void
@@ -103,15 +108,16 @@ export class Decisions {
 
   readonly #read = Effect.fnUntraced({ self: this }, function* (place: Place) {
     const { recordedAttempts, unreadRecords, waiting } = this.#memory
-    const { at, seq } = place
+    const { at } = place
+    const slot = slotOf(place)
     const record = yield* readRecord(place)
     const isReleased = record === undefined && (yield* isErased(place))
-    unreadRecords.delete(seq)
+    unreadRecords.delete(slot)
     if (isReleased) return "released"
     if (record === undefined) return undefined
     const isOutcomeRecorded = recordedAttempts.has(place, record.progress.attempts)
     const found: WaitingDelivery = { record, storedAt: at, isOutcomeRecorded }
-    waiting.set(seq, found)
+    waiting.set(slot, found)
     return found
   })
 }

@@ -1,8 +1,9 @@
 import { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
-import type { PubAck, PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publisher.ts"
 import type { Progress } from "../../domain/delivery.ts"
+import { slotOf } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Directory, LiveEndpoint, Standing } from "../../endpoints/directory.ts"
 import type { Facts } from "../../history/facts.ts"
@@ -36,7 +37,7 @@ export interface InterpreterOptions {
 export type Relocate = (
   handle: AckHandle,
   progress: Progress
-) => Effect.Effect<PubAck, PublishError>
+) => Effect.Effect<unknown, PublishError>
 
 const attemptGoal: Goal = { _tag: "Attempt" }
 const relocateGoal: Goal = { _tag: "Relocate" }
@@ -65,11 +66,13 @@ export class Interpreter {
   readyFor(handle: AckHandle): LiveEndpoint | undefined {
     const { clock, mayAttempt, memory, settlement } = this.#options
     const { delivery, deliveryCount, place } = handle
-    if (settlement.decisions.has(place.seq) || !settlement.isOpen || !mayAttempt()) return undefined
+    if (settlement.decisions.has(place) || !settlement.isOpen || !mayAttempt()) return undefined
     const now = clock.currentTimeMillisUnsafe()
     const { ends, nextAttemptAt = 0 } = delivery.progress
     const isTime = !isPastDeadline(delivery, now) && now + timerToleranceMs >= nextAttemptAt
-    return isTime && ends === undefined && !memory.poisonGuard.isSuspect(place.seq, deliveryCount)
+    return isTime &&
+      ends === undefined &&
+      !memory.poisonGuard.isSuspect(slotOf(place), deliveryCount)
       ? this.#directory.liveNow(delivery)
       : undefined
   }
@@ -116,9 +119,8 @@ export class Interpreter {
       // The broker does not answer: nothing is known of the delivery, so nothing is decided.
       if (Cause.squash(cause) instanceof BrokerError) return handle.nak(maxUnstoredDelayMs)
       const { clock, isClockTrusted, memory } = this.#options
-      const { seq, stream } = handle.place
-      const pause = memory.poisonGuard.afterDefect(seq)
-      const where = { stream, seq, pause }
+      const pause = memory.poisonGuard.afterDefect(slotOf(handle.place))
+      const where = { ...handle.place, pause }
       yield* Effect.logError("a delivery met a defect and comes back later", cause, where)
       const isOver = isPastDeadline(handle.delivery, clock.currentTimeMillisUnsafe())
       if (!isOver || !isClockTrusted()) return handle.nak(pause)
@@ -200,8 +202,8 @@ export class Interpreter {
       mayAttempt: mayAttempt(),
       isClockTrusted: isClockTrusted(),
       deliveryCount,
-      isCleared: memory.poisonGuard.isCleared(place.seq),
-      wasPaused: memory.poisonGuard.wasPaused(place.seq)
+      isCleared: memory.poisonGuard.isCleared(slotOf(place)),
+      wasPaused: memory.poisonGuard.wasPaused(slotOf(place))
     }
   }
 
@@ -214,7 +216,7 @@ export class Interpreter {
       store: Relocate | undefined
     ) {
       const { memory, settlement } = this.#options
-      const { seq } = handle.place
+      const slot = slotOf(handle.place)
       switch (move._tag) {
         case "Release":
           yield* settlement.release(handle)
@@ -224,12 +226,12 @@ export class Interpreter {
             yield* settlement.resume(handle, recalled)
           break
         case "Redeliver":
-          if (move.why === "pause") memory.poisonGuard.pause(seq)
-          if (move.why === "ours") memory.poisonGuard.clear(seq)
+          if (move.why === "pause") memory.poisonGuard.pause(slot)
+          if (move.why === "ours") memory.poisonGuard.clear(slot)
           handle.nak(move.delayMs)
           break
         case "Postpone":
-          memory.poisonGuard.clear(seq)
+          memory.poisonGuard.clear(slot)
           yield* settlement.postpone(handle, move.progress, move.at)
           break
         case "End":

@@ -9,7 +9,7 @@ import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { deliveryId, firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { placeName } from "../../domain/fact.ts"
+import { placeName, slotOf } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
@@ -130,10 +130,11 @@ export class Settlement {
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
     const { completed, poisonGuard } = this.#memory
-    const { at, seq } = handle.place
-    completed.add(seq, at)
-    poisonGuard.forget(seq)
-    if (this.#options.isQueue === true) this.#options.queueRoom?.left(this.#memory.index, seq)
+    const slot = slotOf(handle.place)
+    completed.add(slot, handle.place.at)
+    poisonGuard.forget(slot)
+    if (this.#options.isQueue === true)
+      this.#options.queueRoom?.left(this.#memory.index, handle.place.seq)
     return handle.ack(this.decisions.forget(handle))
   }
 
@@ -192,7 +193,7 @@ export class Settlement {
   }
 
   /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
-  relocate(store: Effect.Effect<PubAck, PublishError>): Effect.Effect<void, PublishError> {
+  relocate(store: Effect.Effect<unknown, PublishError>): Effect.Effect<void, PublishError> {
     const { fence, layout, records } = this.#options
     const owned = Effect.andThen(fence.asOwner, store)
     return Effect.map(records.unlessRefused(layout.moveDedupe / 2, owned), () =>
@@ -201,7 +202,7 @@ export class Settlement {
   }
 
   /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */
-  moved(handle: AckHandle, store: Effect.Effect<PubAck, PublishError>): Effect.Effect<void> {
+  moved(handle: AckHandle, store: Effect.Effect<unknown, PublishError>): Effect.Effect<void> {
     const released = Effect.suspend(() => this.release(handle))
     return this.#patiently(handle, Effect.andThen(this.relocate(store), released))
   }

@@ -1,3 +1,4 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
@@ -18,6 +19,8 @@ import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/intro
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { referencesIn } from "../../domain/backlog-message.ts"
+import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/open-dead-letters.ts"
 import { isCrowded } from "../../policy/backlog-quota.ts"
 import { timers } from "../../time/timers.ts"
@@ -43,8 +46,9 @@ export interface PartitionSurvey {
   readonly ackPending: number | undefined
   /** Retries that wait as broker schedules. */
   readonly scheduled: number | undefined
+  /** Deliveries in backlogs. */
   readonly backlog: number | undefined
-  /** Number of endpoints whose backlog has messages. */
+  /** Number of endpoints whose backlog has any. */
   readonly backlogs: number | undefined
 }
 
@@ -138,12 +142,15 @@ const lookAtPartition = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const stream = names.deliveries(partition)
-  const [consumer, answer] = yield* Effect.all(
-    [lookAtConsumer(stream, names.deliverConsumer), queryOwner(partition, { about: "partition" })],
-    { concurrency: 2 }
+  const [consumer, answer, waiting] = yield* Effect.all(
+    [
+      lookAtConsumer(stream, names.deliverConsumer),
+      queryOwner(partition, { about: "partition" }),
+      orUnknown(countBacklogs(partition))
+    ],
+    { concurrency: 3 }
   )
   const queue = streams.get(stream)?.info?.state
-  const backlog = streams.get(names.backlog(partition))?.info?.state
   return {
     partition,
     answer:
@@ -157,10 +164,15 @@ const lookAtPartition = Effect.fnUntraced(function* (
       consumer === undefined || queue === undefined
         ? undefined
         : Math.max(0, queue.messages - consumer.pending - consumer.ackPending),
-    backlog: backlog?.messages,
-    backlogs: backlog === undefined ? undefined : (backlog.num_subjects ?? 0)
+    backlog: waiting && [...waiting.values()].reduce((sum, count) => sum + count, 0),
+    backlogs: waiting?.size
   }
 })
+
+/** Returns when the round of the first of some references began; 0 where there is none. */
+const firstBegun = ({ header, subject }: StoredMsg): number =>
+  referencesIn(subject, (name) => header.get(name) || undefined, { events: "", queue: "" })?.[0]
+    ?.began ?? 0
 
 /** Finds the oldest among the first messages of streams in which deliveries wait. */
 const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSurvey>) {
@@ -182,7 +194,7 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
           const target = message.header.get("Nats-Schedule-Target")
           const subject = target === "" ? message.subject : target
           const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
-          const began = Number(message.header.get("petrel-began"))
+          const began = Number(message.header.get("petrel-began")) || firstBegun(message)
           const since = began > 0 ? began : Date.parse(first_ts)
           const isQueue = message.subject.split(".").includes("deliveries")
           const place = target !== "" ? "schedule" : isQueue ? "queue" : "backlog"

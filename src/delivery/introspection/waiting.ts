@@ -4,8 +4,9 @@ import { readLayout } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
+import { countBacklogs } from "../../history/backlog-count.ts"
 
-/** The number of messages that wait for an endpoint. */
+/** The number of deliveries that wait for an endpoint. */
 export interface WaitingCounts {
   /**
    * Not delivered by the broker yet, in the owner's memory, or waiting for a retry; those in flight
@@ -69,7 +70,7 @@ export const countWaitingIn = Effect.fnUntraced(function* (
   const [queue, backlog, schedules] = yield* Effect.all(
     [
       countBySubject(names.deliveries(partition), subjects.delivery(partition, tenant, id)),
-      countBySubject(names.backlog(partition), subjects.backlog(partition, tenant, id)),
+      countBacklogs(partition, tenant, id),
       countSchedules(partition)
     ],
     { concurrency: "unbounded" }

@@ -26,7 +26,7 @@ export interface KnownFact {
 /** Number of generations kept besides the current one. */
 const kept = 2
 
-/** When messages were stored, ms since the epoch, by sequence: one for each ack_wait. */
+/** When messages were stored, ms since the epoch, by slot (`slotOf`): one map for each ack_wait. */
 export type Generations = ReadonlyArray<ReadonlyMap<number, number>>
 
 /**
@@ -90,7 +90,7 @@ export class HistoryPosition {
  * a new owner reads.
  */
 export class CompletedDeliveries {
-  /** When the messages were stored, ms since the epoch, by sequence. */
+  /** When the messages were stored, ms since the epoch, by slot. */
   readonly #generations: Array<Map<number, number>>
   /**
    * For each generation, what the facts of its messages and of all newer ones lie after; undefined
@@ -139,24 +139,24 @@ export class CompletedDeliveries {
     return this.#opened
   }
 
-  /** Forgets a message that is gone for good. */
-  delete(seq: number): void {
-    for (const generation of this.#generations) generation.delete(seq)
+  /** Forgets a delivery whose message is gone for good. */
+  delete(slot: number): void {
+    for (const generation of this.#generations) generation.delete(slot)
   }
 
   /**
-   * True where a message has ended. A truncated stream reuses sequences, even for the same
+   * True where a delivery has ended. A truncated stream reuses sequences, even for the same
    * delivery: together with the time a sequence identifies a message.
    *
    * @param at when it was stored, ms since the epoch.
    */
-  has(seq: number, at: number): boolean {
-    return this.#generations.some((generation) => generation.get(seq) === at)
+  has(slot: number, at: number): boolean {
+    return this.#generations.some((generation) => generation.get(slot) === at)
   }
 
   /** @param at when the message was stored, ms since the epoch. */
-  add(seq: number, at: number): void {
-    this.#generations[0]?.set(seq, at)
+  add(slot: number, at: number): void {
+    this.#generations[0]?.set(slot, at)
   }
 
   /**

@@ -3,7 +3,7 @@ import { firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
-import { readPlace } from "../../domain/fact.ts"
+import { readPlace, slotOf } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import type { CompletedDeliveries } from "./completed-deliveries.ts"
 import type { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -19,7 +19,7 @@ export interface WaitingDelivery {
   isOutcomeRecorded: boolean
 }
 
-/** What an owner knows of the messages of one stream, by sequence. */
+/** What an owner knows of the deliveries in one stream, by slot (`slotOf`). */
 export interface StreamMemory {
   /** Index of the partition. */
   readonly index: number
@@ -51,9 +51,34 @@ export interface PartitionMemory extends StreamMemory {
 export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
   const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
-  if (place?.stream === memory.stream) memory.completed.add(place.seq, place.at)
-  else if (place?.stream === events)
-    memory.directDeliveries.add(endpointKey(tenant, endpoint), eventAtPlace(place))
+  if (place?.stream === memory.stream) memory.completed.add(slotOf(place), place.at)
+  if (place?.stream === events || isUntriedFirst(delivery))
+    memory.directDeliveries.add(endpointKey(tenant, endpoint), delivery)
+}
+
+/**
+ * True for a first round that was not attempted. It may come directly from its event and through the
+ * queue, and is one and the same.
+ */
+export const isUntriedFirst = ({ progress, round }: Pick<Delivery, "progress" | "round">) =>
+  round === firstRound && progress.attempts === 0 && progress.ends === undefined
+
+/**
+ * True where a delivery that a former owner stored late has ended, waits, or is attempted now: its
+ * event or its message in the queue was redelivered to this owner, or has been taken care of.
+ *
+ * @param events the stream of events.
+ */
+export const isKnown = (memory: PartitionMemory, events: string, delivery: Delivery): boolean => {
+  const { endpoint, origin, tenant } = delivery
+  const place = origin === undefined ? undefined : readPlace(origin)
+  const { completed, directDeliveries } = memory
+  if (place?.stream === memory.stream && completed.has(slotOf(place), place.at)) return true
+  return (
+    (place?.stream === events || isUntriedFirst(delivery)) &&
+    (directDeliveries.isDone(endpointKey(tenant, endpoint), delivery) ||
+      directDeliveries.isInFlight(delivery))
+  )
 }
 
 /** Returns the event that is stored at a place of the events stream. */
@@ -68,9 +93,7 @@ export const isCompletedElsewhere = (
   { directDeliveries }: Pick<PartitionMemory, "directDeliveries">,
   delivery: Delivery
 ): boolean =>
-  delivery.round === firstRound &&
-  delivery.progress.attempts === 0 &&
-  delivery.progress.ends === undefined &&
+  isUntriedFirst(delivery) &&
   directDeliveries.isDone(endpointKey(delivery.tenant, delivery.endpoint), delivery)
 
 /**

@@ -2,10 +2,13 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { removeIf } from "../../broker/removal.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
-import { eraseRecord, readRecord } from "../retry/retry-records.ts"
+import { placeOfSlot, slotOf } from "../../domain/fact.ts"
+import { eraseRecord, readEnded, readRecord } from "../retry/retry-records.ts"
+import { heldIn, saveEnded, slotsOf } from "./ended-entries.ts"
 import type { StreamMemory } from "./partition-memory.ts"
 
 /*
@@ -17,7 +20,7 @@ import type { StreamMemory } from "./partition-memory.ts"
 /** Endpoints whose messages are removed at the same time. */
 const maxConcurrentEndpoints = 32
 
-/** Sequences of messages whose deliveries have ended, by endpoint. */
+/** Sequences of messages of which deliveries have ended, by endpoint. */
 export class EndedMessages {
   readonly #byEndpoint = new Map<string, { readonly to: Addressee; readonly seqs: Set<number> }>()
 
@@ -52,16 +55,17 @@ export const removeRecorded = Effect.fnUntraced(function* ({
     // The list also contains records that were erased recently.
     const found = yield* Effect.option(readRecord(place))
     if (Option.isNone(found)) return
-    const { at, seq } = place
-    unreadRecords.delete(seq)
+    const { at, entry, seq } = place
+    unreadRecords.delete(slotOf(place))
     if (found.value === undefined) return
     const isIt = ({ time }: StoredMsg) => time.getTime() === at
-    yield* removeIf("remove a delivery that has ended", stream, seq, isIt)
+    // Other entries of its message wait.
+    if (entry === undefined) yield* removeIf("remove a delivery that has ended", stream, seq, isIt)
     yield* eraseRecord(place)
   })
-  const ended = Array.from(unreadRecords, ([seq, at]) => ({ stream, seq, at })).filter(
-    ({ at, seq }) => completed.has(seq, at)
-  )
+  const ended = Array.from(unreadRecords)
+    .filter(([slot, at]) => completed.has(slot, at))
+    .map(([slot, at]): Place => ({ stream, at, ...placeOfSlot(slot) }))
   yield* Effect.forEach(ended, remove, { concurrency: 64, discard: true })
 })
 
@@ -77,9 +81,21 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
 ) {
   const { deleteMessage, names, readMessage } = yield* Broker
   const operation = "remove a delivery that has ended"
-  const remove = Effect.fnUntraced(function* (message: StoredMsg) {
-    const { seq, time } = message
-    if (completed.has(seq, time.getTime())) yield* deleteMessage(operation, stream, seq)
+  const streams = originStreams(names, index)
+  const remove = Effect.fnUntraced(function* ({ header, seq, subject, time }: StoredMsg) {
+    const at = time.getTime()
+    const references = referencesIn(subject, (name) => header.get(name) || undefined, streams)
+    if (references === undefined) {
+      if (completed.has(seq, at)) yield* deleteMessage(operation, stream, seq)
+      return
+    }
+    const place = { stream, seq, at }
+    for (const entry of yield* readEnded(place)) completed.add(slotOf({ seq, entry }), at)
+    const held = heldIn(references)
+    if (!slotsOf(seq, held).every((slot) => completed.has(slot, at)))
+      return yield* saveEnded(completed, place, held)
+    yield* deleteMessage(operation, stream, seq)
+    yield* eraseRecord(place)
   })
   const removeOf = Effect.fnUntraced(function* (to: Addressee, seqs: ReadonlyArray<number>) {
     const next_by_subj = names.subjects.backlog(index, to.tenant, to.endpoint)

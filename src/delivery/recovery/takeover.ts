@@ -3,11 +3,13 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { firstSince, readStream, seeStream } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import type { EventIdentity } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact, isSuccess, readPlace, successKinds } from "../../domain/fact.ts"
+import { Fact, isSuccess, readPlace, slotOf, successKinds } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { progressFrom } from "../../history/direct-progress.ts"
 import { listRecords } from "../retry/retry-records.ts"
@@ -16,7 +18,7 @@ import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
 import { unpackMemory } from "./handed-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
-import { eventAtPlace } from "./partition-memory.ts"
+import { eventAtPlace, isUntriedFirst } from "./partition-memory.ts"
 import { PoisonGuard } from "./poison-guard.ts"
 import { RecordedAttempts } from "./recorded-attempts.ts"
 import { EndedMessages, removeFromBacklog, removeRecorded } from "./remove-ended.ts"
@@ -162,9 +164,9 @@ export const takeOver = Effect.fnUntraced(function* (
   }
   const inBacklogs = memories.map(({ backlog }) => ({ backlog, ends: new EndedMessages() }))
   const endsByStream = new Map(inBacklogs.map(({ backlog, ends }) => [backlog.stream, ends]))
-  const ended: Ended = ({ at, seq, stream }, to) => {
-    byStream.get(stream)?.completed.add(seq, at)
-    endsByStream.get(stream)?.add(to, seq)
+  const ended: Ended = (place, to) => {
+    byStream.get(place.stream)?.completed.add(slotOf(place), place.at)
+    endsByStream.get(place.stream)?.add(to, place.seq)
   }
   const left = whatHasLeft(ended, straightsOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
@@ -204,7 +206,7 @@ export const takeOver = Effect.fnUntraced(function* (
     }
   )
   const since = Math.min(...floors.map(({ at }) => at))
-  yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog.stream, since), {
+  yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog, since), {
     discard: true
   })
   yield* Effect.forEach(byStream.values(), removeRecorded, { discard: true })
@@ -250,8 +252,12 @@ const streamMemory = Effect.fnUntraced(function* (
 /** Notes that the message at a place has ended, or has left it. */
 type Ended = (place: Place, to: Addressee) => void
 
-/** Notes that a delivery has left the place from which it was moved. */
-type Left = (origin: string | undefined, to: Addressee) => void
+/**
+ * Notes that a delivery has left the place from which it was moved.
+ *
+ * @param first its event, where it may have come through the queue as well as directly.
+ */
+type Left = (origin: string | undefined, to: Addressee, first?: EventIdentity) => void
 
 /** A delivery that was moved has left its old place, though the broker may redeliver it there. */
 const whatHasLeft =
@@ -260,22 +266,33 @@ const whatHasLeft =
     straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
     events: string
   ): Left =>
-  (origin, to) => {
+  (origin, to, first) => {
     const place = origin === undefined ? undefined : readPlace(origin)
     if (place === undefined) return
     const { endpoint, tenant } = to
-    if (place.stream === events)
-      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), eventAtPlace(place))
+    const event = place.stream === events ? eventAtPlace(place) : first
+    if (event !== undefined)
+      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), event)
     ended(place, to)
   }
 
-/** Reads what was recently moved to a backlog. */
-const readMoves = (left: Left, stream: string, since: number) =>
-  readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
-    Stream.runForEach((message) =>
+/** Reads what was recently moved to the backlogs of a partition. */
+const readMoves = Effect.fnUntraced(function* (
+  left: Left,
+  { index, stream }: Pick<StreamMemory, "index" | "stream">,
+  since: number
+) {
+  const streams = originStreams((yield* Broker).names, index)
+  yield* readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
+    Stream.runForEach(({ headers, subject }) =>
       Effect.sync(() => {
-        const [tenant = "", endpoint = ""] = message.subject.split(".").slice(-2)
-        left(message.headers?.get("petrel-origin"), { tenant, endpoint })
+        const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+        const header = (name: string) => headers?.get(name) || undefined
+        const packed = referencesIn(subject, header, streams)
+        if (packed === undefined) left(header("petrel-origin"), { tenant, endpoint })
+        for (const { origin, ...of } of packed ?? [])
+          left(origin, of, isUntriedFirst(of) ? of : undefined)
       })
     )
   )
+})

@@ -6,7 +6,7 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
-import { Fact, placeName } from "../../domain/fact.ts"
+import { Fact, placeName, slotOf } from "../../domain/fact.ts"
 import type { Names } from "../../domain/names.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
@@ -128,12 +128,13 @@ export const isEndFact = Effect.fnUntraced(function* (seq: number, of: RoundIden
  * a backlog's ids have a prefix.
  */
 export const scheduleId = (
-  { at, seq, stream }: Place,
+  { at, entry, seq, stream }: Place,
   partition: number,
   names: Names,
   { progress }: Pick<RetryRecord, "progress">
 ): string => {
-  const id = stream === names.backlog(partition) ? `backlog-${seq}-${at}` : `${seq}-${at}`
+  const of = entry === undefined ? `${seq}` : `${seq}.${entry}`
+  const id = stream === names.backlog(partition) ? `backlog-${of}-${at}` : `${of}-${at}`
   return progress.ends === undefined ? id : `${endedPrefix}${id}`
 }
 
@@ -163,7 +164,7 @@ export const findMoved = Effect.fnUntraced(function* (
   // identifies it.
   const key = roundKey(held.delivery)
   const { attempts } = record.progress
-  const isElsewhere = (at: Place) => at.seq !== place.seq || at.stream !== place.stream
+  const isElsewhere = (at: Place) => slotOf(at) !== slotOf(place) || at.stream !== place.stream
   const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
   let isMoved = false
   const fromTime = yield* toldSince(held, record.decidedAt)
@@ -179,19 +180,8 @@ export const findMoved = Effect.fnUntraced(function* (
     isMoved =
       sighting.where === "history"
         ? goesOn(sighting.fact)
-        : isElsewhere(sighting.place) && attemptsIn(sighting.header("petrel-progress")) >= attempts
+        : isElsewhere(sighting.place) && sighting.attempts >= attempts
     return isMoved
   })
   return isMoved
 })
-
-const decodeAttempts = Schema.decodeUnknownOption(
-  Schema.fromJsonString(Schema.Struct({ attempts: Schema.Int }))
-)
-
-/** Returns the number of attempts in a message's `petrel-progress`; 0 where it has none. */
-export const attemptsIn = (progress: string | undefined): number =>
-  Option.match(decodeAttempts(progress ?? ""), {
-    onNone: () => 0,
-    onSome: ({ attempts }) => attempts
-  })

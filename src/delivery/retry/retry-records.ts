@@ -1,7 +1,8 @@
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { eraseValue, isErasedValue, readValue, writeValue } from "../../broker/values.ts"
 import type { Place } from "../../domain/fact.ts"
+import { slotOf } from "../../domain/fact.ts"
 import { RetryRecord } from "../../domain/retry-record.ts"
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
@@ -12,7 +13,8 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
 const afterlife = 24 * 60 * 60 * 1000
 
 /** A sequence alone is no identity: a truncated stream gives it to another message. */
-const keyOf = ({ at, seq, stream }: Place) => `${stream}.${seq}.${at}`
+const keyOf = ({ at, entry, seq, stream }: Place) =>
+  entry === undefined ? `${stream}.${seq}.${at}` : `${stream}.${seq}-${entry}.${at}`
 
 /** Stores a decision. The caller repeats this until the broker acknowledges. */
 export const writeRecord = Effect.fnUntraced(function* (
@@ -63,6 +65,36 @@ export const eraseRecord = Effect.fnUntraced(function* (place: Place) {
   yield* Effect.ignore(eraseValue(names.buckets.retries, keyOf(place)))
 })
 
+const Ended = Schema.Struct({ v: Schema.Literal(1), ended: Schema.Array(Schema.Int) })
+const decodeEnded = Schema.decodeUnknownOption(Schema.fromJsonString(Ended))
+
+/**
+ * Stores which entries of a backlog's message have ended, or have left it. It stays in the stream
+ * for the others.
+ *
+ * @param place of the message.
+ * @param deadline the last one of its entries, ms since the epoch.
+ */
+export const writeEnded = Effect.fnUntraced(function* (
+  place: Omit<Place, "entry">,
+  ended: ReadonlyArray<number>,
+  deadline: number
+) {
+  const now = yield* Clock.currentTimeMillis
+  const { names } = yield* Broker
+  const record: typeof Ended.Type = { v: 1, ended }
+  yield* writeValue(names.buckets.retries, keyOf(place), JSON.stringify(record), {
+    ttl: Math.max(0, deadline - now) + afterlife
+  })
+})
+
+/** Reads which entries of a message have ended, as far as it was stored. */
+export const readEnded = Effect.fnUntraced(function* (place: Omit<Place, "entry">) {
+  const entry = yield* readEntry(place)
+  const record = Option.getOrUndefined(decodeEnded(entry?.string() ?? ""))
+  return record?.ended ?? []
+})
+
 /** True where the record of a message was erased because the message has ended. */
 export const isErased = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
@@ -71,7 +103,7 @@ export const isErased = Effect.fnUntraced(function* (place: Place) {
 
 /**
  * Lists a stream's messages that have a record, or had one a minute ago: when each was stored, ms
- * since the epoch, by sequence. Of messages that had the same sequence, only the newest is listed.
+ * since the epoch, by slot. Of messages that had the same sequence, only the newest is listed.
  */
 export const listRecords = Effect.fnUntraced(function* (stream: string) {
   const { names, streamInfo } = yield* Broker
@@ -81,8 +113,10 @@ export const listRecords = Effect.fnUntraced(function* (stream: string) {
   })
   const found = new Map<number, number>()
   for (const subject of Object.keys(info.state.subjects ?? {})) {
-    const [seq = 0, at = 0] = subject.slice(prefix.length).split(".").map(Number)
-    found.set(seq, Math.max(at, found.get(seq) ?? 0))
+    const [of = "", at = ""] = subject.slice(prefix.length).split(".")
+    const [seq, entry] = of.split("-").map(Number)
+    const slot = slotOf({ seq: seq ?? 0, ...(entry === undefined ? {} : { entry }) })
+    found.set(slot, Math.max(Number(at), found.get(slot) ?? 0))
   }
   return found
 })

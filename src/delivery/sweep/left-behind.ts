@@ -19,7 +19,6 @@ import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Decisions } from "../execution/decisions.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
-import { attemptsIn } from "../retry/applied-steps.ts"
 import { readRecord } from "../retry/retry-records.ts"
 import { handleOf } from "./sweep.ts"
 
@@ -131,9 +130,9 @@ export const hasLeft = (
   const here = placeName(at.place)
   if (sighting.where === "history")
     return sighting.fact.kind !== "attempt-failed" || sighting.fact.origin === here
-  const { header, place } = sighting
+  const { attempts, origin, place } = sighting
   if (placeName(place) === here) return false
-  return header("petrel-origin") === here || attemptsIn(header("petrel-progress")) > at.attempts
+  return origin === here || attempts > at.attempts
 }
 
 /** Returns those of some candidates that have left their place. */

@@ -48,6 +48,11 @@ const stateProblems: ReadonlyArray<
   readonly [kind: ProblemKind, isSo: (state: number) => boolean, says: string]
 > = [
   ["contradiction", isContradicted, "it ended in two ways"],
+  [
+    "event-gone",
+    (state) => reasonOf(state) === "event-gone",
+    "its event was removed while it waited for its endpoint, so that nothing could be sent"
+  ],
   ["outcome-without-route", (state) => !isBegun(state), "it has facts, and no fact planned it"],
   ["outcome-before-route", isTooEarly, "a fact about it comes before the fact that planned it"],
   [

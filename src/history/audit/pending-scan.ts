@@ -3,6 +3,8 @@ import { Broker } from "../../broker/broker.ts"
 import { isNoSuchMessage } from "../../broker/broker-error.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
+import type { OriginStreams } from "../../domain/backlog-message.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
@@ -17,6 +19,8 @@ export interface PendingMessage extends About {
   readonly ends?: DeadReason | undefined
   readonly stream: string
   readonly seq: number
+  /** Which of its message's entries it is; absent for a message with one delivery. */
+  readonly entry?: number
 }
 
 /** A message that waits in a stream and that this version cannot read. */
@@ -33,16 +37,28 @@ type See = (waiter: PendingMessage) => void
 type SeeUnreadable = (message: UnreadableMessage) => void
 type Header = (name: string) => string | undefined
 
+/** A message that was read. */
+interface WaitingMessage {
+  readonly stream: string
+  readonly seq: number
+  readonly subject: string
+  readonly header: Header
+}
+
 const show = (
   see: See,
-  stream: string,
-  seq: number,
-  subject: string,
-  header: Header,
+  { header, seq, stream, subject }: WaitingMessage,
+  streams: OriginStreams,
   seeUnreadable?: SeeUnreadable
 ) => {
   const target = header("Nats-Schedule-Target") || subject
   const get = (name: string) => header(name) || undefined
+  const references = referencesIn(subject, get, streams)
+  if (references !== undefined) {
+    for (const [index, { progress, ...about }] of references.entries())
+      see({ ...about, ends: progress.ends, stream, seq, entry: index + 1 })
+    return
+  }
   const delivery = parseDelivery(target, get)
   if (delivery !== undefined) {
     const { ends } = delivery.progress
@@ -66,22 +82,19 @@ const scanPartition = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   const [queue, backlog] = [names.deliveries(partition), names.backlog(partition)]
+  const streams = originStreams(names, partition)
   const lookAtQueue = (from: number) =>
-    Stream.runForEach(scanQueue(queue, ">", from), ({ header, seq, subject }) =>
-      Effect.sync(() => show(see, queue, seq, subject, (name) => header.get(name), seeUnreadable))
-    )
+    Stream.runForEach(scanQueue(queue, ">", from), ({ header, seq, subject }) => {
+      const read = { stream: queue, seq, subject, header: (name: string) => header.get(name) }
+      return Effect.sync(() => show(see, read, streams, seeUnreadable))
+    })
   const lookAtBacklog = (from: number, to: number) =>
     readThrough(
       { stream: backlog, subjects: [">"], from, to, headersOnly: true },
-      ({ message, seq }) =>
-        show(
-          see,
-          backlog,
-          seq,
-          message.subject,
-          (name) => message.headers?.get(name),
-          seeUnreadable
-        )
+      ({ message: { headers, subject }, seq }) => {
+        const read = { stream: backlog, seq, subject, header: (name: string) => headers?.get(name) }
+        show(see, read, streams, seeUnreadable)
+      }
     )
   const firstQueued = yield* endOf(queue)
   yield* lookAtQueue(1)
@@ -124,17 +137,17 @@ const lookIn = Effect.fnUntraced(function* (
   stream: string,
   subject: string,
   wanted: ReadonlySet<string>,
+  streams: OriginStreams,
   see: See
 ) {
   const seen: Array<PendingMessage> = []
   const note = (waiter: PendingMessage) => {
     if (wanted.has(roundName(waiter))) seen.push(waiter)
   }
-  yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
-    Effect.sync(() =>
-      show(note, stream, message.seq, message.subject, (name) => message.header.get(name))
-    )
-  )
+  yield* Stream.runForEach(scanQueue(stream, subject), ({ header, seq, subject }) => {
+    const read = { stream, seq, subject, header: (name: string) => header.get(name) }
+    return Effect.sync(() => show(note, read, streams))
+  })
   const there = yield* Effect.filter(seen, isStillThere, { concurrency: maxConcurrentReads })
   for (const waiter of there) see(waiter)
 })
@@ -162,13 +175,18 @@ export const scanFor = Effect.fnUntraced(function* (
     rooms.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
   }
   // One place after the other, in the order in which a delivery moves.
-  const scanRooms = (rooms: ReadonlyMap<string, string>) =>
-    Effect.forEach(rooms, ([subject, stream]) => lookIn(stream, subject, wanted, see), {
-      discard: true
-    })
+  const scanRooms = (partition: number, rooms: ReadonlyMap<string, string>) => {
+    const streams = originStreams(names, partition)
+    return Effect.forEach(
+      rooms,
+      ([subject, stream]) => lookIn(stream, subject, wanted, streams, see),
+      { discard: true }
+    )
+  }
   yield* Effect.forEach(
-    partitionRooms.values(),
-    (rooms) => Effect.andThen(scanRooms(rooms), scanRooms(rooms)),
+    partitionRooms,
+    ([partition, rooms]) =>
+      Effect.andThen(scanRooms(partition, rooms), scanRooms(partition, rooms)),
     { concurrency: partitionsAtOnce, discard: true }
   )
 })

@@ -20,6 +20,7 @@ export const problemKinds = [
   "configuration-differs",
   "configuration-conflict",
   "event-gap",
+  "event-gone",
   "event-lost",
   "event-replaced",
   "source-diverged",

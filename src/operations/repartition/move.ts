@@ -10,10 +10,18 @@ import { readBatch } from "../../broker/scan.ts"
 import type { DirectDeliveryRegistry } from "../../delivery/recovery/direct-delivery-registry.ts"
 import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../../delivery/recovery/partition-memory.ts"
-import { copyRecord, eraseRecord, readRecord } from "../../delivery/retry/retry-records.ts"
-import type { Delivery, DeliveryIdentity } from "../../domain/delivery.ts"
+import {
+  copyRecord,
+  eraseRecord,
+  readEnded,
+  readRecord
+} from "../../delivery/retry/retry-records.ts"
+import type { DeliveryReference } from "../../domain/backlog-message.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import type { Delivery, DeliveryIdentity, Progress } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import { placeName, slotOf } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import {
   type Arrivals,
@@ -23,6 +31,7 @@ import {
   type Relocation,
   relocated,
   relocatedRaw,
+  relocatedReferences,
   removeMessage
 } from "./relocation.ts"
 
@@ -110,7 +119,52 @@ interface Considered {
   readonly relocation?: Relocation
   /** Its retry record holds more than its headers can, so it is copied. */
   readonly takesRecord: boolean
+  /** The places of its entries; absent for a message with one delivery. */
+  readonly entries?: ReadonlyArray<Place>
 }
+
+/** Returns the progress that is stored of a delivery, where that is more than its message has. */
+const storedProgress = Effect.fnUntraced(function* (
+  { unreadRecords }: StreamMemory,
+  place: Place
+): Effect.fn.Return<Progress | undefined, BrokerError, Broker> {
+  if (!unreadRecords.has(slotOf(place))) return undefined
+  const record = yield* Effect.catchTag(readRecord(place), "SchemaError", () => Effect.undefined)
+  return record?.progress
+})
+
+/**
+ * Decides what becomes of a message of references: those that have ended, or were moved before, are
+ * left out.
+ */
+const considerReferences = Effect.fnUntraced(function* (
+  { memory, to }: Pick<Misplaced, "memory" | "to">,
+  arrived: Arrived,
+  subject: string,
+  of: Place,
+  references: ReadonlyArray<DeliveryReference>
+): Effect.fn.Return<Considered, BrokerError, Broker> {
+  const { names } = yield* Broker
+  const { completed, index, unreadRecords } = memory
+  const ended = new Set(unreadRecords.has(of.seq) ? yield* readEnded(of) : [])
+  const remaining: Array<DeliveryReference> = []
+  const entries: Array<Place> = []
+  for (const [position, reference] of references.entries()) {
+    const place = { ...of, entry: position + 1 }
+    entries.push(place)
+    const hasEnded = ended.has(place.entry) || completed.has(slotOf(place), of.at)
+    if (hasEnded || arrived.has(roundKey(reference))) continue
+    const progress = (yield* storedProgress(memory, place)) ?? reference.progress
+    remaining.push({ ...reference, progress, origin: placeName(place) })
+  }
+  const [first] = remaining
+  const common = { place: of, name: first, deadline: 0, takesRecord: false, entries }
+  if (first === undefined) return common
+  return {
+    ...common,
+    relocation: relocatedReferences(subject, remaining, of, [index, to], names)
+  }
+})
 
 /** Decides what becomes of one message. */
 const considerMessage = Effect.fnUntraced(function* (
@@ -123,6 +177,10 @@ const considerMessage = Effect.fnUntraced(function* (
   const { completed, index, stream, unreadRecords } = memory
   const { seq } = message
   const place = { stream, seq, at: message.time.getTime() }
+  const get = (name: string) => message.header.get(name) || undefined
+  const references = referencesIn(message.subject, get, originStreams(names, index))
+  if (references !== undefined)
+    return yield* considerReferences({ memory, to }, arrived, message.subject, place, references)
   const found = deliveryOf(message)
   if (found === undefined) {
     yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
@@ -191,8 +249,8 @@ const removeMoved = Effect.fnUntraced(function* (
     })
   reached("released")
   yield* Effect.forEach(
-    all,
-    ({ place }) => (unreadRecords.has(place.seq) ? eraseRecord(place) : Effect.void),
+    all.flatMap(({ entries = [], place }) => [place, ...entries]),
+    (place) => (unreadRecords.has(slotOf(place)) ? eraseRecord(place) : Effect.void),
     { concurrency: maxConcurrentMoves, discard: true }
   )
 })

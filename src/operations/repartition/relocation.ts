@@ -3,6 +3,8 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { type BrokerError, isNoSuchMessage } from "../../broker/broker-error.ts"
 import type { HeaderList } from "../../broker/publisher.ts"
+import type { DeliveryReference } from "../../domain/backlog-message.ts"
+import { originStreams, referencesHeader } from "../../domain/backlog-message.ts"
 import {
   type Delivery,
   deliveryHeaders,
@@ -74,6 +76,22 @@ export const relocated = (
     ]
   }
 }
+
+/** Returns references that wait in a backlog for another partition, as one message. */
+export const relocatedReferences = (
+  subject: string,
+  references: ReadonlyArray<DeliveryReference>,
+  place: Place,
+  [from, to]: readonly [from: number, to: number],
+  names: Names
+): Relocation => ({
+  subject: inPartition(subject, from, to, names),
+  body: new Uint8Array(),
+  headers: [
+    ["Nats-Msg-Id", messageId(place)],
+    referencesHeader(references, originStreams(names, to))
+  ]
+})
 
 /** Returns a message that is no delivery, unchanged: only its author knows its purpose. */
 export const relocatedRaw = (

@@ -1,16 +1,22 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Schedule } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
+import { withContents } from "../../delivery/backlog/backlog-reader.ts"
 import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isTold } from "../../delivery/retry/applied-steps.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
+import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
+import { placeOfSlot, slotOf } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
+import { readEventContents } from "../../rounds/replay.ts"
+import { readTarget } from "../../rounds/target.ts"
 import { removeMessage } from "./relocation.ts"
 
 /** Decisions that are checked concurrently. */
@@ -36,6 +42,25 @@ const removeMessageFor = Effect.map(
     )
 )
 
+/** Returns the delivery at a place, with its body; undefined where this version cannot read it. */
+const heldAt = Effect.fnUntraced(function* (
+  { data, header, subject }: StoredMsg,
+  { entry }: Place,
+  partition: number
+) {
+  const get = (name: string) => header.get(name) || undefined
+  if (entry === undefined) {
+    const delivery = parseDelivery(subject, get)
+    return delivery === undefined ? undefined : { delivery, body: data }
+  }
+  const streams = originStreams((yield* Broker).names, partition)
+  const reference = referencesIn(subject, get, streams)?.[entry - 1]
+  if (reference === undefined) return undefined
+  const { target } = yield* readTarget(reference.tenant, reference.endpoint)
+  const contents = yield* readEventContents(reference, target.forwards)
+  return withContents(reference, contents ?? "gone")
+})
+
 /** Carries out the decision about one message, if there is any that is not carried out. */
 const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Place) {
   const { asOwner, memory, settlement, undone } = settling
@@ -51,20 +76,22 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const message = yield* readMessage("read a waiting delivery", stream, { seq })
   if (message === null || message.time.getTime() !== at)
     return yield* record === undefined ? Effect.void : eraseRecord(place)
-  const delivery = parseDelivery(message.subject, (name) => message.header.get(name) || undefined)
-  if (delivery === undefined) return
-  const isGone = completed.has(seq, at) || (record === undefined && (yield* isErased(place)))
+  const held = yield* heldAt(message, place, memory.index)
+  if (held === undefined) return
+  const isGone =
+    completed.has(slotOf(place), at) || (record === undefined && (yield* isErased(place)))
+  // The other entries of its message wait.
+  const release = place.entry === undefined ? remove(stream, seq) : Effect.void
   if (isGone) {
-    yield* remove(stream, seq)
+    yield* release
     return yield* eraseRecord(place)
   }
   if (record === undefined) return
   const handle: AckHandle = {
     place,
-    delivery,
-    body: message.data,
+    ...held,
     deliveryCount: 1,
-    ack: (erase) => Effect.andThen(remove(stream, seq), erase),
+    ack: (erase) => Effect.andThen(release, erase),
     nak: undone
   }
   const { decision, outcome } = record
@@ -114,7 +141,10 @@ export const settleDecisions = Effect.fnUntraced(function* (
     })
     const settling = { memory, settlement, asOwner, undone: () => void undone++ }
     const { stream } = memory
-    const places = Array.from(memory.unreadRecords, ([seq, at]) => ({ stream, seq, at }))
+    const places = Array.from(
+      memory.unreadRecords,
+      ([slot, at]): Place => ({ stream, at, ...placeOfSlot(slot) })
+    )
     checked += places.length
     yield* Effect.forEach(places, (place) => settleMessage(settling, place), {
       concurrency: maxConcurrentLookups,

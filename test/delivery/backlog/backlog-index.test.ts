@@ -9,6 +9,7 @@ const drainOf = (changes: Partial<Pick<Drain, "count" | "last">> = {}) =>
       { tenant: "acme", endpoint: "hook" },
       makeMemory().backlog,
       undefined,
+      0,
       () => undefined
     ),
     changes

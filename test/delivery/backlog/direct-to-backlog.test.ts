@@ -43,15 +43,15 @@ const offer = (changes: Partial<World>) => {
       ended(Exit.isSuccess(exit) || !Cause.hasInterrupts(exit.cause))
     }
   }
-  const stored = { stream: "BACKLOG", seq: 1, duplicate: false }
+  const stored = { seq: 1, entry: 1, after: 0 }
   const direct = new DirectToBacklog({
     ...{ memory, events: "EVENTS", inFlight: inFlight as InFlight<Broker | Facts> },
     isHeld: () => false,
     index: { hasBacklog: () => world.hasBacklog, isFull: () => world.isFull },
     health: { limit: () => world.limit, refuses: () => world.refuses },
     settlement: { isOpen: world.isOpen, relocate: (store) => Effect.asVoid(store) },
-    backlog: { store: () => Effect.as(world.store, stored) },
-    drainer: { storing: (_, store) => store(0) },
+    writer: { store: () => Effect.as(world.store, stored) },
+    drainer: { storing: (_, store) => store },
     directory: directoryOf({ liveNow: () => (world.isLive ? live : undefined) })
   })
   const delivery = deliveryOf()

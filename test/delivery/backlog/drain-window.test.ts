@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { DrainWindow } from "../../../src/delivery/backlog/drain-window.ts"
+import { slotOf } from "../../../src/domain/fact.ts"
 
 describe("the window of a drain", () => {
   it("reads on after the last, and knows what it has read", () => {
@@ -59,14 +60,70 @@ describe("the window of a drain", () => {
     assert.strictEqual(window.below, 16)
   })
 
-  it("has room for 256 that are not purged", () => {
+  it("has room for 256 that have not ended, and for 16 times as many that are not purged", () => {
     const window = new DrainWindow()
     for (let seq = 1; seq <= 256; seq++) window.add(seq)
     assert.strictEqual(window.room, 0)
-    for (let seq = 1; seq <= 10; seq++) window.finish(seq)
-    assert.strictEqual(window.room, 0)
-    window.purged(window.finishedBelow(window.below))
+    for (let seq = 2; seq <= 11; seq++) window.finish(seq)
     assert.strictEqual(window.room, 10)
+    for (let seq = 12; seq <= 256; seq++) window.finish(seq)
+    for (let seq = 257; seq <= 16 * 256; seq++) {
+      window.add(seq)
+      window.finish(seq)
+    }
+    assert.strictEqual(window.room, 0)
+    window.finish(1)
+    window.purged(window.finishedBelow(window.below))
+    assert.strictEqual(window.room, 256)
+  })
+})
+
+describe("the entries of a message", () => {
+  const slot = (seq: number, entry: number) => slotOf({ seq, entry })
+  /** Reads entries of message 5, which has four, and message 8, which has one delivery. */
+  const windowOf = (...entries: ReadonlyArray<number>) => {
+    const window = new DrainWindow()
+    for (const entry of entries) window.add(slot(5, entry), entry === 4 ? 6 : slot(5, entry + 1))
+    return window
+  }
+
+  it("are read on within the message, and behind it", () => {
+    const window = windowOf(1, 2)
+    assert.strictEqual(window.next, slot(5, 3))
+    window.add(slot(5, 3), slot(5, 4))
+    window.add(slot(5, 4), 6)
+    assert.strictEqual(window.next, 6)
+  })
+
+  it("keep the message until all of them have ended", () => {
+    const window = windowOf(1, 2, 3, 4)
+    window.add(8)
+    for (const entry of [1, 3, 4]) window.finish(slot(5, entry))
+    window.finish(8)
+    assert.strictEqual(window.below, 5)
+    assert.deepStrictEqual(window.finishedBelow(window.below), [])
+    assert.deepStrictEqual([...window.finished], [[8, [8]]])
+    assert.deepStrictEqual(window.begun, [5])
+    assert.isTrue(window.isOpen(slot(5, 2)))
+    window.finish(slot(5, 2))
+    assert.strictEqual(window.below, 9)
+    assert.lengthOf(window.finishedBelow(window.below), 5)
+    assert.deepStrictEqual(window.begun, [])
+  })
+
+  it("keep it where it was read in part, or one of them was given back", () => {
+    const part = windowOf(1, 2)
+    for (const entry of [1, 2]) part.finish(slot(5, entry))
+    assert.strictEqual(part.below, 5)
+    assert.deepStrictEqual([...part.finished], [])
+    assert.deepStrictEqual(part.begun, [5])
+    const back = windowOf(1, 2, 3, 4)
+    back.forget(slot(5, 2))
+    for (const entry of [1, 3, 4]) back.finish(slot(5, entry))
+    assert.strictEqual(back.next, slot(5, 2))
+    assert.strictEqual(back.below, 5)
+    assert.deepStrictEqual([...back.finished], [])
+    assert.isFalse(back.isFinished)
   })
 })
 
@@ -101,7 +158,7 @@ describe("what is unreadable", () => {
     for (const seq of [3, 9]) window.finish(seq)
     assert.strictEqual(window.below, 5)
     assert.deepStrictEqual(window.finishedBelow(window.below), [3])
-    assert.deepStrictEqual(window.finishedBehindUnreadable, [9])
+    assert.deepStrictEqual([...window.finishedBehindUnreadable], [[9, [9]]])
     assert.strictEqual(window.passed, 7)
     window.finish(7)
     window.purged([3, 7, 9])
@@ -148,6 +205,6 @@ describe("what is unreadable", () => {
     window.add(9)
     window.finish(9)
     assert.strictEqual(window.below, 4)
-    assert.deepStrictEqual(window.finishedBehindUnreadable, [9])
+    assert.deepStrictEqual([...window.finishedBehindUnreadable], [[9, [9]]])
   })
 })

@@ -3,6 +3,10 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
 import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
+import type { BacklogReaderOptions } from "../../../src/delivery/backlog/backlog-reader.ts"
+import { BacklogReader } from "../../../src/delivery/backlog/backlog-reader.ts"
+import type { BacklogRemoverOptions } from "../../../src/delivery/backlog/backlog-remover.ts"
+import { BacklogRemover } from "../../../src/delivery/backlog/backlog-remover.ts"
 import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
 import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
 import {
@@ -15,6 +19,7 @@ import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attemp
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
+import { MemoryBroker } from "../in-memory.ts"
 
 const key = "acme.hook"
 
@@ -38,7 +43,8 @@ const message = (seq: number, isReadable: boolean): StoredMsg => {
 /** A partition whose one backlog is in memory. Every delivery that is begun ends at once. */
 const partition = Effect.fnUntraced(function* (
   unreadable: (seq: number) => boolean,
-  options: Partial<DrainerOptions> = {}
+  options: Partial<DrainerOptions> = {},
+  isDoubtful: () => boolean = () => false
 ) {
   const stored = new Map<number, StoredMsg>()
   const asked: Array<string> = []
@@ -47,7 +53,10 @@ const partition = Effect.fnUntraced(function* (
   const store = (count: number) => {
     for (let n = 0; n < count; n++) stored.set(++last, message(last, !unreadable(last)))
   }
-  const backlog: DrainerOptions["backlog"] = {
+  const backlog: BacklogReaderOptions["backlog"] &
+    BacklogRemoverOptions["backlog"] &
+    DrainerOptions["backlog"] = {
+    last: () => Effect.sync(() => stored.get(last) ?? null),
     read: (_, from, most) =>
       Effect.sync(() => {
         asked.push("read")
@@ -79,23 +88,33 @@ const partition = Effect.fnUntraced(function* (
   }
   const run = yield* FiberSet.makeRuntime<never>()
   const index = new BacklogIndex(100)
-  const drainer = new Drainer({
-    backlog,
-    index,
-    memory: {
-      ...{
-        index: 0,
-        stream: "BACKLOG",
-        completed: new CompletedDeliveries(new HistoryPosition(0)),
-        recordedAttempts: new RecordedAttempts()
-      },
-      ...{
-        waiting: new Map(),
-        unreadRecords: new Map<number, number>(),
-        poisonGuard: new PoisonGuard(),
-        directDeliveries: new DirectDeliveryRegistry()
-      }
+  const memory = {
+    ...{
+      index: 0,
+      stream: "BACKLOG",
+      completed: new CompletedDeliveries(new HistoryPosition(0)),
+      recordedAttempts: new RecordedAttempts()
     },
+    ...{
+      waiting: new Map(),
+      unreadRecords: new Map<number, number>(),
+      poisonGuard: new PoisonGuard(),
+      directDeliveries: new DirectDeliveryRegistry()
+    }
+  }
+  const broker = new MemoryBroker().service
+  const writer = {
+    ...{ isUnsure: () => false, opened: () => undefined },
+    ...{ closed: () => undefined, purged: () => undefined }
+  }
+  const drainer = new Drainer({
+    ...{ backlog, writer, index, memory, owner: 1, isKnown: () => false },
+    reader: new BacklogReader({
+      ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
+      bodies: { read: () => Effect.succeed([]) },
+      forwards: () => []
+    }),
+    remover: new BacklogRemover({ ...{ broker, backlog, writer, memory, isDoubtful } }),
     lanes: {
       rateBudget: () => 20,
       awaitCapacity: () => undefined,
@@ -107,7 +126,6 @@ const partition = Effect.fnUntraced(function* (
       run(handle.ack(Effect.void))
     },
     closed: () => false,
-    isDoubtful: () => false,
     streamTruncated: Effect.void,
     expire: () => Effect.void,
     clock: yield* Clock.Clock,
@@ -206,9 +224,11 @@ describe("a backlog whose stream may have lost what was stored last", () => {
   it.live("is not done with before what has ended there is purged", () =>
     Effect.gen(function* () {
       let isDoubtful = true
-      const { asked, drained, drainer, left, store } = yield* partition(() => false, {
-        isDoubtful: () => isDoubtful
-      })
+      const { asked, drained, drainer, left, store } = yield* partition(
+        () => false,
+        {},
+        () => isDoubtful
+      )
       store(5)
       yield* drainer.find
       yield* eventually(

@@ -2,8 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
+import { BacklogReader } from "../../../src/delivery/backlog/backlog-reader.ts"
 import { Drain } from "../../../src/delivery/backlog/drain.ts"
-import { makeExpiry } from "../../../src/delivery/backlog/expiry.ts"
+import { Expiry } from "../../../src/delivery/backlog/expiry.ts"
 import {
   CompletedDeliveries,
   HistoryPosition
@@ -13,6 +14,7 @@ import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
 import { deliveryHeaders } from "../../../src/domain/delivery.ts"
 import { makeNames } from "../../../src/domain/names.ts"
+import { MemoryBroker } from "../in-memory.ts"
 import { delivery } from "../waiting-before.ts"
 
 /** Ms that the broker takes for a piece. */
@@ -61,13 +63,10 @@ const setUp = Effect.fnUntraced(function* (
   const reads: Array<readonly [endpoint: string, from: number, at: number]> = []
   const ended: Array<string> = []
   const dutyCycle = { until: 0 }
-  const expiry = makeExpiry({
-    clock,
-    isClockTrusted: () => true,
-    memory,
-    dutyCycle,
-    keep: () => Effect.void,
-    batch: { messages: piece, bytes: 1 },
+  const reader = new BacklogReader({
+    ...{ memory, streams: { events: "EVENTS", queue: "QUEUE" }, forwards: () => [] },
+    broker: new MemoryBroker().service,
+    bodies: { read: () => Effect.succeed([]) },
     backlog: {
       read: ({ endpoint }, from, most) =>
         Effect.suspend(() => {
@@ -78,8 +77,19 @@ const setUp = Effect.fnUntraced(function* (
             .filter(({ seq }) => seq >= from)
           return Effect.delay(Effect.succeed(some.slice(0, most)), reading)
         }),
+      last: () => Effect.succeed(null),
       remove: () => Effect.void
-    },
+    }
+  })
+  const expiry = new Expiry({
+    reader,
+    ended: () => Effect.void,
+    clock,
+    isClockTrusted: () => true,
+    memory,
+    dutyCycle,
+    keep: () => Effect.void,
+    batch: { messages: piece, bytes: 1 },
     expire: (handle) =>
       Effect.suspend(() => {
         ended.push(`${handle.delivery.endpoint} ${handle.place.seq}`)
@@ -87,7 +97,7 @@ const setUp = Effect.fnUntraced(function* (
       })
   })
   const drain = (endpoint: string) =>
-    new Drain({ tenant: "acme", endpoint }, memory, undefined, () => undefined)
+    new Drain({ tenant: "acme", endpoint }, memory, undefined, 0, () => undefined)
   const shifts = (ms: number) => {
     shift = ms
   }

@@ -21,7 +21,7 @@ const makeSpill = (
   const steps: Array<string> = []
   const memory = makeMemory()
   const world = { isFull: false, refuses: false, ...state }
-  const stored = { stream: "BACKLOG", seq: 1, duplicate: false }
+  const stored = { seq: 1, entry: 1, after: 0 }
   const spill = new Spill({
     memory,
     interpreter: {
@@ -34,10 +34,10 @@ const makeSpill = (
         Effect.as(store(handle, { attempts: 1 }), undefined).pipe(Effect.orDie),
       relocate: (handle, store) => Effect.as(store(handle, untried), undefined).pipe(Effect.orDie)
     },
-    backlog: {
-      store: (_handle, _progress, after, hasLeft) =>
+    writer: {
+      store: ({ hasLeft }) =>
         Effect.suspend(() => {
-          steps.push(`store after ${after}${hasLeft() ? ", has left" : ""}`)
+          steps.push(`store${hasLeft() ? ", has left" : ""}`)
           const failure = outcomes.shift()
           return failure === undefined ? Effect.succeed(stored) : Effect.fail(failure)
         })
@@ -46,7 +46,7 @@ const makeSpill = (
       isFull: () => world.isFull,
       storing: (_, store) => {
         steps.push("storing")
-        return store(5)
+        return store
       }
     },
     health: { refuses: () => world.refuses },
@@ -66,7 +66,7 @@ describe("a delivery that cannot wait in memory", () => {
     Effect.gen(function* () {
       const { move, spill, steps } = makeSpill()
       yield* move
-      assert.deepStrictEqual(steps, ["storing", "store after 5"])
+      assert.deepStrictEqual(steps, ["storing", "store"])
       assert.isFalse(spill.hasBegun(place))
     })
   )
@@ -91,8 +91,8 @@ describe("a delivery that cannot wait in memory", () => {
       memory.completed.add(place.seq, place.at)
       yield* broker.run(spill.move(key, handle))
       assert.deepStrictEqual(steps, [
-        ...["storing", "store after 5"],
-        ...["the same move", "store after 5, has left"]
+        ...["storing", "store"],
+        ...["storing", "the same move", "store, has left"]
       ])
       assert.isFalse(spill.hasBegun(place))
     })

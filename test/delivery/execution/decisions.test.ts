@@ -50,9 +50,9 @@ describe("a decision", () => {
   it.effect("is stored, and recalled from memory", () =>
     Effect.gen(function* () {
       const { broker, decisions } = yield* makeDecisions()
-      assert.isFalse(decisions.has(seq))
+      assert.isFalse(decisions.has(place))
       yield* decisions.store(handle, decided)
-      assert.isTrue(decisions.has(seq))
+      assert.isTrue(decisions.has(place))
       assert.strictEqual(decisions.count, 1)
       const recalled = yield* broker.run(decisions.recall(handle))
       assert.deepStrictEqual(recalled, {
@@ -79,14 +79,14 @@ describe("a decision", () => {
       yield* TestClock.adjust("1 minute")
       assert.isTrue(Exit.hasInterrupts(yield* Fiber.await(storing)))
       assert.deepStrictEqual(broker.published, [])
-      assert.isFalse(decisions.has(seq))
+      assert.isFalse(decisions.has(place))
     })
   )
 
   it.effect("of a former owner is read once", () =>
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
-      assert.isTrue(decisions.has(seq))
+      assert.isTrue(decisions.has(place))
       assert.isUndefined(decisions.inMemory(handle))
       const expected = { record: recordOf(nak), storedAt: now, isOutcomeRecorded: false }
       assert.deepStrictEqual(yield* broker.run(decisions.recall(handle)), expected)
@@ -127,7 +127,7 @@ describe("a decision", () => {
       yield* decisions.store(handle, decided)
       assert.isUndefined(decisions.inMemory(other))
       assert.isUndefined(yield* broker.run(decisions.recall(other)))
-      assert.isFalse(decisions.has(seq))
+      assert.isFalse(decisions.has(place))
     })
   )
 
@@ -135,7 +135,7 @@ describe("a decision", () => {
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
       assert.isUndefined(yield* broker.run(decisions.recall(other)))
-      assert.isFalse(decisions.has(seq))
+      assert.isFalse(decisions.has(place))
     })
   )
 })
@@ -146,7 +146,7 @@ describe("a message that was released", () => {
       const { broker, decisions } = yield* afterOther()
       yield* broker.run(eraseRecord(place))
       assert.strictEqual(yield* broker.run(decisions.recall(handle)), "released")
-      assert.isFalse(decisions.has(seq))
+      assert.isFalse(decisions.has(place))
     })
   )
 
@@ -162,9 +162,9 @@ describe("a message that was released", () => {
     Effect.gen(function* () {
       for (const made of [yield* makeDecisions(), yield* afterOther()]) {
         const { broker, decisions } = made
-        if (!decisions.has(seq)) yield* decisions.store(handle, decided)
+        if (!decisions.has(place)) yield* decisions.store(handle, decided)
         const erase = decisions.forget(handle)
-        assert.isFalse(decisions.has(seq))
+        assert.isFalse(decisions.has(place))
         assert.strictEqual(broker.values.get(key)?.operation, "PUT")
         yield* erase
         assert.strictEqual(broker.values.get(key)?.operation, "PURGE")

@@ -121,6 +121,7 @@ const reasonTexts: Record<DeadReason, string> = {
   "endpoint-removed": "its endpoint was removed",
   "circuit-open": "its endpoint's circuit was open",
   "backlog-full": "too many waited for its endpoint",
+  "event-gone": "the event was removed before its endpoint took it",
   defect: "its worker failed on it each time",
   gone: "what was to be sent again was not kept any more"
 }
