@@ -73,11 +73,14 @@ export const labelIn = (get: GetHeader): BacklogLabel | undefined => {
   return { stored, owner, replaces: replaces === undefined ? [] : replaces.split(",").map(Number) }
 }
 
-/** Returns the header that references become. They have one endpoint. */
+/**
+ * Returns the header that references become: their number, a space, and what is packed. They have
+ * one endpoint.
+ */
 export const referencesHeader = (
   references: ReadonlyArray<DeliveryReference>,
   streams: OriginStreams
-): readonly [string, string] => [entriesHeader, pack(references, streams)]
+): readonly [string, string] => [entriesHeader, `${references.length} ${pack(references, streams)}`]
 
 /**
  * Returns the references that a message of a backlog holds; undefined if it holds none, or if this
@@ -97,9 +100,9 @@ export const referencesIn = (
     : unpack(packed, { tenant, endpoint }, streams)
 }
 
-/** Returns how many deliveries a message of a backlog holds; 1 where it is unreadable. */
+/** Returns how many deliveries a message of a backlog holds, without unpacking it. */
 export const entryCount = (get: GetHeader): number =>
-  referencesIn("_._", get, { events: "", queue: "" })?.length ?? 1
+  Math.max(1, Number.parseInt(get(entriesHeader) ?? "1", 10) || 1)
 
 /** One delivery in a message of a backlog. */
 export type BacklogEntry =
@@ -215,7 +218,7 @@ const unpack = (
   to: Addressee,
   streams: OriginStreams
 ): ReadonlyArray<DeliveryReference> | undefined => {
-  const input = new Reader(Buffer.from(packed, "base64"))
+  const input = new Reader(Buffer.from(packed.slice(packed.indexOf(" ") + 1), "base64"))
   if (input.unsigned() !== version) return undefined
   const references: Array<DeliveryReference> = []
   let before = start
