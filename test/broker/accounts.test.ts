@@ -349,6 +349,7 @@ describe("the copy of the history", () => {
       const js = jetstream(worker)
       const subject = names.subjects.fact("acme", "ep", "ok", "delivered")
       const fact = { v: 1, kind: "delivered", at: Date.now(), tenant: "acme", endpoint: "ep" }
+      const at = new Date(fact.at).toISOString()
       for (let attempt = 1; attempt <= 3; attempt++)
         await js.publish(subject, JSON.stringify({ ...fact, attempt }))
       const copied = async () => (await auditor.streams.info(names.history)).state.messages
@@ -365,7 +366,7 @@ describe("the copy of the history", () => {
       assert.strictEqual(code, 0)
       assert.deepStrictEqual(
         out.map((line) => parse(line)),
-        [1, 2, 3].map((attempt) => ({ seq: attempt, ...fact, attempt }))
+        [1, 2, 3].map((attempt) => ({ seq: attempt, ...fact, at, attempt }))
       )
     } finally {
       await server.stop()

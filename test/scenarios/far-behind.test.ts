@@ -6,6 +6,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
+import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { pauseEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { run } from "../cli/in-process.ts"
@@ -84,11 +85,34 @@ const status = (flags: ReadonlyArray<string>) =>
   Effect.map(run("status", "--check", ...flags), ({ err }) => err.join("\n"))
 
 describe("what one tenant's endpoint cannot take", () => {
-  inSmallStore("does not stop another tenant's events: much waits for a paused endpoint", (flags) =>
+  inSmallStore("takes next to no room: all of it waits, and is sent once it is back", () =>
     Effect.gen(function* () {
       const log = makeLog()
       const areDelivered = yield* calmTenant
-      yield* endpoint({ tenant: "loud", id: "down", retry: lateRetry })
+      const down = yield* receiver()
+      yield* endpoint({ tenant: "loud", id: "down", url: down.url, retry: lateRetry })
+      yield* pauseEndpoint({ tenant: "loud", id: "down" }, {}, "test")
+      const facts = yield* history
+      yield* Effect.provide(worker(), log.layer)
+      yield* flood("loud.a", 250)
+      yield* areDelivered(200)
+      yield* resumeEndpoint({ tenant: "loud", endpoint: "down" }, "test")
+      yield* down.received(250)
+      yield* facts.count("delivered", 450)
+      assert.lengthOf(facts.of("dead-lettered"), 0)
+      assert.strictEqual(log.count("events are not routed"), 0)
+      yield* isClean
+    })
+  )
+
+  inSmallStore("does not stop another tenant's events where it waits with its bodies", (flags) =>
+    Effect.gen(function* () {
+      const log = makeLog()
+      const areDelivered = yield* calmTenant
+      yield* endpoint({
+        ...{ tenant: "loud", id: "down" },
+        retry: { ...lateRetry, window: "8 days" }
+      })
       yield* pauseEndpoint({ tenant: "loud", id: "down" }, {}, "test")
       const facts = yield* history
       yield* Effect.provide(worker(), log.layer)

@@ -55,7 +55,8 @@ interface Told {
 }
 
 /** No deadline passes where the machine is slow: what ends is another story. */
-const patient = quickRetry({ window: "1 hour" })
+/** Beyond the age of events: what waits keeps its body. */
+const patient = quickRetry({ window: "8 days" })
 
 const quick = [200]
 /** What fails is copied into the queue of its endpoint. */
@@ -161,14 +162,13 @@ describe("a store that publishers fill", () => {
   it.live("goes on each time dead letters are discarded, where all of it ends so", (context) =>
     inSmallStore({ config: inAccount }, context, (flags) =>
       Effect.gen(function* () {
-        const log = makeLog()
         const hooks = ["a", "b"]
         const { url: to } = yield* receiver({ answer: { status: 503 } })
         const retry = quickRetry({ window: "3 seconds", maxAttempts: 1_000 })
         for (const id of hooks) yield* endpoint({ id, url: to, retry })
         const { count } = yield* flood
         const facts = yield* history
-        yield* Effect.provide(worker(), log.layer)
+        yield* worker()
         const all = count * hooks.length
         // DEAD takes some 40 of them: the rest waits for room, and routing for the rest.
         const ends = () => facts.of("dead-lettered").length
@@ -181,7 +181,6 @@ describe("a store that publishers fill", () => {
           const { code, err } = yield* run("dead", "discard", "--all", "--yes", ...flags)
           assert.strictEqual(code, 0, err.join("\n"))
         }
-        assert.isAtLeast(log.count("events are not routed until"), 1)
         assert.strictEqual(ends(), all)
         assert.deepInclude(yield* isClean, { begun: all, missing: 0, pending: 0 })
       })

@@ -83,10 +83,10 @@ describe.concurrent("a partition that moves between live workers", () => {
         const first = yield* Effect.provideService(deaf, Broker, yield* deafToAskers)
         yield* first.delivering
         yield* Effect.provide(startedWorker({ ...options, id: "w2" }), log.layer)
-        const { workers } = yield* eventually(listWorkers, ({ workers }) =>
-          workers.some(({ withheld }) => withheld !== undefined)
-        )
         const share = shareOut(4, ["w1", "w2"]).flatMap((id, at) => (id === "w2" ? [at] : []))
+        const { workers } = yield* eventually(listWorkers, ({ workers }) =>
+          workers.some(({ withheld }) => withheld?.length === share.length)
+        )
         assert.deepStrictEqual(
           workers.map(({ withheld }) => withheld),
           [undefined, share.map((partition) => ({ partition, owner: "w1" }))]

@@ -169,9 +169,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     what: "a retry record is known by its message's sequence alone, which a power cut gives again",
     file: "delivery/retry/retry-records.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    find: "=> `${stream}.${seq}.${at}`",
+    find: "entry === undefined ? `${stream}.${seq}.${at}`",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
-    replace: "=> `${stream}.${seq}.${at * 0}`"
+    replace: "entry === undefined ? `${stream}.${seq}.${at * 0}`"
   },
   {
     name: "heartbeat-repeated-too-late",

@@ -94,7 +94,7 @@ export const useClient = async (
   const list = async () =>
     must(
       await GET("/v1/tenants/{tenant}/dead-letters", {
-        params: { path: { tenant: "acme" }, query: { endpoint: "billing", limit: 10 } }
+        params: { path: { tenant: "acme" }, query: { endpoint: ["billing"], limit: 10 } }
       })
     ).deadLetters
   const dead = await until(list, ({ length }) => length === 2)

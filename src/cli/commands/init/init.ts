@@ -12,6 +12,7 @@ import type { TopologyOptions } from "../../../broker/topology.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
 import { isToken } from "../../../domain/token.ts"
 import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
+import { readNeededEventAge } from "../../../history/backlog-needs.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { bytesExpected, bytesText, durationText, readBytes } from "../../../text/quantities.ts"
 import { durationExpected, maybe, readDuration } from "../../flags/shared.ts"
@@ -227,6 +228,24 @@ const warnOfTenants = Effect.fnUntraced(function* (
     )
 })
 
+/** Refuses to keep events for less time than is needed by deliveries that wait without a body. */
+const checkEventAge = Effect.fnUntraced(function* (
+  { eventAge }: TopologyOptions,
+  installed: Partial<TopologyOptions>
+) {
+  if (
+    installed.partitions === undefined ||
+    eventAge >= (installed.eventAge || Number.POSITIVE_INFINITY)
+  )
+    return
+  const needed = yield* readNeededEventAge(installed.partitions)
+  const text = (ms: number) => durationText(Duration.millis(ms))
+  if (eventAge <= needed)
+    return yield* new Refused({
+      message: `--event-age (${text(eventAge)}) must be longer than ${text(Math.ceil(needed / 1_000) * 1_000)}: for so long deliveries that wait in backlogs need their events. Let them go out, or end them with \`petrel endpoint disable\``
+    })
+})
+
 /** Creates the streams and buckets of an installation, or updates them to the given settings. */
 export const init = Command.make(
   "init",
@@ -257,6 +276,7 @@ export const init = Command.make(
           return yield* new Refused({
             message: `${flag} (${durationText(Duration.millis(age))}) must not be shorter than ${durationText(Duration.millis(topology.moveDedupe))}: that long the broker must know what it has stored already`
           })
+      yield* checkEventAge(topology, installed)
       const { names } = yield* Broker
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],

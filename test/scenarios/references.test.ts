@@ -1,0 +1,145 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { vi } from "vitest"
+import { natsClients } from "../../src/broker/clients.ts"
+import { listRecords } from "../../src/delivery/retry/retry-records.ts"
+import { partitionOf } from "../../src/domain/names.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { run } from "../cli/in-process.ts"
+import { closedBooks, isClean, noRecords } from "../kit/books.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publish,
+  publishMany,
+  quickRetry,
+  worker
+} from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
+
+const { scenario } = onServer()
+
+const hook = { tenant: "acme", endpoint: "hook" }
+const paused = { at: 1, by: "test" }
+const later = Effect.delay(Effect.succeed({ status: 200 }), 20)
+
+/** Messages and bytes of the endpoint's backlog. */
+const stored = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* natsClients
+  const stream = names.backlog(partitionOf("acme", "hook", 2))
+  const { state } = yield* ask("look", () => jsm.streams.info(stream))
+  return { stream, messages: state.messages, bytes: state.bytes }
+})
+
+describe.concurrent("what waits for an endpoint", () => {
+  scenario("takes a few bytes each, whatever its body, and is sent as it was published", () =>
+    Effect.gen(function* () {
+      const { url, requests } = yield* receiver()
+      yield* endpoint({ url, paused })
+      const facts = yield* history
+      yield* worker()
+      const body = "ü".repeat(20_000)
+      yield* Effect.forEach(Array(40), () => publish("large", body), { concurrency: 8 })
+      yield* eventually(backlogged, (count) => count === 40)
+      const { bytes } = yield* stored
+      assert.isBelow(bytes, 40 * 1_000)
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 40)
+      for (const request of requests) assert.strictEqual(request.body.toString(), body)
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
+  scenario("keeps its body where its event may be removed before its deadline", () =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver()
+      yield* endpoint({ url, paused, retry: quickRetry({ window: "8 days" }) })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("large", "x".repeat(20_000))
+      yield* eventually(backlogged, (count) => count === 1)
+      assert.isAbove((yield* stored).bytes, 20_000)
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("remove the event", () => jsm.streams.purge(names.events))
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 1)
+    })
+  )
+
+  scenario("keeps events from being removed before its deadline", (place) =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver()
+      yield* endpoint({ url, paused, retry: quickRetry({ window: "1 hour" }) })
+      yield* worker()
+      yield* publishMany(1)
+      yield* eventually(backlogged, (count) => count === 1)
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const refused = yield* run("init", "--event-age", "1 hour", ...flags)
+      assert.strictEqual(refused.code, 1)
+      assert.match(refused.err.join(), /--event-age \(1 h\) must be longer than 1 h 10 min: /)
+      const taken = yield* run("init", "--event-age", "2 hours", ...flags)
+      assert.strictEqual(taken.code, 0, taken.err.join())
+    })
+  )
+
+  scenario("is not sent again by the next owner where its message was sent in part", () =>
+    Effect.gen(function* () {
+      const slow = yield* receiver({ answer: () => Effect.runPromise(later) })
+      yield* endpoint({ url: slow.url, paused, maxInFlight: 1 })
+      const facts = yield* history
+      const first = yield* worker()
+      yield* publishMany(60)
+      yield* eventually(backlogged, (count) => count === 60)
+      yield* resumeEndpoint(hook, "test")
+      yield* slow.received(20)
+      yield* pauseEndpoint(hook, undefined, "test")
+      const { stream } = yield* stored
+      // Those of its messages that have ended in part are told of, since they stay.
+      yield* eventually(listRecords(stream), (records) =>
+        [...records.keys()].some(Number.isInteger)
+      )
+      const before = facts.of("delivered").length
+      assert.isBelow(before, 60)
+      yield* first.stop
+      const second = yield* worker({ id: "w2" })
+      yield* second.delivering
+      yield* second.stop
+      yield* resumeEndpoint(hook, "test")
+      yield* worker({ id: "w3" })
+      yield* facts.count("delivered", 60)
+      assert.strictEqual(slow.requests.length, 60)
+      yield* closedBooks
+      yield* eventually(backlogged, (count) => count === 0)
+      yield* noRecords
+    })
+  )
+
+  scenario("ends, and the audit says so, where somebody removes its event", () =>
+    Effect.gen(function* () {
+      const { url, requests } = yield* receiver()
+      yield* endpoint({ url, paused })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(3)
+      yield* eventually(backlogged, (count) => count === 3)
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("remove two events", () => jsm.streams.purge(names.events, { seq: 3 }))
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 1)
+      yield* facts.count("dead-lettered", 2)
+      const why = facts.of("dead-lettered").map(({ reason }) => reason)
+      assert.deepStrictEqual(why, ["event-gone", "event-gone"])
+      assert.strictEqual(requests.length, 1)
+      const { judgement } = yield* audit({})
+      assert.strictEqual(judgement.problems.counts.get("event-gone"), 2)
+      assert.notStrictEqual(judgement.verdict, "clean")
+    })
+  )
+})
