@@ -263,28 +263,31 @@ export const deadLetters = Effect.gen(function* () {
   )
 })
 
-/** Returns the number of messages in the delivery streams, including schedules. */
+/** Returns the number of deliveries in the delivery streams, including schedules. */
 export const waitingMessages = Effect.gen(function* () {
   const { ask, jsm, names } = yield* natsClients
   const { partitions = 0 } = yield* findPartitions
-  const streams = Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
-    names.deliveries(index),
-    names.backlog(index)
-  ])
+  const indexes = Array.from({ length: partitions }, (_, index) => index)
+  const streams = indexes.flatMap((index) => [names.deliveries(index), names.backlog(index)])
   const look = ask("count", () => Promise.all(streams.map((name) => jsm.streams.info(name))))
   // A message that moves between two streams during the scan is counted in neither, but increases
   // the last sequence of the second.
   const before = yield* look
+  const backlogs = yield* backloggedIn(indexes)
   const after = yield* look
   const moved = before.some(({ state }, index) => state.last_seq !== after[index]?.state.last_seq)
-  return after.reduce((sum, { state }) => sum + state.messages, moved ? 1 : 0)
+  const queued = after.filter((_, index) => index % 2 === 0)
+  return queued.reduce((sum, { state }) => sum + state.messages, backlogs + (moved ? 1 : 0))
 })
 
-/** Returns the number of messages in the backlogs. */
-export const backlogged = Effect.gen(function* () {
-  const counts = yield* Effect.forEach([0, 1], (index) => countBacklogs(index))
+/** Returns the number of deliveries in the backlogs of partitions. */
+const backloggedIn = Effect.fnUntraced(function* (partitions: ReadonlyArray<number>) {
+  const counts = yield* Effect.forEach(partitions, (index) => countBacklogs(index))
   return counts.flatMap((each) => [...each.values()]).reduce((sum, count) => sum + count, 0)
 })
+
+/** Returns the number of deliveries in the backlogs. */
+export const backlogged = backloggedIn([0, 1])
 
 /** Returns all messages under a subject of a delivery stream. */
 export const queued = (partition: number, subject: string) =>

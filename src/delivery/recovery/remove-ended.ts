@@ -76,7 +76,7 @@ export const removeRecorded = Effect.fnUntraced(function* ({
  * @param ended what has ended, removed or not.
  */
 export const removeFromBacklog = Effect.fnUntraced(function* (
-  { completed, index, stream }: StreamMemory,
+  { completed, index, stream, unreadRecords }: StreamMemory,
   ended: EndedMessages
 ) {
   const { deleteMessage, names, readMessage } = yield* Broker
@@ -92,8 +92,12 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
     const place = { stream, seq, at }
     for (const entry of yield* readEnded(place)) completed.add(slotOf({ seq, entry }), at)
     const held = heldIn(references)
-    if (!slotsOf(seq, held).every((slot) => completed.has(slot, at)))
-      return yield* saveEnded(completed, place, held)
+    if (!slotsOf(seq, held).every((slot) => completed.has(slot, at))) {
+      yield* saveEnded(completed, place, held)
+      // Whoever reads the message learns that there is a record to erase.
+      unreadRecords.set(seq, at)
+      return
+    }
     yield* deleteMessage(operation, stream, seq)
     yield* eraseRecord(place)
   })
