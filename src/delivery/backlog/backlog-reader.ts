@@ -97,18 +97,28 @@ export class BacklogReader {
     }
   )
 
-  /** Removes what a former owner has replaced and not removed, and learns how many wait. */
-  readonly look = Effect.fnUntraced({ self: this }, function* (drain: Drain) {
-    const { backlog } = this.#options
-    const last = yield* backlog.last(drain.to)
-    const label = last === null ? undefined : labelIn((name) => last.header.get(name) || undefined)
-    for (const seq of label?.replaces ?? []) {
-      drain.replaced.add(seq)
-      yield* backlog.remove(seq, () => true)
+  /**
+   * Removes what a former owner has replaced and not removed, and learns how many wait.
+   *
+   * @param isLate returns true for a message that a former owner stored after this one had begun:
+   *   this one drains what such a message replaces, and passes over it there.
+   */
+  readonly look = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, isLate: (message: Pick<BacklogPage, "label" | "seq">) => boolean) {
+      const { backlog } = this.#options
+      const last = yield* backlog.last(drain.to)
+      const label =
+        last === null ? undefined : labelIn((name) => last.header.get(name) || undefined)
+      const replaced = last === null || isLate({ seq: last.seq, label }) ? [] : label?.replaces
+      for (const seq of replaced ?? []) {
+        drain.replaced.add(seq)
+        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)
+      }
+      drain.storedInAll = label?.stored
+      drain.isUnseen = false
     }
-    drain.storedInAll = label?.stored
-    drain.isUnseen = false
-  })
+  )
 
   /** Reads the next deliveries, with their bodies: at most so many, and so many bytes. */
   readonly next = Effect.fnUntraced(
@@ -194,6 +204,7 @@ export class BacklogReader {
       const entries = yield* ended
       for (const entry of entries) completed.add(slotOf({ seq, entry }), at)
       drain.heldOf(page).saved = entries.length
+      unreadRecords.delete(seq)
     }
   )
 }

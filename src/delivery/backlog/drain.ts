@@ -127,7 +127,10 @@ export class Drain {
   seen = 0
   /** When it last had room for nothing, ms of the monotonic clock; undefined while it has. */
   idleSince: number | undefined
-  /** Places of a former owner's messages where what this owner was to store was found. */
+  /**
+   * Places in late messages of a former owner that this owner delivers from: what it was to store was
+   * found there, or it knew nothing of it when it read it.
+   */
   readonly adopted = new Set<number>()
   /** Entries that ended before they were read. */
   readonly endedAhead = new Set<number>()

@@ -290,7 +290,7 @@ export class Drainer {
     const { lanes, reader, remover } = this.#options
     const { window } = drain
     if (drain.replacing > 0) return "never"
-    if (drain.isUnseen) yield* reader.look(drain)
+    if (drain.isUnseen) yield* reader.look(drain, (message) => this.#isLate(message))
     if (window.finishedCount >= drain.settled + minPurged) yield* remover.clear(drain)
     const wanted = this.#wanted(key, drain)
     if (wanted === 0) return yield* this.#whileIdle(key, drain)
@@ -346,7 +346,7 @@ export class Drainer {
     const { body, delivery, position } = read
     const { next, slot } = position
     if (!drain.window.add(slot, next)) return Effect.void
-    if (this.#isLate(position) && !drain.adopted.delete(slot)) {
+    if (this.#isLate(position.page) && !drain.adopted.has(slot)) {
       // What is being stored may be found there.
       if (drain.storing > 0) return Effect.sync(() => drain.giveBack(position, delivery))
       if (isKnown(delivery)) {
@@ -356,6 +356,8 @@ export class Drainer {
           ...placeIn(position)
         })
       }
+      // From here on it is known, also where its lane gives it back.
+      drain.adopted.add(slot)
     }
     left(delivery)
     const handle = drain.hold(placeIn(position), delivery, body)
@@ -365,7 +367,7 @@ export class Drainer {
   }
 
   /** True where a former owner stored the message after this one had begun. */
-  #isLate({ page: { label, seq } }: BacklogPosition): boolean {
+  #isLate({ label, seq }: Pick<BacklogPage, "label" | "seq">): boolean {
     const isOther = label !== undefined && label.owner !== this.#options.owner
     return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
   }

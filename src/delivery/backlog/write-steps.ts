@@ -294,7 +294,9 @@ export class WriteSteps {
   #removeReplaced(writes: EndpointWrites): Effect.Effect<void> {
     const [first] = writes.replaced
     if (first === undefined) return Effect.void
-    return Effect.match(this.#onBroker(removeReplaced(writes.of, first)), {
+    // A new owner drains what was replaced where it had begun before that was stored.
+    const removed = this.#onBroker(removeReplaced(writes.of, first))
+    return Effect.match(Effect.andThen(this.#options.fence.asOwner, removed), {
       onFailure: () => writes.removalFailed(),
       onSuccess: () => writes.removed(first)
     })

@@ -16,6 +16,7 @@ import {
 import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
+import { labelHeaders } from "../../../src/domain/backlog-message.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
@@ -138,6 +139,7 @@ const partition = Effect.fnUntraced(function* (
     drainer,
     index,
     store,
+    stored,
     asked,
     begun,
     left: () => [...stored.keys()],
@@ -216,6 +218,31 @@ describe("a backlog with messages that are unreadable", () => {
         (isFull) => !isFull
       )
       assert.isTrue(index.hasBacklog(key))
+    })
+  )
+})
+
+describe("what a former owner stored late", () => {
+  it.live("is begun again where its lane has given it back, though it is known since", () =>
+    Effect.gen(function* () {
+      const known = new Set<number>()
+      const begun: Array<number> = []
+      const { drained, drainer, left, store, stored } = yield* partition(() => false, {
+        isKnown: ({ eventSeq }) => known.has(eventSeq),
+        left: ({ eventSeq }) => void known.add(eventSeq),
+        begin: (key, handle) => {
+          begun.push(handle.place.seq)
+          if (begun.length === 1) drainer.handBack(key, handle)
+          else Effect.runSync(handle.ack(Effect.void))
+        }
+      })
+      yield* drainer.find
+      store(1)
+      const label = labelHeaders({ stored: 1, owner: 7, replaces: [] })
+      for (const [name, value] of label) stored.get(1)?.header.set(name, value)
+      yield* drained
+      assert.deepStrictEqual(begun, [1, 1])
+      assert.deepStrictEqual(left(), [])
     })
   )
 })
