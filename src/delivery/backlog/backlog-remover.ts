@@ -1,3 +1,4 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { waitingIn } from "../../domain/backlog-message.ts"
@@ -69,6 +70,7 @@ export class BacklogRemover {
         backlog.remove(seq, ({ time }) =>
           slots.every((slot) => memory.completed.has(slot, time.getTime()))
         )
+      yield* this.#removeReplaced(drain)
       yield* Effect.forEach(finished, remove, { concurrency: 16, discard: true })
       yield* this.#removed(drain, [...finished.values()].flat())
     }
@@ -128,6 +130,7 @@ export class BacklogRemover {
       const all = positionsIn(page).map(({ slot }) => slot)
       const isOver = (slot: number) => completed.has(slot, at) && !window.isOpen(slot)
       if (all.every(isOver) && !this.#isDoubtful(drain)) {
+        yield* this.#removeReplaced(drain)
         yield* backlog.remove(seq, ({ time }) => time.getTime() === at)
         return yield* this.#removed(drain, all)
       }
@@ -136,6 +139,14 @@ export class BacklogRemover {
       yield* drain.letGo(slots)
     }
   )
+
+  /** Only the messages that replace them tell that they hold nothing of their own. */
+  #removeReplaced({ replaced, to }: Drain) {
+    const isOfEndpoint = ({ subject }: StoredMsg) =>
+      subject.endsWith(`.${endpointKey(to.tenant, to.endpoint)}`)
+    const remove = (seq: number) => this.#options.backlog.remove(seq, isOfEndpoint)
+    return Effect.forEach(replaced, remove, { discard: true })
+  }
 
   #save(of: Pick<Place, "at" | "seq">, held: HeldEntries) {
     const { broker, memory } = this.#options

@@ -2,7 +2,7 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { removeIf } from "../../broker/removal.ts"
-import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -98,6 +98,10 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
       unreadRecords.set(seq, at)
       return
     }
+    // Only this message tells that they hold nothing of their own.
+    const isOfSubject = (message: StoredMsg) => message.subject === subject
+    for (const replaced of labelIn((name) => header.get(name) || undefined)?.replaces ?? [])
+      yield* removeIf(operation, stream, replaced, isOfSubject)
     yield* deleteMessage(operation, stream, seq)
     yield* eraseRecord(place)
   })
