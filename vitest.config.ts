@@ -1,4 +1,5 @@
 import { configDefaults, defineConfig } from "vitest/config"
+import { SecondAttempts } from "./test/kit/second-attempts.ts"
 
 /** Stories of some 20 s and more each; `npm run test:long` tells them, too. */
 const long = "test/**/*.long.test.ts"
@@ -14,6 +15,10 @@ export default defineConfig({
     // What tests share is the process, and with it what was loaded; each makes its own of the rest.
     isolate: false,
     maxWorkers: 4,
+    // The stories have real brokers and processes on a machine that others may use: one of several
+    // thousand that fails once does not fail the run, but is named at its end.
+    retry: 1,
+    reporters: ["default", new SecondAttempts()],
     // What a worker logs belongs to its test: it is shown where that fails.
     silent: "passed-only"
   }
