@@ -44,6 +44,10 @@ describe.concurrent("a console with a log of deliveries", () => {
 
       const one = yield* ask("events/one")
       assert.strictEqual(one.status, 200)
+      const off = (one.json.deliveries as ReadonlyArray<Record<string, unknown>>).find(
+        ({ endpoint: id }) => id === "off"
+      )
+      assert.deepInclude(off, { state: "skipped", reason: "endpoint-disabled" })
       assert.deepStrictEqual((yield* ask("events/evt_1")).json, one.json)
       assert.strictEqual((yield* ask("events/evt_1/body")).text, '{"n":1}')
       const delivery = yield* ask("deliveries/one.billing")
