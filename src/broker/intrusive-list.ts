@@ -10,7 +10,7 @@ export interface Linked<T> {
  * In-flight work lives in intrusive lists instead of Sets because of the collector of the young
  * generation. A Set replaces its table every few hundred insertions and removals, and each old
  * table refers to the next. Once one of them is promoted to the old generation, all later ones are
- * too, with the entries that they held (docs/performance.md).
+ * too, with the entries that they held (docs/internals/performance.md).
  */
 export class IntrusiveList<T extends Linked<T>> {
   #first: T | undefined

@@ -3,7 +3,7 @@ import { collectGarbage } from "../projection/collect-garbage.ts"
 
 /**
  * Sets V8's garbage collector for a long-running process whose objects mostly live for some ms.
- * Call it before the engine runs. docs/performance.md states the effect of each flag.
+ * Call it before the engine runs. docs/internals/performance.md states the effect of each flag.
  *
  * All objects are allocated in the young generation. By default, V8 allocates a kind of object
  * directly in the old generation if most of that kind survived a collection of the young

@@ -66,8 +66,8 @@ describe("the dashboards", () => {
   })
 })
 
-describe("docs/metrics.md", () => {
-  const text = readFileSync(join(root, "docs/metrics.md"), "utf8")
+describe("docs/operate/metrics.md", () => {
+  const text = readFileSync(join(root, "docs/operate/metrics.md"), "utf8")
 
   it("tells of each recording rule and each alert", () => {
     const untold = [...recordingRules, ...alertingRules].filter((name) => !text.includes(name))

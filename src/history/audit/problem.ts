@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-/** Problems that an audit may find. docs/audit.md explains each and what to do. */
+/** Problems that an audit may find. docs/operate/audit.md explains each and what to do. */
 export const problemKinds = [
   "missing",
   "overdue",

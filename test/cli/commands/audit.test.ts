@@ -106,7 +106,7 @@ describe("petrel audit", () => {
         )
         assert.strictEqual(people.code, 1)
         assert.deepStrictEqual(people.err, [
-          "petrel: the audit found 2 problems; docs/audit.md says what each means"
+          "petrel: the audit found 2 problems; docs/operate/audit.md says what each means"
         ])
         for (const line of people.out) assert.isAtMost(line.length, 80, line)
         assert.strictEqual(code, 1)

@@ -75,7 +75,7 @@ export const refusalOf = ({ books, judgement, reach }: Audit): string | undefine
     case "clean":
       return undefined
     case "problems":
-      return `the audit found ${plural(judgement.problems.total, "problem")}; docs/audit.md says what each means`
+      return `the audit found ${plural(judgement.problems.total, "problem")}; docs/operate/audit.md says what each means`
     case "unvouched":
       if (books.planCheck.unknown > 0 && reach.isVouched)
         return `the range cannot be vouched for: plans of events up to ${new Date(books.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
