@@ -107,16 +107,19 @@ const wanted = (args: ReadonlyArray<string>) => {
   return Promise.all((one.length > 0 ? one : all).map(([, load]) => load()))
 }
 
+/** Returns `petrel` with the command that the arguments name, or with all if they name none. */
+export const rootFor = (args: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.promise(() => wanted(args)),
+    (subcommands) => petrel.pipe(Command.withSubcommands(subcommands))
+  )
+
 /** The command line, as the arguments in `Stdio` say. */
 export const program = Stdio.Stdio.pipe(
   Effect.flatMap(({ args }) => args),
   Effect.flatMap((args) =>
-    Effect.flatMap(
-      Effect.promise(() => wanted(args)),
-      (subcommands) => {
-        const root = petrel.pipe(Command.withSubcommands(subcommands))
-        return Command.runWith(root, { version })(withoutVainHelp(args, root))
-      }
+    Effect.flatMap(rootFor(args), (root) =>
+      Command.runWith(root, { version })(withoutVainHelp(args, root))
     )
   ),
   Effect.provide(Layer.merge(usage, Layer.succeed(Clock.Clock, clock)))

@@ -29,7 +29,8 @@ const collector = () => {
   return { stream, lines }
 }
 
-const platform = NodeChildProcessSpawner.layer.pipe(
+/** What commands need of the system to read their arguments. */
+export const platform = NodeChildProcessSpawner.layer.pipe(
   Layer.provideMerge(Layer.mergeAll(NodeFileSystem.layer, NodePath.layer, NodeTerminal.layer))
 )
 
