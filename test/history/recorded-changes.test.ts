@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { RecordedChanges } from "../../src/history/audit/configuration-reading.ts"
+import { RecordedChanges } from "../../src/history/audit/configuration-versions.ts"
 
 interface Told {
   readonly of?: string

@@ -6,10 +6,10 @@ import type { About, Loose, RoundAt } from "../fact-record.ts"
 import { aboutOf, numberIn, planOf, raisedName, roundName, textIn } from "../fact-record.ts"
 import type { Step } from "../fold/round.ts"
 import { afterStep, hasEnded, isBegun, stepOfKind, unrecorded } from "../fold/round.ts"
-import { DeadEnds } from "./dead-letter-check.ts"
 import {
   afterPart,
   Block,
+  DeadEnds,
   EventTimes,
   eventsPerBlock,
   hasBegun,

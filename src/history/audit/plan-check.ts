@@ -1,9 +1,9 @@
 import type { Planned } from "../../domain/fact.ts"
 import type { Loose } from "../fact-record.ts"
 import { textIn } from "../fact-record.ts"
-import { RecordedChanges } from "./configuration-reading.ts"
 import {
   countUpTo,
+  RecordedChanges,
   roundWindow,
   type Version,
   Versions,

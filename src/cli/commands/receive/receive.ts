@@ -15,28 +15,14 @@ import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { coloured, Output, print, remark } from "../../terminal/stdout.ts"
-import { type Misbehaviour, misbehaviourProblems, Receiver, receiveRequests } from "./receiver.ts"
-
-/** A request, and what it was answered. */
-export interface HandledRequest {
-  /** ms since the epoch. */
-  readonly at: number
-  readonly method: string
-  readonly path: string
-  /** The event's id; undefined where no header says it. */
-  readonly event: string | undefined
-  readonly type: string | undefined
-  /** The number of the attempt, as Petrel says it. */
-  readonly attempt: number | undefined
-  readonly bytes: number
-  readonly signature: Verification
-  /** Requests of the same event before this one. */
-  readonly seen: number
-  /** Absent where the connection was closed without an answer. */
-  readonly status?: number
-  /** How long the answer was held back, ms. */
-  readonly delayMs: number
-}
+import {
+  type HandledRequest,
+  type Misbehaviour,
+  misbehaviourProblems,
+  type ReceivedCounts,
+  Receiver,
+  receiveRequests
+} from "./receiver.ts"
 
 const signatureText = (signature: Verification): string => {
   switch (signature.result) {
@@ -73,16 +59,6 @@ const requestLine = (request: HandledRequest, colour: boolean): string => {
     signatureText(signature),
     ...(delayMs === 0 ? [] : [`after ${spanText(delayMs)}`])
   ].join("  ")
-}
-
-/** Counts of all requests so far. */
-export interface ReceivedCounts {
-  readonly requests: number
-  readonly events: number
-  readonly repeats: number
-  readonly badSignatures: number
-  /** By status, or `no answer`. */
-  readonly answers: Readonly<Record<string, number>>
 }
 
 /** Returns what was received in all, as one line. */

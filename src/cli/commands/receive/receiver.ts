@@ -8,7 +8,6 @@ import {
 } from "../../../endpoints/verification.ts"
 import { timers } from "../../../time/timers.ts"
 import { Refused } from "../../refused.ts"
-import type { HandledRequest, ReceivedCounts } from "./receive.ts"
 
 /** How badly a receiver for staging behaves. */
 export interface Misbehaviour {
@@ -79,6 +78,37 @@ export const misbehaviourProblems = ({
 
 /** Maximum events that are remembered, to count their repeats. The oldest are forgotten. */
 const maxEvents = 100_000
+
+/** A request, and what it was answered. */
+export interface HandledRequest {
+  /** ms since the epoch. */
+  readonly at: number
+  readonly method: string
+  readonly path: string
+  /** The event's id; undefined where no header says it. */
+  readonly event: string | undefined
+  readonly type: string | undefined
+  /** The number of the attempt, as Petrel says it. */
+  readonly attempt: number | undefined
+  readonly bytes: number
+  readonly signature: Verification
+  /** Requests of the same event before this one. */
+  readonly seen: number
+  /** Absent where the connection was closed without an answer. */
+  readonly status?: number
+  /** How long the answer was held back, ms. */
+  readonly delayMs: number
+}
+
+/** Counts of all requests so far. */
+export interface ReceivedCounts {
+  readonly requests: number
+  readonly events: number
+  readonly repeats: number
+  readonly badSignatures: number
+  /** By status, or `no answer`. */
+  readonly answers: Readonly<Record<string, number>>
+}
 
 export interface ReceiverOptions {
   readonly misbehaviour: Misbehaviour
