@@ -16,9 +16,6 @@ if (isOlder) {
   )
   process.exitCode = 1
 } else {
-  // Host names are looked up on libuv's threads, 4 by default: a few unresponsive name servers
-  // would stop all attempts. libuv reads this when the first thread is needed.
-  process.env.UV_THREADPOOL_SIZE ??= "64"
   // Within the package, so that only users who can write the code can write its cache. Threads look
   // for it in the environment.
   const manifest = module.findPackageJSON(import.meta.url)

@@ -185,6 +185,33 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
   }
 }
 
+/** A stored message, as far as it says what it carries. */
+interface StoredHeaders {
+  readonly subject: string
+  readonly header: { readonly get: (name: string) => string }
+}
+
+const scheduleTarget = "Nats-Schedule-Target"
+
+/** Returns the headers of a message that the broker delivers on a subject at a time, ms. */
+export const scheduleHeaders = (at: number, subject: string): ReadonlyArray<Pair> => [
+  ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
+  [scheduleTarget, subject]
+]
+
+/** True for a message that waits for its time, and is delivered then. */
+export const isSchedule = ({ header }: StoredHeaders): boolean => header.get(scheduleTarget) !== ""
+
+/** Returns the subject on which a message is delivered, scheduled or not. */
+export const deliverySubject = ({ header, subject }: StoredHeaders): string =>
+  header.get(scheduleTarget) || subject
+
+/**
+ * Returns the delivery in a queue's message, scheduled or not; undefined where it is unreadable.
+ */
+export const deliveryIn = (message: StoredHeaders): Delivery | undefined =>
+  parseDelivery(deliverySubject(message), (name) => message.header.get(name) || undefined)
+
 const carriedContent = (get: GetHeader): Content => {
   const content = contentOf(get)
   const text = get(forwardedHeader)

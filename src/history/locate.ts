@@ -4,7 +4,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import { scanQueue, seeStream, storedAt } from "../broker/scan.ts"
 import { originStreams, referencesIn } from "../domain/backlog-message.ts"
 import type { Addressee } from "../domain/delivery.ts"
-import { attemptsIn, eventNameIn } from "../domain/delivery.ts"
+import { attemptsIn, deliverySubject, eventNameIn } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { GetHeader } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
@@ -155,10 +155,15 @@ class Finder {
   #scan(where: "queue" | "schedules", partition: number, subject: string) {
     const stream = this.#broker.names.deliveries(partition)
     return scanQueue(stream, subject).pipe(
-      Stream.takeUntil(({ header, seq, subject, time }) => {
+      Stream.takeUntil((message) => {
+        const { header, seq, time } = message
         const place = { stream, seq, at: time.getTime() }
-        const target = header.get("Nats-Schedule-Target") || subject
-        return this.#found(where, place, target, (name) => header.get(name) || undefined)
+        return this.#found(
+          where,
+          place,
+          deliverySubject(message),
+          (name) => header.get(name) || undefined
+        )
       }),
       Stream.runDrain
     )

@@ -4,11 +4,12 @@ import { Broker } from "../../broker/broker.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import type { Retried, RetryNow } from "../../cluster/command.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
+import { deliveryIn, deliverySubject } from "../../domain/delivery.ts"
 import { waitingMatcher } from "../../domain/waiting-filter.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
-import { deliveryIn, fireNow, handleOf, targetOf } from "../sweep/sweep.ts"
+import { fireNow, handleOf } from "../sweep/sweep.ts"
 
 /** What became of a delivery that is wanted now. */
 export type Hurried = keyof Retried
@@ -89,7 +90,7 @@ export const retryNow = Effect.fnUntraced(function* (
     messages.pipe(
       Stream.mapEffect(
         (message) => {
-          const delivery = targetOf(message) === subject ? deliveryIn(message) : undefined
+          const delivery = deliverySubject(message) === subject ? deliveryIn(message) : undefined
           if (delivery === undefined || !isMeant(delivery)) return Effect.void
           return Effect.map(act(message, delivery), (what) => {
             if (what !== undefined) note(what)

@@ -1,4 +1,5 @@
 import type { Clock } from "effect"
+import packageJson from "../../../package.json" with { type: "json" }
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { withForwarded } from "../../domain/forwarded-headers.ts"
@@ -24,7 +25,8 @@ export interface Sender {
 
 const overload: ReadonlyArray<number | undefined> = [429, 503]
 
-const userAgent = "Petrel/0.1"
+/** `Petrel/<major>.<minor>`. */
+const userAgent = `Petrel/${packageJson.version.replace(/\.\d+$/, "")}`
 const defaultContentType = "application/json"
 
 /** Returns an endpoint's own headers and those that are forwarded to it. */

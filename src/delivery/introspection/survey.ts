@@ -20,6 +20,7 @@ import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"
+import { deliverySubject, isSchedule } from "../../domain/delivery.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/open-dead-letters.ts"
 import { isCrowded } from "../../policy/backlog-quota.ts"
@@ -191,13 +192,11 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
         Effect.map((message) => {
           // The message may have been settled meanwhile.
           if (message === null) return []
-          const target = message.header.get("Nats-Schedule-Target")
-          const subject = target === "" ? message.subject : target
-          const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+          const [tenant = "", endpoint = ""] = deliverySubject(message).split(".").slice(-2)
           const began = Number(message.header.get("petrel-began")) || firstBegun(message)
           const since = began > 0 ? began : Date.parse(first_ts)
           const isQueue = message.subject.split(".").includes("deliveries")
-          const place = target !== "" ? "schedule" : isQueue ? "queue" : "backlog"
+          const place = isSchedule(message) ? "schedule" : isQueue ? "queue" : "backlog"
           return [{ tenant, endpoint, place, since } satisfies Oldest]
         })
       ),

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
+import { deliverySubject } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { partitionOf } from "../../domain/names.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
@@ -41,8 +42,8 @@ const countSchedules = Effect.fnUntraced(function* (partition: number) {
   let seq = 1
   while (true) {
     const messages = yield* readBatch(names.deliveries(partition), subject, seq, batch)
-    for (const { header } of messages) {
-      const key = keyIn(header.get("Nats-Schedule-Target"))
+    for (const message of messages) {
+      const key = keyIn(deliverySubject(message))
       counts.set(key, (counts.get(key) ?? 0) + 1)
     }
     const last = messages.at(-1)

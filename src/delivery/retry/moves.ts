@@ -5,7 +5,7 @@ import type { Layout } from "../../broker/installed.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { PublishError } from "../../broker/publisher.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
-import { deliveryHeaders } from "../../domain/delivery.ts"
+import { deliveryHeaders, scheduleHeaders } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
@@ -73,8 +73,7 @@ export const makeMoves = Effect.fnUntraced(function* ({
         handle.body,
         [
           ...deliveryHeaders(movedFrom(handle, record), `${placeName(handle.place)}.later`),
-          ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
-          ["Nats-Schedule-Target", names.subjects.delivery(memory.index, tenant, endpoint)]
+          ...scheduleHeaders(at, names.subjects.delivery(memory.index, tenant, endpoint))
         ]
       )
       const find = Effect.provideContext(findMoved(handle, memory.index, record), context)

@@ -3,6 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import { readWaitingRooms } from "../../broker/waiting-rooms.ts"
+import { deliverySubject } from "../../domain/delivery.ts"
 import { TenantRoom } from "../backlog/tenant-room.ts"
 
 /**
@@ -150,10 +151,10 @@ export class QueueRoom {
     const part = (this.#maxBytes ?? Number.POSITIVE_INFINITY) / this.#partitions
     if (state.bytes < part * countedFrom) return
     yield* scanQueue(stream, names.subjects.schedulesOf(partition), 1, end).pipe(
-      Stream.runForEach(({ data, header }) =>
+      Stream.runForEach((message) =>
         Effect.sync(() => {
-          const key = header.get("Nats-Schedule-Target").split(".").slice(-2).join(".")
-          this.willCome(partition, key, data.length)
+          const key = deliverySubject(message).split(".").slice(-2).join(".")
+          this.willCome(partition, key, message.data.length)
         })
       )
     )

@@ -8,7 +8,13 @@ import { scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { deliveryHeaders, parseDelivery } from "../../domain/delivery.ts"
+import {
+  deliveryHeaders,
+  deliveryIn,
+  deliverySubject,
+  isSchedule,
+  scheduleHeaders
+} from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import { Directory } from "../../endpoints/directory.ts"
@@ -57,9 +63,6 @@ const sweep = (
     return left
   })
 
-/** True for a message that waits for its time, and is delivered then. */
-export const isSchedule = ({ header }: StoredMsg) => header.get("Nats-Schedule-Target") !== ""
-
 /** True for one whose delivery has ended and waits for space in DEAD: nothing else wakes it. */
 const awaitsSpace = (message: StoredMsg, { progress }: Delivery): boolean =>
   isSchedule(message) && progress.ends !== undefined
@@ -76,24 +79,13 @@ export const fireNow = Effect.fnUntraced(function* (schedule: StoredMsg, deliver
   const now = yield* Clock.currentTimeMillis
   return yield* publish(schedule.subject, schedule.data, [
     ...deliveryHeaders(delivery, `${schedule.subject}.${schedule.seq}.now`),
-    ["Nats-Schedule", `@at ${new Date(now).toISOString()}`],
-    ["Nats-Schedule-Target", targetOf(schedule)],
+    ...scheduleHeaders(now, deliverySubject(schedule)),
     ["Nats-Expected-Last-Subject-Sequence", String(schedule.seq)]
   ]).pipe(
     Effect.as(true),
     Effect.catch((error) => Effect.succeed(isConflict(error)))
   )
 })
-
-/** Returns the subject on which a message is delivered, scheduled or not. */
-export const targetOf = ({ header, subject }: StoredMsg): string =>
-  header.get("Nats-Schedule-Target") || subject
-
-/**
- * Returns the delivery in a queue's message, scheduled or not; undefined where it is unreadable.
- */
-export const deliveryIn = (message: StoredMsg): Delivery | undefined =>
-  parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
 
 /**
  * Ends all that waits for a disabled or removed endpoint: in the queue, by NAK, and as schedules. A
@@ -109,7 +101,7 @@ export const sweepEndpoint = (
     const { names } = yield* Broker
     const subject = names.subjects.delivery(memory.index, tenant, endpoint)
     const scheduled = scanQueue(memory.stream, names.subjects.schedulesOf(memory.index)).pipe(
-      Stream.filter((message) => targetOf(message) === subject)
+      Stream.filter((message) => deliverySubject(message) === subject)
     )
     return yield* sweep(memory, Stream.concat(scanQueue(memory.stream, subject), scheduled), end)
   })

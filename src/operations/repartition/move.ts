@@ -19,14 +19,13 @@ import {
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Delivery, DeliveryIdentity, Progress } from "../../domain/delivery.ts"
-import { roundKey } from "../../domain/delivery.ts"
+import { deliveryIn, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeName, slotOf } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import {
   type Arrivals,
   type Arrived,
-  deliveryOf,
   namedIn,
   type Relocation,
   relocated,
@@ -181,7 +180,7 @@ const considerMessage = Effect.fnUntraced(function* (
   const references = referencesIn(message.subject, get, originStreams(names, index))
   if (references !== undefined)
     return yield* considerReferences({ memory, to }, arrived, message.subject, place, references)
-  const found = deliveryOf(message)
+  const found = deliveryIn(message)
   if (found === undefined) {
     yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
     const name = namedIn(message)

@@ -8,8 +8,10 @@ import { originStreams, referencesHeader } from "../../domain/backlog-message.ts
 import {
   type Delivery,
   deliveryHeaders,
+  deliveryIn,
+  deliverySubject,
   identifyDelivery,
-  parseDelivery
+  scheduleHeaders
 } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { type Place, placeName } from "../../domain/fact.ts"
@@ -71,8 +73,7 @@ export const relocated = (
     body: data,
     headers: [
       ...headers,
-      ["Nats-Schedule", `@at ${new Date(at).toISOString()}`],
-      ["Nats-Schedule-Target", names.subjects.delivery(to, delivery.tenant, delivery.endpoint)]
+      ...scheduleHeaders(at, names.subjects.delivery(to, delivery.tenant, delivery.endpoint))
     ]
   }
 }
@@ -119,18 +120,10 @@ export const relocatedRaw = (
 /** An endpoint's deliveries that are in its new partition already, by their `roundKey`. */
 export type Arrived = ReadonlyMap<string, Place>
 
-/** Returns the subject of a delivery: for a schedule, its target. */
-export const targetOf = ({ header, subject }: StoredMsg): string =>
-  header.get("Nats-Schedule-Target") || subject
-
-/** Parses the delivery of a message or a schedule; undefined if it is none. */
-export const deliveryOf = (message: StoredMsg): Delivery | undefined =>
-  parseDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
-
 /** Returns the identity of a message's delivery, even if the rest of it is unreadable. */
 export const namedIn = (message: StoredMsg) =>
-  deliveryOf(message) ??
-  identifyDelivery(targetOf(message), (name) => message.header.get(name) || undefined)
+  deliveryIn(message) ??
+  identifyDelivery(deliverySubject(message), (name) => message.header.get(name) || undefined)
 
 /** Looks up what has been moved already. */
 export interface Arrivals {

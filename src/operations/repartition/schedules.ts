@@ -6,18 +6,11 @@ import { scanQueue } from "../../broker/scan.ts"
 import { isConflict } from "../../broker/values.ts"
 import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
+import { deliveryHeaders, deliveryIn, deliverySubject, roundKey } from "../../domain/delivery.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { Moving } from "./move.ts"
 import { firedKey, storeRelocation } from "./move.ts"
-import {
-  deliveryOf,
-  namedIn,
-  relocated,
-  relocatedRaw,
-  removeMessage,
-  targetOf
-} from "./relocation.ts"
+import { namedIn, relocated, relocatedRaw, removeMessage } from "./relocation.ts"
 
 /** Schedules that are moved at the same time. */
 const maxConcurrentMoves = 32
@@ -49,7 +42,7 @@ const postpone = Effect.fnUntraced(function* (
     ...deliveryHeaders(delivery, `${subject}.${seq}.postponed`),
     [dueHeader, String(due)],
     ["Nats-Schedule", never],
-    ["Nats-Schedule-Target", targetOf(schedule)],
+    ["Nats-Schedule-Target", deliverySubject(schedule)],
     ["Nats-Expected-Last-Subject-Sequence", String(seq)]
   ]).pipe(
     Effect.map((ack) => ack.seq),
@@ -103,11 +96,11 @@ export const moveSchedules = Effect.fnUntraced(function* (
   })
 
   const move = Effect.fnUntraced(function* (message: StoredMsg) {
-    const to = home(targetOf(message), partitions)
+    const to = home(deliverySubject(message), partitions)
     if (to === index) return
     found++
     yield* moving.asOwner
-    const delivery = deliveryOf(message)
+    const delivery = deliveryIn(message)
     const due = dueOf(message)
     const counted = { partition: index, kind: "schedules", messages: 1 } as const
     if (delivery === undefined || due === undefined) {

@@ -1,7 +1,7 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { scanQueue } from "../../broker/scan.ts"
-import { targetOf } from "./relocation.ts"
+import { deliverySubject } from "../../domain/delivery.ts"
 import { home } from "./schedules.ts"
 
 /** An endpoint with messages in a partition that is not its own. */
@@ -70,7 +70,7 @@ export const survey = Effect.fnUntraced(function* (partition: number, partitions
       schedules === 0
         ? 0
         : yield* all.pipe(
-            Stream.filter((message) => home(targetOf(message), partitions) !== partition),
+            Stream.filter((message) => home(deliverySubject(message), partitions) !== partition),
             Stream.runCount
           ),
     backlog: count("backlog")
