@@ -1,7 +1,8 @@
-import { copyFile, mkdir, readFile, rm, writeFile } from "node:fs/promises"
+import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { bundled } from "./bundle.ts"
 import { licensesOf } from "./licenses.ts"
+import { manPage } from "./man-page.ts"
 import { revisionOf } from "./revision.ts"
 
 const root = join(import.meta.dirname, "..")
@@ -9,14 +10,22 @@ const root = join(import.meta.dirname, "..")
 /** The package of `npm run build`. */
 export const dist = join(root, "dist")
 
+/** What the README leads to, and itself. */
+const pages: ReadonlyArray<string> = [
+  ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"],
+  ...["docs", "deploy", "nats.conf"]
+]
+
+const textOf = (path: string): Promise<string> => readFile(join(root, path), "utf8")
+
 /** Returns the `package.json` of what is installed: it has no dependencies, as they are bundled. */
-const manifest = async (): Promise<string> => {
-  const text = await readFile(join(root, "package.json"), "utf8")
-  const { description, engines, license, name, version } = JSON.parse(text)
+const manifest = (sources: string): string => {
+  const { description, engines, license, name, version } = JSON.parse(sources)
   const made = {
     ...{ name, version, description, license, engines },
     type: "module",
     bin: { petrel: "cli/petrel.js" },
+    man: "man/petrel.1",
     // Programs may import nothing yet.
     exports: { "./package.json": "./package.json" }
   }
@@ -39,8 +48,13 @@ export const writePackage = async (folder: string): Promise<void> => {
       { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
     )
   const modules = pieces.flatMap((piece) => (piece.type === "chunk" ? piece.moduleIds : []))
-  await writeFile(join(folder, "package.json"), await manifest())
+  const sources = await textOf("package.json")
+  await writeFile(join(folder, "package.json"), manifest(sources))
+  await mkdir(join(folder, "man"))
+  await writeFile(
+    join(folder, "man/petrel.1"),
+    manPage(await textOf("docs/reference/commands.md"), JSON.parse(sources).version)
+  )
   await writeFile(join(folder, "THIRD-PARTY-LICENSES"), await licensesOf(modules))
-  for (const name of ["README.md", "CHANGELOG.md", "LICENSE"])
-    await copyFile(join(root, name), join(folder, name))
+  for (const name of pages) await cp(join(root, name), join(folder, name), { recursive: true })
 }

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
+import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -67,6 +67,18 @@ describe("the package that npm run build makes", () => {
       const { stderr, stdout } = await exec(process.execPath, [path, "--version"], { cwd: project })
       assert.deepStrictEqual([stdout, stderr], [expected, ""])
     }
+  })
+
+  it("can be published, with the pages that its README leads to and a manual", async () => {
+    const packed = join(folder, "petrel")
+    assert.match(await npm(packed, "publish", "--dry-run"), /^\+ petrel@\d+\.\d+\.\d+$/m)
+    const readme = await readFile(join(packed, "README.md"), "utf8")
+    const links = Array.from(readme.matchAll(/\]\((?!https:)([^)#]+)/g), ([, link = ""]) => link)
+    assert.isAbove(links.length, 20)
+    for (const link of links) await access(join(packed, link))
+    const manual = await readFile(join(packed, "man/petrel.1"), "utf8")
+    assert.match(manual, /^petrel \\- deliver webhooks/m)
+    assert.match(manual, /^\.SS petrel endpoint retry\\-now$/m)
   })
 
   it("passes on the licenses of what is bundled", async () => {
