@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { apiDocument } from "../../src/api/document.ts"
 import { startDrivenConsole } from "../kit/driven-console.ts"
+import { fuzz, groups, isFuzzed, limitMs, operationCount } from "../kit/fuzz.ts"
 import { importTool } from "../kit/openapi-tools.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -31,11 +32,12 @@ interface Ground {
 }
 
 /** Inputs of each operation; `npm run fuzz` has more. */
-const inputs = Number(process.env.PETREL_FUZZ_INPUTS ?? 6)
+const inputs = fuzz.inputs ?? 6
 /** Of so many some are right. */
 const enoughInputs = 100
-const mutations = Number(process.env.PETREL_FUZZ_MUTATIONS ?? 150)
-const seed = Number(process.env.PETREL_FUZZ_SEED ?? 20_261_123)
+/** Wrong inputs of each operation. */
+const mutations = Math.ceil((fuzz.mutations ?? 150) / operationCount)
+const seed = fuzz.seed
 
 const line = ({ inputs, operation, slowestMs, statuses }: Driven): string => {
   const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
@@ -46,31 +48,35 @@ const shown = ({ driven, findings, mutations }: Report): string =>
   `${[...driven, mutations].map(line).join("")}${findings.length} findings\n`
 
 describe("every operation, asked for by a client of the OpenAPI document", () => {
-  scenario(
-    "answers as the document says, whatever it is given",
-    () =>
-      Effect.gen(function* () {
-        const { receiver, token, url } = yield* startDrivenConsole(server().url)
-        const { drive } = yield* Effect.promise(() => importTool<Driver>("drive.ts"))
-        const { groundAt, hintsFor } = yield* Effect.promise(() => importTool<Ground>("ground.ts"))
-        const report = yield* Effect.promise(() =>
-          drive({
-            ...{ url, token, document: apiDocument(), inputs, mutations, seed },
-            hints: hintsFor(receiver),
-            known: groundAt(url, token, receiver)
-          })
-        )
-        if (process.env.PETREL_FUZZ_SHOW !== undefined) process.stderr.write(shown(report))
-        assert.deepStrictEqual(report.findings, [])
-        for (const { operation, inputs: sent, statuses } of report.driven) {
-          assert.strictEqual(sent, inputs, operation)
-          // Of few inputs all may be refused.
-          if (inputs < enoughInputs) continue
-          const succeeded = Object.keys(statuses).some((status) => status.startsWith("2"))
-          assert.isTrue(succeeded, `${operation} never succeeded: ${JSON.stringify(statuses)}`)
-        }
-      }),
-    {},
-    600_000
-  )
+  for (const { count, tag } of groups)
+    scenario(
+      `answers as the document says, whatever it is given${tag === undefined ? "" : `: ${tag}`}`,
+      () =>
+        Effect.gen(function* () {
+          const { receiver, token, url } = yield* startDrivenConsole(server().url)
+          const { drive } = yield* Effect.promise(() => importTool<Driver>("drive.ts"))
+          const { groundAt, hintsFor } = yield* Effect.promise(() =>
+            importTool<Ground>("ground.ts")
+          )
+          const report = yield* Effect.promise(() =>
+            drive({
+              ...{ url, token, document: apiDocument(), tag, inputs, mutations, seed },
+              hints: hintsFor(receiver),
+              known: groundAt(url, token, receiver)
+            })
+          )
+          if (isFuzzed) process.stderr.write(shown(report))
+          assert.deepStrictEqual(report.findings, [])
+          assert.strictEqual(report.driven.length, count)
+          for (const { operation, inputs: sent, statuses } of report.driven) {
+            assert.strictEqual(sent, inputs, operation)
+            // Of few inputs all may be refused.
+            if (inputs < enoughInputs) continue
+            const succeeded = Object.keys(statuses).some((status) => status.startsWith("2"))
+            assert.isTrue(succeeded, `${operation} never succeeded: ${JSON.stringify(statuses)}`)
+          }
+        }),
+      {},
+      limitMs(count, inputs + mutations)
+    )
 })

@@ -19,6 +19,7 @@ interface Answers {
 
 interface DocumentedOperation {
   readonly operationId: string
+  readonly tags?: ReadonlyArray<string>
   readonly parameters?: ReadonlyArray<Parameter>
   readonly requestBody?: {
     readonly required?: boolean

@@ -40,9 +40,11 @@ export interface Options {
   /** A token of all tenants with all scopes, whose rate is high. */
   readonly token: string
   readonly document: Document
+  /** The group of operations that is driven. (Default: all) */
+  readonly tag?: string
   /** Inputs of each operation that its schemas allow. */
   readonly inputs: number
-  /** Inputs of all operations together that differ from such a one in one way. */
+  /** Inputs of each operation that differ from such a one in one way. */
   readonly mutations: number
   readonly seed: number
   /** What fields may be, by their names. `url` has to be there: it must lead nowhere else. */
@@ -53,6 +55,12 @@ export interface Options {
 
 /** Requests at the same time: of no kind more than one tenant gets. */
 const atOnce = 2
+/**
+ * How often a request is sent again that was refused for want of capacity: other programs have the
+ * machine, too. Each time after as long as the answer asks for.
+ */
+const maxRepetitions = 5
+
 /** How many findings of one operation and one kind are kept. */
 const maxAlike = 3
 
@@ -102,6 +110,16 @@ const each = async <A>(items: ReadonlyArray<A>, work: (item: A) => Promise<void>
   await Promise.all(Array.from({ length: atOnce }, one))
 }
 
+/** Sends a request, and again where the answer says that it may be answered later. */
+const patiently = async (send: () => Promise<Answer>): Promise<Answer> => {
+  for (let repeated = 0; ; repeated++) {
+    const answer = await send()
+    const after = answer.headers.get("retry-after")
+    if (answer.status !== 503 || after === null || repeated === maxRepetitions) return answer
+    await new Promise((again) => setTimeout(again, 1_000 * Number(after)))
+  }
+}
+
 /** A client of a document, whose operations are known when it runs only. */
 interface AnyClient {
   readonly request: (method: never, path: never, init: never) => Promise<unknown>
@@ -109,7 +127,7 @@ interface AnyClient {
 
 /** Drives a console. Fails only where it does not answer at all. */
 export const drive = async (options: Options): Promise<Report> => {
-  const { document, hints, inputs: count, known, mutations, seed, token, url } = options
+  const { document, hints, inputs: count, known, mutations, seed, tag, token, url } = options
   const operations = operationsOf(document)
   const inputs = new Inputs(document, hints)
   const [compare, refuses] = [comparing(document), refusing(document)]
@@ -187,27 +205,26 @@ export const drive = async (options: Options): Promise<Report> => {
   }
 
   const driven: Array<Driven> = []
+  const mutated = new Tally("mutations")
   for (const [index, operation] of operations.entries()) {
+    if (tag !== undefined && operation.tags?.includes(tag) !== true) continue
     const tally = new Tally(operation.operationId)
-    const sample = fc.sample(requestsOf(inputs, operation, await known(operation)), {
+    const there = await known(operation)
+    const allowed = fc.sample(requestsOf(inputs, operation, there), {
       numRuns: count,
       seed: seed + index
     })
-    await each(sample, async (request) =>
-      note(tally, operation, written(request), await send(request))
+    await each(allowed, async (request) =>
+      note(tally, operation, written(request), await patiently(() => send(request)))
     )
     driven.push(tally)
-  }
-  const tally = new Tally("mutations")
-  const share = Math.ceil(mutations / operations.length)
-  for (const [index, operation] of operations.entries()) {
-    const sample = fc.sample(mutationsOf(inputs, operation, await known(operation)), {
-      numRuns: share,
+    const wrong = fc.sample(mutationsOf(inputs, operation, there), {
+      numRuns: mutations,
       seed: seed - index - 1
     })
-    await each(sample, async (asked) =>
-      note(tally, operationAsked(operations, asked), asked, await sendRaw(asked))
+    await each(wrong, async (asked) =>
+      note(mutated, operationAsked(operations, asked), asked, await patiently(() => sendRaw(asked)))
     )
   }
-  return { driven, mutations: tally, findings }
+  return { driven, mutations: mutated, findings }
 }
