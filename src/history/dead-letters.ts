@@ -114,7 +114,8 @@ export const readDeadLetters = (
       // Bodies may be large, and a list shows none.
       const letters = readStream({
         stream: names.dead,
-        subjects: targets.map((one) => names.subjects.dead(one.tenant, one.id)),
+        // The broker refuses a filter that is named twice.
+        subjects: [...new Set(targets.map((one) => names.subjects.dead(one.tenant, one.id)))],
         ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
         headersOnly: true
       })

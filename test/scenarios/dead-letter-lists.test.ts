@@ -35,6 +35,7 @@ describe("GET /dead-letters", () => {
       const list = yield* buried
       for (const [query, ids] of [
         ["endpoint=a&endpoint=c", [1, 3, 4, 6, 7, 9]],
+        ["endpoint=a&endpoint=b&endpoint=a", [1, 2, 4, 5, 7, 8]],
         ["status=404&status=5xx", [1, 2, 3, 7, 8, 9]],
         ["reason=permanent&reason=attempts&endpoint=b", [2, 5, 8]],
         ["status=410", [4, 5, 6]]

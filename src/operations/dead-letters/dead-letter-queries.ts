@@ -19,7 +19,7 @@ import { FactRecord } from "../../history/fact-json.ts"
 import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../../text/plain-text.ts"
-import { DeadLetterFilter, DeadLettersNotFound } from "./dead-letter-selection.ts"
+import { DeadLettersNotFound } from "./dead-letter-selection.ts"
 
 const { nextAttemptAt: _, ...attempted } = Progress.fields
 
@@ -103,13 +103,19 @@ interface DeadLetterPage {
   readonly previous: DeadLetterPosition | undefined
 }
 
-/** Which dead letters are listed. */
-const DeadLetterListing = Schema.Struct({
-  ...DeadLetterFilter.fields,
+/** Which dead letters are listed; of several values of one filter any holds. */
+interface DeadLetterListing extends Omit<DeadLetterQuery, "after" | "upTo"> {
+  /** Ids. (Default: any) */
+  readonly id?: ReadonlyArray<number> | undefined
   /** Only open ones: neither sent again nor delivered late. Those discarded are not stored. */
-  open: Schema.optional(Schema.Boolean)
-})
-type DeadLetterListing = typeof DeadLetterListing.Type
+  readonly open?: boolean | undefined
+}
+
+/** Returns whose facts say what became of dead letters. */
+const ownerOf = ({ endpoint, tenant }: DeadLetterQuery): DeadLetterOwner => {
+  const endpoints = endpoint === undefined ? [] : [endpoint].flat()
+  return { tenant, endpoint: endpoints.length === 1 ? endpoints[0] : undefined }
+}
 
 const isOpen = ({ deliveredLate, redelivered }: DeadLetterView): boolean =>
   deliveredLate === undefined && redelivered === undefined
@@ -150,11 +156,7 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
   limit: number
 ) {
   const most = open ? Math.max(limit, maxSearched) : limit
-  const endpoints = filter.endpoint === undefined ? [] : [filter.endpoint].flat()
-  const owner: DeadLetterOwner = {
-    tenant: filter.tenant,
-    endpoint: endpoints.length === 1 ? endpoints[0] : undefined
-  }
+  const owner = ownerOf(filter)
   const chosenOf = (letters: ReadonlyArray<DeadLetter>) =>
     Effect.map(viewsOf(letters, owner), (views) => (open ? views.filter(isOpen) : views))
   if ("before" in at) {
@@ -203,10 +205,7 @@ export const DeadLetterDetail = Schema.Struct({
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
 
 /** Reads dead letters by their ids. Fails if one does not exist: a list would be silent about it. */
-const existing = Effect.fnUntraced(function* (
-  filter: DeadLetterFilter,
-  ids: ReadonlyArray<number>
-) {
+const existing = Effect.fnUntraced(function* (filter: DeadLetterQuery, ids: ReadonlyArray<number>) {
   const { letters, missing } = yield* getDeadLetters(ids, filter)
   return missing.length > 0 ? yield* new DeadLettersNotFound({ ids: missing }) : letters
 })
@@ -216,8 +215,9 @@ export const listDeadLetters = ({ open = false, ...filter }: DeadLetterListing) 
   Stream.unwrap(
     Effect.gen(function* () {
       const { id = [] } = filter
-      const fates = yield* readFates(filter, id.length === 0 ? {} : { ids: new Set(id) })
-      const late = yield* readLateDeliveries(filter)
+      const owner = ownerOf(filter)
+      const fates = yield* readFates(owner, id.length === 0 ? {} : { ids: new Set(id) })
+      const late = yield* readLateDeliveries(owner)
       const letters =
         id.length === 0 ? readDeadLetters(filter) : Stream.fromIterable(yield* existing(filter, id))
       const views = Stream.map(letters, (letter) =>

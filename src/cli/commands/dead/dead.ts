@@ -21,7 +21,7 @@ import { connected, petrel } from "../../root-command.ts"
 import { print, printRaw, remark } from "../../terminal/stdout.ts"
 import { discard } from "./discard.ts"
 import { redeliver } from "./redeliver.ts"
-import { filterFlags, idArgument } from "./selection.ts"
+import { idArgument, listFlags } from "./selection.ts"
 
 const encodeListed = jsonOf(DeadLetterView)
 const encodeShown = jsonOf(DeadLetterDetail)
@@ -70,7 +70,7 @@ const rowsPerPage = 1_000
 const list = Command.make(
   "list",
   {
-    ...filterFlags,
+    ...listFlags,
     open: isSet("open", "Only those that nobody has sent again, and that were not delivered late"),
     limit: limitFlag("Only the newest so many of them")
   },
@@ -104,6 +104,7 @@ const list = Command.make(
   Command.withDescription("List deliveries that ended without success, oldest first"),
   Command.withExamples([
     { command: "petrel dead list --endpoint acme/billing --status 5xx --since 1h" },
+    { command: "petrel dead list --reason deadline --reason attempts", description: "Either" },
     { command: "petrel dead list --open", description: "What nobody has taken care of yet" },
     { command: "petrel dead list --limit 20", description: "The newest 20, the newest one last" }
   ])

@@ -6,7 +6,15 @@ import {
   statusProblem
 } from "../../../operations/dead-letters/dead-letter-selection.ts"
 import { countText, plural } from "../../../text/quantities.ts"
-import { endpointFlag, isSet, maybe, nameFlag, tenantFlag, timeFlag } from "../../flags/shared.ts"
+import {
+  endpointFlag,
+  endpointNameFlag,
+  isSet,
+  maybe,
+  nameFlag,
+  tenantFlag,
+  timeFlag
+} from "../../flags/shared.ts"
 
 const idExpected = "must be the number of a dead letter, as `petrel dead list` shows it"
 
@@ -21,27 +29,25 @@ export const idArgument = Argument.String("ID").pipe(
   Argument.filterMap(readId, () => idExpected)
 )
 
-/** Flags that select dead letters. */
-export const filterFlags = {
+const reasonFlag = nameFlag("reason", deadReasons).pipe(
+  Flag.withMetavar("REASON"),
+  Flag.withDescription(`Only those that ended so: ${deadReasons.join(", ")}`)
+)
+
+const statusFlag = Flag.String("status").pipe(
+  Flag.withMetavar("STATUS"),
+  Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
+  Flag.filterMap(
+    (text) => {
+      const status = text.toLowerCase()
+      return statusProblem(status) === undefined ? Option.some(status) : Option.none()
+    },
+    (text) => statusProblem(text.toLowerCase()) ?? ""
+  )
+)
+
+const commonFlags = {
   tenant: tenantFlag,
-  endpoint: endpointFlag,
-  reason: nameFlag("reason", deadReasons).pipe(
-    Flag.withMetavar("REASON"),
-    Flag.withDescription(`Only those that ended so: ${deadReasons.join(", ")}`),
-    maybe
-  ),
-  status: Flag.String("status").pipe(
-    Flag.withMetavar("STATUS"),
-    Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
-    Flag.filterMap(
-      (text) => {
-        const status = text.toLowerCase()
-        return statusProblem(status) === undefined ? Option.some(status) : Option.none()
-      },
-      (text) => statusProblem(text.toLowerCase()) ?? ""
-    ),
-    maybe
-  ),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
   id: Flag.String("id").pipe(
@@ -52,9 +58,32 @@ export const filterFlags = {
   )
 }
 
-/** The same flags for commands that change dead letters: selecting all of them needs --all. */
+/** A flag that may be repeated, of whose values any holds. (Default: any value) */
+const several = <A>(flag: Flag.Flag<A>) =>
+  flag.pipe(
+    Flag.atLeast(0),
+    Flag.map((values) => (values.length === 0 ? undefined : values))
+  )
+
+/** Flags of a list of dead letters. */
+export const listFlags = {
+  ...commonFlags,
+  endpoint: several(
+    endpointNameFlag(
+      "endpoint",
+      "Only this endpoint's. May be repeated, as --reason and --status: any holds"
+    )
+  ),
+  reason: several(reasonFlag),
+  status: several(statusFlag)
+}
+
+/** Flags of commands that change dead letters: selecting all of them needs --all. */
 export const selectionFlags = {
-  ...filterFlags,
+  ...commonFlags,
+  endpoint: endpointFlag,
+  reason: maybe(reasonFlag),
+  status: maybe(statusFlag),
   all: isSet("all", "All there are")
 }
 

@@ -41,13 +41,14 @@ describe("petrel dead list", () => {
           progress: { attempts: 1, lastStatus: 422 }
         })
 
-        const [table, json, none, status, newest] = yield* Effect.all(
+        const [table, json, none, status, newest, several] = yield* Effect.all(
           [
             list(),
             list("--endpoint", "acme/billing", "--reason", "attempts", "--json"),
             list("--tenant", "globex"),
             list("--status", "4xx", "--json"),
-            list("--limit", "2", "--json")
+            list("--limit", "2", "--json"),
+            list("--json", ...["deadline", "attempts"].flatMap((reason) => ["--reason", reason]))
           ],
           { concurrency: 3 }
         )
@@ -88,6 +89,7 @@ describe("petrel dead list", () => {
         })
         assert.deepStrictEqual(idsIn(status.out), [3])
         assert.deepStrictEqual(idsIn(newest.out), [2, 3])
+        assert.deepStrictEqual(idsIn(several.out), [1, 2])
       })
     )
   })
