@@ -17,7 +17,7 @@ import {
   readRecord
 } from "../../delivery/retry/retry-records.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { labelIn, originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import type { Delivery, DeliveryIdentity, Progress } from "../../domain/delivery.ts"
 import { deliveryIn, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -71,6 +71,8 @@ interface Misplaced {
   readonly tenant: string
   readonly endpoint: string
   readonly to: number
+  /** Sequences of messages of a backlog whose entries later ones hold again. */
+  readonly replaced: Set<number>
 }
 
 export const firedKey = (delivery: Delivery): string =>
@@ -168,7 +170,7 @@ const considerReferences = Effect.fnUntraced(function* (
 /** Decides what becomes of one message. */
 const considerMessage = Effect.fnUntraced(function* (
   moving: Moving,
-  { directDeliveries, kind, memory, to }: Misplaced,
+  { directDeliveries, kind, memory, replaced, to }: Misplaced,
   arrived: Arrived,
   message: StoredMsg
 ): Effect.fn.Return<Considered, BrokerError, Broker> {
@@ -178,6 +180,10 @@ const considerMessage = Effect.fnUntraced(function* (
   const place = { stream, seq, at: message.time.getTime() }
   const get = (name: string) => message.header.get(name) || undefined
   const references = referencesIn(message.subject, get, originStreams(names, index))
+  if (replaced.has(seq)) {
+    const entries = (references ?? []).map((_, position) => ({ ...place, entry: position + 1 }))
+    return { place, name: undefined, deadline: 0, takesRecord: false, entries }
+  }
   if (references !== undefined)
     return yield* considerReferences({ memory, to }, arrived, message.subject, place, references)
   const found = deliveryIn(message)
@@ -257,8 +263,6 @@ const removeMoved = Effect.fnUntraced(function* (
 /**
  * Moves one batch: stores each message in its new place, then its retry record, then removes both
  * from the old place.
- *
- * @returns the last sequence of the batch.
  */
 const moveBatch = Effect.fnUntraced(function* (
   moving: Moving,
@@ -295,18 +299,26 @@ const moveBatch = Effect.fnUntraced(function* (
   yield* removeMoved(from, all, last)
   const ended = all.filter(({ relocation }) => relocation === undefined).length
   yield* moving.moved({ partition: index, kind, messages: all.length, ended })
-  return last
 })
 
 /** Moves what lies under one subject to its new partition, in order. */
-export const moveSubject = Effect.fnUntraced(function* (moving: Moving, from: Misplaced) {
-  const { memory, subject, to } = from
-  const arrived = yield* moving.arrivals.of(to, from)
-  let next = 1
-  while (true) {
-    const messages = yield* readBatch(memory.stream, subject, next, limits)
-    if (messages.length === 0) return
-    next = (yield* moveBatch(moving, from, arrived, messages)) + 1
+export const moveSubject = Effect.fnUntraced(function* (
+  moving: Moving,
+  of: Omit<Misplaced, "replaced">
+) {
+  const { memory, subject, to } = of
+  const arrived = yield* moving.arrivals.of(to, of)
+  const from: Misplaced = { ...of, replaced: new Set() }
+  const read = (next: number) => readBatch(memory.stream, subject, next, limits)
+  let messages = yield* read(1)
+  while (messages.length > 0) {
+    // What replaces the last message of a batch is the first one of the next.
+    const following = yield* read((messages.at(-1)?.seq ?? 0) + 1)
+    for (const { header } of [...messages, ...following.slice(0, 1)])
+      for (const seq of labelIn((name) => header.get(name) || undefined)?.replaces ?? [])
+        from.replaced.add(seq)
+    yield* moveBatch(moving, from, arrived, messages)
+    messages = following
   }
 })
 

@@ -7,6 +7,7 @@ import { TopologyError } from "../../broker/installed.ts"
 import { withContents } from "../../delivery/backlog/backlog-reader.ts"
 import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
+import { heldIn, saveEnded } from "../../delivery/recovery/ended-entries.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isTold } from "../../delivery/retry/applied-steps.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
@@ -61,6 +62,24 @@ const heldAt = Effect.fnUntraced(function* (
   return withContents(reference, contents ?? "gone")
 })
 
+/** Stores that an entry has left a message that stays for others: its record is erased after that. */
+const leaveMessage = Effect.fnUntraced(function* (
+  { completed, index, unreadRecords }: StreamMemory,
+  place: Place,
+  { header, subject }: StoredMsg
+) {
+  const { at, seq, stream } = place
+  const streams = originStreams((yield* Broker).names, index)
+  const references = referencesIn(subject, (name) => header.get(name) || undefined, streams) ?? []
+  completed.add(slotOf(place), at)
+  // Whoever reads the message learns that there is a record to erase.
+  unreadRecords.set(seq, at)
+  yield* saveEnded(completed, { stream, seq, at }, heldIn(references)).pipe(
+    Effect.retry(Schedule.spaced("1 second")),
+    Effect.orDie
+  )
+})
+
 /** Carries out the decision about one message, if there is any that is not carried out. */
 const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Place) {
   const { asOwner, memory, settlement, undone } = settling
@@ -81,7 +100,10 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const isGone =
     completed.has(slotOf(place), at) || (record === undefined && (yield* isErased(place)))
   // The other entries of its message wait.
-  const release = place.entry === undefined ? remove(stream, seq) : Effect.void
+  const release =
+    place.entry === undefined
+      ? remove(stream, seq)
+      : Effect.provideService(leaveMessage(memory, place, message), Broker, yield* Broker)
   if (isGone) {
     yield* release
     return yield* eraseRecord(place)
@@ -146,10 +168,13 @@ export const settleDecisions = Effect.fnUntraced(function* (
       ([slot, at]): Place => ({ stream, at, ...placeOfSlot(slot) })
     )
     checked += places.length
-    yield* Effect.forEach(places, (place) => settleMessage(settling, place), {
-      concurrency: maxConcurrentLookups,
-      discard: true
-    })
+    // One entry of a message after the other: each stores what has left the message so far.
+    const byMessage = Map.groupBy(places, ({ seq }) => seq).values()
+    yield* Effect.forEach(
+      byMessage,
+      (of) => Effect.forEach(of, (place) => settleMessage(settling, place), { discard: true }),
+      { concurrency: maxConcurrentLookups, discard: true }
+    )
   })
 
   for (const memory of memories) {
