@@ -12,6 +12,8 @@ export interface PlannedEndpoint extends Behaviour {
   readonly hasCircuit: boolean
   /** How long after an event its deliveries are tried, ms. */
   readonly windowMs: number
+  /** What is sent to it a second at most. (Default: no bound) */
+  readonly rate?: { readonly perSecond: number; readonly burst: number } | undefined
 }
 
 /** One installation and its surroundings. Times in ms. */
@@ -34,6 +36,8 @@ export interface Plan {
   readonly hostCap: number | undefined
   /** Size of DEAD while faults are injected, bytes; undefined for enough. */
   readonly deadBytes: number | undefined
+  /** How long dead letters are kept, ms. (Default: long enough) */
+  readonly deadAgeMs?: number | undefined
   /** How long events are kept, ms. */
   readonly eventAgeMs: number
   /** Size beyond which the history drops its oldest facts, bytes; undefined for enough. */
@@ -75,7 +79,26 @@ export type Action = Timed &
         /** How much each work queue and its consumer forget of what they did last. */
         readonly forgets: number
       }
-    | { readonly does: "cut-power"; readonly ms: number; readonly lost: number }
+    | {
+        readonly does: "cut-power"
+        readonly ms: number
+        /** How many messages each stream loses at most. */
+        readonly lost: number
+        /** Endpoints, leases and alerts lose their ends, too. */
+        readonly buckets?: boolean
+      }
+    | {
+        /** The leader of a stream steps down; the next one comes after a time. */
+        readonly does: "elect"
+        readonly stream: number
+        readonly ms: number
+      }
+    | {
+        readonly does: "repartition"
+        readonly to: number
+        /** Where the command dies when it is run first. */
+        readonly dies?: FailpointName
+      }
     | { readonly does: "stick-stream"; readonly stream: number; readonly ms: number }
     | {
         readonly does: "retype" | "disable" | "hold" | "remove"
@@ -106,6 +129,8 @@ export const deeds = [
   "kill-broker",
   "cut-power",
   "stick-stream",
+  "elect",
+  "repartition",
   "retype",
   "disable",
   "hold",
@@ -140,11 +165,20 @@ const steps: ReadonlyArray<FailpointName> = [
   "alert-stored"
 ]
 
+/** The failpoints that a change of the number of partitions reaches. */
+const stepsOfRepartition: ReadonlyArray<FailpointName> = [
+  "moved",
+  "postponed",
+  "partition-closed",
+  "stream-removed"
+]
+
 const endpointOf = (chance: Chance, failing: number): PlannedEndpoint => ({
   types: chance.isHit(0.7) ? [">"] : ["invoice.>"],
   maxInFlight: chance.pick([1, 3, 10]),
   hasCircuit: chance.isHit(0.4),
-  windowMs: chance.isHit(0.2) ? 15_000 : 900_000,
+  // Longer only makes seeds longer.
+  windowMs: chance.isHit(0.2) ? 15_000 : 120_000,
   // One in eight never answers well.
   failing: failing > 0 && chance.isHit(0.125) ? 1 : failing,
   failures: chance.pick(failures),
@@ -159,10 +193,18 @@ export const planOf = (seed: number): Plan => {
   const some = <A>(draw: () => A, otherwise: A, share = 0.5): A =>
     chance.isHit(share) ? draw() : otherwise
   const failing = some(() => chance.between(0.05, 0.6), 0)
+  const more = chanceOf(seed, "plan", "more")
+  const rateOf = () =>
+    more.isHit(0.12) ? { perSecond: more.pick([0.5, 2, 10]), burst: more.pick([1, 3]) } : undefined
+  const deadAgeMs = more.isHit(0.1) ? more.pick([5_000, 20_000]) : undefined
   return {
+    deadAgeMs,
     workers: 1 + chance.int(3),
     partitions: chance.pick([1, 2, 2, 4]),
-    endpoints: Array.from({ length: 1 + chance.int(5) }, () => endpointOf(chance, failing)),
+    endpoints: Array.from({ length: 1 + chance.int(5) }, () => ({
+      ...endpointOf(chance, failing),
+      rate: rateOf()
+    })),
     ackWaitMs: chance.pick([5_000, 5_000, 5_000, 15_000]),
     // In one of ten it lasts long enough for several watermarks.
     activeMs: chance.isHit(0.1) ? chance.between(60_000, 120_000) : chance.between(15_000, 35_000),
@@ -266,5 +308,32 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   })
   some(0.25, 2, () => round("redeliver"))
   some(0.2, 2, () => round("replay"))
+  return [...actions, ...moreOf(seed, plan)].map((action) =>
+    action.does === "cut-power"
+      ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
+      : action
+  )
+}
+
+/** Faults that came later have a generator of their own: a seed keeps the others that it had. */
+const moreOf = (seed: number, { activeMs }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "more")
+  const actions: Array<Action> = []
+  const elections = chance.isHit(0.15) ? 1 + chance.int(4) : 0
+  for (let n = 0; n < elections; n++)
+    actions.push({
+      does: "elect",
+      at: chance.between(0, activeMs),
+      stream: chance.int(64),
+      ms: chance.between(100, 6_000)
+    })
+  const changes = chance.isHit(0.12) ? 1 + chance.int(2) : 0
+  for (let n = 0; n < changes; n++)
+    actions.push({
+      does: "repartition",
+      at: chance.between(0, activeMs),
+      to: chance.pick([1, 2, 3, 5]),
+      ...(chance.isHit(0.4) ? { dies: chance.pick(stepsOfRepartition) } : {})
+    })
   return actions
 }

@@ -47,10 +47,13 @@ const runSeeds = async (options: Options, from: number, step: number): Promise<F
     if (options.json)
       console.log(JSON.stringify({ ...result, injected: [...result.injected], log: undefined }))
     else if (result.failures.length > 0) say(result)
-    if (options.sabotage !== undefined && result.failures.length > 0) {
+    if (options.sabotage === undefined || result.failures.length === 0) continue
+    // What fails without the sabotage as well does not show it.
+    if ((await inProcess(["--seed", String(result.seed)], () => {})) === 0) {
       console.log(`${options.sabotage}: found after ${n + 1} seeds: ${result.failures[0]?.kind}`)
       break
     }
+    console.log(`seed ${result.seed} fails without ${options.sabotage} as well`)
   }
   return table
 }

@@ -13,6 +13,8 @@ import { Deferred, Effect, Queue, Semaphore, Stream } from "effect"
 import type { Range, Watch } from "../../src/broker/broker.ts"
 import { Broker } from "../../src/broker/broker.ts"
 import { BrokerError } from "../../src/broker/broker-error.ts"
+import type { Clients } from "../../src/broker/clients.ts"
+import { registerClients } from "../../src/broker/clients.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { pullWith } from "../../src/broker/pull.ts"
 import { Unanswered } from "../../src/broker/unanswered.ts"
@@ -21,7 +23,9 @@ import type { Names } from "../../src/domain/names.ts"
 import type { Chance } from "./chance.ts"
 import { chanceOf } from "./chance.ts"
 import type { ModelServer, Peer } from "./server.ts"
-import type { HeaderMap, Stored } from "./server-stream.ts"
+import { NoAnswer } from "./server.ts"
+import type { ConsumerSettings } from "./server-consumer.ts"
+import type { HeaderMap, ModelConfig, Stored } from "./server-stream.ts"
 import { ApiError, matches, millisOf } from "./server-stream.ts"
 import type { SimProcess } from "./world.ts"
 
@@ -201,6 +205,7 @@ export class SimConnection implements Wire, Peer {
       )
     this.#listeners.add(() => this.#publisher.reconnected())
     this.broker = Broker.of(this.#operations(names))
+    registerClients(this.broker, { jsm: this.#manager() } as unknown as Clients)
     if (!this.isConnected) server.world.after(0, () => this.#reconnect(), process)
   }
 
@@ -320,6 +325,7 @@ export class SimConnection implements Wire, Peer {
         try {
           result = Effect.succeed(answer())
         } catch (error) {
+          if (error instanceof NoAnswer) return
           if (!(error instanceof ApiError)) throw error
           const { code, message, status } = error
           const description = { code: status, err_code: code, description: message }
@@ -351,6 +357,8 @@ export class SimConnection implements Wire, Peer {
   /** Follows a stream on this connection: what is there first, then what comes. */
   #follow(range: Range, fromSeq: number, hear: (message: Stored, pending: number) => void) {
     let isStopped = false
+    /** Where the client goes on after a break, whatever the stream has lost meanwhile. */
+    let next = 0
     let leave = () => {}
     /** What is late stays in order. */
     let shownAt = 0
@@ -358,14 +366,19 @@ export class SimConnection implements Wire, Peer {
       if (range.stream.startsWith("KV_"))
         shownAt = Math.max(shownAt, this.#server.world.now + this.watchLagMs)
       this.#toClient(() => {
-        if (!isStopped) hear(message, pending)
+        if (isStopped) return
+        next = message.seq + 1
+        hear(message, pending)
       }, shownAt)
     }
     const begin = () => {
       const breaks = this.#breaks
       this.#toServer(() => {
         if (isStopped) return
-        const list = this.#select(range, fromSeq, 0)
+        const list =
+          next === 0
+            ? this.#select(range, fromSeq, 0)
+            : this.#select({ ...range, lastOfSubjects: false }, next, 0)
         for (const [index, message] of list.entries()) show(message, list.length - 1 - index)
         const { followers } = this.#server.stream(range.stream)
         const follower = (message: Stored) => {
@@ -419,6 +432,31 @@ export class SimConnection implements Wire, Peer {
     }
   }
 
+  /** What a change of the number of partitions uses of the client's management. */
+  #manager() {
+    const server = this.#server
+    const { scheduler } = this.process
+    const promise = <A>(operation: string, answer: () => A): Promise<A> =>
+      Effect.runPromise(
+        Effect.mapError(this.#ask(operation, answer), ({ cause }) => cause),
+        { scheduler }
+      )
+    return {
+      streams: {
+        info: (name: string) => promise("look at a stream", () => server.led(name).info()),
+        add: (config: ModelConfig) =>
+          promise("make a stream", () => server.addStream(config).info()),
+        update: (name: string, config: Partial<ModelConfig>) =>
+          promise("change a stream", () => server.updateStream(name, config)),
+        delete: (name: string) => promise("remove a stream", () => server.removeStream(name))
+      },
+      consumers: {
+        add: (stream: string, config: ConsumerSettings) =>
+          promise("make a consumer", () => void server.addConsumer(stream, config))
+      }
+    }
+  }
+
   #operations(names: Names): Broker["Service"] {
     const server = this.#server
     const publisher = this.#publisher
@@ -447,7 +485,7 @@ export class SimConnection implements Wire, Peer {
       pull: (options) => pullWith(this, outbound, onReconnect, options),
       readMessage: (operation, stream, query) =>
         ask(operation, () => {
-          const of = server.stream(stream)
+          const of = server.led(stream)
           const found =
             "last_by_subj" in query
               ? of.lastOf(query.last_by_subj)
@@ -509,7 +547,7 @@ export class SimConnection implements Wire, Peer {
         time <= 0
           ? Effect.succeed(1)
           : ask(`look for a time in ${stream}`, () => {
-              const of = server.stream(stream)
+              const of = server.led(stream)
               for (const message of of.from(1))
                 if (millisOf(message.time) >= time) return message.seq
               return of.lastSeq + 1
@@ -521,7 +559,7 @@ export class SimConnection implements Wire, Peer {
         }),
       entry: (bucket, key) =>
         ask(`read ${key}`, () => {
-          const found = server.stream(`KV_${bucket}`).lastOf(`$KV.${bucket}.${key}`)
+          const found = server.led(`KV_${bucket}`).lastOf(`$KV.${bucket}.${key}`)
           return found === undefined ? null : entryOf(bucket, found)
         }),
       watch: (bucket) =>
@@ -532,7 +570,7 @@ export class SimConnection implements Wire, Peer {
       streamInfo: (operation, stream, options) =>
         ask(
           operation,
-          () => server.stream(stream).info(options?.subjects_filter) as unknown as StreamInfo
+          () => server.led(stream).info(options?.subjects_filter) as unknown as StreamInfo
         ),
       streamNames: (operation, subject) =>
         ask(operation, () =>
@@ -561,12 +599,12 @@ export class SimConnection implements Wire, Peer {
       deleteMessage: (operation, stream, seq) =>
         ask(operation, () => {
           server.world.trace(`deletes ${stream} ${seq}`)
-          return server.stream(stream).remove(seq)
+          return server.led(stream).remove(seq)
         }),
       purge: (operation, stream, { filter = ">", seq }) =>
         ask(operation, () => {
           server.world.trace(`purges ${stream} ${filter} below ${seq}`)
-          server.stream(stream).purge(filter, seq)
+          server.led(stream).purge(filter, seq)
         }),
       say: (subject, body, reply = "") => {
         if (this.isClosed || !this.isConnected) return

@@ -27,6 +27,8 @@ export type FailureKind =
   | "sent again after its failure"
   | "sent too early"
   | "over its cap"
+  | "over its rate"
+  | "Retry-After not heeded"
   | "over the host's cap"
   | "delivered without an answer"
   | "no dead letter"
@@ -87,6 +89,8 @@ const underWayMs = 100
 const maxStaleMs = 12_000
 /** How long a decision may take from its fence to the stream, ms. */
 const fenceMs = 1_000
+/** The time in which the requests to an endpoint with a rate are counted, ms. */
+const rateMs = 5_000
 /** After a disturbance, shares of a host's cap may differ between workers so long, ms. */
 const unsettledMs = 20_000
 
@@ -98,6 +102,11 @@ export class Oracle implements ServerEvents {
   readonly #events = new Map<string, PublishedEvent>()
   readonly #rounds = new Map<string, Round>()
   readonly #excused = new Set<string>()
+  /**
+   * What is excused for want of its message only, and its round: once that is stored again it has
+   * to end.
+   */
+  readonly #lostMessages = new Map<string, string>()
   /** Events that their router has acknowledged. */
   readonly #acknowledged = new Set<string>()
   readonly #configs = new Map<string, Array<ConfigChange>>()
@@ -152,8 +161,12 @@ export class Oracle implements ServerEvents {
     this.#promisedNaks.clear()
   }
 
-  /** The full history has dropped a fact. A plan or claim that is still needed is lost with it. */
-  dropped(_: ModelStream, message: Stored): void {
+  /**
+   * Dead letters may expire. Where the full history drops a fact, a plan or claim that is still
+   * needed is lost with it.
+   */
+  dropped(stream: ModelStream, message: Stored): void {
+    if (stream.name !== this.#sim.names.history) return
     if (!this.#hasWrapped) this.#sim.server.count("full history")
     this.#hasWrapped = true
     const fact = Option.getOrUndefined(decodeFact(message.data.toString()))
@@ -180,6 +193,11 @@ export class Oracle implements ServerEvents {
       for (const { delivery, origin, round } of this.#deliveriesIn(stream.name, message)) {
         const key = `${delivery}.${round}`
         this.#places.set(key, (this.#places.get(key) ?? 0) + 1)
+        if (this.#lostMessages.get(delivery) === round) {
+          this.#lostMessages.delete(delivery)
+          this.#excused.delete(delivery)
+          this.#count()
+        }
         if (origin !== undefined) this.#movedFrom.add(origin)
         if (round === "0" && !message.headers.has("Nats-Schedule")) this.#queued(delivery)
       }
@@ -202,6 +220,8 @@ export class Oracle implements ServerEvents {
     const promised = this.#promisedNaks.get(key)
     this.#promisedNaks.delete(key)
     if (promised === undefined || promised.storedAt < deliveredAt) return
+    // What has ended meanwhile is removed: nothing is redelivered.
+    if (stream.get(seq) === undefined) return
     const { workers, world } = this.#sim
     const by = workers.find((each) => each !== undefined && `w${each.index}` === promised.worker)
     if (by === undefined || this.#lostAnswers.has(key) || this.#hasLoss) return
@@ -229,10 +249,16 @@ export class Oracle implements ServerEvents {
       const fact = Option.getOrUndefined(decodeFact(message.data.toString()))
       if (fact?.eventSeq === undefined) return
       const key = eventKey(fact.eventSeq, fact.eventAt ?? 0)
-      this.#excused.add(fact.plan === undefined ? `${key}.${fact.endpoint}` : key)
-    } else
-      for (const { delivery } of this.#deliveriesIn(stream.name, message))
+      const what = fact.plan === undefined ? `${key}.${fact.endpoint}` : key
+      this.#excused.add(what)
+      this.#lostMessages.delete(what)
+    } else if (!stream.name.startsWith("KV_"))
+      for (const { delivery, round } of this.#deliveriesIn(stream.name, message)) {
+        // Of several rounds none is told apart.
+        if (!this.#excused.has(delivery)) this.#lostMessages.set(delivery, round)
+        else if (this.#lostMessages.get(delivery) !== round) this.#lostMessages.delete(delivery)
         this.#excused.add(delivery)
+      }
     this.#count()
   }
 
@@ -252,6 +278,7 @@ export class Oracle implements ServerEvents {
   }
 
   #isExcused(eventKey: string, endpoint?: string): boolean {
+    if (this.#excused.size === 0) return false
     return this.#excused.has(eventKey) || this.#excused.has(`${eventKey}.${endpoint}`)
   }
 
@@ -284,7 +311,10 @@ export class Oracle implements ServerEvents {
       const { instance, worker } = JSON.parse(text)
       this.#instances.set(instance, worker)
     }
-    if (kind === "watermark" && text !== "") this.#watermark(Number(index), JSON.parse(text).seq)
+    if (kind === "watermark" && text !== "") {
+      this.#watermark(Number(index), JSON.parse(text).seq)
+      this.#settled(JSON.parse(text).seq)
+    }
     if (kind !== "last-owner") return
     const worker = this.#instances.get(text) ?? "?"
     const known = this.#owners.get(Number(index))
@@ -351,7 +381,8 @@ export class Oracle implements ServerEvents {
   #watermark(partition: number, seq: number): void {
     if (this.#hasLoss) return
     const { backlog, deliveries } = this.#sim.names
-    const queue = this.#sim.server.stream(deliveries(partition))
+    const queue = this.#sim.server.streams.get(deliveries(partition))
+    if (queue === undefined) return
     // What its consumer has left behind is looked up in the whole history.
     const [consumer] = queue.consumers.values()
     const comesAgain = ({ seq, stream }: Place) =>
@@ -364,11 +395,25 @@ export class Oracle implements ServerEvents {
       for (const end of ends) {
         const { from } = end
         if (end.seq > seq || from === undefined || !streams.includes(from.stream)) continue
-        const left = this.#sim.server.stream(from.stream).get(from.seq)
+        const left = this.#sim.server.streams.get(from.stream)?.get(from.seq)
         const isThere = left !== undefined && millisOf(left.time) === from.at
         if (isThere && comesAgain(from) && !this.#isKnownAsEnded(from))
           this.fail("watermark too high", `${seq}, above ${factName(end)} of ${placeName(from)}`)
       }
+  }
+
+  /**
+   * A fact at or below a watermark is older than two whole ack waits, in which a message whose
+   * acknowledgement was lost came again. A change of the partitions stores watermarks of new ones.
+   */
+  #settled(seq: number): void {
+    const { names, plan, server, world } = this.#sim
+    const fact = server.stream(names.history).get(seq)
+    if (this.#hasLoss || fact === undefined || server.publisher?.name.startsWith("w") !== true)
+      return
+    const ageMs = world.wall - millisOf(fact.time)
+    if (ageMs < 2 * plan.ackWaitMs - 1)
+      this.fail("watermark too high", `${seq}, a fact that is ${ageMs} ms old`)
   }
 
   /** True where it is stored that an entry of a message that stays has ended. */
@@ -404,10 +449,30 @@ export class Oracle implements ServerEvents {
     else if (terminal.has(fact.kind) || fact.kind === "discarded") this.#ended(round, fact)
     else if (fact.kind === "attempt-failed") {
       round.failures.push(fact)
+      this.#asked(fact, key)
       this.#byOwner(fact)
       if (fact.wait === "nak" && fact.from !== undefined)
         this.#promisedNaks.set(`${fact.from.stream} ${fact.from.seq}`, fact)
     }
+  }
+
+  /** What a receiver asked for is heeded, where its answer came. */
+  #asked(fact: StoredFact, event: string): void {
+    const { at, attempt, endpoint, nextAttemptAt, status, storedAt } = fact
+    const { receivers } = this.#sim
+    const id = this.#events.get(event)?.id
+    const received = receivers.log.findLast(
+      (each) => each.event === id && each.endpoint === endpoint && each.attempt === attempt
+    )
+    if (nextAttemptAt === undefined || received === undefined) return
+    if (received.answer !== status || (status !== 429 && status !== 503)) return
+    const askedMs = (receivers.behaviours.get(endpoint)?.retryAfter ?? 0) * 1_000
+    // Another round of the same event may have the same attempt.
+    if (received.at > storedAt || nextAttemptAt - at >= askedMs - underWayMs) return
+    this.fail(
+      "Retry-After not heeded",
+      `${event}.${endpoint} ${attempt}: ${nextAttemptAt - at} ms instead of ${askedMs}`
+    )
   }
 
   #roundOf(event: string, endpoint: string, round: string): Round {
@@ -494,10 +559,10 @@ export class Oracle implements ServerEvents {
    * whoever made it.
    */
   #byOwner(fact: StoredFact): void {
-    const { names, plan, server, world } = this.#sim
+    const { names, partitions, server, world } = this.#sim
     const { publisher } = server
     if (fact.from === undefined || fact.from.stream === names.events || this.#hasLoss) return
-    const owner = this.#owners.get(partitionOf(fact.tenant, fact.endpoint, plan.partitions))
+    const owner = this.#owners.get(partitionOf(fact.tenant, fact.endpoint, partitions))
     if (owner === undefined || publisher === undefined || owner.since > world.now - fenceMs) return
     // What is held up on its way passed its fence in time.
     if (fact.isLate) return
@@ -539,6 +604,7 @@ export class Oracle implements ServerEvents {
   }
 
   #judgeRequests(): void {
+    this.#judgeRates()
     const byDelivery = new Map<string, Array<Received>>()
     for (const received of this.#sim.receivers.log) {
       const key = `${received.event} ${received.endpoint}`
@@ -560,6 +626,47 @@ export class Oracle implements ServerEvents {
       // Attempts of further rounds have the same numbers.
       const [only] = all
       if (only !== undefined && all.length === 1) this.#judgeAttempts(only, requests)
+      else this.#judgeLast(key, all, requests)
+    }
+  }
+
+  /** Nothing is sent after the last of several rounds has ended. */
+  #judgeLast(key: string, all: ReadonlyArray<Round>, requests: ReadonlyArray<Received>): void {
+    const ends = all.map(({ ends }) =>
+      ends.find(({ isLate, kind }) => kind !== "delivered-late" && !isLate)
+    )
+    const endedAt = Math.max(...ends.map((end) => end?.storedAt ?? Number.POSITIVE_INFINITY))
+    for (const { attempt, begunAt, from } of requests)
+      if (begunAt > endedAt + underWayMs && from.resumedAt <= begunAt - fenceMs)
+        this.fail(
+          "sent after its end",
+          `${key} attempt ${attempt} from ${from.name}, after the last of ${all.length} rounds`
+        )
+  }
+
+  /** No process sends more to an endpoint than its rate allows. */
+  #judgeRates(): void {
+    const { plan, receivers } = this.#sim
+    for (const [index, { rate }] of plan.endpoints.entries()) {
+      if (rate === undefined) continue
+      const endpoint = `hook${index}`
+      const times = new Map<SimProcess, Array<number>>()
+      for (const { begunAt, endpoint: to, from } of receivers.log)
+        if (to === endpoint) times.set(from, [...(times.get(from) ?? []), begunAt])
+      // Each change of the endpoint, and each return of it, begins anew with a burst.
+      const bursts = 3 + (this.#configs.get(endpoint)?.length ?? 0)
+      const most = (rate.perSecond * rateMs) / 1_000 + rate.burst * bursts
+      for (const [from, all] of times) {
+        all.sort((a, b) => a - b)
+        const beyond = all.find(
+          (at, n) => (all[n + Math.ceil(most)] ?? Number.POSITIVE_INFINITY) < at + rateMs
+        )
+        if (beyond !== undefined)
+          this.fail(
+            "over its rate",
+            `${endpoint} from ${from.name}: more than ${most} in ${rateMs} ms`
+          )
+      }
     }
   }
 

@@ -126,6 +126,30 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
       "({ backlog, ends }) => Effect.asVoid(Effect.succeed([removeFromBacklog, backlog, ends])), {"
   },
   {
+    name: "replaced-left-behind",
+    what: "a takeover removes a message that replaces another one, and leaves that one",
+    file: "delivery/recovery/remove-ended.ts",
+    find: "labelIn((name) => header.get(name) || undefined)?.replaces ?? []",
+    replace: "labelIn(() => undefined)?.replaces ?? []",
+    seed: 500_100
+  },
+  {
+    name: "replaced-moved-as-well",
+    what: "a change of the number of partitions moves a message of a backlog, and the one that replaces it",
+    file: "operations/repartition/move.ts",
+    find: "        from.replaced.add(seq)",
+    replace: "        void seq",
+    seed: 703_049
+  },
+  {
+    name: "settled-entry-moved-as-well",
+    what: "a change of the number of partitions moves an entry of a backlog whose schedule it moves, too",
+    file: "operations/repartition/settle.ts",
+    find: "Effect.provideService(leaveMessage(memory, place, message), Broker, yield* Broker)",
+    replace: "Effect.asVoid(Effect.succeed(leaveMessage))",
+    seed: 700_373
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",
@@ -172,6 +196,21 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     find: "entry === undefined ? `${stream}.${seq}.${at}`",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     replace: "entry === undefined ? `${stream}.${seq}.${at * 0}`"
+  },
+  {
+    name: "erasure-without-time",
+    what: "the trace of an erased record is known by the sequence of its message alone: what gets the sequence after a power cut counts as released",
+    file: "delivery/retry/retry-records.ts",
+    find: "  return yield* isErasedValue(names.buckets.retries, keyOf(place))\n",
+    replace: `  const bucket = names.buckets.retries
+  const { streamInfo } = yield* Broker
+  const { state } = yield* streamInfo("list erased records", "KV_" + bucket, {
+    subjects_filter: "$KV." + bucket + "." + place.stream + "." + place.seq + ".*"
+  })
+  for (const subject of Object.keys(state.subjects ?? {}))
+    if (yield* isErasedValue(bucket, subject.slice(5 + bucket.length))) return true
+  return false
+`
   },
   {
     name: "heartbeat-repeated-too-late",

@@ -108,7 +108,7 @@ export class Consumer {
   /** Delivers what there is to who asks. */
   pump(): void {
     const { isDown, world } = this.#stream.server
-    if (isDown) return
+    if (isDown || !this.#stream.hasLeader) return
     for (let pull = this.#pulls[0]; pull !== undefined; pull = this.#pulls[0]) {
       const next = this.#next()
       if (next === undefined) return
@@ -170,6 +170,14 @@ export class Consumer {
       }
     this.cursor = Math.min(this.cursor, last + 1)
     this.#first.length = 0
+  }
+
+  /** Its leader gives its place up: who pulls is told so, or not. */
+  stepDown(): void {
+    const pulls = this.#pulls
+    this.restarted()
+    for (const pull of pulls)
+      if (this.#stream.server.chance.isHit(0.5)) this.#end(pull, "409 Leadership Change")
   }
 
   /** A restart: pulls are gone, and a NAK's delay is kept only roughly. */

@@ -3,10 +3,10 @@
  *
  * It does: limits and work-queue retention, sequences, subjects, dedupe by Nats-Msg-Id within the
  * window, expected last sequence of a subject, rollup, one message per subject, TTL with delete
- * markers, message schedules, sources with a filter, discard new and old by bytes, purge, a lost
- * end, removed messages that come back after a kill. Copies that are behind their leader are in
+ * markers, max_age below a day, message schedules, sources with a filter, discard new and old by
+ * bytes, purge, a lost end, removed messages that come back after a kill. Copies that are behind their leader are in
  * connection.ts.
- * It does not: elections, max_age, max_msgs, compression, republish, mirrors,
+ * It does not: a log of several copies, max_msgs, compression, republish, mirrors,
  * external sources and subject transforms, counters, atomic batches, message traces.
  */
 
@@ -35,6 +35,10 @@ export interface ModelConfig {
   readonly max_msgs_per_subject?: number
   /** ns */
   readonly duplicate_window?: number
+  /** ns */
+  readonly max_age?: number
+  /** The first sequence that is given. */
+  readonly first_seq?: number
   readonly allow_msg_ttl?: boolean
   readonly subject_delete_marker_ttl?: number
   readonly sources?: ReadonlyArray<{ readonly name: string; readonly filter_subject?: string }>
@@ -55,7 +59,10 @@ export const millisOf = (time: bigint): number => Number(time / 1_000_000n)
 
 export const matches = (filter: string, subject: string): boolean => {
   if (filter === subject || filter === ">" || filter === "") return true
-  if (!filter.includes("*") && !filter.includes(">")) return false
+  if (!filter.includes("*")) {
+    if (!filter.endsWith(">")) return false
+    return subject.length >= filter.length && subject.startsWith(filter.slice(0, -1))
+  }
   const wanted = filter.split(".")
   const tokens = subject.split(".")
   for (let i = 0; i < wanted.length; i++) {
@@ -69,6 +76,9 @@ const isPattern = (filter: string): boolean => filter.includes("*") || filter.in
 
 /** A killed server forgets nothing that is older, ms. */
 export const forgottenMs = 2_000
+
+/** No run lasts until messages reach this age, ms. */
+const longAgeMs = 24 * 3_600_000
 
 /** What the server adds to a message for its own files, bytes; roughly. */
 const overheadBytes = 64
@@ -86,6 +96,8 @@ export class ModelStream {
   bytes = 0
   /** Answers nothing, as after a failed write to its disk, and stores nothing. */
   isStuck = false
+  /** False during an election: nobody takes anything but reads of copies. */
+  hasLeader = true
   readonly #server: ModelServer
   #lastTime = 0n
   readonly #messages = new Map<number, Stored>()
@@ -99,6 +111,7 @@ export class ModelStream {
     this.name = config.name
     this.config = config
     this.createdMs = server.world.wall
+    this.lastSeq = Math.max(0, (config.first_seq ?? 0) - 1)
   }
 
   get server(): ModelServer {
@@ -268,6 +281,12 @@ export class ModelStream {
     for (const consumer of this.consumers.values()) consumer.truncated(this.lastSeq)
   }
 
+  /** Its leader, which is that of its consumers too, gives its place up. */
+  stepDown(): void {
+    this.hasLeader = false
+    for (const consumer of this.consumers.values()) consumer.stepDown()
+  }
+
   /** A restart: ids of messages that are no longer there are forgotten. */
   restarted(): void {
     for (const [id, { seq }] of this.#ids) if (!this.#messages.has(seq)) this.#ids.delete(id)
@@ -312,6 +331,9 @@ export class ModelStream {
     const ttl = headers.get("Nats-TTL")
     if (ttl !== undefined && this.config.allow_msg_ttl === true)
       world.after(Number.parseInt(ttl, 10) * 1000, () => this.#expire(message), process)
+    const { max_age = 0 } = this.config
+    if (max_age > 0 && max_age / 1e6 < longAgeMs)
+      world.after(max_age / 1e6, () => this.#age(message), process)
     const schedule = headers.get("Nats-Schedule")
     if (schedule === undefined) return
     const due = Math.max(0, Date.parse(schedule.slice(4)) - world.wall)
@@ -330,10 +352,16 @@ export class ModelStream {
     this.append(message.subject, marker, Buffer.alloc(0))
   }
 
+  #age(message: Stored): void {
+    if (this.#messages.get(message.seq) !== message) return
+    this.remove(message.seq)
+    this.#server.events?.dropped(this, message)
+  }
+
   #fire(message: Stored): void {
     if (this.#messages.get(message.seq) !== message) return
     // A server that is down fires when it is back.
-    if (this.#server.isDown || this.isStuck) {
+    if (this.#server.isDown || this.isStuck || !this.hasLeader) {
       this.#server.world.after(500, () => this.#fire(message), this.#server.process)
       return
     }

@@ -27,7 +27,7 @@ export interface Peer {
 /** What happens in the server, for who watches it. */
 export interface ServerEvents {
   stored(stream: ModelStream, message: Stored): void
-  /** A full stream has dropped its oldest message. */
+  /** A stream has dropped a message, being full, or the message too old. */
   dropped(stream: ModelStream, message: Stored): void
   /** The ack wait of a message is over, without any answer. */
   expired(stream: ModelStream, seq: number, pending: Pending): void
@@ -38,6 +38,9 @@ export interface ServerEvents {
 const none: HeaderMap = new Map()
 const empty = Buffer.alloc(0)
 const noResponders = "NATS/1.0 503\r\n\r\n"
+
+/** A request gets no answer. */
+export class NoAnswer extends Error {}
 
 export const parseHeaders = (text: string): HeaderMap => {
   if (text === "") return none
@@ -94,14 +97,35 @@ export class ModelServer {
     return consumer
   }
 
+  updateStream(name: string, config: Partial<ModelConfig>): void {
+    const stream = this.stream(name)
+    stream.config = { ...stream.config, ...config }
+    this.#routes.clear()
+  }
+
+  removeStream(name: string): void {
+    const stream = this.stream(name)
+    stream.purge(">", Number.POSITIVE_INFINITY)
+    this.streams.delete(name)
+    this.#routes.clear()
+    this.world.trace(`removes stream ${name}`)
+  }
+
   stream(name: string): ModelStream {
     const stream = this.streams.get(name)
     if (stream === undefined) throw new ApiError(10059, 404, "stream not found")
     return stream
   }
 
+  /** Returns a stream for a request that only its leader answers. Throws where nobody does. */
+  led(name: string): ModelStream {
+    const stream = this.stream(name)
+    if (!stream.hasLeader) throw new NoAnswer()
+    return stream
+  }
+
   consumer(stream: string, name: string): Consumer {
-    const consumer = this.stream(stream).consumers.get(name)
+    const consumer = this.led(stream).consumers.get(name)
     if (consumer === undefined) throw new ApiError(10014, 404, "consumer not found")
     return consumer
   }
@@ -209,7 +233,8 @@ export class ModelServer {
     const [stream = "", consumer = ""] = [tokens[4], tokens[5]]
     const seq = Number(tokens[7])
     const payload = data.toString("latin1")
-    const isLost = this.chance.isHit(this.lostAcks)
+    const hasLeader = this.streams.get(stream)?.hasLeader === true
+    const isLost = this.chance.isHit(this.lostAcks) || !hasLeader
     if (isLost) this.count("an acknowledgement lost")
     this.events?.answered(stream, seq, payload, isLost, process)
     if (!isLost) this.streams.get(stream)?.consumers.get(consumer)?.answer(seq, payload)
@@ -218,8 +243,9 @@ export class ModelServer {
   #takePull(peer: Peer, subject: string, reply: string, data: Buffer): void {
     const [stream = "", name = ""] = subject.slice("$JS.API.CONSUMER.MSG.NEXT.".length).split(".")
     const { batch = 1, expires = 30e9, max_bytes } = JSON.parse(data.toString())
-    const consumer = this.streams.get(stream)?.consumers.get(name)
-    if (consumer === undefined) {
+    const of = this.streams.get(stream)
+    const consumer = of?.consumers.get(name)
+    if (consumer === undefined || of?.hasLeader !== true) {
       this.#deliver(reply, reply, "", noResponders, empty)
       return
     }
@@ -236,6 +262,10 @@ export class ModelServer {
     data: Buffer
   ): void {
     if (stream.isStuck) return
+    if (!stream.hasLeader) {
+      if (reply !== "") this.#deliver(reply, reply, "", noResponders, empty)
+      return
+    }
     let answer: object
     try {
       const { duplicate, seq } = stream.publish(subject, parseHeaders(headers), data)

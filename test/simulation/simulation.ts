@@ -39,6 +39,7 @@ import { SimConnection } from "./connection.ts"
 import type { Failure } from "./oracle.ts"
 import { Oracle } from "./oracle.ts"
 import { Receivers } from "./receivers.ts"
+import { Repartitioning } from "./repartitioning.ts"
 import { ModelServer } from "./server.ts"
 import type { ConsumerSettings } from "./server-consumer.ts"
 import type { ModelConfig } from "./server-stream.ts"
@@ -98,6 +99,7 @@ export interface Result {
 }
 
 type Services = Broker
+type PowerCut = Extract<Action, { readonly does: "cut-power" }>
 
 export class Simulation {
   readonly world: World
@@ -107,6 +109,10 @@ export class Simulation {
   readonly plan: Plan
   readonly workers: Array<RunningWorker | undefined> = []
   readonly #names = makeNames()
+  /** The number of partitions; during a change that before it. */
+  partitions: number
+  readonly #repartitioning = new Repartitioning(this)
+  readonly #connections = new Set<SimConnection>()
   readonly #operator: SimConnection
   readonly #keepsLog: boolean
   #processes = 0
@@ -116,6 +122,7 @@ export class Simulation {
 
   constructor(seed: number, plan: Plan, keepsLog = false) {
     this.plan = plan
+    this.partitions = plan.partitions
     this.#keepsLog = keepsLog
     this.world = new World(seed, keepsLog)
     this.server = new ModelServer(this.world)
@@ -123,7 +130,7 @@ export class Simulation {
     this.#install()
     this.oracle = new Oracle(this)
     this.server.events = this.oracle
-    this.#operator = this.#connect("operator")
+    this.#operator = this.connect("operator")
   }
 
   get names() {
@@ -144,7 +151,8 @@ export class Simulation {
     this.#calm()
     let looks = 0
     const calmFrom = world.now
-    const isDone = () => this.#operations === 0 && this.oracle.isDone
+    const isDone = () =>
+      this.#operations === 0 && !this.#repartitioning.isUnderWay && this.oracle.isDone
     world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && isDone())
     // What was released lately is acknowledged.
     looks = 0
@@ -170,7 +178,7 @@ export class Simulation {
   /** True once no queue and no backlog holds a message. */
   #isEmpty(): boolean {
     const { backlog, deliveries } = this.#names
-    const indexes = Array.from({ length: this.plan.partitions }, (_, index) => index)
+    const indexes = Array.from({ length: this.partitions }, (_, index) => index)
     return indexes.every((index) =>
       [deliveries(index), backlog(index)].every((name) => this.server.stream(name).size === 0)
     )
@@ -191,10 +199,12 @@ export class Simulation {
   #install(): void {
     const { server, plan } = this
     const { ackWaitMs, eventAgeMs, historyBytes = -1, partitions, replicaLagMs } = plan
+    const { deadAgeMs = defaultTopology.deadAge } = plan
     const topology = {
       ...{ ...defaultTopology, partitions, ackWait: ackWaitMs, eventAge: eventAgeMs },
-      ...{ historyBytes, replicas: replicaLagMs > 0 ? 3 : 1 }
+      ...{ historyBytes, replicas: replicaLagMs > 0 ? 3 : 1, deadAge: deadAgeMs }
     }
+    if (plan.deadAgeMs !== undefined) server.count("dead letters expire soon")
     server.replicaLagMs = replicaLagMs
     for (const { consumer, stream } of wanted(this.#names, topology, 1024 * 1024)) {
       server.addStream(stream as ModelConfig)
@@ -212,13 +222,23 @@ export class Simulation {
     if (bytes !== undefined) this.server.count("full DEAD")
   }
 
-  #connect(name: string): SimConnection {
+  /** Makes a process and its connection. */
+  connect(name: string): SimConnection {
     const process = new SimProcess(this.world, name)
-    return new SimConnection(this.server, process, this.#names)
+    const connection = new SimConnection(this.server, process, this.#names)
+    this.#connections.add(connection)
+    return connection
+  }
+
+  /** Ends a process. */
+  disconnect(connection: SimConnection): void {
+    this.#connections.delete(connection)
+    connection.process.isAlive = false
+    connection.end()
   }
 
   /** Runs an effect as a process. `ended` is called in the process. */
-  #fork<A, E>(
+  fork<A, E>(
     { broker, process }: SimConnection,
     effect: Effect.Effect<A, E, Services | Scope.Scope>,
     ended: (exit: Exit.Exit<A, E>) => void = () => {},
@@ -251,7 +271,7 @@ export class Simulation {
     dies?: FailpointName
   ): void {
     const connection =
-      dies === undefined ? this.#operator : this.#connect(`operator.${this.#processes++}`)
+      dies === undefined ? this.#operator : this.connect(`operator.${this.#processes++}`)
     this.#operations++
     const ended = (exit: Exit.Exit<A, E>) => {
       this.#operations--
@@ -260,12 +280,11 @@ export class Simulation {
       if (Exit.isFailure(exit) && Cause.hasDies(exit.cause))
         this.oracle.fail("defect", `${what}: ${Cause.pretty(exit.cause)}`)
     }
-    this.#fork(connection, effect, ended, (step) => {
+    this.fork(connection, effect, ended, (step) => {
       if (step !== dies || !connection.process.isAlive) return
       this.server.count(`crash at ${step}`)
       this.world.trace(`operator: ${what}: dies at ${step}`)
-      connection.process.isAlive = false
-      connection.end()
+      this.disconnect(connection)
       this.#operations--
     })
   }
@@ -286,9 +305,12 @@ export class Simulation {
   #add(index: number, generation: number) {
     const planned = this.plan.endpoints[index]
     const { hasCircuit = false, maxInFlight = 1, types = [">"], windowMs = 900_000 } = planned ?? {}
+    const { rate } = planned ?? {}
+    if (rate !== undefined && generation === 0) this.server.count("a rate")
     const endpoint = decodeEndpoint({
       ...{ v: 1, tenant, id: `hook${index}`, generation: `g${index}.${generation}` },
       ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", maxInFlight },
+      ...(rate === undefined ? {} : { rate }),
       retry: { ...retry, window: `${windowMs} millis` },
       secrets: [{ value: secret, createdAt: epochMs }],
       circuit: hasCircuit ? opensSoon : opensNever,
@@ -300,7 +322,11 @@ export class Simulation {
   #start(index: number): void {
     if (this.#isEnding || this.workers[index] !== undefined) return
     const { plan, world } = this
-    const connection = this.#connect(`w${index}.${this.#processes++}`)
+    if (this.#repartitioning.isUnderWay) {
+      world.after(restartMs, () => this.#start(index), world.outside)
+      return
+    }
+    const connection = this.connect(`w${index}.${this.#processes++}`)
     const { process } = connection
     const scope = Effect.runSync(Scope.make())
     const started: RunningWorker = {
@@ -328,7 +354,7 @@ export class Simulation {
       }
       this.#end(index, restartMs)
     }
-    this.#fork(connection, worker, ended, (step) => this.#reached(started, step))
+    this.fork(connection, worker, ended, (step) => this.#reached(started, step))
   }
 
   #reached(worker: RunningWorker, step: FailpointName): void {
@@ -346,8 +372,7 @@ export class Simulation {
     if (worker === undefined) return
     const { connection, process } = worker
     this.workers[index] = undefined
-    process.isAlive = false
-    connection.end()
+    this.disconnect(connection)
     this.receivers.died(process)
     this.oracle.disturbed(downMs)
     this.world.after(downMs, () => this.#start(index), this.world.outside)
@@ -379,7 +404,8 @@ export class Simulation {
         return
       case "cut-power":
         server.count(action.does)
-        this.#killBroker(action.ms, () => this.#loseEnds(action.lost, action.at))
+        if (action.buckets === true) server.count("cut-power of buckets")
+        this.#killBroker(action.ms, () => this.#loseEnds(action))
         return
       case "stick-stream": {
         const { dead, deliveries, history } = this.#names
@@ -396,10 +422,33 @@ export class Simulation {
         )
         return
       }
+      case "repartition":
+        this.#repartitioning.begin(action.to, action.dies)
+        return
+      case "elect":
+        this.#elect(action)
+        return
       default:
         this.#change(action)
         return
     }
+  }
+
+  /** The leader of a stream and its consumers steps down; another one is elected after a time. */
+  #elect({ ms, stream: index }: Extract<Action, { readonly does: "elect" }>): void {
+    const { server, world } = this
+    const all = [...server.streams.values()]
+    const stream = all[index % all.length]
+    if (stream === undefined || server.isDown) return
+    server.count("elect")
+    world.trace(`${stream.name} has no leader`)
+    stream.stepDown()
+    const elected = () => {
+      stream.hasLeader = true
+      world.trace(`${stream.name} has a leader`)
+      for (const consumer of stream.consumers.values()) consumer.pump()
+    }
+    world.after(ms, elected, world.outside)
   }
 
   #publish(id: string, type: string): void {
@@ -419,7 +468,7 @@ export class Simulation {
     const { server, world } = this
     const worker = this.workers[action.worker]
     if (worker === undefined) return
-    const { connection, process, scope } = worker
+    const { connection, process } = worker
     server.count(action.does)
     switch (action.does) {
       case "crash":
@@ -457,17 +506,19 @@ export class Simulation {
           world.outside
         )
         return
-      case "roll": {
-        const isStill = () => this.workers[action.worker]?.process === process
-        const gone = () => {
-          if (isStill()) this.#end(action.worker, action.ms)
-        }
-        this.#fork(connection, Scope.close(scope, Exit.void), () =>
-          world.after(0, gone, world.outside)
-        )
-        world.after(killAfterMs, gone, world.outside)
-      }
+      case "roll":
+        this.roll(worker, action.ms)
     }
+  }
+
+  /** Stops a worker, and starts it again after a time, ms. */
+  roll({ connection, index, process, scope }: RunningWorker, ms: number): void {
+    const { world } = this
+    const gone = () => {
+      if (this.workers[index]?.process === process) this.#end(index, ms)
+    }
+    this.fork(connection, Scope.close(scope, Exit.void), () => world.after(0, gone, world.outside))
+    world.after(killAfterMs, gone, world.outside)
   }
 
   /** Kills the broker; `meanwhile` is what happens to its store. */
@@ -476,23 +527,27 @@ export class Simulation {
     if (server.isDown) return
     server.killed(forgets)
     if (forgets > 0) this.oracle.forgot()
-    for (const worker of this.workers) worker?.connection.breakFor(ms)
-    this.#operator.breakFor(ms)
+    for (const connection of [...this.#connections]) connection.breakFor(ms)
     meanwhile()
     world.after(ms, () => server.back(), world.outside)
   }
 
   /** A power cut takes the end of most streams, each to another point. */
-  #loseEnds(most: number, at: number): void {
+  #loseEnds({ at, buckets: isOfBuckets = false, lost: most }: PowerCut): void {
     const chance = chanceOf(this.world.seed, "cut", at)
     const { backlog, buckets, dead, deliveries, events, history } = this.#names
     const names = [events, history, dead, `KV_${buckets.retries}`, `KV_${buckets.health}`]
-    for (let index = 0; index < this.plan.partitions; index++)
+    for (let index = 0; index < this.partitions; index++)
       names.push(deliveries(index), backlog(index))
+    const { alerts, endpoints, workers } = buckets
+    if (isOfBuckets) names.push(`KV_${endpoints}`, `KV_${workers}`, `KV_${alerts}`)
     for (const name of names) {
       if (chance.isHit(0.4)) continue
-      const stream = this.server.stream(name)
-      const count = Math.min(stream.lastSeq, 1 + chance.int(most))
+      const stream = this.server.streams.get(name)
+      if (stream === undefined) continue
+      // Without the layout nothing runs until somebody says `petrel init`.
+      const kept = stream.lastOf(`$KV.${workers}.${layoutKey}`)?.seq ?? 0
+      const count = Math.min(stream.lastSeq - kept, 1 + chance.int(most))
       this.world.trace(`${name} loses ${count} of ${stream.lastSeq}`)
       stream.truncate(count, (message) => this.oracle.lost(stream, message))
     }
@@ -582,7 +637,7 @@ export class Simulation {
   #audit(): string {
     let verdict: string | undefined
     this.world.runUntil(this.world.now + settleMs)
-    this.#fork(this.#connect("auditor"), audit({}), (exit) => {
+    this.fork(this.connect("auditor"), audit({}), (exit) => {
       verdict = Exit.isSuccess(exit)
         ? JSON.stringify(exit.value.judgement)
         : Cause.pretty(exit.cause)
