@@ -17,6 +17,8 @@ const bytes = 1024
 const perSecond = 50
 const attackers = ["mallory", "eve", "trudy", "oscar"]
 const fifth = "bench"
+/** How long the fifth is alone, and the control lasts at most, s: with 60 s each a run is too long. */
+const comparedSeconds = 20
 /** How long after the attack has begun the neighbour's events count, ms. */
 const settleMs = 3_000
 
@@ -88,11 +90,14 @@ export const tenants: Scenario = {
         const { latency, requests } = await receiver.count()
         return { ...done, latency, undelivered: Math.max(0, done.stored - requests) }
       })
-    const during = ({ attack, tokens }: Pick<typeof elsewhere, "attack" | "tokens">) =>
+    const during = (
+      { attack, tokens }: Pick<typeof elsewhere, "attack" | "tokens">,
+      forSeconds: number
+    ) =>
       Effect.all(
         [
-          Effect.delay(publishing(seconds * 1_000 - settleMs), settleMs),
-          Effect.promise(() => attack.attack({ tenants: tokens, ms: seconds * 1_000 }))
+          Effect.delay(publishing(forSeconds * 1_000 - settleMs), settleMs),
+          Effect.promise(() => attack.attack({ tenants: tokens, ms: forSeconds * 1_000 }))
         ],
         { concurrency: 2 }
       )
@@ -100,12 +105,12 @@ export const tenants: Scenario = {
     const notes: Array<string> = []
     for (let round = 1; round <= rounds; round++) {
       const watchedAlone = watch(pids)
-      const alone = yield* publishing(20_000)
+      const alone = yield* publishing(Math.min(seconds, comparedSeconds) * 1_000)
       const aloneUse = watchedAlone().use
-      const [control] = yield* during(elsewhere)
+      const [control] = yield* during(elsewhere, Math.min(seconds, comparedSeconds))
       let memory = 0
       const watchedAttack = watch(pids)
-      const [attacked, { answers }] = yield* during(here).pipe(
+      const [attacked, { answers }] = yield* during(here, seconds).pipe(
         Effect.raceFirst(
           Effect.forever(
             Effect.delay(

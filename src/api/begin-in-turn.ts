@@ -1,8 +1,11 @@
+import { IncomingMessage } from "node:http"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Option } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { IpNetwork } from "effect/net"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { clientAddress, networkOf } from "./client-address.ts"
+import type { Connections } from "./connections.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { problemResponse } from "./problems.ts"
 import type { Turns } from "./turns.ts"
@@ -34,6 +37,7 @@ const noTurn = problemResponse(
 export const beginInTurn = Effect.fnUntraced(function* <E, R>(
   answered: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
   turns: Turns,
+  connections: Connections,
   proxies: ReadonlyArray<IpNetwork.IpNetwork>
 ) {
   const tokens = yield* LiveTokens
@@ -47,7 +51,15 @@ export const beginInTurn = Effect.fnUntraced(function* <E, R>(
     return `address ${networkOf(clientAddress(peer, headers["x-forwarded-for"], proxies) ?? peer)}`
   }
   const refusal = Effect.succeed(noTurn)
-  return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
-    Effect.flatMap(Insider, (insider) => turns.inTurn(keyOf(request, insider), answered, refusal))
-  )
+  return Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => {
+    const begun = Effect.suspend(() => {
+      const { source } = request
+      if (source instanceof IncomingMessage)
+        connections.begin(source.socket, NodeHttpServerRequest.toServerResponse(request))
+      return answered
+    })
+    return Effect.flatMap(Insider, (insider) =>
+      turns.inTurn(keyOf(request, insider), begun, refusal)
+    )
+  })
 })

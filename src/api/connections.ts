@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events"
 import type { Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { Context } from "effect"
@@ -26,9 +27,9 @@ interface Connection {
   isKnown: boolean
   /** True once it has lost its place. */
   isHeld: boolean
-  /** Requests that have come by it and are not answered. */
-  requests: number
-  /** Of the last of them. */
+  /** Requests of it that were begun and are not answered. What waits for its turn is none of them. */
+  begun: number
+  /** Of the last request, while it is not answered. */
   response: ServerResponse | undefined
 }
 
@@ -73,13 +74,13 @@ const crowded = rawProblem(
   { "retry-after": "1" }
 )
 
-const isIdle = ({ requests }: Connection): boolean => requests === 0
+const isIdle = ({ begun }: Connection): boolean => begun === 0
 
 /**
  * Bounds the connections of a server. Where there are too many, one loses its place to a new one: of
  * strangers the oldest of the address that has most, of known ones the one that has been idle for
- * longest of the tenant that has most. So who opens many, or says nothing by them, loses its own. It is
- * not read any more, and closed a second later: so its client cannot come again at once. No address
+ * longest, or only waits for its turn, of the tenant that has most. So who opens many, or says nothing by them, loses its own. It is
+ * not read any more, and closed a second later or more: so its client cannot come again at once. No address
  * is bounded by itself: behind a proxy all clients have the same one.
  */
 export class Connections {
@@ -105,7 +106,7 @@ export class Connections {
     server.on("connection", (socket: Socket) => this.#accept(socket))
     server.on("secureConnection", (socket: Socket) => this.#secure(socket))
     for (const event of ["request", "checkContinue"] as const)
-      server.on(event, ({ socket }, response) => this.#begin(socket, response))
+      server.on(event, ({ socket }, response) => this.#note(socket, response))
   }
 
   /** Notes that a valid token of a tenant has come by a connection. */
@@ -120,8 +121,17 @@ export class Connections {
 
   /** Whether an answer is being written to a connection. */
   isAnswering(socket: Socket): boolean {
-    const { requests = 0, response } = this.#all.get(keyOf(socket)) ?? {}
-    return requests > 0 && response?.headersSent === true
+    return this.#all.get(keyOf(socket))?.response?.headersSent === true
+  }
+
+  /** Notes that a request is begun: its connection does not lose its place while it is answered. */
+  begin(socket: Socket, response: Pick<EventEmitter, "once">): void {
+    const connection = this.#all.get(keyOf(socket))
+    if (connection === undefined) return
+    connection.begun++
+    response.once("close", () => {
+      connection.begun--
+    })
   }
 
   /** How many there are. */
@@ -140,7 +150,7 @@ export class Connections {
       },
       gauge(
         "petrel.api.held.connections",
-        "Connections that have lost their place, and are closed within a second.",
+        "Connections that have lost their place, and are closed some seconds later.",
         this.#held.size
       )
     ]
@@ -159,7 +169,7 @@ export class Connections {
       owner,
       isKnown: false,
       isHeld: false,
-      requests: 0,
+      begun: 0,
       response: undefined
     }
     this.#all.set(key, connection)
@@ -185,7 +195,7 @@ export class Connections {
     this.#crowdOf(connection).remove(connection)
     connection.isHeld = true
     connection.stream?.pause()
-    this.#held.hold(connection.socket, () => {
+    this.#held.hold(connection.socket, connection.owner, () => {
       const { socket, stream } = connection
       if (stream !== undefined && !this.isAnswering(stream)) stream.write(crowded)
       ;(stream ?? socket).destroy()
@@ -197,13 +207,12 @@ export class Connections {
     if (this.#all.get(key) === connection) this.#all.delete(key)
   }
 
-  #begin(socket: Socket, response: ServerResponse): void {
+  #note(socket: Socket, response: ServerResponse): void {
     const connection = this.#all.get(keyOf(socket))
     if (connection === undefined) return
-    connection.requests++
     connection.response = response
     response.once("close", () => {
-      connection.requests--
+      if (connection.response === response) connection.response = undefined
     })
   }
 }

@@ -1,16 +1,17 @@
 import type { Socket } from "node:net"
+import { Shares } from "../policy/shares.ts"
 import { timers } from "../time/timers.ts"
+import { heldBackMs } from "./held-back.ts"
 
-/**
- * How long a connection is held before it is closed, ms. Its client can come again only then: who is
- * closed at once connects at once, and stands in the one line in which all wait to be let in.
- */
-const heldMs = 1_000
 /** Connections that are held at the same time: where there are more, the one goes that came first. */
 const maxHeld = 2_048
 
-/** Connections that have lost their place, and are closed a while after that. */
+/**
+ * Connections that have lost their place, and are closed a while after that: who is closed at once
+ * connects at once, and stands in the one line in which all wait to be let in.
+ */
 export class HeldConnections {
+  readonly #ofOwners = new Shares(Number.POSITIVE_INFINITY)
   readonly #ends = new Map<Socket, () => void>()
 
   /** How many there are. */
@@ -19,16 +20,17 @@ export class HeldConnections {
   }
 
   /** @param close is called once, unless the connection closes by itself. */
-  hold(socket: Socket, close: () => void): void {
+  hold(socket: Socket, owner: string, close: () => void): void {
     const forget = () => {
       timers.cancel(timer)
-      this.#ends.delete(socket)
+      if (this.#ends.delete(socket)) this.#ofOwners.give(owner)
     }
     const end = () => {
       forget()
       close()
     }
-    const timer = timers.after(heldMs, end)
+    const timer = timers.after(heldBackMs(this.#ofOwners.usedBy(owner)), end)
+    this.#ofOwners.take(owner)
     socket.once("close", forget)
     this.#ends.set(socket, end)
     if (this.#ends.size <= maxHeld) return

@@ -25,7 +25,7 @@ import {
 } from "./event-input.ts"
 import { unavailable } from "./failures.ts"
 import { Insider } from "./insider.ts"
-import { readBody } from "./request-body.ts"
+import { freeBytes, readBody } from "./request-body.ts"
 import { answeredProblems } from "./validation.ts"
 
 /** How the events of a request come. */
@@ -120,9 +120,12 @@ const publishBody = Effect.fnUntraced(function* (
   tenant: string,
   contentType: string,
   key: string | undefined,
-  body: Uint8Array
+  body: Uint8Array<ArrayBuffer>
 ) {
-  const { events, isBatch } = yield* readEvents(tenant, contentType, body)
+  // What is refused as a whole is in no event.
+  const { events, isBatch } = yield* readEvents(tenant, contentType, body).pipe(
+    Effect.tapError(() => Effect.sync(() => freeBytes(body)))
+  )
   if (isBatch && key !== undefined)
     return yield* invalid("idempotency-key", "is for one event: give each event of a batch an `id`")
   const publications = yield* publishValid(events.map((one) => withKey(one, key)))

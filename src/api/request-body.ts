@@ -13,6 +13,11 @@ import type { BareProblem } from "./problems.ts"
  * four of the largest bodies.
  */
 const maxBodiesBytes = 128 * 1024 * 1024
+/**
+ * What one byte of JSON becomes at most once it is decoded, beside the body itself, bytes: `[0,0,…` has
+ * two letters for an element of 8 bytes, and `{"a":{},…` five for an object. Events are not decoded.
+ */
+const decodedBytes = 20
 /** In each such time, ms, this many bytes must come, or the rest: a pace of 8 KiB a second. */
 const paceMs = 4_000
 const paceBytes = 32 * 1024
@@ -94,13 +99,59 @@ export class RequestBodies extends Context.Service<
     })
 }
 
-const bufferOf = (chunks: ReadonlyArray<Buffer>): ArrayBuffer => {
-  const [first] = chunks
-  const { buffer, byteLength, byteOffset } =
-    first !== undefined && chunks.length === 1 ? first : Buffer.concat(chunks)
-  // A short one is a part of a buffer that others share.
-  const isWhole = byteLength === buffer.byteLength
-  return (isWhole ? buffer : buffer.slice(byteOffset, byteOffset + byteLength)) as ArrayBuffer
+/** How much is reserved for what has come first, bytes, and how many times as much for what is more. */
+const firstBytes = 64 * 1024
+const growth = 4
+
+/**
+ * The bytes of a body, in one piece that grows with what comes: at most four times that is reserved, and
+ * of what is reserved the machine gives what was written. So neither does a length that was only declared
+ * take memory, nor a second piece the whole body once more.
+ */
+class BodyBytes {
+  readonly #most: number
+  #bytes = new Uint8Array()
+  length = 0
+
+  /** @param most how many will come, bytes. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  add(chunk: Uint8Array): void {
+    const length = this.length + chunk.length
+    if (length > this.#bytes.length) {
+      const reserved = Math.max(firstBytes, this.#bytes.length * growth)
+      this.#move(Math.max(length, Math.min(this.#most, reserved)))
+    }
+    this.#bytes.set(chunk, this.length)
+    this.length = length
+  }
+
+  /** Returns all of it. */
+  whole(): ArrayBuffer {
+    if (this.length < this.#bytes.length) this.#move(this.length)
+    return this.#bytes.buffer
+  }
+
+  /** Gives its memory back now: it would wait for the next collection of garbage. */
+  free(): void {
+    freeBytes(this.#bytes)
+  }
+
+  #move(size: number): void {
+    const former = this.#bytes
+    // Slow as opposed to pooled: it has a buffer of its own. Without zeros, which would take memory.
+    const { buffer } = Buffer.allocUnsafeSlow(size)
+    this.#bytes = new Uint8Array(buffer)
+    this.#bytes.set(former.subarray(0, this.length))
+    freeBytes(former)
+  }
+}
+
+/** Gives the memory of bytes back that nobody else has. */
+export const freeBytes = ({ buffer }: Uint8Array<ArrayBuffer>): void => {
+  buffer.transfer(0)
 }
 
 /** The body of one request. What has come of it counts for its tenant until it is given back. */
@@ -129,12 +180,19 @@ class CountedBody {
     this.#bytes = 0
   }
 
-  /** Reads the body as it comes. */
-  read(source: IncomingMessage, max: number): Effect.Effect<ArrayBuffer, BodyRefused> {
+  /**
+   * Reads the body as it comes.
+   *
+   * @param declared how long it is, bytes; 0 where nothing says so.
+   */
+  read(
+    source: IncomingMessage,
+    max: number,
+    declared: number
+  ): Effect.Effect<ArrayBuffer, BodyRefused> {
     return Effect.callback((resume) => {
       const { paceMs, refused } = this.#bodies
-      const chunks: Array<Buffer> = []
-      let bytes = 0
+      const bytes = new BodyBytes(declared > 0 ? declared : max)
       let bytesBefore = 0
       const stop = () => {
         timers.cancel(pace)
@@ -146,28 +204,33 @@ class CountedBody {
       }
       const refuse = (why: BodyRefused) => {
         source.pause()
+        bytes.free()
         end(Effect.fail(why))
       }
       const onData = (chunk: Buffer) => {
-        bytes += chunk.length
-        if (bytes > max) return refuse(tooLarge(max))
+        if (bytes.length + chunk.length > max) return refuse(tooLarge(max))
         if (!this.count(chunk.length)) return refuse(noMemory)
-        chunks.push(chunk)
+        bytes.add(chunk)
       }
-      const onEnd = () => end(Effect.sync(() => bufferOf(chunks)))
-      const onBreak = () => end(Effect.fail(brokenOff))
+      const onEnd = () => end(Effect.sync(() => bytes.whole()))
+      const onBreak = () => refuse(brokenOff)
       const pace = timers.every(paceMs, () => {
-        if (bytes - bytesBefore >= paceBytes) bytesBefore = bytes
+        if (bytes.length - bytesBefore >= paceBytes) bytesBefore = bytes.length
         else {
           refused.note("pace")
           refuse(tooSlow)
         }
       })
       source.on("data", onData).on("end", onEnd).on("close", onBreak).on("error", onBreak)
-      return Effect.sync(stop)
+      return Effect.sync(() => {
+        stop()
+        bytes.free()
+      })
     })
   }
 }
+
+const textDecoder = new TextDecoder()
 
 const unread = (request: HttpServerRequest.HttpServerRequest) => (cause: BodyRefused) =>
   new HttpServerError.HttpServerError({
@@ -193,9 +256,14 @@ const withCounted = (
     }
     if (source.headers.expect !== undefined)
       NodeHttpServerRequest.toServerResponse(request).writeContinue()
-    return yield* Effect.mapError(body.read(source, most), unread(request))
+    return yield* Effect.mapError(body.read(source, most, declared), unread(request))
   })
-  return Object.create(request, { arrayBuffer: { value: arrayBuffer } })
+  const text = Effect.flatMap(arrayBuffer, (bytes) =>
+    body.count(bytes.byteLength * decodedBytes)
+      ? Effect.sync(() => textDecoder.decode(bytes))
+      : unread(request)(noMemory)
+  )
+  return Object.create(request, { arrayBuffer: { value: arrayBuffer }, text: { value: text } })
 }
 
 /**

@@ -235,7 +235,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   )
   const turns = new Turns(refused)
   node.on("connection", () => turns.noteAccepted())
-  const app = yield* beginInTurn(answered, turns, options.trustedProxies ?? []).pipe(
+  const app = yield* beginInTurn(answered, turns, connections, options.trustedProxies ?? []).pipe(
     Effect.provideContext(tokens)
   )
   yield* Layer.build(

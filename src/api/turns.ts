@@ -3,6 +3,7 @@ import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { FairTime } from "../policy/fair-time.ts"
 import { Shares } from "../policy/shares.ts"
 import { timers } from "../time/timers.ts"
+import { heldBackMs } from "./held-back.ts"
 
 /**
  * How long requests are begun without a break, ms. Then what has come meanwhile is looked at: who
@@ -13,13 +14,6 @@ const sliceMs = 1
 const maxWaiting = 1_024
 /** How long a request waits for its turn before it is refused, ms. */
 const waitWithinMs = 5_000
-/**
- * How long a request waits for its refusal where too much waits already, ms: who is refused at once
- * asks again at once, and that takes nearly as much of the thread as an answer.
- */
-const refusedAfterMs = 1_000
-/** Refusals that wait, of all; one that asks alone has half of them. More are not delayed. */
-const maxRefused = 1_024
 
 /**
  * How long the event loop comes round without a slice of work while clients connect, ms: Node accepts
@@ -78,7 +72,8 @@ class KeyScheduler extends Scheduler.MixedScheduler {
 export class Turns {
   readonly #line = new FairTime<() => void>()
   readonly #waiting = new Shares(maxWaiting)
-  readonly #refusing = new Shares(maxRefused)
+  /** Refusals that wait. Each is of a connection, or of a request over NATS, which are bounded. */
+  readonly #refusing = new Shares(Number.POSITIVE_INFINITY)
   readonly #meter = new Meter((key, ms, now) => this.#line.charge(key, ms, now))
   readonly #refused: RefusalCells
   readonly #waitWithinMs: number
@@ -97,8 +92,8 @@ export class Turns {
   }
 
   /**
-   * Does something in the turn of a key. Returns what `otherwise` does instead, after a second, where
-   * too much of the key waits, or once it has waited for too long.
+   * Does something in the turn of a key. Returns what `otherwise` does instead, after a second at least,
+   * where too much of the key waits, or once it has waited for too long.
    */
   inTurn<A, E, R, B, E2, R2>(
     key: string,
@@ -157,9 +152,12 @@ export class Turns {
   }
 
   #delayed(key: string): Effect.Effect<void> {
-    if (!this.#refusing.take(key)) return Effect.void
-    const give = Effect.sync(() => this.#refusing.give(key))
-    return Effect.ensuring(Effect.sleep(refusedAfterMs), give)
+    const ms = heldBackMs(this.#refusing.usedBy(key))
+    this.#refusing.take(key)
+    return Effect.ensuring(
+      Effect.sleep(ms),
+      Effect.sync(() => this.#refusing.give(key))
+    )
   }
 
   #waitInLine(key: string): Effect.Effect<boolean> {

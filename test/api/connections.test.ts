@@ -1,3 +1,4 @@
+import { createServer as createPlainServer } from "node:http"
 import { Agent, createServer, request } from "node:https"
 import type { AddressInfo } from "node:net"
 import { connect, type TLSSocket } from "node:tls"
@@ -6,6 +7,7 @@ import { Effect } from "effect"
 import { Connections } from "../../src/api/connections.ts"
 import { RefusalCells } from "../../src/metrics/refused-requests.ts"
 import { eventually } from "../kit/engine.ts"
+import { head, rawClient } from "../kit/raw-client.ts"
 import { selfSigned } from "../kit/receiver.ts"
 
 /** A server with TLS that answers whoever has a place. */
@@ -14,6 +16,7 @@ const setUp = Effect.fnUntraced(function* (max: number) {
   const server = createServer(selfSigned("IP:127.0.0.1"))
   connections.watch(server)
   server.on("request", ({ socket }, response) => {
+    connections.begin(socket, response)
     connections.recognize(socket, "acme")
     response.end("known")
   })
@@ -68,6 +71,72 @@ describe("connections with TLS", () => {
         (isClosed) => isClosed
       )
       assert.match(heard, /^HTTP\/1\.1 503 .*too many connections/s)
+    })
+  )
+})
+
+/**
+ * A server where `/<tenant>` is answered, and `/<tenant>/begun` or `/<tenant>/waiting` is not: one is
+ * begun, the other waits for its turn.
+ */
+const plainServer = Effect.fnUntraced(function* (max?: number) {
+  const connections = new Connections(new RefusalCells(), max)
+  const server = createPlainServer()
+  server.keepAliveTimeout = 0
+  connections.watch(server)
+  server.on("request", ({ socket, url = "" }, response) => {
+    const [, tenant = "", state = "answered"] = url.split("/")
+    connections.recognize(socket, tenant)
+    if (state !== "waiting") connections.begin(socket, response)
+    if (state === "answered") response.end("known")
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => {
+      server.listen(0, "127.0.0.1", () => resume(Effect.void))
+    }),
+    () => Effect.sync(() => server.close())
+  )
+  const counts = Effect.sync(
+    () => connections.families()[0]?.samples.map(({ value }) => value) ?? []
+  )
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+  /** Connects, asks and waits until the connection is known. */
+  const known = Effect.fnUntraced(function* (path: string) {
+    const [, before = 0] = yield* counts
+    const client = yield* rawClient(url)
+    client.send(head("GET", path, {}))
+    yield* eventually(counts, ([, now = 0]) => now > before)
+    return client
+  })
+  return { counts, known, url }
+})
+
+describe("connections of tenants", () => {
+  it.live("lose their place while what they ask waits for its turn, and others' do not", () =>
+    Effect.gen(function* () {
+      const { known, url } = yield* plainServer(4)
+      const modest = yield* known("/modest")
+      const begun = yield* known("/greedy/begun")
+      const waiting = [yield* known("/greedy/waiting"), yield* known("/greedy/waiting")] as const
+      yield* rawClient(url)
+      yield* waiting[0].closed
+      assert.include(waiting[0].heard(), "too many connections")
+      for (const one of [modest, begun, waiting[1]]) assert.isTrue(one.isOpen())
+    })
+  )
+
+  it.live("are 1,024 with those of strangers", () =>
+    Effect.gen(function* () {
+      const { counts, url } = yield* plainServer()
+      const batch = 265
+      for (const sum of [265, 530, 795, 1_024]) {
+        const clients = Effect.all(
+          Array.from({ length: batch }, () => rawClient(url)),
+          { concurrency: 64 }
+        )
+        for (const one of yield* clients) one.send(head("GET", "/acme", {}))
+        yield* eventually(counts, ([strangers, known]) => strangers === 0 && known === sum)
+      }
     })
   )
 })

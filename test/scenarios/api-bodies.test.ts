@@ -69,6 +69,55 @@ describe.concurrent("the body of a request", () => {
       })
   )
 
+  scenario("counts as what it becomes where its JSON is decoded, and events' is not", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole({ bodiesBytes: MiB })
+      const token = yield* make()
+      const put = (size: number) =>
+        ask("/v1/tenants/acme/endpoints/some", {
+          method: "PUT",
+          token,
+          body: { url: "https://example.com", description: "a".repeat(size) }
+        })
+      const refused = yield* put(40 * 1024)
+      assert.strictEqual(refused.status, 503, refused.text)
+      assert.strictEqual(refused.headers.get("retry-after"), "1")
+      assert.strictEqual((yield* put(100)).status, 201)
+      const body = { type: "invoice.paid", data: "a".repeat(40 * 1024) }
+      assert.strictEqual((yield* ask(events("acme"), { method: "POST", body, token })).status, 201)
+    })
+  )
+
+  scenario("is one piece, however it comes", () =>
+    Effect.gen(function* () {
+      const { token: make, url } = yield* startConsole()
+      const token = yield* make()
+      const body = JSON.stringify({ type: "invoice.paid", data: "b".repeat(600 * 1024) })
+      const client = yield* rawClient(url)
+      client.send(publishHead("acme", token, body.length))
+      // As pieces that fit into what is reserved, and that do not.
+      for (let at = 0, size = 1; at < body.length; at += size, size *= 3)
+        client.send(body.slice(at, at + size))
+      yield* eventually(Effect.sync(client.heard), (heard) => heard !== "")
+      assert.match(client.heard(), /^HTTP\/1\.1 201 /)
+      const chunked = yield* rawClient(url)
+      chunked.send(
+        head("POST", events("acme"), {
+          authorization: `Bearer ${token}`,
+          "content-type": "application/json",
+          "transfer-encoding": "chunked"
+        })
+      )
+      for (let at = 0; at < body.length; at += 100_000) {
+        const piece = body.slice(at, at + 100_000)
+        chunked.send(`${piece.length.toString(16)}\r\n${piece}\r\n`)
+      }
+      chunked.send("0\r\n\r\n")
+      yield* eventually(Effect.sync(chunked.heard), (heard) => heard !== "")
+      assert.match(chunked.heard(), /^HTTP\/1\.1 201 /)
+    })
+  )
+
   scenario("that comes too slowly is refused, and its connection destroyed", () =>
     Effect.gen(function* () {
       const { ask, token: make, url } = yield* startConsole({ paceMs: 300 })

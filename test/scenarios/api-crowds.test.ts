@@ -50,7 +50,7 @@ describe.concurrent("connections without a token", () => {
       const { url } = yield* startConsole({ maxConnections: 64 })
       const slow = yield* rawClient(url)
       slow.send("GET /healthz HTTP/1.1\r\n")
-      const many = yield* clients(200, url, "127.0.0.2")
+      const many = yield* clients(96, url, "127.0.0.2")
       for (const one of many) one.send("GET / HTTP/1.1\r\nx: ")
       yield* eventually(
         Effect.sync(() => many.filter((one) => one.isOpen()).length),
