@@ -58,11 +58,13 @@ export class CrossOrigin {
   /** Answers what a browser asks before it sends a page's request; undefined for any other request. */
   preflight(
     { headers, method }: Asked,
-    methods: ReadonlyArray<string>
+    methodsOf: () => ReadonlyArray<string>
   ): HttpServerResponse.HttpServerResponse | undefined {
     const { "access-control-request-method": wanted, origin } = headers
-    if (method !== "OPTIONS" || wanted === undefined || methods.length === 0) return undefined
+    if (method !== "OPTIONS" || wanted === undefined) return undefined
     if (origin === undefined || !this.#origins.has(origin)) return undefined
+    const methods = methodsOf()
+    if (methods.length === 0) return undefined
     return HttpServerResponse.empty({
       status: 204,
       headers: {

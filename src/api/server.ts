@@ -70,8 +70,8 @@ export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRe
 const headersWithinMs = 10_000
 const requestWithinMs = 30_000
 const idleMs = 60_000
-/** How often these are checked, ms. */
-const checkedEveryMs = 1_000
+/** How often these are checked, ms: whoever is late has an answer then, and hundreds at once hold up all. */
+const checkedEveryMs = 200
 /** How long a client has to read why its connection is closed, ms. */
 const answeredWithinMs = 500
 const defaultStopWithinMs = 10_000

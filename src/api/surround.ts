@@ -247,7 +247,7 @@ export const surround = (
           const notes: Notes = { token: undefined, status: undefined }
           const insider = yield* Insider
           const preflight = (): HttpServerResponse.HttpServerResponse | undefined =>
-            origins.preflight(request, methodsOf(pathOf(request.url)))
+            origins.preflight(request, () => methodsOf(pathOf(request.url)))
           const response =
             insider !== undefined || mayAsk(request)
               ? (preflight() ??
