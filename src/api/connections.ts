@@ -79,9 +79,10 @@ const isIdle = ({ begun }: Connection): boolean => begun === 0
 /**
  * Bounds the connections of a server. Where there are too many, one loses its place to a new one: of
  * strangers the oldest of the address that has most, of known ones the one that has been idle for
- * longest, or only waits for its turn, of the tenant that has most. So who opens many, or says nothing by them, loses its own. It is
- * not read any more, and closed a second later or more: so its client cannot come again at once. No address
- * is bounded by itself: behind a proxy all clients have the same one.
+ * longest, or whose request only waits for its turn, of the tenant that has most. So who opens many, or
+ * says nothing by them, loses its own. It is not read any more, and closed a second later or more: so
+ * its client cannot come again at once. No address is bounded by itself: behind a proxy all clients have
+ * the same one.
  */
 export class Connections {
   readonly #max: number

@@ -12,6 +12,11 @@ import { heldBackMs } from "./held-back.ts"
 const sliceMs = 1
 /** Requests that wait for their turn, of all; one that asks alone has half of them. */
 const maxWaiting = 1_024
+/**
+ * Refusals that wait, of all; one that asks alone has half of them. More are not held back: Node stops
+ * to read requests by a connection that does not take its answers, and not while there are none.
+ */
+const maxRefused = 4_096
 /** How long a request waits for its turn before it is refused, ms. */
 const waitWithinMs = 5_000
 
@@ -72,8 +77,7 @@ class KeyScheduler extends Scheduler.MixedScheduler {
 export class Turns {
   readonly #line = new FairTime<() => void>()
   readonly #waiting = new Shares(maxWaiting)
-  /** Refusals that wait. Each is of a connection, or of a request over NATS, which are bounded. */
-  readonly #refusing = new Shares(Number.POSITIVE_INFINITY)
+  readonly #refusing = new Shares(maxRefused)
   readonly #meter = new Meter((key, ms, now) => this.#line.charge(key, ms, now))
   readonly #refused: RefusalCells
   readonly #waitWithinMs: number
@@ -153,7 +157,7 @@ export class Turns {
 
   #delayed(key: string): Effect.Effect<void> {
     const ms = heldBackMs(this.#refusing.usedBy(key))
-    this.#refusing.take(key)
+    if (!this.#refusing.take(key)) return Effect.void
     return Effect.ensuring(
       Effect.sleep(ms),
       Effect.sync(() => this.#refusing.give(key))

@@ -89,6 +89,18 @@ describe("turns of the thread that answers requests", () => {
     })
   )
 
+  it.live("are refused at once where too many refusals of a key wait already", () =>
+    Effect.gen(function* () {
+      const { ask, count, many } = setUp()
+      yield* Fiber.join(yield* ask("greedy", busy(2)))
+      const attack = yield* many(4_000, "greedy", busy(2))
+      // Half of 1,024 wait for their turn, and half of 4,096 for their refusal.
+      assert.isAtLeast(count("greedy refused"), 1_000)
+      assert.isAtMost(count("greedy refused"), 4_000 - 512 - 2_048)
+      yield* Effect.forEach(attack, Fiber.interrupt, { concurrency: "unbounded" })
+    })
+  )
+
   it.live("are refused after a while, and left by who does not wait for them", () =>
     Effect.gen(function* () {
       const { count, many, noted, order } = setUp(10)
