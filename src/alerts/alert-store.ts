@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { eraseValue, readValues, writeValue } from "../broker/values.ts"
 import { readEntry } from "../cluster/kv-entry.ts"
 import { Alert, SystemAlertSettings, TenantAlertChoice } from "../domain/alert.ts"
-import { Fact } from "../domain/fact.ts"
+import { Fact, type ThresholdsChange } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 
 /** What alerts are about: an endpoint, a tenant (endpoint `_`), or the system (both `_`). */
@@ -148,21 +148,32 @@ export const readThresholdsOf = Effect.fnUntraced(function* (tenant: string | un
   return { system, tenants } satisfies StoredThresholds
 })
 
-const encodeSystem = Schema.encodeSync(Schema.fromJsonString(SystemAlertSettings))
-const encodeTenant = Schema.encodeSync(Schema.fromJsonString(TenantAlertChoice))
+const encodeSystem = Schema.encodeSync(SystemAlertSettings)
+const encodeTenant = Schema.encodeSync(TenantAlertChoice)
 
-const store = Effect.fnUntraced(function* (key: string, text: string | undefined) {
+/** Stores what is set under a key. Returns what changed; undefined where it was so before. */
+const store = Effect.fnUntraced(function* (key: string, now: ThresholdsChange["now"] | undefined) {
   const { names } = yield* Broker
   const bucket = names.buckets.alerts
-  if (text !== undefined) return yield* Effect.asVoid(writeValue(bucket, key, text))
+  const text = now === undefined ? undefined : JSON.stringify(now)
   const { text: before } = yield* readEntry(bucket, key)
-  if (before !== undefined) yield* eraseValue(bucket, key)
+  if (text === before) return undefined
+  const { seq: revision } = yield* text === undefined
+    ? eraseValue(bucket, key)
+    : writeValue(bucket, key, text)
+  return { revision, ...(now === undefined ? {} : { now }) } satisfies ThresholdsChange
 })
 
-/** Sets the thresholds of the system and of all tenants; undefined removes them. */
+/**
+ * Sets the thresholds of the system and of all tenants; undefined removes them. Returns what
+ * changed; undefined where they were so before.
+ */
 export const storeSystemThresholds = (settings: SystemAlertSettings | undefined) =>
   store(ofSystem, settings === undefined ? undefined : encodeSystem(settings))
 
-/** Sets the thresholds of a tenant and its endpoints; undefined removes them. */
+/**
+ * Sets the thresholds of a tenant and its endpoints; undefined removes them. Returns what changed;
+ * undefined where they were so before.
+ */
 export const storeTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
   store(`${ofTenants}${tenant}`, choice === undefined ? undefined : encodeTenant(choice))

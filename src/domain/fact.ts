@@ -14,6 +14,7 @@ export const okKinds = [
   "circuit-closed",
   "endpoint-changed",
   "settings-changed",
+  "thresholds-changed",
   "endpoint-enabled",
   "endpoint-paused",
   "endpoint-resumed",
@@ -131,6 +132,20 @@ export const Plan = Schema.Struct({
 })
 export type Plan = typeof Plan.Type
 
+/** A change of when alerts are raised about a tenant and its endpoints, or about the system. */
+const ThresholdsChange = Schema.Struct({
+  /** The revision in the bucket of alerts. */
+  revision: Schema.Int,
+  /** What is set since then; absent if nothing is. */
+  now: Schema.optionalKey(
+    Schema.Union([
+      Schema.Literal("off"),
+      Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite]))
+    ])
+  )
+})
+export type ThresholdsChange = typeof ThresholdsChange.Type
+
 /** A token of the HTTP API, without what is secret of it. */
 const FactToken = Schema.Struct({
   id: Schema.String,
@@ -201,6 +216,8 @@ export const Fact = Schema.Struct({
   change: Schema.optional(ConfigurationChange),
   /** In `settings-changed`. */
   settings: Schema.optional(SettingsChange),
+  /** In `thresholds-changed`. */
+  thresholds: Schema.optional(ThresholdsChange),
   /** In `token-created` and `token-revoked`. */
   token: Schema.optional(FactToken),
   /** In `alert-raised` and `alert-cleared`. */

@@ -111,6 +111,18 @@ const settingsText = (fact: Fact): string => {
   return `${askedBy("settings changed", fact)}: ${texts.length === 0 ? "none is set" : texts.join("; ")}`
 }
 
+const thresholdsText = (fact: Fact): string => {
+  const { now } = fact.thresholds ?? {}
+  const set = now === undefined ? "none is set" : now
+  const text =
+    typeof set === "string"
+      ? set
+      : Object.entries(set)
+          .map(([name, value]) => `${name} ${value}`)
+          .join("; ")
+  return `${askedBy("thresholds of alerts changed", fact)}: ${text}`
+}
+
 const tokenText = (what: string, fact: Fact): string => {
   const { id = "", name, scopes = [] } = fact.token ?? {}
   return `${askedBy(`token ${id}${name === undefined ? "" : ` (${name})`} ${what}`, fact)}: ${fact.reason ?? scopes.join(", ")}`
@@ -173,6 +185,8 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[changeText(fact)], "yellow"]
     case "settings-changed":
       return [[settingsText(fact)], "yellow"]
+    case "thresholds-changed":
+      return [[thresholdsText(fact)], "yellow"]
     case "endpoint-paused":
       return [[askedFor("paused", fact)], "yellow"]
     case "endpoint-resumed":

@@ -58,6 +58,7 @@ describe.concurrent("what holds for a tenant", () => {
 
   scenario("has thresholds of alerts, its own or the system's", () =>
     Effect.gen(function* () {
+      const facts = yield* history
       const { operator, other, reader, tenant } = yield* asking
       const path = `${acme}/alert-thresholds`
       assert.deepStrictEqual(
@@ -86,6 +87,22 @@ describe.concurrent("what holds for a tenant", () => {
       const none = yield* tenant("PUT", path, { alerts: null })
       assert.deepInclude(none.json, { set: [] })
       assert.notProperty(none.json, "off")
+      // What is so already is no change.
+      yield* tenant("PUT", path, { alerts: null })
+      yield* operator("PUT", "/v1/alert-thresholds", { alerts: null })
+      yield* facts.count("thresholds-changed", 5)
+      const changes = facts.of("thresholds-changed")
+      assert.deepStrictEqual(
+        changes.map(({ tenant, thresholds }) => [tenant, thresholds?.now]),
+        [
+          ["_", { successWarnPercent: 90 }],
+          ["acme", alerts],
+          ["acme", "off"],
+          ["acme", undefined],
+          ["_", undefined]
+        ]
+      )
+      for (const { by } of changes) assert.match(String(by), /^token /)
     })
   )
 

@@ -15,6 +15,7 @@ import { thresholdsFrom } from "../../alerts/thresholds.ts"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publisher.ts"
+import { readUser } from "../../broker/user.ts"
 import {
   Alert,
   AlertSettings,
@@ -22,10 +23,12 @@ import {
   type TenantAlertChoice
 } from "../../domain/alert.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import type { Fact } from "../../domain/fact.ts"
+import type { Fact, ThresholdsChange } from "../../domain/fact.ts"
 import { nobody } from "../../domain/token.ts"
 import { alertType, TypeIndex } from "../../domain/type-filter.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
+import { ChangeUnrecorded } from "../../endpoints/settings-store.ts"
+import { appendFact } from "../../history/facts.ts"
 import type { AlertThresholds } from "../../policy/alert-thresholds.ts"
 import { durationText } from "../../text/quantities.ts"
 
@@ -126,21 +129,54 @@ export const thresholdsView = (
 export const showThresholds = (tenant?: string) =>
   Effect.map(readThresholdsOf(tenant), (stored) => thresholdsView(stored, tenant))
 
+const changedKind = "thresholds-changed"
+
+/** Appends a change to the history: only who makes it records it. */
+const recordChange = Effect.fnUntraced(function* (
+  tenant: string,
+  by: string,
+  change: ThresholdsChange | undefined
+) {
+  if (change === undefined) return
+  const at = yield* Clock.currentTimeMillis
+  const user = yield* readUser
+  yield* appendFact(
+    {
+      ...{ v: 1, kind: changedKind, at, tenant, endpoint: nobody, by, user },
+      thresholds: change
+    },
+    `${changedKind}.${tenant}.${change.revision}.${at}`
+  ).pipe(Effect.mapError(({ message }) => new ChangeUnrecorded({ reason: message })))
+})
+
 /**
  * Replaces what was set for a tenant.
  *
  * @param choice undefined removes it.
+ * @param by who changes it, recorded in the history.
  */
-export const setTenantThresholds = (tenant: string, choice: TenantAlertChoice | undefined) =>
-  Effect.andThen(storeTenantThresholds(tenant, choice), showThresholds(tenant))
+export const setTenantThresholds = Effect.fnUntraced(function* (
+  tenant: string,
+  choice: TenantAlertChoice | undefined,
+  by: string
+) {
+  yield* recordChange(tenant, by, yield* storeTenantThresholds(tenant, choice))
+  return yield* showThresholds(tenant)
+})
 
 /**
  * Replaces what was set for the system and for all tenants without thresholds of their own.
  *
  * @param settings undefined removes it.
+ * @param by who changes it, recorded in the history.
  */
-export const setSystemThresholds = (settings: SystemAlertSettings | undefined) =>
-  Effect.andThen(storeSystemThresholds(settings), showThresholds())
+export const setSystemThresholds = Effect.fnUntraced(function* (
+  settings: SystemAlertSettings | undefined,
+  by: string
+) {
+  yield* recordChange(nobody, by, yield* storeSystemThresholds(settings))
+  return yield* showThresholds()
+})
 
 /** A test alert, and where it went. */
 export const TestAlert = Schema.Struct({

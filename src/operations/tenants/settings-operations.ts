@@ -133,7 +133,7 @@ const changeThresholds = operation("setThresholds", "PUT", thresholds, {
   payload: TenantChoice,
   output: Thresholds,
   run: ({ params: { tenant }, payload: { alerts } }) =>
-    setTenantThresholds(tenant, alerts ?? undefined)
+    asCaller((by) => setTenantThresholds(tenant, alerts ?? undefined, by))
 })
 
 const systemThresholds = operation("systemThresholds", "GET", "/v1/alert-thresholds", {
@@ -148,7 +148,7 @@ const changeSystemThresholds = operation("setSystemThresholds", "PUT", "/v1/aler
   summary: "Replace when alerts are raised about the system, and about tenants without thresholds",
   payload: SystemChoice,
   output: Thresholds,
-  run: ({ payload: { alerts } }) => setSystemThresholds(alerts ?? undefined)
+  run: ({ payload: { alerts } }) => asCaller((by) => setSystemThresholds(alerts ?? undefined, by))
 })
 
 const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {

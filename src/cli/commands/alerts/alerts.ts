@@ -107,9 +107,10 @@ const thresholds = Command.make(
       "JSON",
       `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
     ),
-    unset: isSet("unset", "Back to what holds without it")
+    unset: isSet("unset", "Back to what holds without it"),
+    by: byFlag
   },
-  Effect.fnUntraced(function* ({ set, tenant, unset }) {
+  Effect.fnUntraced(function* ({ by, set, tenant, unset }) {
     if (set !== undefined && unset) return yield* refusal(["--set and --unset exclude each other"])
     const read = set === undefined ? undefined : readChoice(set, tenant)
     if (read !== undefined && Result.isFailure(read)) return yield* refusal(read.failure)
@@ -121,8 +122,8 @@ const thresholds = Command.make(
       ])
     const work = Effect.suspend(() => {
       if (!isChange) return showThresholds(tenant)
-      if (tenant !== undefined) return setTenantThresholds(tenant, choice)
-      return setSystemThresholds(choice === "off" ? undefined : choice)
+      if (tenant !== undefined) return setTenantThresholds(tenant, choice, by)
+      return setSystemThresholds(choice === "off" ? undefined : choice, by)
     })
     const view = yield* work.pipe(Effect.provide(connected))
     yield* report(view, viewText(view))
