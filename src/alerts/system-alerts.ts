@@ -96,8 +96,8 @@ class SystemJudge {
     function* (circuitsOpen: number, deadLetters: number, answers: ReadonlyArray<OwnerCounts>) {
       const isWhole = answers.length === this.#options.partitions
       const own = this.#options.thresholds.system()
-      const events = yield* surveyEvents(undefined)
-      const waiting = yield* countWaiting(this.#partitions, events.pending)
+      const { counts } = yield* surveyEvents(undefined)
+      const waiting = yield* countWaiting(this.#partitions, counts.waitingForRouter)
       if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const failing = yield* readFailing(yield* countWorkers)
       const at = this.#options.clock.currentTimeMillisUnsafe()
@@ -107,7 +107,7 @@ class SystemJudge {
       if (waiting !== undefined) this.#growth.note(at, waiting)
       const state: SystemState = {
         circuitsOpen,
-        unroutedMs: unroutedMs(events, at),
+        unroutedMs: unroutedMs(counts, at),
         deadLetters,
         growth: this.#growth.within(own.window, at),
         isMissing: at - this.#missingAt < missingFor,
@@ -191,11 +191,11 @@ const sumByTenant = (answers: ReadonlyArray<OwnerCounts>) => {
 
 /** How long the oldest event has waited to be routed, ms; undefined if unknown. */
 const unroutedMs = (
-  { inRouter, oldestUnroutedAt, pending }: EventsSurvey,
+  { inRouter, oldestUnroutedAt, waitingForRouter }: EventsSurvey["counts"],
   at: number
 ): number | undefined => {
-  if (pending === undefined || inRouter === undefined) return undefined
-  return oldestUnroutedAt === undefined ? 0 : at - oldestUnroutedAt
+  if (waitingForRouter === null || inRouter === null) return undefined
+  return oldestUnroutedAt === null ? 0 : at - oldestUnroutedAt
 }
 
 /**
@@ -205,7 +205,7 @@ const unroutedMs = (
  */
 const countWaiting = Effect.fnUntraced(function* (
   partitions: ReadonlyArray<number>,
-  unrouted: number | undefined
+  unrouted: number | null
 ) {
   const { names } = yield* Broker
   const inQueue = Effect.fnUntraced(function* (index: number) {
@@ -222,7 +222,7 @@ const countWaiting = Effect.fnUntraced(function* (
     (count) => count,
     { concurrency: maxConcurrentLookups }
   )
-  let waiting = unrouted
+  let waiting = unrouted ?? undefined
   for (const count of counts)
     waiting = waiting === undefined || count === undefined ? undefined : waiting + count
   return waiting

@@ -123,11 +123,11 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
   } satisfies AccountRoom
 })
 
-/** Reads the storage that the account uses, and its limit, bytes. */
+/** Reads the storage that the account uses, and its limit, bytes; null for none. */
 export const readAccountStorage = Effect.gen(function* () {
   const { ask, jsm } = yield* natsClients
   const { limits, storage } = yield* ask("look at the account", () => jsm.getAccountInfo())
-  return { bytes: storage, limit: limits.max_storage > 0 ? limits.max_storage : undefined }
+  return { bytes: storage, limitBytes: limits.max_storage > 0 ? limits.max_storage : null }
 })
 
 /** Default maximum of an embedded broker's store. */

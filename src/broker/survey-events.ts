@@ -1,21 +1,15 @@
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
+import type { EventCounts } from "../domain/installation.ts"
 import { Broker } from "./broker.ts"
 import { consumerNotFound } from "./broker-error.ts"
 import { leaderAnswerMs } from "./survey-streams.ts"
 
-/** The events, and how far routing is. Undefined values are unknown. Times in ms since the epoch. */
+/** The events, and how far routing is. */
 export interface EventsSurvey {
-  readonly stored: number | undefined
-  /** Not yet delivered to the router. */
-  readonly pending: number | undefined
-  readonly inRouter: number | undefined
-  /** When the oldest event was stored that is not routed; undefined also if all are. */
-  readonly oldestUnroutedAt: number | undefined
-  /** When a router last finished an event, since the broker was started. */
+  readonly counts: typeof EventCounts.Type
+  /** When a router last finished an event, since the broker was started, ms since the epoch. */
   readonly lastRoutedAt: number | undefined
-  /** Events that left the stream before they were routed, as long as no later one is. */
-  readonly lost: number
   /** Somebody has removed the consumer of the routers. */
   readonly isRouterMissing: boolean
 }
@@ -49,12 +43,14 @@ export const surveyEvents = Effect.fnUntraced(function* (events: StreamInfo | un
   // The client's type says a number; the server sends RFC 3339.
   const lastAck = info?.ack_floor.last_active
   const survey: EventsSurvey = {
-    stored: events?.state.messages,
-    pending: info?.num_pending,
-    inRouter: info?.num_ack_pending,
-    oldestUnroutedAt: oldest?.time.getTime(),
+    counts: {
+      stored: events?.state.messages ?? null,
+      waitingForRouter: info?.num_pending ?? null,
+      inRouter: info?.num_ack_pending ?? null,
+      oldestUnroutedAt: oldest?.time.getTime() ?? null,
+      lost: events === undefined || info === undefined ? 0 : lostIn(events, info)
+    },
     lastRoutedAt: lastAck === undefined ? undefined : Date.parse(String(lastAck)),
-    lost: events === undefined || info === undefined ? 0 : lostIn(events, info),
     isRouterMissing: router.isMissing
   }
   return survey

@@ -3,6 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState } from "../../domain/health.ts"
+import type { EndpointCounts } from "../../domain/installation.ts"
 import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
 
 /** An endpoint whose circuit is open. */
@@ -14,20 +15,8 @@ export interface Troubled {
   readonly why: string
 }
 
-/**
- * The number of endpoints in each state. A disabled, suspended or paused endpoint counts in no other
- * state.
- */
 export interface EndpointsSurvey {
-  readonly total: number
-  readonly closed: number
-  readonly open: number
-  readonly halfOpen: number
-  readonly paused: number
-  readonly suspended: number
-  readonly disabled: number
-  /** Endpoints whose configuration this version cannot read. */
-  readonly unreadable: number
+  readonly counts: Omit<typeof EndpointCounts.Type, "withBacklog">
   /** Endpoints that the history has, and that are not in the bucket since it was made again. */
   readonly lost: number
   /** The three endpoints whose circuit has been open longest, in that order. */
@@ -111,5 +100,5 @@ export const surveyEndpoints = Effect.gen(function* () {
   })
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
   const { length: lost } = yield* readLostEndpoints
-  return { total, ...counts, lost, longestOpen } satisfies EndpointsSurvey
+  return { counts: { total, ...counts }, lost, longestOpen } satisfies EndpointsSurvey
 })

@@ -1,53 +1,79 @@
 import { ageLimitMs } from "../../broker/kept-since.ts"
+import { waitingRooms } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
+import type { Filled, StreamRoom } from "../../domain/installation.ts"
+import type { Names } from "../../domain/names.ts"
 
-/** The size of a stream, in bytes. Undefined values are unknown. */
-export interface StreamRoom {
+/** A stream that keeps what it has for a while. */
+interface KeptStream {
   readonly name: string
-  readonly bytes: number | undefined
-  /** Also undefined where it has none. */
-  readonly limit: number | undefined
-  /** When its oldest message was stored, ms since the epoch; also undefined where it is empty. */
-  readonly oldestAt: number | undefined
-  /** How long it keeps messages, ms; also undefined where it keeps them without limit. */
+  /** How long it keeps messages, ms; undefined also where it keeps them without limit. */
   readonly maxAge: number | undefined
+  readonly room: typeof StreamRoom.Type
 }
 
 /** The size of the streams. That of the whole account is `account` of the survey. */
 export interface RoomSurvey {
-  readonly events: StreamRoom
-  readonly history: StreamRoom
-  /** Bytes in the queues of all partitions, schedules included; undefined where one is unknown. */
-  readonly queues: number | undefined
-  readonly backlogs: number | undefined
+  readonly events: KeptStream
+  readonly history: KeptStream
+  /** The queues of all partitions, schedules included; unknown where one is. */
+  readonly queues: typeof Filled.Type
+  readonly backlogs: typeof Filled.Type
 }
 
-/** Returns a limit in bytes; undefined for none. */
-export const bound = (limit: number | undefined): number | undefined =>
-  limit === undefined || limit <= 0 ? undefined : limit
+/** Returns a limit in bytes; null for none. */
+export const bound = (limit: number | undefined): number | null =>
+  limit === undefined || limit <= 0 ? null : limit
 
 /** Returns the size of a stream, as far as it is known. */
-export const roomOf = (name: string, stream: StreamSurvey | undefined): StreamRoom => {
+const roomOf = (name: string, stream: StreamSurvey | undefined): KeptStream => {
   const { config, state } = stream?.info ?? {}
   return {
     name,
-    bytes: state?.bytes,
-    limit: bound(config?.max_bytes),
-    oldestAt: state === undefined || state.messages === 0 ? undefined : Date.parse(state.first_ts),
-    maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined
+    maxAge: config === undefined ? undefined : ageLimitMs(config) || undefined,
+    room: {
+      bytes: state?.bytes ?? null,
+      limitBytes: bound(config?.max_bytes),
+      oldestAt: state === undefined || state.messages === 0 ? null : Date.parse(state.first_ts)
+    }
   }
 }
 
-/** Returns the total bytes of some streams; undefined where one is unknown. */
-export const bytesOf = (
+/** Returns the total bytes of some streams; null where one is unknown. */
+const bytesOf = (
   names: ReadonlyArray<string>,
   streams: ReadonlyMap<string, StreamSurvey>
-): number | undefined => {
+): number | null => {
   let sum = 0
   for (const name of names) {
     const bytes = streams.get(name)?.info?.state.bytes
-    if (bytes === undefined) return undefined
+    if (bytes === undefined) return null
     sum += bytes
   }
   return sum
+}
+
+/** @param deadBytes the limit of DEAD; null for none. */
+export const surveyRoom = (
+  names: Names,
+  partitions: ReadonlyArray<number>,
+  streams: ReadonlyMap<string, StreamSurvey>,
+  deadBytes: number | null
+): RoomSurvey => {
+  const events = roomOf(names.events, streams.get(names.events))
+  const history = roomOf(names.history, streams.get(names.history))
+  const limits = waitingRooms({
+    eventBytes: events.room.limitBytes ?? -1,
+    historyBytes: history.room.limitBytes ?? -1,
+    deadBytes: deadBytes ?? -1
+  })
+  const filled = (of: (partition: number) => string, limit: number | undefined) => ({
+    bytes: bytesOf(partitions.map(of), streams),
+    limitBytes: limit ?? null
+  })
+  return {
+    ...{ events, history },
+    queues: filled(names.deliveries, limits.queues),
+    backlogs: filled(names.backlog, limits.backlogs)
+  }
 }

@@ -1,4 +1,5 @@
 import type { StoredMsg } from "@nats-io/jetstream"
+import type { Schema } from "effect"
 import { Effect, Stream } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
@@ -8,58 +9,41 @@ import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/survey.ts"
-import { readAccountStorage, waitingRooms } from "../../broker/storage-limits.ts"
+import { readAccountStorage } from "../../broker/storage-limits.ts"
 import type { EventsSurvey } from "../../broker/survey-events.ts"
 import { surveyEvents } from "../../broker/survey-events.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
 import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
-import type { IntrospectionAnswer, PartitionActivity } from "../../cluster/introspection.ts"
+import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection-query.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"
 import { deliverySubject, isSchedule } from "../../domain/delivery.ts"
+import type {
+  DeadLetterCounts,
+  Filled,
+  OldestDelivery,
+  PartitionState
+} from "../../domain/installation.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/open-dead-letters.ts"
 import { isCrowded } from "../../policy/backlog-quota.ts"
+import type { Counts } from "../../policy/tally.ts"
 import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import type { RoomSurvey } from "./survey-room.ts"
-import { bound, bytesOf, roomOf } from "./survey-room.ts"
-import { countByTenant } from "./survey-tenants.ts"
+import { bound, surveyRoom } from "./survey-room.ts"
+import { countByTenant } from "./waiting.ts"
 
-/** A partition, and the number of messages that wait in it. Undefined values are unknown. */
-export interface PartitionSurvey {
-  readonly partition: number
-  /** The worker that holds its lease. */
-  readonly owner: string | undefined
-  /** When the last lease ended, ms since the epoch; undefined where that is long ago. */
-  readonly unownedSince: number | undefined
-  /** The owner's answer. */
-  readonly answer: (PartitionActivity & Pick<IntrospectionAnswer, "since" | "worker">) | undefined
-  /** Messages never delivered by the broker. */
-  readonly new: number | undefined
-  /** Messages delivered and not acknowledged: in the owner's memory, or waiting for a retry. */
-  readonly ackPending: number | undefined
-  /** Retries that wait as broker schedules. */
-  readonly scheduled: number | undefined
-  /** Deliveries in backlogs. */
-  readonly backlog: number | undefined
-  /** Number of endpoints whose backlog has any. */
-  readonly backlogs: number | undefined
-}
-
-/** The delivery that has waited longest. */
-export interface Oldest {
-  readonly tenant: string
-  readonly endpoint: string
-  readonly place: "queue" | "schedule" | "backlog"
-  /** When its round began, ms since the epoch. */
-  readonly since: number
+/** A partition, and what its owner has counted of the last hour. */
+export interface PartitionSurvey extends Schema.Schema.Type<typeof PartitionState> {
+  /** Undefined where the owner does not answer. */
+  readonly lastHour: (Counts & Pick<IntrospectionAnswer, "since">) | undefined
 }
 
 /** The state of an installation, as far as it is known. Times in ms since the epoch. */
@@ -70,7 +54,7 @@ export interface Survey {
   /** Name of the NATS cluster, if it is one. */
   readonly cluster: string | undefined
   /** Bytes stored in the account, and its limit. */
-  readonly account: { readonly bytes: number; readonly limit: number | undefined } | undefined
+  readonly account: typeof Filled.Type
   readonly streams: ReadonlyArray<StreamSurvey>
   /** Streams in which the broker cannot store, as far as workers and this process know. */
   readonly writeErrors: ReadonlyArray<WriteError>
@@ -78,16 +62,8 @@ export interface Survey {
   readonly health?: ReadonlyArray<ServerHealth> | undefined
   readonly room: RoomSurvey
   readonly events: EventsSurvey
-  readonly dead: {
-    readonly stored: number | undefined
-    /** Neither sent again nor delivered late; also undefined where that takes too long to count. */
-    readonly open: number | undefined
-    readonly lastHour: number | undefined
-    readonly bytes: number | undefined
-    readonly limit: number | undefined
-    /** Number of dead letters per tenant; undefined while the stream is at most half full. */
-    readonly byTenant?: ReadonlyMap<string, number> | undefined
-  }
+  /** The number per tenant is not known while the stream is at most half full. */
+  readonly dead: typeof DeadLetterCounts.Type
   /** Sources that lost what was copied from them. */
   readonly sources: ReadonlyArray<Divergence>
   /** Set while the number of partitions is being changed: no worker runs then. */
@@ -96,7 +72,7 @@ export interface Survey {
   /** Undefined where their bucket cannot be read. */
   readonly workers: ReadonlyArray<Present> | undefined
   readonly endpoints: EndpointsSurvey | undefined
-  readonly oldest: Oldest | undefined
+  readonly oldest: typeof OldestDelivery.Type | null
   /** Messages in backlogs by tenant; undefined unless shares of their room count. */
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** Raised alerts about the system and about tenants. */
@@ -152,21 +128,28 @@ const lookAtPartition = Effect.fnUntraced(function* (
     { concurrency: 3 }
   )
   const queue = streams.get(stream)?.info?.state
+  const counted = answer?.partition
   return {
     partition,
-    answer:
-      answer?.partition === undefined
-        ? undefined
-        : { ...answer.partition, since: answer.since, worker: answer.worker },
-    new: consumer?.pending,
-    ackPending: consumer?.ackPending,
+    lastHour: counted === undefined ? undefined : { ...counted, since: answer?.since ?? 0 },
+    answers: counted !== undefined,
+    new: consumer?.pending ?? null,
+    handedOut: consumer?.ackPending ?? null,
+    inFlight: counted?.inFlight ?? null,
+    inLine: counted?.inLine ?? null,
+    retries:
+      counted === undefined || consumer === undefined
+        ? null
+        : Math.max(0, consumer.ackPending - counted.prefetched),
     // Messages that the consumer does not count. The two counts were not read at the same moment.
     scheduled:
       consumer === undefined || queue === undefined
-        ? undefined
+        ? null
         : Math.max(0, queue.messages - consumer.pending - consumer.ackPending),
-    backlog: waiting && [...waiting.values()].reduce((sum, count) => sum + count, 0),
-    backlogs: waiting?.size
+    backlog:
+      waiting === undefined ? null : [...waiting.values()].reduce((sum, count) => sum + count, 0),
+    unreadable: counted?.unreadable ?? null,
+    endpointsWithBacklog: waiting?.size ?? null
   }
 })
 
@@ -197,13 +180,13 @@ const findOldest = Effect.fnUntraced(function* (waiting: ReadonlyArray<StreamSur
           const since = began > 0 ? began : Date.parse(first_ts)
           const isQueue = message.subject.split(".").includes("deliveries")
           const place = isSchedule(message) ? "schedule" : isQueue ? "queue" : "backlog"
-          return [{ tenant, endpoint, place, since } satisfies Oldest]
+          return [{ tenant, endpoint, place, since } satisfies Survey["oldest"]]
         })
       ),
     { concurrency: maxConcurrentLookups }
   )
   const [oldest] = found.flat().toSorted((a, b) => a.since - b.since)
-  return oldest
+  return oldest ?? null
 })
 
 /** Undefined for what cannot be read, or not in time. */
@@ -230,12 +213,12 @@ const surveyDead = Effect.fnUntraced(function* (info: StreamSurvey["info"], at: 
     { concurrency: 3 }
   )
   return {
-    stored: state?.messages,
-    open,
-    lastHour,
-    bytes: state?.bytes,
-    limit: bound(info?.config.max_bytes),
-    byTenant: letters?.byTenant
+    stored: state?.messages ?? null,
+    open: open ?? null,
+    lastHour: lastHour ?? null,
+    bytes: state?.bytes ?? null,
+    limitBytes: bound(info?.config.max_bytes),
+    byTenant: letters?.byTenant === undefined ? null : Object.fromEntries(letters.byTenant)
   } satisfies Survey["dead"]
 })
 
@@ -272,7 +255,7 @@ export const readSurvey = Effect.gen(function* () {
     alerts,
     layout,
     endpoints,
-    events,
+    routed,
     letters,
     oldest,
     partitions,
@@ -285,7 +268,7 @@ export const readSurvey = Effect.gen(function* () {
       endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
       roster: ifLed(names.buckets.workers, readLeases),
       layout: ifLed(names.buckets.workers, readLayoutRecord),
-      events: surveyEvents(event),
+      routed: surveyEvents(event),
       letters: surveyDead(dead, at),
       sources: ifLed(names.buckets.workers, surveySources),
       oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
@@ -295,37 +278,28 @@ export const readSurvey = Effect.gen(function* () {
     },
     { concurrency: "unbounded" }
   )
-  const room: RoomSurvey = {
-    events: roomOf(names.events, byName.get(names.events)),
-    history: roomOf(names.history, byName.get(names.history)),
-    queues: bytesOf(range(count).map(names.deliveries), byName),
-    backlogs: bytesOf(range(count).map(names.backlog), byName)
-  }
-  const rooms = waitingRooms({
-    eventBytes: room.events.limit ?? -1,
-    historyBytes: room.history.limit ?? -1,
-    deadBytes: letters.limit ?? -1
-  })
-  const areSharesDue = isCrowded({ bytes: room.backlogs ?? 0, maxBytes: rooms.backlogs })
+  const room = surveyRoom(names, range(count), byName, letters.limitBytes)
+  const { bytes, limitBytes } = room.backlogs
+  const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {
     at,
     version: server().version ?? "",
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
-    account,
+    account: account ?? { bytes: null, limitBytes: null },
     streams,
     writeErrors: yield* readFailing(aliveIn(roster?.roster)),
     health: yield* readHealth,
     room,
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
-    events,
+    events: routed,
     dead: letters,
     sources: sources ?? [],
     change: layout?.record.change,
-    partitions: partitions.map((partition) => ({
-      ...partition,
-      owner: roster?.roster.leases.get(partition.partition)?.said.worker,
-      unownedSince: roster?.ended.get(partition.partition)
-    })),
+    partitions: partitions.map((partition) => {
+      const owner = roster?.roster.leases.get(partition.partition)?.said.worker ?? null
+      const unownedSince = roster?.ended.get(partition.partition) ?? null
+      return { ...partition, owner, ...(owner === null ? { unownedSince } : {}) }
+    }),
     workers: roster === undefined ? undefined : presentIn(roster.roster),
     endpoints,
     oldest,

@@ -38,11 +38,12 @@ const heldAfterMs = 5 * 60_000
 
 /** Returns the conditions of events that are not routed, or were lost before. */
 export const routingConditions = ({ at, events, room, writeErrors }: Survey): Conditions => {
-  const { inRouter = 0, isRouterMissing, lastRoutedAt = 0, oldestUnroutedAt, pending = 0 } = events
+  const { counts, isRouterMissing, lastRoutedAt = 0 } = events
+  const [pending, inRouter] = [counts.waitingForRouter ?? 0, counts.inRouter ?? 0]
   // A failed write counts as stored in the stream's state, until the broker is restarted.
   const isUnwritten = writeErrors.some(({ stream }) => stream === room.events.name)
-  const lost = isUnwritten ? 0 : events.lost
-  const waitsMs = oldestUnroutedAt === undefined ? 0 : at - oldestUnroutedAt
+  const lost = isUnwritten ? 0 : counts.lost
+  const waitsMs = at - (counts.oldestUnroutedAt ?? at)
   const restsMs = at - lastRoutedAt
   const isStopped = waitsMs > stoppedAfterMs && restsMs > stoppedAfterMs
   const since = lastRoutedAt === 0 ? "" : ` for ${spanText(restsMs)}`
@@ -92,22 +93,19 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): Conditions => 
   const delivering = workers.flatMap(({ heartbeat }) =>
     heartbeat?.leaving !== true && heartbeat?.roles.includes("deliver") === true ? [heartbeat] : []
   )
-  const unowned = partitions.filter(({ owner }) => owner === undefined)
+  const unowned = partitions.filter(({ owner }) => owner === null)
   const isStarting = delivering.some(({ startedAt }) => at - startedAt < takingOver)
   const isFresh = ({ unownedSince }: PartitionSurvey) =>
-    delivering.length > 0 &&
-    (unownedSince === undefined ? isStarting : at - unownedSince <= defaultTtl)
+    delivering.length > 0 && (unownedSince == null ? isStarting : at - unownedSince <= defaultTtl)
   const fresh = unowned.filter(isFresh)
   const stale = unowned.filter((partition) => !isFresh(partition))
   const [{ unownedSince } = {}] = stale
-  const since = unownedSince === undefined ? "" : ` for ${spanText(at - unownedSince)}`
+  const since = unownedSince == null ? "" : ` for ${spanText(at - unownedSince)}`
   const remedy =
     delivering.length === 0
       ? ": start a worker with `petrel worker`"
       : ": look at the logs of the workers, or start another with `petrel worker`"
-  const silent = partitions.filter(
-    ({ owner, answer }) => owner !== undefined && answer === undefined
-  )
+  const silent = partitions.filter(({ answers, owner }) => owner !== null && !answers)
   return {
     problems: conditionIf(
       stale.length > 0,

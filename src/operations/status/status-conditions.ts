@@ -12,7 +12,7 @@ import {
   routingConditions,
   workerConditions
 } from "./conditions.ts"
-import { waitingSums } from "./status-sums.ts"
+import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
 const hour = 3_600_000
@@ -61,7 +61,7 @@ const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Co
       ]
 
 const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
-  const { unreadable = 0 } = waitingSums(survey)
+  const unreadable = waitingIn(survey).unreadable ?? 0
   return unreadable === 0
     ? []
     : [
@@ -120,8 +120,9 @@ const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
 }
 
 const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Condition> => {
-  const { lastHour = 0 } = dead
-  const { longestOpen = [], open = 0, suspended = 0, unreadable = 0 } = endpoints ?? {}
+  const lastHour = dead.lastHour ?? 0
+  const { open = 0, suspended = 0, unreadable = 0 } = endpoints?.counts ?? {}
+  const { longestOpen = [] } = endpoints ?? {}
   const [worst] = longestOpen
   const name = `${worst?.tenant}/${worst?.endpoint}`
   return [

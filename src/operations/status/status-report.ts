@@ -3,7 +3,17 @@ import { isUnanswered } from "../../broker/until-answered.ts"
 import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"
-import type { StreamRoom } from "../../delivery/introspection/survey-room.ts"
+import {
+  Count,
+  DeadLetterCounts,
+  EndpointCounts,
+  EventCounts,
+  Filled,
+  OldestDelivery,
+  PartitionState,
+  StreamRoom,
+  Waiting
+} from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../../text/quantities.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
@@ -11,48 +21,12 @@ import { Conditions } from "./conditions.ts"
 import { conditionsOf } from "./status-conditions.ts"
 import {
   copiesOf,
+  endpointsWithBacklog,
   lastHourOf,
-  retriesIn,
   storedBytes,
-  waitingLimits,
-  waitingSums
+  waitingIn
 } from "./status-sums.ts"
 import { WorkerState, workerState } from "./workers.ts"
-
-const Count = Schema.NullOr(Schema.Int)
-const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
-const StreamRoomState = Schema.Struct({
-  bytes: Count,
-  limitBytes: Count,
-  oldestAt: Schema.NullOr(Timestamp)
-})
-
-const Waiting = {
-  /** Not delivered by the broker yet. */
-  new: Count,
-  /** Delivered by the broker and not acknowledged. */
-  handedOut: Count,
-  inFlight: Count,
-  inLine: Count,
-  /** Of those handed out, the ones that wait for a retry. */
-  retries: Count,
-  /** Retries that wait as schedules of the broker. */
-  scheduled: Count,
-  backlog: Count,
-  /** Messages that no owner can read. */
-  unreadable: Count
-}
-
-const PartitionState = Schema.Struct({
-  partition: Schema.Int,
-  owner: Schema.NullOr(Schema.String),
-  /** Present if nobody owns it. */
-  unownedSince: Schema.optionalKey(Schema.NullOr(Timestamp)),
-  /** Whether its owner answers. */
-  answers: Schema.Boolean,
-  ...Waiting,
-  endpointsWithBacklog: Count
-})
 
 const BrokerState = Schema.Struct({
   version: Schema.String,
@@ -84,42 +58,12 @@ const BrokerState = Schema.Struct({
 })
 
 const RoomState = Schema.Struct({
-  events: StreamRoomState,
-  history: StreamRoomState,
+  events: StreamRoom,
+  history: StreamRoom,
   deadLetters: Filled,
   queues: Filled,
   backlogs: Filled,
   account: Filled
-})
-
-const OldestState = Schema.Struct({
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  place: Schema.Literals(["queue", "schedule", "backlog"]),
-  since: Timestamp
-})
-
-/** Endpoints by state. A disabled, suspended or paused endpoint counts in no other state. */
-const EndpointCounts = Schema.Struct({
-  total: Schema.Int,
-  closed: Schema.Int,
-  open: Schema.Int,
-  halfOpen: Schema.Int,
-  paused: Schema.Int,
-  suspended: Schema.Int,
-  disabled: Schema.Int,
-  unreadable: Schema.Int,
-  withBacklog: Schema.Int
-})
-
-const DeadLetterCounts = Schema.Struct({
-  stored: Count,
-  /** Neither sent again nor delivered late; also null where that takes too long to count. */
-  open: Count,
-  lastHour: Count,
-  bytes: Count,
-  limitBytes: Count,
-  byTenant: Schema.NullOr(Schema.Record(Schema.String, Schema.Int))
 })
 
 /**
@@ -130,22 +74,14 @@ export const Status = Schema.Struct({
   at: Timestamp,
   broker: BrokerState,
   room: RoomState,
-  events: Schema.Struct({
-    stored: Count,
-    waitingForRouter: Count,
-    inRouter: Count,
-    /** When the oldest event was stored that is not routed; null also if all are. */
-    oldestUnroutedAt: Schema.NullOr(Timestamp),
-    /** Events that left the stream before they were routed. */
-    lost: Schema.Int
-  }),
+  events: EventCounts,
   deliveries: Schema.Struct({
     waiting: Schema.Int,
     ...Waiting,
     partitionsAnswering: Schema.Int
   }),
   /** The delivery that has waited longest. */
-  oldestWaiting: Schema.NullOr(OldestState),
+  oldestWaiting: Schema.NullOr(OldestDelivery),
   /** The change of the number of partitions that is under way. */
   repartition: Schema.NullOr(Schema.Struct({ from: Schema.Int, to: Schema.Int })),
   partitions: Schema.Array(PartitionState),
@@ -187,60 +123,12 @@ const lastHourIn = (survey: Survey): Status["lastHour"] => {
   }
 }
 
-const deliveriesIn = (survey: Survey): Status["deliveries"] => {
-  const waiting = waitingSums(survey)
-  const { all, answering, ackPending, backlog, fresh, inFlight, inLine, retries, scheduled } =
-    waiting
-  const ifAnswered = (count: number) => (answering === 0 ? null : count)
-  return {
-    waiting: all,
-    new: fresh,
-    handedOut: ackPending,
-    inFlight: ifAnswered(inFlight),
-    inLine: ifAnswered(inLine),
-    retries: ifAnswered(retries),
-    scheduled,
-    backlog,
-    unreadable: waiting.unreadable ?? null,
-    partitionsAnswering: answering
-  }
-}
-
-const streamRoom = ({ bytes, limit, oldestAt }: StreamRoom): typeof StreamRoomState.Type => ({
-  bytes: bytes ?? null,
-  limitBytes: limit ?? null,
-  oldestAt: oldestAt ?? null
+const roomIn = ({ account, dead, room }: Survey): Status["room"] => ({
+  ...{ account, queues: room.queues, backlogs: room.backlogs },
+  events: room.events.room,
+  history: room.history.room,
+  deadLetters: { bytes: dead.bytes, limitBytes: dead.limitBytes }
 })
-
-const roomIn = (survey: Survey): Status["room"] => {
-  const { account, dead, room } = survey
-  const limits = waitingLimits(survey)
-  return {
-    events: streamRoom(room.events),
-    history: streamRoom(room.history),
-    deadLetters: { bytes: dead.bytes ?? null, limitBytes: dead.limit ?? null },
-    queues: { bytes: room.queues ?? null, limitBytes: limits.queues ?? null },
-    backlogs: { bytes: room.backlogs ?? null, limitBytes: limits.backlogs ?? null },
-    account: { bytes: account?.bytes ?? null, limitBytes: account?.limit ?? null }
-  }
-}
-
-const partitionsIn = ({ partitions }: Survey): Status["partitions"] =>
-  partitions.map((partition) => ({
-    partition: partition.partition,
-    owner: partition.owner ?? null,
-    ...(partition.owner === undefined ? { unownedSince: partition.unownedSince ?? null } : {}),
-    answers: partition.answer !== undefined,
-    new: partition.new ?? null,
-    handedOut: partition.ackPending ?? null,
-    inFlight: partition.answer?.inFlight ?? null,
-    inLine: partition.answer?.inLine ?? null,
-    retries: retriesIn(partition) ?? null,
-    scheduled: partition.scheduled ?? null,
-    backlog: partition.backlog ?? null,
-    unreadable: partition.answer?.unreadable ?? null,
-    endpointsWithBacklog: partition.backlogs ?? null
-  }))
 
 const brokerIn = (survey: Survey): Status["broker"] => {
   const { account, cluster, streams, version } = survey
@@ -249,8 +137,8 @@ const brokerIn = (survey: Survey): Status["broker"] => {
     cluster: cluster ?? null,
     replicas: copiesOf(survey),
     storedBytes: storedBytes(survey),
-    accountBytes: account?.bytes ?? null,
-    accountLimitBytes: account?.limit ?? null,
+    accountBytes: account.bytes,
+    accountLimitBytes: account.limitBytes,
     health: (survey.health ?? []).map(({ isWell, says, server }) => ({
       ...{ server, says },
       ok: isWell ?? null
@@ -261,47 +149,29 @@ const brokerIn = (survey: Survey): Status["broker"] => {
   }
 }
 
-const endpointsIn = (survey: Survey): Status["endpoints"] => {
-  if (survey.endpoints === undefined) return null
-  const { longestOpen: _, lost: __, ...states } = survey.endpoints
-  return { ...states, withBacklog: waitingSums(survey).backlogs }
-}
-
-const deadLettersIn = ({ dead }: Survey): Status["deadLetters"] => ({
-  stored: dead.stored ?? null,
-  open: dead.open ?? null,
-  lastHour: dead.lastHour ?? null,
-  bytes: dead.bytes ?? null,
-  limitBytes: dead.limit ?? null,
-  byTenant: dead.byTenant === undefined ? null : Object.fromEntries(dead.byTenant)
-})
-
 /** Returns the state of an installation, and what to do where it is not well. */
 export const statusOf = (survey: Survey): Status => {
-  const { at, events, oldest, workers } = survey
+  const { at, change, dead, endpoints, events, oldest, partitions, workers } = survey
   return {
     at,
     broker: brokerIn(survey),
     room: roomIn(survey),
-    events: {
-      stored: events.stored ?? null,
-      waitingForRouter: events.pending ?? null,
-      inRouter: events.inRouter ?? null,
-      oldestUnroutedAt: events.oldestUnroutedAt ?? null,
-      lost: events.lost
-    },
-    deliveries: deliveriesIn(survey),
-    oldestWaiting: oldest ?? null,
-    repartition: survey.change ?? null,
-    partitions: partitionsIn(survey),
-    endpoints: endpointsIn(survey),
+    events: events.counts,
+    deliveries: waitingIn(survey),
+    oldestWaiting: oldest,
+    repartition: change ?? null,
+    partitions: partitions.map(({ lastHour: _, ...partition }) => partition),
+    endpoints:
+      endpoints === undefined
+        ? null
+        : { ...endpoints.counts, withBacklog: endpointsWithBacklog(survey) },
     workers:
       workers?.map(({ heartbeat, id, partitions }) => ({
         ...workerState(id, heartbeat),
         partitions
       })) ?? null,
     lastHour: lastHourIn(survey),
-    deadLetters: deadLettersIn(survey),
+    deadLetters: dead,
     ...conditionsOf(survey)
   }
 }

@@ -1,60 +1,49 @@
-import { waitingRooms } from "../../broker/storage-limits.ts"
-import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
+import type { Survey } from "../../delivery/introspection/survey.ts"
 import { quantile } from "../../policy/durations.ts"
 import { addCounts } from "../../policy/tally.ts"
 
-const sum = (numbers: ReadonlyArray<number | undefined>): number =>
+const sum = (numbers: ReadonlyArray<number | null | undefined>): number =>
   numbers.reduce<number>((all, number) => all + (number ?? 0), 0)
 
 /**
- * Returns how many of a partition's unacknowledged messages wait for a retry; undefined if its
- * owner does not answer.
- */
-export const retriesIn = ({ ackPending, answer }: PartitionSurvey): number | undefined =>
-  answer === undefined || ackPending === undefined
-    ? undefined
-    : Math.max(0, ackPending - answer.prefetched)
-
-/** Returns the number of waiting messages that no owner can read; undefined if no owner answers. */
-const unreadableIn = (partitions: Survey["partitions"]): number | undefined => {
-  const counts = partitions.map(({ answer }) => answer?.unreadable)
-  return counts.every((count) => count === undefined) ? undefined : sum(counts)
-}
-
-/**
  * Returns the waiting deliveries by place. Values that only owners know cover the partitions that
- * answer.
+ * answer, and are null where none does.
  */
-export const waitingSums = ({ partitions }: Survey) => {
-  const answers = partitions.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))
-  const fresh = sum(partitions.map((partition) => partition.new))
-  const ackPending = sum(partitions.map((partition) => partition.ackPending))
-  const scheduled = sum(partitions.map((partition) => partition.scheduled))
-  const backlog = sum(partitions.map((partition) => partition.backlog))
+export const waitingIn = ({ partitions }: Survey) => {
+  const partitionsAnswering = partitions.filter(({ answers }) => answers).length
+  const ifAnswered = (counts: ReadonlyArray<number | null>) =>
+    partitionsAnswering === 0 ? null : sum(counts)
+  const stored = {
+    new: sum(partitions.map((partition) => partition.new)),
+    handedOut: sum(partitions.map(({ handedOut }) => handedOut)),
+    scheduled: sum(partitions.map(({ scheduled }) => scheduled)),
+    backlog: sum(partitions.map(({ backlog }) => backlog))
+  }
+  // An owner of an older version does not count them.
+  const unreadable = partitions.flatMap((partition) => partition.unreadable ?? [])
   return {
-    all: fresh + ackPending + scheduled + backlog,
-    fresh,
-    ackPending,
-    scheduled,
-    backlog,
-    /** Endpoints with deliveries in their backlog. */
-    backlogs: sum(partitions.map((partition) => partition.backlogs)),
-    answering: answers.length,
-    inFlight: sum(answers.map(({ inFlight }) => inFlight)),
-    inLine: sum(answers.map(({ inLine }) => inLine)),
-    retries: sum(partitions.map(retriesIn)),
-    unreadable: unreadableIn(partitions)
+    waiting: sum(Object.values(stored)),
+    ...stored,
+    inFlight: ifAnswered(partitions.map(({ inFlight }) => inFlight)),
+    inLine: ifAnswered(partitions.map(({ inLine }) => inLine)),
+    retries: ifAnswered(partitions.map(({ retries }) => retries)),
+    unreadable: unreadable.length === 0 ? null : sum(unreadable),
+    partitionsAnswering
   }
 }
 
+/** Returns the number of endpoints with deliveries in their backlog. */
+export const endpointsWithBacklog = ({ partitions }: Survey): number =>
+  sum(partitions.map((partition) => partition.endpointsWithBacklog))
+
 /** Returns the attempts of the last hour in the partitions that answer; undefined if none does. */
 export const lastHourOf = ({ partitions }: Survey) => {
-  const answers = partitions.flatMap(({ answer }) => (answer === undefined ? [] : [answer]))
-  if (answers.length === 0) return undefined
-  const { attempts, delivered, durations } = addCounts(answers)
+  const counted = partitions.flatMap(({ lastHour }) => lastHour ?? [])
+  if (counted.length === 0) return undefined
+  const { attempts, delivered, durations } = addCounts(counted)
   return {
     /** The start of the shortest count: that partition had another owner before. */
-    since: Math.max(...answers.map(({ since }) => since)),
+    since: Math.max(...counted.map(({ since }) => since)),
     attempts,
     delivered,
     p50: quantile(durations, 0.5),
@@ -69,11 +58,3 @@ export const storedBytes = ({ streams }: Survey): number =>
 /** Returns the number of replicas of each stream. */
 export const copiesOf = ({ streams }: Survey): number =>
   Math.max(1, ...streams.map(({ info }) => info?.config.num_replicas ?? 1))
-
-/** Returns what queues and backlogs may take, bytes. Undefined is unknown or unlimited. */
-export const waitingLimits = ({ dead, room: { events, history } }: Survey) =>
-  waitingRooms({
-    eventBytes: events.limit ?? -1,
-    historyBytes: history.limit ?? -1,
-    deadBytes: dead.limit ?? -1
-  })

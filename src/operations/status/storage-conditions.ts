@@ -1,5 +1,6 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
+import type { Filled } from "../../domain/installation.ts"
 import { isCrowded } from "../../policy/backlog-quota.ts"
 import { plainText } from "../../text/plain-text.ts"
 import {
@@ -11,37 +12,37 @@ import {
   spanText
 } from "../../text/quantities.ts"
 import type { Condition, Conditions } from "./conditions.ts"
-import { waitingLimits } from "./status-sums.ts"
 
 /** Returns true if the given percentage of a limit is used. */
-const isUsed = (bytes: number | undefined, limit: number | undefined, percent: number): boolean =>
-  bytes !== undefined && limit !== undefined && bytes * 100 >= limit * percent
+const isUsed = ({ bytes, limitBytes }: typeof Filled.Type, percent: number): boolean =>
+  bytes !== null && limitBytes !== null && bytes * 100 >= limitBytes * percent
+
+const usedText = ({ bytes, limitBytes }: typeof Filled.Type): string =>
+  percentText(bytes ?? 0, limitBytes ?? 0)
 
 /** Percentages of a limit: about to reject writes, and worth a notice. */
 const full = 95
 const filling = 80
 
-interface Filled {
-  readonly code: string
-  readonly text: string
-  readonly of:
-    | { readonly bytes: number | undefined; readonly limit: number | undefined }
-    | undefined
+interface Bounded extends Condition {
+  readonly of: typeof Filled.Type
 }
 
 const fullEvents = ({ at, room: { events } }: Survey): string => {
-  const { bytes = 0, limit = 0, maxAge, name, oldestAt } = events
+  const { maxAge, name, room } = events
+  const { bytes, limitBytes, oldestAt } = room
   const freed =
-    maxAge === undefined || oldestAt === undefined
+    maxAge === undefined || oldestAt === null
       ? ""
       : `; its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
-  return `${name} is ${percentText(bytes, limit)} full (${bytesText(bytes)} of ${bytesText(limit)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init --event-bytes\` to make room sooner`
+  return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init --event-bytes\` to make room sooner`
 }
 
 /** A full history discards its oldest facts. This is not a problem, but shortens its reach. */
 const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Condition> => {
-  const { bytes, limit, maxAge, name, oldestAt } = history
-  if (!isUsed(bytes, limit, full) || oldestAt === undefined) return []
+  const { maxAge, name, room } = history
+  const { oldestAt } = room
+  if (!isUsed(room, full) || oldestAt === null) return []
   const asked = maxAge === undefined ? "" : ` instead of ${spanText(maxAge)}`
   return [
     {
@@ -53,7 +54,7 @@ const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Conditio
 
 /** An event stream without a limit may take the storage that the engine needs to continue. */
 const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> =>
-  events.bytes === undefined || events.limit !== undefined
+  events.room.bytes === null || events.room.limitBytes !== null
     ? []
     : [
         {
@@ -63,10 +64,9 @@ const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> 
       ]
 
 /** Events are not routed while the queues are full: only what nobody delivers fills them. */
-const aboutQueues = (survey: Survey): ReadonlyArray<Condition> => {
-  const { queues: bytes } = survey.room
-  const { queues: limit } = waitingLimits(survey)
-  return bytes === undefined || limit === undefined || bytes < limit * resumeBelowShare
+const aboutQueues = ({ room }: Survey): ReadonlyArray<Condition> => {
+  const { bytes, limitBytes: limit } = room.queues
+  return bytes === null || limit === null || bytes < limit * resumeBelowShare
     ? []
     : [
         {
@@ -77,23 +77,22 @@ const aboutQueues = (survey: Survey): ReadonlyArray<Condition> => {
 }
 
 /** Nobody is held up by it, but who has his share gets dead letters. */
-const aboutBacklogs = (survey: Survey): ReadonlyArray<Condition> => {
-  const { backlogs: bytes } = survey.room
-  const { backlogs: maxBytes } = waitingLimits(survey)
-  return bytes === undefined || maxBytes === undefined || !isCrowded({ bytes, maxBytes })
+const aboutBacklogs = ({ room, waitingByTenant }: Survey): ReadonlyArray<Condition> => {
+  const { bytes, limitBytes: maxBytes } = room.backlogs
+  return bytes === null || maxBytes === null || !isCrowded({ bytes, maxBytes })
     ? []
     : [
         {
           code: "backlogs-crowded",
-          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf(survey.waitingByTenant)}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`), or, with a single tenant, events are not routed once queues and backlogs are full; mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
+          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf([...(waitingByTenant ?? [])])}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`), or, with a single tenant, events are not routed once queues and backlogs are full; mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }
 
 /** Returns the tenants with the most, highest first. */
-const mostOf = (byTenant: ReadonlyMap<string, number> | undefined): string => {
-  if (byTenant === undefined || byTenant.size === 0) return ""
-  const most = [...byTenant].sort(([, a], [, b]) => b - a)
+const mostOf = (byTenant: ReadonlyArray<readonly [tenant: string, count: number]>): string => {
+  if (byTenant.length === 0) return ""
+  const most = byTenant.toSorted(([, a], [, b]) => b - a)
   const named = most.slice(0, 3).map(([tenant, count]) => `${tenant} ${countText(count)}`)
   const others = most.length - named.length
   return ` (${named.join(", ")}${others === 0 ? "" : ` and ${plural(others, "other tenant")}`})`
@@ -145,16 +144,16 @@ const aboutHealth = ({ health = [] }: Survey): Conditions => ({
 /** Returns the conditions of the space in the streams and in the store. */
 export const storageConditions = (survey: Survey): Conditions => {
   const { account, dead, room } = survey
-  const deadText = `the dead-letter stream is ${percentText(dead.bytes ?? 0, dead.limit ?? 0)} full${mostOf(dead.byTenant)}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
-  const storageText = `the broker's storage is ${percentText(account?.bytes ?? 0, account?.limit ?? 0)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
-  const bounded: ReadonlyArray<Filled> = [
-    { code: "events-full", text: fullEvents(survey), of: room.events },
+  const deadText = `the dead-letter stream is ${usedText(dead)} full${mostOf(Object.entries(dead.byTenant ?? {}))}, and what ends then waits: make room with \`petrel dead discard\` or \`petrel init --dead-bytes\``
+  const storageText = `the broker's storage is ${usedText(account)} full, and when it is full, nothing is stored and nothing delivered: raise the account's max_file`
+  const bounded: ReadonlyArray<Bounded> = [
+    { code: "events-full", text: fullEvents(survey), of: room.events.room },
     { code: "dead-letters-full", text: deadText, of: dead },
     { code: "storage-full", text: storageText, of: account }
   ]
-  const isFull = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, full)
-  const isFilling = ({ of }: Filled) => isUsed(of?.bytes, of?.limit, filling)
-  const plain = ({ code, text }: Filled): Condition => ({ code, text })
+  const isFull = ({ of }: Bounded) => isUsed(of, full)
+  const isFilling = ({ of }: Bounded) => isUsed(of, filling)
+  const plain = ({ code, text }: Bounded): Condition => ({ code, text })
   const health = aboutHealth(survey)
   return {
     problems: [

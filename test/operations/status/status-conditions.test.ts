@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
 import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
-import { busy, endpoints, led, minute, now, someone } from "./surveys.ts"
+import { busy, endpoints, led, minute, now, silent, someone } from "./surveys.ts"
 
 const codes = (survey: Survey) => {
   const { notices, problems } = conditionsOf(survey)
@@ -11,6 +11,14 @@ const texts = (survey: Survey) => {
   const { notices, problems } = conditionsOf(survey)
   return [...problems, ...notices].map(({ text }) => text)
 }
+const counted = (counts: Partial<Survey["events"]["counts"]>) => ({
+  ...busy.events,
+  counts: { ...busy.events.counts, ...counts }
+})
+const fared = (counts: Partial<typeof endpoints.counts>) => ({
+  ...endpoints,
+  counts: { ...endpoints.counts, ...counts }
+})
 
 describe("what is not as it should be", () => {
   it("is nothing where all is well", () => {
@@ -18,10 +26,10 @@ describe("what is not as it should be", () => {
   })
 
   it("is a partition that nobody has taken over in time, or not yet", () => {
-    const orphans = (unownedSince: number | undefined) => ({
+    const orphans = (unownedSince: number | null) => ({
       ...busy,
       partitions: busy.partitions.map((one) =>
-        one.partition < 2 ? { ...one, owner: undefined, told: undefined, unownedSince } : one
+        one.partition < 2 ? { ...one, ...silent, owner: null, unownedSince } : one
       )
     })
     assert.deepStrictEqual(codes(orphans(now - 9_000)), [[], ["partition-changing-hands"]])
@@ -30,8 +38,8 @@ describe("what is not as it should be", () => {
       texts(orphans(now - 40_000))[0] ?? "",
       /^partitions 0-1 have no owner for 40 s, so nothing there is delivered: look at the logs/
     )
-    assert.deepStrictEqual(codes(orphans(undefined)), [["partition-without-owner"], []])
-    const starting = { ...orphans(undefined), workers: [someone("w", now - 3_000)] }
+    assert.deepStrictEqual(codes(orphans(null)), [["partition-without-owner"], []])
+    const starting = { ...orphans(null), workers: [someone("w", now - 3_000)] }
     assert.deepStrictEqual(codes(starting), [[], ["partition-changing-hands"]])
   })
 
@@ -45,7 +53,7 @@ describe("what is not as it should be", () => {
       ...busy,
       events: {
         ...busy.events,
-        oldestUnroutedAt: now - oldestMs,
+        counts: { ...busy.events.counts, oldestUnroutedAt: now - oldestMs },
         lastRoutedAt: idleMs === undefined ? undefined : now - idleMs
       }
     })
@@ -67,7 +75,7 @@ describe("what is not as it should be", () => {
   })
 
   it("is that events left the stream unrouted", () => {
-    const survey = { ...busy, events: { ...busy.events, lost: 101 } }
+    const survey = { ...busy, events: counted({ lost: 101 }) }
     assert.deepStrictEqual(codes(survey), [["events-lost"], []])
     assert.match(
       texts(survey)[0] ?? "",
@@ -93,7 +101,7 @@ describe("what is not as it should be", () => {
   })
 
   it("is an endpoint that was suspended: what waits there expires", () => {
-    const survey = { ...busy, endpoints: { ...endpoints, suspended: 2 } }
+    const survey = { ...busy, endpoints: fared({ suspended: 2 }) }
     assert.deepStrictEqual(codes(survey), [[], ["endpoint-suspended"]])
     assert.match(
       texts(survey)[0] ?? "",
@@ -123,17 +131,12 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(dead(79)), [[], []])
     assert.deepStrictEqual(codes(dead(80)), [[], ["dead-letters-full"]])
     assert.deepStrictEqual(codes(dead(95)), [["dead-letters-full"], []])
-    const byTenant = new Map([
-      ["globex", 12],
-      ["acme", 9_100],
-      ["initech", 1],
-      ["umbrella", 3]
-    ])
+    const byTenant = { globex: 12, acme: 9_100, initech: 1, umbrella: 3 }
     assert.match(
       texts({ ...busy, dead: { ...busy.dead, bytes: 95, byTenant } })[0] ?? "",
       /95% full \(acme 9,100, globex 12, umbrella 3 and 1 other tenant\), and what ends then waits/
     )
-    assert.deepStrictEqual(codes({ ...busy, account: { bytes: 99, limit: 100 } }), [
+    assert.deepStrictEqual(codes({ ...busy, account: { bytes: 99, limitBytes: 100 } }), [
       ["storage-full"],
       []
     ])
@@ -141,18 +144,17 @@ describe("what is not as it should be", () => {
 
   it("is that events are refused, or the store of the account is full", () => {
     const { events, history } = busy.room
-    const withEvents = (bytes: number, limit: number | undefined = 5 * 1024 ** 3) => ({
+    const withEvents = (changes: Partial<typeof events.room>) => ({
       ...busy,
-      room: { ...busy.room, events: { ...events, bytes, limit } }
+      room: { ...busy.room, events: { ...events, room: { ...events.room, ...changes } } }
     })
-    assert.deepStrictEqual(codes(withEvents(4 * 1024 ** 3)), [[], ["events-full"]])
-    assert.deepStrictEqual(codes(withEvents(4.9 * 1024 ** 3)), [["events-full"], []])
-    assert.deepStrictEqual(texts(withEvents(4.9 * 1024 ** 3)), [
+    assert.deepStrictEqual(codes(withEvents({ bytes: 4 * 1024 ** 3 })), [[], ["events-full"]])
+    assert.deepStrictEqual(codes(withEvents({ bytes: 4.9 * 1024 ** 3 })), [["events-full"], []])
+    assert.deepStrictEqual(texts(withEvents({ bytes: 4.9 * 1024 ** 3 })), [
       "PETREL_EVENTS is 98% full (4.9 GiB of 5 GiB), and refuses events when it is full; what it holds is delivered; its oldest events are removed from 2026-06-09 10:32:00 on, 7 d old; raise `petrel init --event-bytes` to make room sooner"
     ])
-    const unbounded = { ...busy, room: { ...busy.room, events: { ...events, limit: undefined } } }
-    assert.deepStrictEqual(codes(unbounded), [[], ["events-unbounded"]])
-    const shortened = { ...history, bytes: history.limit }
+    assert.deepStrictEqual(codes(withEvents({ limitBytes: null })), [[], ["events-unbounded"]])
+    const shortened = { ...history, room: { ...history.room, bytes: history.room.limitBytes } }
     assert.deepStrictEqual(texts({ ...busy, room: { ...busy.room, history: shortened } }), [
       "PETREL_HISTORY is full and drops its oldest facts: it goes back 12 d instead of 30 d, and nothing before can be audited; raise `petrel init --history-bytes`"
     ])
@@ -193,22 +195,22 @@ describe("what is not as it should be", () => {
   })
 
   it("is that nobody delivers what is in the queues, where they are bounded", () => {
-    const queued = (queues: number) => ({ ...busy, room: { ...busy.room, queues } })
+    const queued = (bytes: number, limitBytes: number | null = 1_260 * 1024 ** 2) => ({
+      ...busy,
+      room: { ...busy.room, queues: { bytes, limitBytes } }
+    })
     assert.deepStrictEqual(codes(queued(1 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(queued(1.1 * 1024 ** 3)), [["queues-full"], []])
     const [text = ""] = texts(queued(2 * 1024 ** 3))
     assert.match(text, /^queues take 2 GiB of 1\.2 GiB because nobody delivers what is in them/)
-    const history = { ...busy.room.history, limit: undefined }
-    const { room } = busy
-    assert.deepStrictEqual(codes({ ...busy, room: { ...room, queues: 1024 ** 4, history } }), [
-      [],
-      []
-    ])
+    assert.deepStrictEqual(codes(queued(1024 ** 4, null)), [[], []])
   })
 
   it("is that each tenant has a share of the backlogs, and who has most", () => {
-    const { history } = busy.room
-    const waiting = (backlogs: number) => ({ ...busy, room: { ...busy.room, backlogs } })
+    const waiting = (bytes: number, limitBytes: number | null = 1_260 * 1024 ** 2) => ({
+      ...busy,
+      room: { ...busy.room, backlogs: { bytes, limitBytes } }
+    })
     assert.deepStrictEqual(codes(waiting(0.6 * 1024 ** 3)), [[], []])
     assert.deepStrictEqual(codes(waiting(0.7 * 1024 ** 3)), [["backlogs-crowded"], []])
     const [text = ""] = texts(waiting(1024 ** 3))
@@ -221,12 +223,7 @@ describe("what is not as it should be", () => {
     ])
     const [named = ""] = texts({ ...waiting(1024 ** 3), waitingByTenant })
     assert.include(named, "(acme 12,000, globex 30, initech 7 and 1 other tenant): each tenant")
-    const unbounded = { ...history, limit: undefined }
-    const { room } = busy
-    assert.deepStrictEqual(
-      codes({ ...busy, room: { ...room, backlogs: 1024 ** 4, history: unbounded } }),
-      [[], []]
-    )
+    assert.deepStrictEqual(codes(waiting(1024 ** 4, null)), [[], []])
   })
 
   it("is what endpoints and deliveries suffer from", () => {
@@ -234,8 +231,8 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(
       texts({
         ...busy,
-        endpoints: { ...endpoints, open: 2, longestOpen: [open] },
-        events: { ...busy.events, pending: 20_000 },
+        endpoints: { ...fared({ open: 2 }), longestOpen: [open] },
+        events: counted({ waitingForRouter: 20_000 }),
         dead: { ...busy.dead, lastHour: 1 }
       }),
       [

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { systemFamilies } from "../../../src/operations/status/status-metrics.ts"
 import { statusOf } from "../../../src/operations/status/status-report.ts"
 import { counted } from "../../kit/counted.ts"
-import { busy, minute, now, partition } from "./surveys.ts"
+import { busy, minute, now, partition, silent } from "./surveys.ts"
 
 const alert = (name: "success-low" | "circuit-opened") =>
   ({
@@ -25,12 +25,8 @@ describe("systemFamilies", () => {
   })
 
   it("counts partitions by whether somebody delivers in them", () => {
-    const unowned = { owner: undefined, answer: undefined, unownedSince: now - minute }
-    const partitions = [
-      partition(0),
-      partition(1, { answer: undefined }),
-      partition(2, unowned as never)
-    ]
+    const unowned = { ...silent, owner: null, unownedSince: now - minute }
+    const partitions = [partition(0), partition(1, silent), partition(2, unowned)]
     const number = numbersOf({ status: statusOf({ ...busy, partitions }) })
     const name = "petrel_partitions"
     for (const state of ["owned", "silent", "unowned"])

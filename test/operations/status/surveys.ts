@@ -12,24 +12,30 @@ export const partition = (
 ): PartitionSurvey => ({
   partition: index,
   owner: `worker-${index % 3}`,
-  unownedSince: undefined,
-  answer: {
-    worker: `worker-${index % 3}`,
+  answers: true,
+  lastHour: {
     since: now - 60 * minute,
-    inFlight: 4,
-    inLine: 3,
-    prefetched: 12,
     attempts: 20_000,
     delivered: 19_900,
     durations: [0, 0, 0, 0, 0, 0, 0, 0, 18_000, 0, 0, 0, 0, 2_000]
   },
   new: 1_200,
-  ackPending: 2_012,
+  handedOut: 2_012,
+  inFlight: 4,
+  inLine: 3,
+  retries: 2_000,
   scheduled: 40_000,
   backlog: 120_000,
-  backlogs: 15,
+  unreadable: null,
+  endpointsWithBacklog: 15,
   ...changes
 })
+
+/** What is not known of a partition whose owner does not answer. */
+export const silent: Partial<PartitionSurvey> = {
+  ...{ answers: false, lastHour: undefined },
+  ...{ inFlight: null, inLine: null, retries: null, unreadable: null }
+}
 
 const everything: ReadonlyArray<Role> = ["router", "deliver"]
 export const someone = (
@@ -52,14 +58,10 @@ export const someone = (
 })
 
 export const endpoints: EndpointsSurvey = {
-  total: 100_000,
-  closed: 99_000,
-  open: 0,
-  halfOpen: 3,
-  paused: 7,
-  suspended: 0,
-  disabled: 990,
-  unreadable: 0,
+  counts: {
+    ...{ total: 100_000, closed: 99_000, open: 0, halfOpen: 3 },
+    ...{ paused: 7, suspended: 0, disabled: 990, unreadable: 0 }
+  },
   lost: 0,
   longestOpen: []
 }
@@ -68,31 +70,39 @@ export const busy: Survey = {
   at: now,
   version: "2.15.1",
   cluster: "petrels-eu-west",
-  account: { bytes: 4 * 1024 ** 3, limit: 10 * 1024 ** 3 },
+  account: { bytes: 4 * 1024 ** 3, limitBytes: 10 * 1024 ** 3 },
   streams: [],
   room: {
     events: {
       name: "PETREL_EVENTS",
-      bytes: 2 * 1024 ** 3,
-      limit: 5 * 1024 ** 3,
-      oldestAt: now - 24 * 60 * minute,
-      maxAge: 7 * 24 * 60 * minute
+      maxAge: 7 * 24 * 60 * minute,
+      room: {
+        ...{ bytes: 2 * 1024 ** 3, limitBytes: 5 * 1024 ** 3 },
+        oldestAt: now - 24 * 60 * minute
+      }
     },
     history: {
       name: "PETREL_HISTORY",
-      bytes: 1024 ** 3,
-      limit: 2.5 * 1024 ** 3,
-      oldestAt: now - 12 * 24 * 60 * minute,
-      maxAge: 30 * 24 * 60 * minute
+      maxAge: 30 * 24 * 60 * minute,
+      room: {
+        ...{ bytes: 1024 ** 3, limitBytes: 2.5 * 1024 ** 3 },
+        oldestAt: now - 12 * 24 * 60 * minute
+      }
     },
-    queues: 20 * 1024 ** 2,
-    backlogs: 500 * 1024 ** 2
+    queues: { bytes: 20 * 1024 ** 2, limitBytes: 1_260 * 1024 ** 2 },
+    backlogs: { bytes: 500 * 1024 ** 2, limitBytes: 1_260 * 1024 ** 2 }
   },
   events: {
-    ...{ stored: 12_345_678, pending: 4, inRouter: 3, lost: 0, isRouterMissing: false },
-    ...{ oldestUnroutedAt: now - 200, lastRoutedAt: now - 1 }
+    counts: {
+      ...{ stored: 12_345_678, waitingForRouter: 4, inRouter: 3, lost: 0 },
+      oldestUnroutedAt: now - 200
+    },
+    ...{ isRouterMissing: false, lastRoutedAt: now - 1 }
   },
-  dead: { stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limit: 100 },
+  dead: {
+    ...{ stored: 4_321, open: 1_234, lastHour: 0, bytes: 1, limitBytes: 100 },
+    byTenant: null
+  },
   alerts: [],
   sources: [],
   writeErrors: [],

@@ -32,16 +32,19 @@ describe("the screen of petrel status", () => {
   })
 
   it("says that nothing waits only where no event waits to be routed either", () => {
-    const oldest = (events: Partial<Survey["events"]>) =>
+    const oldest = (counts: Partial<Survey["events"]["counts"]>) =>
       statusLines(
-        statusOf({ ...busy, oldest: undefined, events: { ...busy.events, ...events } }),
+        statusOf({
+          ...{ ...busy, oldest: null },
+          events: { ...busy.events, counts: { ...busy.events.counts, ...counts } }
+        }),
         plain
       ).find((line) => line.startsWith("oldest"))
     assert.strictEqual(
       oldest({ oldestUnroutedAt: busy.at - 44_000 }),
       "oldest      an event has waited for 44 s to be routed"
     )
-    assert.strictEqual(oldest({ oldestUnroutedAt: undefined }), "oldest      nothing waits")
+    assert.strictEqual(oldest({ oldestUnroutedAt: null }), "oldest      nothing waits")
   })
 
   it("shows as many workers as there is room for", () => {
@@ -68,11 +71,12 @@ describe("the screen of petrel status", () => {
         line.startsWith("room")
       )
     const { account, room } = busy
-    assert.match(line({ ...busy, account: undefined }) ?? "", /; in all \?$/)
-    const unlimited = { ...busy, account: { bytes: account?.bytes ?? 0, limit: undefined } }
+    const unknown = { bytes: null, limitBytes: null }
+    assert.match(line({ ...busy, account: unknown }) ?? "", /; in all \?$/)
+    const unlimited = { ...busy, account: { ...account, limitBytes: null } }
     assert.match(line(unlimited) ?? "", /; in all unknown, the account has no limit$/)
-    const silent = { ...room.events, bytes: undefined, limit: undefined, oldestAt: undefined }
-    const nothing = { ...unlimited, room: { ...room, events: silent, queues: undefined } }
+    const silent = { ...room.events, room: { ...unknown, oldestAt: null } }
+    const nothing = { ...unlimited, room: { ...room, events: silent, queues: unknown } }
     assert.match(line(nothing) ?? "", / events \?, .* queues \?, backlogs 500 MiB/)
   })
 })
