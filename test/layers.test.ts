@@ -1,0 +1,80 @@
+import { globSync, readFileSync } from "node:fs"
+import { dirname, join } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+
+/** Each room may import those of the lines below it, and no other room of its own line. */
+const rooms = [
+  ["src/cli"],
+  ["src/service"],
+  ["src/api"],
+  ["src/operations", "src/worker"],
+  ["src/delivery"],
+  ["src/routing", "src/alerts", "src/rounds", "src/projection"],
+  ["src/endpoints", "src/cluster"],
+  ["src/history"],
+  ["src/broker", "src/metrics"],
+  ["src/policy", "src/text", "src/time"],
+  ["src/domain"]
+]
+
+const withinCli = [["commands"], ["flags"], ["terminal"], ["format"]].map((line) =>
+  line.map((room) => `src/cli/${room}`)
+)
+
+/** The NATS clients are private to their room: an operation of broker/broker.ts is for the others. */
+const natsClients = /^src\/broker\/(clients|nats-[^/]*)\.ts$/
+
+interface Import {
+  readonly from: string
+  readonly to: string
+}
+
+const importsOf = (from: string): ReadonlyArray<Import> =>
+  [...readFileSync(from, "utf8").matchAll(/(?:\bfrom|\bimport\(?|\bnew URL\()\s*"(\.[^"]+)"/g)].map(
+    ([, to = ""]) => ({ from, to: join(dirname(from), to) })
+  )
+
+const imports = globSync("src/**/*.ts").flatMap(importsOf)
+
+const isIn = (room: string) => (path: string) => path.startsWith(`${room}/`)
+
+/** Returns the line of a file's room; -1 for a file in none of them. */
+const lineOf = (lines: typeof rooms, path: string): number =>
+  lines.findIndex((line) => line.some((room) => isIn(room)(path)))
+
+/** Returns the imports that point upwards, or to another room of the same line. */
+const upwards = (lines: typeof rooms, all: ReadonlyArray<Import>) =>
+  all.filter(({ from, to }) => {
+    const [line, target] = [lineOf(lines, from), lineOf(lines, to)]
+    const room = lines[line]?.find((one) => isIn(one)(from))
+    if (room === undefined || target === -1 || isIn(room)(to)) return false
+    return target <= line
+  })
+
+describe("imports", () => {
+  it("point downwards, from room to room and within the command line", () => {
+    assert.isAbove(imports.length, 3_000)
+    assert.deepStrictEqual(
+      imports.filter(({ from }) => lineOf(rooms, from) === -1),
+      []
+    )
+    assert.deepStrictEqual(upwards(rooms, imports), [])
+    assert.deepStrictEqual(upwards(withinCli, imports), [])
+  })
+
+  it("leave the NATS clients to the broker's room", () => {
+    const others = imports.filter(({ from }) => !from.startsWith("src/broker/"))
+    assert.deepStrictEqual(
+      others.filter(({ to }) => natsClients.test(to)),
+      []
+    )
+  })
+
+  it("are seen where they point upwards or sideways", () => {
+    const one = (from: string, to: string) => upwards(rooms, [{ from, to }]).length
+    assert.strictEqual(one("src/policy/a.ts", "src/broker/b.ts"), 1)
+    assert.strictEqual(one("src/alerts/a.ts", "src/rounds/b.ts"), 1)
+    assert.strictEqual(one("src/alerts/a.ts", "src/alerts/b.ts"), 0)
+    assert.strictEqual(one("src/alerts/a.ts", "src/broker/b.ts"), 0)
+  })
+})
