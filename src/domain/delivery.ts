@@ -78,6 +78,20 @@ export const deliveryId = (delivery: Pick<Delivery, "event" | "endpoint">): stri
  */
 export type RoundIdentity = Pick<Delivery, "eventSeq" | "eventAt" | "round">
 
+/** Returns what a round is named by in facts and before people. */
+export const namesOf = ({
+  endpoint,
+  event,
+  eventAt,
+  eventSeq,
+  round,
+  tenant,
+  type
+}: Delivery): Pick<
+  Delivery,
+  "tenant" | "endpoint" | "event" | "eventSeq" | "eventAt" | "type" | "round"
+> => ({ tenant, endpoint, event, eventSeq, eventAt, type, round })
+
 /** Identifies a round among all rounds. */
 export type DeliveryIdentity = RoundIdentity & Pick<Delivery, "tenant" | "endpoint">
 

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { removeIf } from "../broker/removal.ts"
 import { maxClockSkewMs } from "../domain/clock-bounds.ts"
-import { deliveryId, roundKey } from "../domain/delivery.ts"
+import { deliveryId, namesOf, roundKey } from "../domain/delivery.ts"
 import { openClaims } from "./claims.ts"
 import type { DeadLetter } from "./dead-letters.ts"
 import { parseDeadLetter } from "./dead-letters.ts"
@@ -47,21 +47,8 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
       own,
       (letter) => {
         const { delivery, id, reason } = letter
-        const { event, eventAt, eventSeq, round, type } = delivery
         const claimed = claims.claim(
-          {
-            tenant,
-            endpoint,
-            event,
-            eventSeq,
-            eventAt,
-            type,
-            delivery: deliveryId(delivery),
-            round,
-            reason,
-            dead: id,
-            by
-          },
+          { ...namesOf(delivery), delivery: deliveryId(delivery), reason, dead: id, by },
           delivery
         )
         return claimed.pipe(

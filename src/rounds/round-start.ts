@@ -8,7 +8,7 @@ import type { Layout, TopologyError } from "../broker/installed.ts"
 import { publishOnce } from "../broker/publish-once.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Delivery } from "../domain/delivery.ts"
-import { deliveryHeaders, deliveryId, roundKey, untried } from "../domain/delivery.ts"
+import { deliveryHeaders, deliveryId, namesOf, roundKey, untried } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 import { correlationOf } from "../domain/forwarded-headers.ts"
@@ -104,21 +104,9 @@ const storeRound = (
 }
 
 const claimOf = (delivery: Delivery, dead: number | undefined, by: string) => {
-  const { began, content, deadline, endpoint, event, eventAt, eventSeq, round, tenant, type } =
-    delivery
+  const { began, content, deadline } = delivery
   return {
-    at: began,
-    tenant,
-    endpoint,
-    event,
-    eventSeq,
-    eventAt,
-    type,
-    delivery: deliveryId(delivery),
-    round,
-    deadline,
-    dead,
-    by,
+    ...{ at: began, ...namesOf(delivery), delivery: deliveryId(delivery), deadline, dead, by },
     trace: content.traceparent,
     correlation: correlationOf(content.forwarded)
   } satisfies Partial<Fact>

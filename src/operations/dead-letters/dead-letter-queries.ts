@@ -1,6 +1,6 @@
 import { Effect, Schema, Stream } from "effect"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
-import { Progress } from "../../domain/delivery.ts"
+import { namesOf, Progress } from "../../domain/delivery.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { DeadReason } from "../../domain/outcome.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
@@ -67,22 +67,10 @@ const deadLetterView = (
   fate?: Fate,
   late?: LateDelivery
 ): DeadLetterView => {
-  const { deadline, endpoint, event, eventAt, eventSeq, origin, progress, round, tenant, type } =
-    delivery
+  const { deadline, origin, progress } = delivery
   const { nextAttemptAt: _, ...attempts } = progress
   return {
-    id,
-    tenant,
-    endpoint,
-    event,
-    eventSeq,
-    eventAt,
-    type,
-    round,
-    reason,
-    ...attempts,
-    deadline,
-    deadAt,
+    ...{ id, ...namesOf(delivery), reason, ...attempts, deadline, deadAt },
     ...(origin === undefined ? {} : { origin }),
     ...(fate === undefined ? {} : { redelivered: fate }),
     ...(late === undefined ? {} : { deliveredLate: late })

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { Retried } from "../../cluster/command.ts"
 import { readAllNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { Invalid, invalid } from "../../domain/problem.ts"
 import { Token } from "../../domain/token.ts"
@@ -28,14 +29,7 @@ export type RetrySelection = typeof RetrySelection.Type
 export const RetriedDeliveries = Schema.Struct({
   /** Endpoints that were looked at: those for which something waits. */
   endpoints: Schema.Int,
-  /** Waited for their next attempt, and go on now. */
-  moved: Schema.Int,
-  /** Are being attempted, wait for their turn in memory, or were attempted since. */
-  inFlight: Schema.Int,
-  /** Were in their endpoint's backlog, whatever they are, and go on when that takes them. */
-  inBacklog: Schema.Int,
-  /** Stay as they are: the backlog is full, or the broker refused. */
-  left: Schema.Int,
+  ...Retried.fields,
   /** Endpoints that take nothing now, and why; at most 100 of them. */
   skipped: Schema.Array(Schema.Struct({ endpoint: Schema.String, why: Schema.String })),
   /** How many further ones take nothing. */
