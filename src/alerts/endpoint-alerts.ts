@@ -11,13 +11,13 @@ import { noAlertCounts } from "../policy/alert-window.ts"
 import type { EndpointAvailability } from "../policy/alerts.ts"
 import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import { SteadySince } from "../time/steady-since.ts"
-import type { AlertBook } from "./alert-book.ts"
 import type { SubjectReadings } from "./alert-change.ts"
 import { changeOf } from "./alert-change.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { isRaised, makeAlertRegister } from "./alert-register.ts"
 import { lookAgainAndAgain } from "./alert-rounds.ts"
 import type { AlertSubject } from "./alert-store.ts"
+import type { AlertWindows } from "./alert-windows.ts"
 import { lastDeadLetter } from "./last-dead-letter.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
@@ -26,7 +26,7 @@ const maxConcurrentEndpoints = 128
 export interface EndpointAlertsOptions extends JudgeOptions {
   /** Index of the partition. */
   readonly index: number
-  readonly book: AlertBook
+  readonly windows: AlertWindows
   readonly health: (key: string) => Health | undefined
 }
 
@@ -101,7 +101,7 @@ export class EndpointJudge {
   })
 
   readonly look = Effect.gen({ self: this }, function* () {
-    const { book, clock, holds } = this.#options
+    const { windows, clock, holds } = this.#options
     if (!holds()) return
     const began = this.#counted.at(clock.currentTimeMillisUnsafe())
     if (began !== this.#began) this.#openAt.clear()
@@ -109,7 +109,7 @@ export class EndpointJudge {
     // Also judge alerts that another worker has cleared since: the cause may persist.
     const before = this.#register.entries()
     yield* this.#register.resume
-    const keys = new Set(book.takeTouched(clock.currentTimeMillisUnsafe()))
+    const keys = new Set(windows.takeTouched(clock.currentTimeMillisUnsafe()))
     for (const { endpoint, tenant } of [...before, ...this.#register.entries()])
       keys.add(endpointKey(tenant, endpoint))
     for (const key of this.#unavailable) keys.add(key)
@@ -133,7 +133,7 @@ export class EndpointJudge {
       if (raised.length > 0) yield* this.#clearAll(subject, at)
     if (endpoint === undefined) {
       this.#openAt.delete(key)
-      this.#options.book.forget(key)
+      this.#options.windows.forget(key)
       return
     }
     const thresholds = this.#options.thresholds.endpoint(tenant, endpoint.config.alerts)
@@ -182,13 +182,13 @@ export class EndpointJudge {
   )
 
   #countsOf(key: string, { config }: LiveEndpoint, at: number): AlertCounts {
-    const page = this.#options.book.page(key)
+    const page = this.#options.windows.page(key)
     return page?.generation === config.generation ? page.window.read(at) : noAlertCounts
   }
 
   #stateOf(key: string, { config }: LiveEndpoint, now: number): EndpointAvailability {
     const known = this.#options.health(key)
-    const page = this.#options.book.page(key)
+    const page = this.#options.windows.page(key)
     const isOpen = known?.generation === config.generation && known.circuit.state !== "closed"
     if (isOpen) this.#openAt.set(key, now)
     return {
@@ -202,8 +202,8 @@ export class EndpointJudge {
   }
 
   #moreOf(key: string, { config }: LiveEndpoint): SubjectReadings["more"] {
-    const { book, health, thresholds } = this.#options
-    const page = book.page(key)
+    const { windows, health, thresholds } = this.#options
+    const page = windows.page(key)
     const known = health(key)
     const contact = config.contact ?? thresholds.contact(config.tenant)
     const counted = Math.max(known?.failuresInRow ?? 0, known?.permanentInRow ?? 0)

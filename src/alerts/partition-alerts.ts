@@ -3,26 +3,26 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { Directory } from "../endpoints/directory.ts"
-import { AlertBook } from "./alert-book.ts"
+import { AlertWindows } from "./alert-windows.ts"
 import type { EndpointAlertsOptions } from "./endpoint-alerts.ts"
 import { runEndpointAlerts } from "./endpoint-alerts.ts"
 
-export type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "book" | "health">
+export type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "windows" | "health">
 
 /** Counts outcomes of one partition and raises the alerts about its endpoints. */
 export const makePartitionAlerts = Effect.fnUntraced(function* (options: PartitionAlertsOptions) {
   const directory = yield* Directory
-  const book = new AlertBook(options.thresholds)
+  const windows = new AlertWindows(options.thresholds)
   return {
-    book,
+    windows,
     /** Counts a delivery that was dead-lettered at a time (ms since the epoch). */
     onDeadLettered: (delivery: Delivery, progress: Progress, at: number): void => {
       const known = directory.find(endpointKey(delivery.tenant, delivery.endpoint))
-      book.onDeadLettered(delivery, progress, at, known?.config.alerts)
+      windows.onDeadLettered(delivery, progress, at, known?.config.alerts)
     },
     /** Raises and clears alerts for as long as the scope lives. */
     watch: (health: (key: string) => Health | undefined) =>
-      runEndpointAlerts({ ...options, book, health })
+      runEndpointAlerts({ ...options, windows, health })
   }
 })
 

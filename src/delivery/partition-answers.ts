@@ -5,8 +5,8 @@ import { retryNow } from "./commands/retry-now.ts"
 import { sendTest } from "./commands/send-test.ts"
 import type { DeliveryTask } from "./execution/task.ts"
 import { checkEndpoint } from "./http/check-endpoint.ts"
+import type { AttemptTallies } from "./introspection/attempt-tallies.ts"
 import { answerQueries } from "./introspection/introspection-answer.ts"
-import type { TallyBook } from "./introspection/tally-book.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import type { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import type { QueueSource } from "./source/queue-source.ts"
@@ -16,7 +16,7 @@ export interface PartitionAnswersOptions {
   readonly surroundings: Surroundings
   readonly lanes: LaneScheduler<DeliveryTask>
   readonly queue: QueueSource
-  readonly tallies: TallyBook
+  readonly tallies: AttemptTallies
   /** True once the partition delivers. */
   readonly isReady: () => boolean
 }
@@ -35,7 +35,7 @@ export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersO
       ...{ tallies, lanes },
       prefetched: () => queue.size,
       unreadable: () => queue.unreadableCount + index.unreadableCount(),
-      alerts: alerts.book,
+      alerts: alerts.windows,
       openCircuits: health.openCircuits
     },
     checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))

@@ -23,7 +23,7 @@ import type { Settlement } from "./execution/settlement.ts"
 import { SuccessLog } from "./execution/success-log.ts"
 import type { TaskContext } from "./execution/task.ts"
 import { DeliveryTask } from "./execution/task.ts"
-import { TallyBook } from "./introspection/tally-book.ts"
+import { AttemptTallies } from "./introspection/attempt-tallies.ts"
 import { answerAbout } from "./partition-answers.ts"
 import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
 import { acquireSurroundings } from "./partition-surroundings.ts"
@@ -55,7 +55,7 @@ export class Partition {
   readonly memory: PartitionMemory
   readonly #options: PartitionOptions
   readonly #its: Surroundings
-  readonly #tallies = new TallyBook()
+  readonly #tallies = new AttemptTallies()
   readonly #lanes: LaneScheduler<DeliveryTask>
   readonly #writer: BacklogWriter
   readonly #drainer: Drainer
@@ -309,7 +309,7 @@ export class Partition {
     progress: Progress
   ): AttemptOutcome["probe"] {
     const { durationMs } = sent.result
-    this.#options.alerts.book.answered(endpoint, delivery, sent, progress)
+    this.#options.alerts.windows.answered(endpoint, delivery, sent, progress)
     this.#tallies.note(endpoint, sent.verdict === "delivered", durationMs, sent.at)
     this.#lanes.answered(endpoint.key, durationMs)
     return this.#its.health.answered(endpoint, delivery, sent, progress)

@@ -42,7 +42,7 @@ export const makeDirectoryGate = (
 ): DirectoryGate => {
   let since: number | undefined
   let said = false
-  const moment = Effect.raceFirst(current, Effect.sleep(pollMs))
+  const nextLook = Effect.raceFirst(current, Effect.sleep(pollMs))
 
   const look = Effect.suspend(() => {
     if (isCurrent()) {
@@ -52,7 +52,7 @@ export const makeDirectoryGate = (
       return Effect.as(Effect.logInfo("the endpoints have been read: routing goes on"), true)
     }
     since ??= timers.monotonicMs()
-    const waited = Effect.as(moment, false)
+    const waited = Effect.as(nextLook, false)
     if (said || timers.monotonicMs() - since < logAfterMs) return waited
     said = true
     return Effect.andThen(
@@ -66,7 +66,7 @@ export const makeDirectoryGate = (
       if (isCurrent()) return Effect.void
       return stopping() || timers.monotonicMs() > until
         ? Effect.fail(new EndpointsNotCurrent())
-        : Effect.andThen(moment, passUntil(until))
+        : Effect.andThen(nextLook, passUntil(until))
     })
 
   return {

@@ -5,7 +5,7 @@ import type { SettingsChange } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
 import { alertDetails, alertText } from "./alert-text.ts"
 import { plainText } from "./plain-text.ts"
-import { moment, spanText } from "./quantities.ts"
+import { localTime, spanText } from "./quantities.ts"
 
 interface LineOptions {
   /** ms since the epoch. A fact of another day is shown with its date. */
@@ -230,7 +230,7 @@ export const factLine = (fact: Fact, { colour, now }: LineOptions): string => {
   const words = parts.map(plainText)
   const last = words.pop() ?? ""
   return [
-    paint("dim", moment(fact.at, now)),
+    paint("dim", localTime(fact.at, now)),
     plainText(subjectOf(fact)).padEnd(subjectWidth),
     ...words,
     paint(style, last)

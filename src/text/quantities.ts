@@ -82,7 +82,7 @@ export const spanText = (ms: number): string => {
 const digits = (number: number, count = 2) => String(number).padStart(count, "0")
 
 /** Formats a time (ms since the epoch) in local time, with the date if it is not today's. */
-export const momentText = (at: number, now: number): string => {
+export const localTimeMs = (at: number, now: number): string => {
   const then = new Date(at)
   const time = `${digits(then.getHours())}:${digits(then.getMinutes())}:${digits(then.getSeconds())}.${digits(then.getMilliseconds(), 3)}`
   if (then.toDateString() === new Date(now).toDateString()) return time
@@ -92,7 +92,8 @@ export const momentText = (at: number, now: number): string => {
 /**
  * Formats a time (ms since the epoch) to the second; on another day than `now`, with its date.
  */
-export const moment = (at: number, now: number): string => momentText(at, now).replace(/\.\d+$/, "")
+export const localTime = (at: number, now: number): string =>
+  localTimeMs(at, now).replace(/\.\d+$/, "")
 
 /** Formats a duration for people in at most two units: `30 s`, `2 d 12 h`. */
 export const durationText = (duration: Duration.Duration): string =>

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { AlertBook } from "../../src/alerts/alert-book.ts"
 import { changeOf } from "../../src/alerts/alert-change.ts"
 import type { AlertRegister } from "../../src/alerts/alert-register.ts"
 import type { AlertRecord } from "../../src/alerts/alert-store.ts"
+import { AlertWindows } from "../../src/alerts/alert-windows.ts"
 import { EndpointJudge } from "../../src/alerts/endpoint-alerts.ts"
 import type { Thresholds } from "../../src/alerts/thresholds.ts"
 import type { AttemptOutcome } from "../../src/domain/attempt-outcome.ts"
@@ -47,14 +47,22 @@ const makeRegister = () => {
 /** One endpoint whose outcomes are judged each minute. */
 const judging = (time: MovedTime & { runs(ms: number): void }) => {
   const { changes, register } = makeRegister()
-  const book = new AlertBook({
+  const windows = new AlertWindows({
     ...{ endpoint: () => defaultThresholds, tenant: () => defaultThresholds }
   } as unknown as Thresholds)
   const endpoint = makeLive(key, { ...live.config, alerts: {} }, 1)
   const state = { isOpen: false, isRemoved: false }
   const judge = new EndpointJudge(
     {
-      ...{ clock, book, holds: () => true, index: 0, partitions: 1, every: minute, dedupe: minute },
+      ...{
+        clock,
+        windows,
+        holds: () => true,
+        index: 0,
+        partitions: 1,
+        every: minute,
+        dedupe: minute
+      },
       ...{ worker: "w", nextId: () => "id" },
       thresholds: {
         ...{ endpoint: () => defaultThresholds, contact: () => undefined }
@@ -75,14 +83,14 @@ const judging = (time: MovedTime & { runs(ms: number): void }) => {
       time.runs(minute)
       const at = timers.wallMs()
       for (let each = 0; each < 10 && verdict !== undefined; each++)
-        book.answered(endpoint, deliveryOf({ began: at }), outcomeOf(verdict, { at }), {
+        windows.answered(endpoint, deliveryOf({ began: at }), outcomeOf(verdict, { at }), {
           attempts: 0
         })
       Effect.runSync(new MemoryBroker().run(judge.look))
     }
     return [...changes]
   }
-  return { isKnown: () => book.page(key) !== undefined, passes, state }
+  return { isKnown: () => windows.page(key) !== undefined, passes, state }
 }
 
 for (const [what, happens] of clockEvents)

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { takeOwnership } from "../../src/cluster/ownership.ts"
-import { TallyBook } from "../../src/delivery/introspection/tally-book.ts"
+import { AttemptTallies } from "../../src/delivery/introspection/attempt-tallies.ts"
 import { CapacityPool } from "../../src/delivery/scheduling/capacity-pool.ts"
 import { LaneScheduler } from "../../src/delivery/scheduling/lane-scheduler.ts"
 import { UnreadableQueue } from "../../src/delivery/source/unreadable-queue.ts"
@@ -97,7 +97,7 @@ for (const [what, happens] of clockEvents) {
     })
 
     test("a tally shows what was counted since, and no more than was counted at all", (time) => {
-      const book = new TallyBook()
+      const book = new AttemptTallies()
       const note = () => book.note(live, true, 5, timers.wallMs())
       for (let count = 0; count < 50; count++) {
         note()

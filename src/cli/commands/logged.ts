@@ -13,7 +13,7 @@ import {
 } from "../../projection/delivery-log.ts"
 import { findAttemptsRemotely, findEventsRemotely } from "../../projection/remote-log.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { momentText, spanText } from "../../text/quantities.ts"
+import { localTimeMs, spanText } from "../../text/quantities.ts"
 import {
   endpointFlag,
   limitFlag,
@@ -130,7 +130,7 @@ export const attempts = Command.make(
       {
         headings: ["at", "delivery", "attempt", "outcome", "answer", "took"],
         of: ({ at, delivery, durationMs, error, number, outcome, status }, now) => [
-          momentText(at, now),
+          localTimeMs(at, now),
           plainText(delivery),
           `#${number}`,
           outcome,
@@ -174,7 +174,7 @@ export const events = Command.make(
       {
         headings: ["stored", "event", "tenant", "type", "by", "waiting", "delivered", "dead"],
         of: ({ at, channel, id, rounds, tenant, type }, now) => [
-          momentText(at, now),
+          localTimeMs(at, now),
           plainText(id),
           tenant,
           plainText(type ?? "-"),

@@ -4,7 +4,7 @@ import { jsonOf } from "../../operations/answered-json.ts"
 import { type Lag, ProjectionStatus } from "../../projection/delivery-log.ts"
 import { rebuildRemotely, remoteStatus } from "../../projection/remote-log.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { bytesText, momentText, plural, spanText } from "../../text/quantities.ts"
+import { bytesText, localTimeMs, plural, spanText } from "../../text/quantities.ts"
 import { labelled, screenWidth } from "../format/screen.ts"
 import { connected, report } from "../root-command.ts"
 
@@ -23,7 +23,7 @@ const states = {
 const statusLines = (status: ProjectionStatus, now: number): ReadonlyArray<string> => {
   const { bytes, data, lag, oldest, position, problem, repeatedAttempts, rows, state, waiting } =
     status
-  const since = oldest === null ? "" : `, since ${momentText(oldest, now)}`
+  const since = oldest === null ? "" : `, since ${localTimeMs(oldest, now)}`
   return [
     `the projection ${states[state]}`,
     ...(problem === null ? [] : labelled("  problem   ", plainText(problem), screenWidth())),

@@ -15,7 +15,7 @@ import {
   scopes,
   TokenView
 } from "../../operations/tokens/token.ts"
-import { countText, moment, plural } from "../../text/quantities.ts"
+import { countText, localTime, plural } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import {
   byFlag,
@@ -133,13 +133,13 @@ const rowOf =
     one.tenant === allTenants ? "all" : one.tenant,
     one.scopes.length === scopes.length ? "all" : one.scopes.join(","),
     one.name ?? "-",
-    moment(one.createdAt, now),
+    localTime(one.createdAt, now),
     one.by,
     one.expiresAt === undefined
       ? "-"
       : one.expiresAt <= now
         ? "has expired"
-        : moment(one.expiresAt, now)
+        : localTime(one.expiresAt, now)
   ]
 
 const list = Command.make(

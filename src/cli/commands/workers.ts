@@ -3,7 +3,7 @@ import { Command } from "effect/cli"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { withheldText } from "../../operations/status/conditions.ts"
 import { listWorkers, WorkerView } from "../../operations/status/workers.ts"
-import { moment } from "../../text/quantities.ts"
+import { localTime } from "../../text/quantities.ts"
 import { makeTable } from "../format/screen.ts"
 import { connected, petrel } from "../root-command.ts"
 import { print, remark } from "../terminal/stdout.ts"
@@ -28,7 +28,7 @@ const rowOf =
       worker,
       host ?? "-",
       String(pid ?? "-"),
-      startedAt === undefined ? "-" : moment(startedAt, now),
+      startedAt === undefined ? "-" : localTime(startedAt, now),
       leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
       listed(partitions),
       listed(partitions.filter(({ delivering }) => delivering)),

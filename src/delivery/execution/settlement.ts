@@ -15,7 +15,7 @@ import type { Decision, RetryRecord } from "../../domain/retry-record.ts"
 import { Facts } from "../../history/facts.ts"
 import { decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../policy/decide.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { findMoved, isEndFact, isTold } from "../retry/applied-steps.ts"
+import { findMoved, isAttemptRecorded, isEndFact } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/awaiting-space.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
@@ -281,7 +281,9 @@ export class Settlement {
     function* (handle: AckHandle, { isOutcomeRecorded, record }: WaitingDelivery, begun: boolean) {
       const { outcome } = record
       const isMissing =
-        outcome !== undefined && !isOutcomeRecorded && !(begun && (yield* isTold(handle, record)))
+        outcome !== undefined &&
+        !isOutcomeRecorded &&
+        !(begun && (yield* isAttemptRecorded(handle, record)))
       if (isMissing) {
         yield* this.#append(outcome.fact, outcome.id)
         this.#reached("outcome-stored")

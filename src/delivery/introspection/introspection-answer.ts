@@ -1,6 +1,6 @@
 import type { Clock, Fiber } from "effect"
 import { Effect, FiberSet, Option, Schema, Semaphore } from "effect"
-import type { AlertBook } from "../../alerts/alert-book.ts"
+import type { AlertWindows } from "../../alerts/alert-windows.ts"
 import { Broker } from "../../broker/broker.ts"
 import type {
   EndpointActivity,
@@ -17,7 +17,7 @@ import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
 import { SteadySince } from "../../time/steady-since.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
-import type { TallyBook } from "./tally-book.ts"
+import type { AttemptTallies } from "./attempt-tallies.ts"
 
 /** Maximum endpoints in one message: some 50 KiB. */
 const maxEndpointsPerChunk = 256
@@ -37,8 +37,8 @@ const maxConcurrentChecks = 4
 
 /** What only the owner of a partition knows. */
 export interface Activity {
-  readonly tallies: TallyBook
-  readonly alerts: AlertBook
+  readonly tallies: AttemptTallies
+  readonly alerts: AlertWindows
   /** Returns the number of endpoints whose circuit is not closed. */
   readonly openCircuits: () => number
   /** Returns the number of queue messages that are in flight. */

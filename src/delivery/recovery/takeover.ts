@@ -158,7 +158,7 @@ export const takeOver = Effect.fnUntraced(function* (
   const byStream = new Map(
     memories.flatMap((memory) => [memory, memory.backlog]).map((memory) => [memory.stream, memory])
   )
-  const straightsOf = (tenant: string, endpoint: string) => {
+  const directDeliveriesOf = (tenant: string, endpoint: string) => {
     const partition = partitionOf(tenant, endpoint, partitions)
     return memories.find(({ index }) => index === partition)?.directDeliveries
   }
@@ -168,7 +168,7 @@ export const takeOver = Effect.fnUntraced(function* (
     byStream.get(place.stream)?.completed.add(slotOf(place), place.at)
     endsByStream.get(place.stream)?.add(to, place.seq)
   }
-  const left = whatHasLeft(ended, straightsOf, names.events)
+  const left = whatHasLeft(ended, directDeliveriesOf, names.events)
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
   // Most partitions have the same watermark.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
@@ -195,7 +195,7 @@ export const takeOver = Effect.fnUntraced(function* (
       const of = { tenant, endpoint, eventSeq, eventAt }
       left(fact.origin, of)
       if (fact.from.stream === names.events) {
-        const directDeliveries = straightsOf(tenant, endpoint)
+        const directDeliveries = directDeliveriesOf(tenant, endpoint)
         const failed = progressFrom(fact, names.events)
         if (failed !== undefined) directDeliveries?.failed(of, failed)
         else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
@@ -263,7 +263,7 @@ type Left = (origin: string | undefined, to: Addressee, first?: EventIdentity) =
 const whatHasLeft =
   (
     ended: Ended,
-    straightsOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
+    directDeliveriesOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
     events: string
   ): Left =>
   (origin, to, first) => {
@@ -272,7 +272,7 @@ const whatHasLeft =
     const { endpoint, tenant } = to
     const event = place.stream === events ? eventAtPlace(place) : first
     if (event !== undefined)
-      straightsOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), event)
+      directDeliveriesOf(tenant, endpoint)?.add(endpointKey(tenant, endpoint), event)
     ended(place, to)
   }
 

@@ -27,7 +27,7 @@ const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))
  * The time from which a stream may hold what follows a decision, ms since the epoch. A sequence
  * would not do: a truncated stream reuses sequences.
  */
-const toldSince = ({ place }: PlacedDelivery, decidedAt: number) =>
+const consequencesSince = ({ place }: PlacedDelivery, decidedAt: number) =>
   Effect.map(
     Clock.currentTimeMillis,
     (now) => appliedSince(decidedAt, place.at, now) - maxClockSkewMs
@@ -41,13 +41,16 @@ const isAbout = (of: RoundIdentity) => {
 }
 
 /** True where the history holds the fact of the attempt that a record is about. Asks the leader. */
-export const isTold = Effect.fnUntraced(function* (held: PlacedDelivery, record: RetryRecord) {
+export const isAttemptRecorded = Effect.fnUntraced(function* (
+  held: PlacedDelivery,
+  record: RetryRecord
+) {
   const { names, readMessage } = yield* Broker
   const { endpoint, tenant } = held.delivery
   const next_by_subj = names.subjects.fact(tenant, endpoint, "failure", "attempt-failed")
   const isOfRound = isAbout(held.delivery)
   const isIt = (fact: Fact) => isOfRound(fact) && fact.attempt === record.progress.attempts
-  let seq = yield* firstSince(names.history, yield* toldSince(held, record.decidedAt))
+  let seq = yield* firstSince(names.history, yield* consequencesSince(held, record.decidedAt))
   while (true) {
     const query = { seq, next_by_subj }
     const next = yield* readMessage("look for an attempt", names.history, query)
@@ -99,7 +102,7 @@ export const makeFindDeadLetter = Effect.gen(function* () {
   return Effect.fnUntraced(function* (held: PlacedDelivery, decidedAt: number) {
     const { delivery, place } = held
     const subject = names.subjects.dead(delivery.tenant, delivery.endpoint)
-    const since = yield* toldSince(held, decidedAt)
+    const since = yield* consequencesSince(held, decidedAt)
     const reading = next.get(subject) ?? (yield* begin(subject, since))
     reading.since = Math.min(reading.since, since)
     next.set(subject, reading)
@@ -167,7 +170,7 @@ export const findMoved = Effect.fnUntraced(function* (
   const isElsewhere = (at: Place) => slotOf(at) !== slotOf(place) || at.stream !== place.stream
   const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
   let isMoved = false
-  const fromTime = yield* toldSince(held, record.decidedAt)
+  const fromTime = yield* consequencesSince(held, record.decidedAt)
   const search: LocateQuery = {
     within: { partition },
     endpoints: [{ tenant, endpoint }],

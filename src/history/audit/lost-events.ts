@@ -5,6 +5,7 @@ import { headersOf } from "../../broker/headers.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import type { Names } from "../../domain/names.ts"
 import { Repeats, readOrigin } from "../../domain/origin.ts"
+import { timeText } from "../../domain/timestamp.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"
 
@@ -160,10 +161,9 @@ interface Gap {
 }
 
 const lostProblem = ({ after, before, from, to }: Gap): AuditProblem => {
-  const moment = (at: number) => new Date(at).toISOString()
   const bounds = [
-    ...(after === undefined ? [] : [`after ${moment(after)}`]),
-    ...(before === undefined ? [] : [`before ${moment(before)}`])
+    ...(after === undefined ? [] : [`after ${timeText(after)}`]),
+    ...(before === undefined ? [] : [`before ${timeText(before)}`])
   ]
   const stored = ["stored", bounds.join(" and ")].join(" ").trimEnd()
   return {

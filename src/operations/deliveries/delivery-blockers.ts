@@ -9,7 +9,7 @@ import type { SettingsInForce } from "../../endpoints/settings-table.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import type { DeliveryRound } from "../../history/fold/delivery.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { countText, moment, spanText } from "../../text/quantities.ts"
+import { countText, localTime, spanText } from "../../text/quantities.ts"
 
 /** All state that affects a delivery that has not ended. */
 export interface Situation {
@@ -78,7 +78,7 @@ const circuitBlocker = (
   if (state === "closed") return []
   const { successes } = circuitOf(endpoint)
   const next = Math.max(until, health.notBefore ?? 0)
-  const probe = next > now ? `probed at ${moment(next, now)}` : "probed with its next delivery"
+  const probe = next > now ? `probed at ${localTime(next, now)}` : "probed with its next delivery"
   return [
     {
       by: "circuit",
@@ -122,7 +122,7 @@ const endpointBlockers = (
       : [
           {
             by: "suspended" as const,
-            says: `for its endpoint to be resumed: it was suspended ${moment(suspended.at, now)}, ${suspended.reason}`,
+            says: `for its endpoint to be resumed: it was suspended ${localTime(suspended.at, now)}, ${suspended.reason}`,
             freedBy: `resuming it: \`petrel endpoint resume ${name}\``
           }
         ]),
@@ -131,7 +131,7 @@ const endpointBlockers = (
       ? [
           {
             by: "retry-after" as const,
-            says: `until ${moment(notBefore, now)}, as the receiver asked of everybody`,
+            says: `until ${localTime(notBefore, now)}, as the receiver asked of everybody`,
             until: notBefore,
             freedBy: "time alone"
           }

@@ -9,7 +9,7 @@ import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
 import { heldIn, saveEnded } from "../../delivery/recovery/ended-entries.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
-import { isTold } from "../../delivery/retry/applied-steps.ts"
+import { isAttemptRecorded } from "../../delivery/retry/applied-steps.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
@@ -120,7 +120,8 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const isOutcomeRecorded = memory.recordedAttempts.has(place, record.progress.attempts)
   if (decision._tag === "Schedule" || decision._tag === "Dead")
     return yield* settlement.resume(handle, { record, storedAt: at, isOutcomeRecorded })
-  if (isOutcomeRecorded || outcome === undefined || (yield* isTold(handle, record))) return
+  if (isOutcomeRecorded || outcome === undefined || (yield* isAttemptRecorded(handle, record)))
+    return
   yield* asOwner
   yield* facts.append(outcome.fact, outcome.id)
 })

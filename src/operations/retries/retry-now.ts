@@ -7,7 +7,7 @@ import { notNow } from "../../domain/problem.ts"
 import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { endOf, hasEnded } from "../../history/fold/round.ts"
-import { countText, moment } from "../../text/quantities.ts"
+import { countText, localTime } from "../../text/quantities.ts"
 import { findDelivery } from "../deliveries/explain-delivery.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
 import { EndpointName } from "../endpoints/endpoint-settings.ts"
@@ -61,7 +61,7 @@ const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<
   return [
     ...(notBefore > now
       ? [
-          `the receiver asked to wait until ${moment(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
+          `the receiver asked to wait until ${localTime(notBefore, now)}, which holds unless you ignore it (\`petrel endpoint retry-now --ignore-retry-after\`)`
         ]
       : []),
     ...(health.circuit.state === "closed"

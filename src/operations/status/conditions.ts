@@ -89,7 +89,7 @@ const partitionsText = (partitions: ReadonlyArray<{ readonly partition: number }
 const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
 /** Returns the conditions of partitions without an owner, or whose owner does not answer. */
-const partitionNews = ({ at, partitions, workers = [] }: Survey): Conditions => {
+const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditions => {
   const delivering = workers.flatMap(({ heartbeat }) =>
     heartbeat?.leaving !== true && heartbeat?.roles.includes("deliver") === true ? [heartbeat] : []
   )
@@ -128,7 +128,7 @@ const partitionNews = ({ at, partitions, workers = [] }: Survey): Conditions => 
 }
 
 /** Returns the conditions of partitions that workers keep from others. */
-const withheldNews = (alive: ReadonlyArray<Heartbeat>): Conditions["notices"] =>
+const withheldConditions = (alive: ReadonlyArray<Heartbeat>): Conditions["notices"] =>
   alive.flatMap(({ id, withheld = [] }) =>
     [...Map.groupBy(withheld, ({ owner }) => owner)].map(([owner, all]) => ({
       code: "hand-over-unanswered",
@@ -170,7 +170,7 @@ export const workerConditions = (survey: Survey): Conditions => {
       notices: []
     }
   const routes = alive.some(({ leaving, roles }) => leaving !== true && roles.includes("router"))
-  const { notices, problems } = partitionNews(survey)
+  const { notices, problems } = partitionConditions(survey)
   return {
     problems: [
       ...problems,
@@ -180,6 +180,6 @@ export const workerConditions = (survey: Survey): Conditions => {
         "no worker routes events: start one with `petrel worker --roles router`"
       )
     ],
-    notices: [...notices, ...withheldNews(alive)]
+    notices: [...notices, ...withheldConditions(alive)]
   }
 }

@@ -3,7 +3,7 @@ import { divergenceText } from "../../broker/sources/divergence.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { alertText } from "../../text/alert-text.ts"
 import { plainText } from "../../text/plain-text.ts"
-import { countText, moment, plural } from "../../text/quantities.ts"
+import { countText, localTime, plural } from "../../text/quantities.ts"
 import { raisedSubject, raisedView } from "../alerts/alerts.ts"
 import {
   type Condition,
@@ -108,13 +108,13 @@ const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
   return {
     problems: alerts.filter(isMissing).map(({ alert }) => ({
       code: "deliveries-missing",
-      text: `an audit found something missing (last day, since ${moment(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
+      text: `an audit found something missing (last day, since ${localTime(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
     })),
     notices: alerts
       .filter((raised) => !isMissing(raised))
       .map((raised) => ({
         code: "alert-raised",
-        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${moment(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
+        text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${localTime(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
       }))
   }
 }
@@ -131,7 +131,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
       : [
           {
             code: "circuit-open",
-            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${moment(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
+            text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${localTime(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
           }
         ]),
     ...(suspended === 0
@@ -155,7 +155,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
       : [
           {
             code: "dead-letters",
-            text: `${plural(lastHour, "delivery", "deliveries")} ended without success since ${moment(at - hour, at)}: see \`petrel dead list --since 1h\``
+            text: `${plural(lastHour, "delivery", "deliveries")} ended without success since ${localTime(at - hour, at)}: see \`petrel dead list --since 1h\``
           }
         ])
   ]

@@ -87,7 +87,7 @@ const deadLettersIn = ({ deadLetters }: Status): ReadonlyArray<Family> => {
 const countsBy = (names: ReadonlyArray<string>): ReadonlyMap<string, number> =>
   new Map([...Map.groupBy(names, (name) => name)].map(([name, all]) => [name, all.length]))
 
-const newsIn = ({ status, alerts }: SystemState): ReadonlyArray<Family> => [
+const conditionsIn = ({ status, alerts }: SystemState): ReadonlyArray<Family> => [
   // A zero without label: the metric is there also when all is well.
   gauges("petrel.problems", "What stops until an operator acts, by code.", [
     [{ code: "" }, 0],
@@ -189,7 +189,7 @@ export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
       ],
       "By"
     ),
-    ...newsIn(state),
+    ...conditionsIn(state),
     ...auditIn(state.audit),
     ...projectionIn(state.projection),
     ...jobsIn(state.jobs)

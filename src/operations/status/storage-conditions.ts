@@ -6,7 +6,7 @@ import { plainText } from "../../text/plain-text.ts"
 import {
   bytesText,
   countText,
-  moment,
+  localTime,
   percentText,
   plural,
   spanText
@@ -34,7 +34,7 @@ const fullEvents = ({ at, room: { events } }: Survey): string => {
   const freed =
     maxAge === undefined || oldestAt === null
       ? ""
-      : `; its oldest events are removed from ${moment(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
+      : `; its oldest events are removed from ${localTime(oldestAt + maxAge, at)} on, ${spanText(maxAge)} old`
   return `${name} is ${usedText(room)} full (${bytesText(bytes ?? 0)} of ${bytesText(limitBytes ?? 0)}), and refuses events when it is full; what it holds is delivered${freed}; raise \`petrel init --event-bytes\` to make room sooner`
 }
 

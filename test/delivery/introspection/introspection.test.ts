@@ -1,11 +1,11 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Duration, Effect, Fiber } from "effect"
-import { AlertBook } from "../../../src/alerts/alert-book.ts"
+import { AlertWindows } from "../../../src/alerts/alert-windows.ts"
 import { thresholdsFrom } from "../../../src/alerts/thresholds.ts"
 import { queryOwner } from "../../../src/cluster/introspection-query.ts"
+import { AttemptTallies } from "../../../src/delivery/introspection/attempt-tallies.ts"
 import type { AnswerOptions } from "../../../src/delivery/introspection/introspection-answer.ts"
 import { answerQueries } from "../../../src/delivery/introspection/introspection-answer.ts"
-import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
 import type { LaneCounts } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 import { untried } from "../../../src/domain/delivery.ts"
 import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
@@ -18,8 +18,8 @@ const idle: LaneCounts = { inFlight: 0, inLine: 0 }
 /** Answers for partition 1, whatever is true of it. */
 const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<AnswerOptions> = {}) =>
   Effect.gen(function* () {
-    const tallies = new TallyBook()
-    const alertBook = new AlertBook(thresholdsFrom({ system: undefined, tenants: new Map() }))
+    const tallies = new AttemptTallies()
+    const alertWindows = new AlertWindows(thresholdsFrom({ system: undefined, tenants: new Map() }))
     const clock = yield* Clock.Clock
     yield* answerQueries({
       checkConnection: () => undefined,
@@ -29,7 +29,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       clock,
       activity: {
         tallies,
-        alerts: alertBook,
+        alerts: alertWindows,
         openCircuits: () => 0,
         prefetched: () => 7,
         unreadable: () => 2,
@@ -46,7 +46,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       )
     const alertOf = (tenant: string, ok: boolean) => {
       const at = clock.currentTimeMillisUnsafe()
-      alertBook.answered(
+      alertWindows.answered(
         { key: `${tenant}.a`, config: blankEndpoint({ tenant, id: "a" }, "g", 0) },
         { tenant, type: "invoice.paid", began: at },
         { at, verdict: ok ? "delivered" : "retry", result: { durationMs: 1 } },

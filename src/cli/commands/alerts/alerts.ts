@@ -20,7 +20,7 @@ import {
 import { jsonOf } from "../../../operations/answered-json.ts"
 import { alertDetails, alertText } from "../../../text/alert-text.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { moment } from "../../../text/quantities.ts"
+import { localTime } from "../../../text/quantities.ts"
 import { readAlertChoice } from "../../flags/setting-flags.ts"
 import { byFlag, isSet, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
@@ -49,7 +49,7 @@ const list = Command.make(
     const now = yield* Clock.currentTimeMillis
     const rows = found.map((one) => [
       raisedSubject(one),
-      moment(one.raisedAt, now),
+      localTime(one.raisedAt, now),
       one.level,
       one.name,
       plainText([alertText(one), ...alertDetails(one)].join("; "))

@@ -13,7 +13,7 @@ import {
   noteAudit,
   runAudit
 } from "../../../operations/audit/run-audit.ts"
-import { momentText } from "../../../text/quantities.ts"
+import { localTimeMs } from "../../../text/quantities.ts"
 import { isSet, readDuration, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
@@ -24,7 +24,7 @@ import { compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
 
 const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
-  `${momentText(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`
+  `${localTimeMs(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`
 
 /**
  * Audits new events periodically (every `every` ms) and raises alerts for missing deliveries, until

@@ -1,7 +1,7 @@
 import type { Audit } from "../../../history/audit/audit.ts"
 import type { AuditProblem } from "../../../history/audit/problem.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { countText, momentText, plural } from "../../../text/quantities.ts"
+import { countText, localTimeMs, plural } from "../../../text/quantities.ts"
 
 const width = 80
 /** Maximum number of problems listed for people. The others are only counted. */
@@ -58,7 +58,7 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   const begin =
     reach.since === 0
       ? []
-      : [`What was before ${momentText(reach.since, now)} is not all there any more.`]
+      : [`What was before ${localTimeMs(reach.since, now)} is not all there any more.`]
   return [
     ...fitted(
       firstEvent > lastEvent

@@ -12,7 +12,7 @@ import {
   showDeadLetter
 } from "../../../operations/dead-letters/dead-letter-queries.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { moment, plural, spanText } from "../../../text/quantities.ts"
+import { localTime, plural, spanText } from "../../../text/quantities.ts"
 import { isSet, limitFlag } from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
 import { cutTo, labelled, makeTable, screenWidth } from "../../format/screen.ts"
@@ -50,12 +50,12 @@ const listRow =
     const since = [
       ...(redelivered === undefined
         ? []
-        : [`${moment(redelivered.at, now)} ${outcomeText(redelivered)}`]),
-      ...(deliveredLate === undefined ? [] : [`${moment(deliveredLate.at, now)} delivered late`])
+        : [`${localTime(redelivered.at, now)} ${outcomeText(redelivered)}`]),
+      ...(deliveredLate === undefined ? [] : [`${localTime(deliveredLate.at, now)} delivered late`])
     ]
     return [
       String(id),
-      moment(deadAt, now),
+      localTime(deadAt, now),
       `${tenant}/${endpoint}`,
       reason,
       triedText(letter),
@@ -135,7 +135,7 @@ const attemptText = (fact: Fact, now: number): string => {
   return [
     `#${attempt}`,
     ...(fact.probe === true ? ["probe"] : []),
-    moment(fact.at, now),
+    localTime(fact.at, now),
     ...(status === undefined ? [] : [String(status)]),
     ...(error === undefined ? [] : [plainText(`${error.class}: ${error.message}`)]),
     ...(durationMs === undefined ? [] : [spanText(durationMs)]),
@@ -155,15 +155,15 @@ const fateText = ({ deliveredLate, id, redelivered }: DeadLetterDetail, now: num
       : "no: it was delivered late"
   const { at, by, endedAt } = redelivered
   const who = by === undefined ? "" : ` by ${plainText(by)}`
-  const ended = endedAt === undefined ? "" : ` ${moment(endedAt, now)}`
-  return `${moment(at, now)}${who}: ${outcomeText(redelivered)}${ended}`
+  const ended = endedAt === undefined ? "" : ` ${localTime(endedAt, now)}`
+  return `${localTime(at, now)}${who}: ${outcomeText(redelivered)}${ended}`
 }
 
 const lateRow = ({ deliveredLate }: DeadLetterDetail, now: number): ReadonlyArray<string> =>
   deliveredLate === undefined
     ? []
     : [
-        `delivered late ${moment(deliveredLate.at, now)}: ${plainText(deliveredLate.worker ?? "a worker")} had sent it while it owned the partition`
+        `delivered late ${localTime(deliveredLate.at, now)}: ${plainText(deliveredLate.worker ?? "a worker")} had sent it while it owned the partition`
       ]
 
 const screen = (
@@ -187,8 +187,11 @@ const screen = (
     `dead letter ${id}: ${tenant}/${endpoint}`,
     ...row("event", `${event} (${type}), ${eventSeq} of all events`),
     ...row("reason", `${reason}: ${reasonTexts[reason]}`),
-    ...row("dead since", moment(deadAt, now)),
-    ...row("round", `${round}, from ${moment(began, now)} to ${moment(deadline, now)} at most`),
+    ...row("dead since", localTime(deadAt, now)),
+    ...row(
+      "round",
+      `${round}, from ${localTime(began, now)} to ${localTime(deadline, now)} at most`
+    ),
     ...lateRow(letter, now).flatMap((text) => row("late", text)),
     ...row("sent again", fateText(letter, now)),
     ...row("attempts", attemptsText(letter)),

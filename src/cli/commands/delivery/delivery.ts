@@ -22,7 +22,7 @@ import {
 import { RetrySelection } from "../../../operations/retries/retry-waiting.ts"
 import { attemptsText } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { countText, momentText, plural, spanText } from "../../../text/quantities.ts"
+import { countText, localTimeMs, plural, spanText } from "../../../text/quantities.ts"
 import { flagProblems } from "../../flags/flag-problems.ts"
 import {
   byFlag,
@@ -67,7 +67,7 @@ const attemptText = (attempt: RoundView["attempts"][number], now: number): strin
       ? "delivered"
       : nextAttemptAt === undefined
         ? "no further attempt"
-        : `next at ${momentText(nextAttemptAt, now)}`
+        : `next at ${localTimeMs(nextAttemptAt, now)}`
   ].join("  ")
 }
 
@@ -93,7 +93,7 @@ const answerLines = (
 const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyArray<string> => {
   const width = screenWidth()
   const { attempts, begun, discardedAt, end, holds, lastAttempt, repeats, state, waitsIn } = round
-  const at = (time: number) => momentText(time, now)
+  const at = (time: number) => localTimeMs(time, now)
   const line = (time: number, text: string) =>
     labelled(`  ${at(time)}  `, plainText(text), width).join("\n")
   const deadline = begun?.deadline ?? waitsIn?.deadline ?? undefined

@@ -16,7 +16,7 @@ import {
 } from "../../../operations/endpoints/endpoint-story.ts"
 import { askedBy } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { moment } from "../../../text/quantities.ts"
+import { localTime } from "../../../text/quantities.ts"
 import { settingName } from "../../flags/flag-problems.ts"
 import { endpointArgument } from "../../flags/shared.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
@@ -58,7 +58,7 @@ const secretsText = ({ from, to }: SettingDifference, now: number): string => {
     return after?.length === 1 ? "secret made" : `${after?.length} secrets made`
   if (newest.createdAt === old.createdAt) return "old secrets dropped"
   return second?.createdAt === old.createdAt && second.until !== undefined
-    ? `secret rotated, the old one valid until ${moment(second.until, now)}`
+    ? `secret rotated, the old one valid until ${localTime(second.until, now)}`
     : "secret rotated, the old one dropped"
 }
 
@@ -152,7 +152,7 @@ const stepLines = (
 ): ReadonlyArray<string> => {
   const { at, change, revision } = step
   return [
-    plainText(`${moment(at, now)}  revision ${revision}  ${askedBy(words[change], step)}`),
+    plainText(`${localTime(at, now)}  revision ${revision}  ${askedBy(words[change], step)}`),
     ...textsOf(step, now).flatMap((text) => labelled("  ", text, width))
   ]
 }

@@ -8,7 +8,7 @@ import type { EndpointDetail, EndpointView } from "../../../operations/endpoints
 import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../../../policy/attempt-timeout.ts"
 import { resolveRetry } from "../../../policy/presets.ts"
 import { rateText } from "../../../policy/rate-text.ts"
-import { durationText, moment, spanText } from "../../../text/quantities.ts"
+import { durationText, localTime, spanText } from "../../../text/quantities.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)
 
@@ -94,7 +94,7 @@ const hostRow = (
       ]
 
 const secretText = ({ createdAt, until, value }: Secret, now: number): string =>
-  `${value}, made ${moment(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
+  `${value}, made ${localTime(createdAt, now)}${until === undefined ? "" : validity(until, now)}`
 
 const validity = (until: number, now: number): string =>
   until > now ? `, valid for another ${spanText(until - now)}` : ", no longer valid"

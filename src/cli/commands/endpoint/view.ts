@@ -17,7 +17,7 @@ import { plainText } from "../../../text/plain-text.ts"
 import {
   countText,
   durationText,
-  moment,
+  localTime,
   percentText,
   plural,
   spanText
@@ -27,13 +27,13 @@ import { type Row, type SettingText, settingTexts } from "./setting-texts.ts"
 
 const circuitText = (circuit: CircuitView, now: number): string => {
   const { probesSucceeded: done = 0, ramping, since = 0, state, successes, why = "" } = circuit
-  if (ramping === true) return `closed since ${moment(since, now)}, and traffic comes back`
+  if (ramping === true) return `closed since ${localTime(since, now)}, and traffic comes back`
   if (state === undefined || state === "closed") return "closed"
   const probeAt = circuit.nextProbeAt ?? now
   const probe =
-    probeAt > now ? `probed at ${moment(probeAt, now)}` : "probed with the next delivery"
+    probeAt > now ? `probed at ${localTime(probeAt, now)}` : "probed with the next delivery"
   const progress = state === "half-open" ? `${done} of ${successes} probes succeeded` : probe
-  return `${state} since ${moment(since, now)} (${plainText(why)}), ${progress}`
+  return `${state} since ${localTime(since, now)} (${plainText(why)}), ${progress}`
 }
 
 const opensText = ({ coolDown, failures, maxCoolDown, onOpen, rate, successes }: CircuitView) => {
@@ -61,7 +61,7 @@ const failingText = (
   const answer = [lastStatus, lastError].filter((part) => part !== undefined).join(" ")
   const last = answer === "" ? "" : `, the last: ${plainText(answer)}`
   if (failingSince !== undefined && giveUpAt !== undefined)
-    return `since ${moment(failingSince, now)}, ${failuresInRow} in a row${last}; ${givenUp[onGiveUp]} if it goes on until ${moment(giveUpAt, now)}`
+    return `since ${localTime(failingSince, now)}, ${failuresInRow} in a row${last}; ${givenUp[onGiveUp]} if it goes on until ${localTime(giveUpAt, now)}`
   return permanentInRow === 0 ? undefined : `${permanentInRow} permanent failures in a row${last}`
 }
 
@@ -78,7 +78,7 @@ export const healthRows = (
     ["gives up", givesUpText(circuit)],
     ...(failing === undefined ? [] : [["failing", failing] as const]),
     ...(notBefore > now
-      ? [["left alone", `until ${moment(notBefore, now)}, as the receiver asked`] as const]
+      ? [["left alone", `until ${localTime(notBefore, now)}, as the receiver asked`] as const]
       : [])
   ]
 }
@@ -103,7 +103,7 @@ const lastHourText = (
 ): string => {
   const from =
     since > tallySince(now)
-      ? ` since ${moment(since, now)}, when ${plainText(owner)} took its partition`
+      ? ` since ${localTime(since, now)}, when ${plainText(owner)} took its partition`
       : ""
   if (attempts === 0) return `no attempts${from}`
   return `${plural(attempts, "attempt")}${from}: ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms ?? 0)}, p95 ${spanText(p95Ms ?? 0)}`
@@ -164,7 +164,7 @@ export const sinceText = (
   now: number
 ): string => {
   const why = reason === undefined ? "" : `: ${plainText(reason)}`
-  return `${state} since ${moment(at, now)} by ${plainText(by)}${why}`
+  return `${state} since ${localTime(at, now)} by ${plainText(by)}${why}`
 }
 
 /** Returns `enabled`, or since when and why the endpoint is disabled, suspended or paused. */
@@ -197,8 +197,8 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
     ...healthRows(endpoint, now),
     ...raised.map((alert) => ["raised", raisedText(alert, now)] as const),
     ...Object.values<SettingText>(others).flatMap((setting) => setting.rows(endpoint, now)),
-    ["created", moment(endpoint.createdAt, now)],
-    ["changed", `${moment(endpoint.updatedAt, now)} (revision ${revision})`]
+    ["created", localTime(endpoint.createdAt, now)],
+    ["changed", `${localTime(endpoint.updatedAt, now)} (revision ${revision})`]
   ]
   return [
     endpointLabel(endpoint),
@@ -209,7 +209,7 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
 const raisedText = (alert: Alert, now: number): string => {
   const { level, name, raisedAt } = alert
   const said = plainText([alertText(alert), ...alertDetails(alert)].join("; "))
-  return `${name} (${level}) since ${moment(raisedAt, now)}: ${said}`
+  return `${name} (${level}) since ${localTime(raisedAt, now)}: ${said}`
 }
 
 /** Minimum width of a terminal for the column of URLs. */

@@ -55,7 +55,7 @@ const cell = (value: unknown): string => {
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 }
 
-const moment = (at: number | undefined): string | undefined =>
+const isoText = (at: number | undefined): string | undefined =>
   at === undefined ? undefined : new Date(at).toISOString()
 
 const rowOf = ({ fact, seq }: StoredFact): string => {
@@ -63,10 +63,10 @@ const rowOf = ({ fact, seq }: StoredFact): string => {
   const row: Readonly<Record<string, unknown>> = {
     ...rest,
     seq,
-    at: moment(at),
-    eventAt: moment(eventAt),
-    deadline: moment(deadline),
-    nextAttemptAt: moment(nextAttemptAt),
+    at: isoText(at),
+    eventAt: isoText(eventAt),
+    deadline: isoText(deadline),
+    nextAttemptAt: isoText(nextAttemptAt),
     errorClass: error?.class,
     errorMessage: error?.message
   }

@@ -5,7 +5,7 @@ import { timeText } from "../../../domain/timestamp.ts"
 import { publicKeyOf, secretProblem } from "../../../endpoints/signing.ts"
 import type { Verification } from "../../../endpoints/verification.ts"
 import { plainText } from "../../../text/plain-text.ts"
-import { bytesText, countText, moment, plural, spanText } from "../../../text/quantities.ts"
+import { bytesText, countText, localTime, plural, spanText } from "../../../text/quantities.ts"
 import { withFlags } from "../../flags/flag-problems.ts"
 import { durationExpected, isSet, maybe, readDuration, repeated } from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
@@ -48,7 +48,7 @@ const requestLine = (request: HandledRequest, colour: boolean): string => {
   const hue = isGood(status) ? "green" : "red"
   const painted = colour ? styleText(hue, answer, { validateStream: false }) : answer
   return [
-    moment(at, at),
+    localTime(at, at),
     painted,
     `${method} ${plainText(path)}`,
     plainText(type ?? "(no type)"),

@@ -9,7 +9,7 @@ import { plainText } from "../../../text/plain-text.ts"
 import {
   bytesText,
   countText,
-  moment,
+  localTime,
   percentText,
   plural,
   rangesText,
@@ -120,7 +120,7 @@ const lastHourText = ({ at, lastHour }: Status): string => {
   if (lastHour === null) return "not known: no worker answers"
   const { attempts, delivered, p50Ms, p95Ms, since } = lastHour
   // An owner that has just taken over a partition starts counting at zero.
-  const from = since > tallySince(at) ? `, in part only since ${moment(since, at)}` : ""
+  const from = since > tallySince(at) ? `, in part only since ${localTime(since, at)}` : ""
   return attempts === 0
     ? `no attempts${from}`
     : `${plural(attempts, "attempt")}, ${percentText(delivered, attempts)} delivered, p50 ${spanText(p50Ms ?? 0)}, p95 ${spanText(p95Ms ?? 0)}${from}`
@@ -138,7 +138,7 @@ const workerRows = ({ at, partitions, workers }: Status): ReadonlyArray<Readonly
     return [
       plainText(worker),
       plainText(host ?? "-"),
-      startedAt === undefined ? "-" : moment(startedAt, at),
+      startedAt === undefined ? "-" : localTime(startedAt, at),
       leaving === true ? "stopping" : (roles?.join(",") ?? "gone"),
       rangesText(owned) || "-",
       answering.length === owned.length ? countText(inFlight) : "?"
@@ -158,7 +158,7 @@ export const statusLines = (
     colour ? lines.map((line) => styleText(style, line, { validateStream: false })) : lines
   const { notices, problems } = status
   const above = [
-    ...row("status", `at ${moment(status.at, status.at)}`),
+    ...row("status", `at ${localTime(status.at, status.at)}`),
     ...row("broker", brokerText(status)),
     ...row("room", roomText(status)),
     ...row("events", eventsText(status)),

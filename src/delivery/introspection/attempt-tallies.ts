@@ -13,7 +13,7 @@ interface Page {
 /**
  * Counts the attempts of the last hour in one partition: in total, and per endpoint with attempts.
  */
-export class TallyBook {
+export class AttemptTallies {
   readonly #all = new Tally()
   readonly #pages = new Map<string, Page>()
   #tidyAt = 0

@@ -27,7 +27,7 @@ export interface AlertPage {
 }
 
 /** Recent outcomes in one partition, by endpoint and by tenant, from which alerts are judged. */
-export class AlertBook {
+export class AlertWindows {
   readonly #thresholds: Thresholds
   readonly #pages = new Map<string, AlertPage>()
   readonly #tenants = new Map<string, AlertWindow>()

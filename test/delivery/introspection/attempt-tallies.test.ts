@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { TallyBook } from "../../../src/delivery/introspection/tally-book.ts"
+import { AttemptTallies } from "../../../src/delivery/introspection/attempt-tallies.ts"
 import { blankEndpoint } from "../../../src/operations/endpoints/endpoint-change.ts"
 
 const hour = 3_600_000
@@ -12,7 +12,7 @@ const endpoint = (id: string, generation = "g") => ({
 
 describe("the attempts of a partition", () => {
   it("are counted by endpoint, and all together", () => {
-    const book = new TallyBook()
+    const book = new AttemptTallies()
     book.note(endpoint("a"), true, 20, start)
     book.note(endpoint("a"), false, 20, start)
     book.note(endpoint("b"), true, 900, start)
@@ -27,14 +27,14 @@ describe("the attempts of a partition", () => {
   })
 
   it("of an endpoint that had its name before do not count for one made again", () => {
-    const book = new TallyBook()
+    const book = new AttemptTallies()
     book.note(endpoint("a", "old"), false, 20, start)
     book.note(endpoint("a", "new"), true, 20, start)
     assert.deepInclude(book.read(start, "acme.a"), { attempts: 1, delivered: 1 })
   })
 
   it("take no memory once they are more than an hour ago", () => {
-    const book = new TallyBook()
+    const book = new AttemptTallies()
     book.note(endpoint("a"), true, 20, start)
     book.note(endpoint("b"), true, 20, start + hour / 2)
     assert.deepStrictEqual([...book.keys()], ["acme.a", "acme.b"])
