@@ -6,12 +6,12 @@ import { RefusalCells } from "../../src/metrics/refused-requests.ts"
 const root = join(import.meta.dirname, "../..")
 const read = (path: string) => readFileSync(join(root, path), "utf8")
 
-const [, table = ""] = /### Where each door is\n(.*?)\n## /s.exec(read("docs/api.md")) ?? []
+const [, table = ""] = /### Where each door is\n(.*?)\n## /s.exec(read("docs/reference/api.md")) ?? []
 const rows = table.split("\n").filter((line) => /^\| (?!what|---)/.test(line))
 const quoted = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/`([^`]+)`/g), ([, inside = ""]) => inside)
 
-describe("the table of doors in docs/api.md", () => {
+describe("the table of doors in docs/reference/api.md", () => {
   it("has a row for each of the 19 points", () => {
     const numbers = new Set(rows.map((row) => Number(/^\| (\d+)\./.exec(row)?.[1])))
     for (let number = 1; number <= 19; number++) assert.isTrue(numbers.has(number), `${number}`)
@@ -39,7 +39,7 @@ describe("the table of doors in docs/api.md", () => {
   })
 
   it("names metrics that are there, and every bound by which a console refuses", () => {
-    const metrics = read("docs/metrics.md")
+    const metrics = read("docs/operate/metrics.md")
     const named = rows.flatMap((row) => quoted(row.split("|")[3] ?? ""))
     const bounds = new RefusalCells().family().samples.map(({ labels }) => labels.bound)
     for (const name of named) {
