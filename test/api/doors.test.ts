@@ -6,7 +6,8 @@ import { RefusalCells } from "../../src/metrics/refused-requests.ts"
 const root = join(import.meta.dirname, "../..")
 const read = (path: string) => readFileSync(join(root, path), "utf8")
 
-const [, table = ""] = /### Where each door is\n(.*?)\n## /s.exec(read("docs/reference/api.md")) ?? []
+const [, table = ""] =
+  /### Where each door is\n(.*?)\n## /s.exec(read("docs/reference/api.md")) ?? []
 const rows = table.split("\n").filter((line) => /^\| (?!what|---)/.test(line))
 const quoted = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/`([^`]+)`/g), ([, inside = ""]) => inside)
