@@ -11,17 +11,26 @@ import { collectGarbage } from "../projection/collect-garbage.ts"
  * each other, so all of them become old with the first one, and a worker takes up to a third more
  * CPU for its lifetime.
  *
- * The old generation may double before it is collected. By default, V8 lets it grow several times
- * over, and the worker's memory varies by 100 MiB and more.
+ * The old generation grows by a share before it is collected. By default, V8 lets it grow several
+ * times over, and the worker's memory varies by 100 MiB and more.
+ *
+ * @param percent that share. (Default: it may double)
  */
-export const setCollector = (): void => {
+export const setCollector = (percent = 100): void => {
   setFlagsFromString("--no-allocation-site-pretenuring")
-  setFlagsFromString("--heap-growing-percent=100")
+  growBy(percent)
+}
+
+let growthPercent = 100
+
+const growBy = (percent: number): void => {
+  growthPercent = percent
+  setFlagsFromString(`--heap-growing-percent=${percent}`)
 }
 
 /**
- * Maximum growth of the old generation before a collection, in bytes; less if this would more than
- * double it.
+ * Maximum growth of the old generation before a collection, in bytes; less if that would be more
+ * than the share that {@link setCollector} set.
  */
 const growth = 40 * 1024 * 1024
 
@@ -61,8 +70,8 @@ export const giveBackMemory = (): void => {
 const collectAll = (): void => {
   collectGarbage()
   const percent = Math.ceil((100 * growth) / getHeapStatistics().used_heap_size)
-  if (percent >= 100) return
-  setFlagsFromString(`--heap-growing-percent=${percent}`)
+  if (percent >= growthPercent) return
+  growBy(percent)
   // V8 computes the growth limit at the end of a collection.
   collectGarbage()
 }

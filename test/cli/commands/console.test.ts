@@ -1,5 +1,5 @@
 import { once } from "node:events"
-import { mkdtemp, rm } from "node:fs/promises"
+import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -25,6 +25,13 @@ describe("petrel console", () => {
         const command = yield* start("console", "--listen", "127.0.0.1:0", "--data", data, ...where)
         yield* command.until((out) => out.length > 0)
         const address = /http:\/\/127\.0\.0\.1:\d+$/.exec(nth(command.out, 0))?.[0] ?? ""
+        if (process.platform === "linux") {
+          // Only a flag at its start bounds what young objects take.
+          const started = yield* Effect.promise(() =>
+            readFile(`/proc/${command.pid}/cmdline`, "utf8")
+          )
+          assert.include(started, "--max-semi-space-size=4")
+        }
         const made = yield* run(
           "token",
           "create",

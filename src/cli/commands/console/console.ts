@@ -123,6 +123,13 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   return addressOf(options, port)
 })
 
+/**
+ * Growth of the old generation before it is collected, percent. Most that a console's requests make is
+ * garbage when they are answered: twice the live heap would be a third of its memory, and asking it
+ * takes no more of the cores with less.
+ */
+const heapGrowthPercent = 30
+
 const serve = Effect.fnUntraced(function* (
   roles: ReadonlyArray<ConsoleRole>,
   options: ApiOptions,
@@ -131,7 +138,7 @@ const serve = Effect.fnUntraced(function* (
   auditSinceMs: number,
   tracesOtlp: string | undefined
 ) {
-  setCollector()
+  setCollector(heapGrowthPercent)
   // Says what to do where there is no installation, or an older one.
   yield* readLayout
   const broker = yield* brokerOptions
