@@ -3,6 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { DeadLetterAttempts } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
+import { present } from "../domain/present.ts"
 import { readNewestFacts } from "../history/newest.ts"
 import { parseFact } from "../history/read.ts"
 import type { AlertSubject } from "./alert-store.ts"
@@ -55,7 +56,6 @@ export const lastDeadLetter = Effect.fnUntraced(function* ({
 const attemptOf = ({ at, attempt = 0, durationMs, error, status }: Fact) => ({
   attempt,
   at,
-  ...(durationMs === undefined ? {} : { durationMs }),
-  ...(status === undefined ? {} : { status }),
+  ...present({ durationMs, status }),
   ...(error === undefined ? {} : { error: error.class })
 })

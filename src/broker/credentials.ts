@@ -3,6 +3,7 @@ import { createSecureContext } from "node:tls"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { credsAuthenticator, nkeyAuthenticator, nkeys } from "@nats-io/transport-node"
 import { Result } from "effect"
+import { present } from "../domain/present.ts"
 import type { BrokerAddress } from "./address.ts"
 
 /** Paths of the files with the client's credentials and trusted certificates. */
@@ -152,9 +153,7 @@ const tlsOf = (
     )
   return Result.succeed({
     tls: {
-      ...(ca === undefined ? {} : { caFile: ca }),
-      ...(cert === undefined ? {} : { certFile: cert }),
-      ...(key === undefined ? {} : { keyFile: key })
+      ...present({ caFile: ca, certFile: cert, keyFile: key })
     }
   })
 }

@@ -1,6 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { Schema } from "effect"
 import { Configuration } from "./configuration.ts"
+import { present } from "./present.ts"
 import { endpointSettings } from "./settings/endpoint-table.ts"
 import type { Setting } from "./settings/setting.ts"
 
@@ -32,8 +33,7 @@ const compared = (setting: string, from: unknown, to: unknown): ReadonlyArray<Se
     : [
         {
           setting,
-          ...(from === undefined ? {} : { from }),
-          ...(to === undefined ? {} : { to })
+          ...present({ from, to })
         }
       ]
 

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto"
 import { Schema } from "effect"
 import type { EndpointJson } from "./endpoint.ts"
 import { Endpoint } from "./endpoint.ts"
+import { present } from "./present.ts"
 import { endpointSettings } from "./settings/endpoint-table.ts"
 import { column, toldOf } from "./settings/setting.ts"
 import { Timestamp } from "./timestamp.ts"
@@ -67,8 +68,6 @@ export const configurationOf = (endpoint: EndpointJson): Configuration => {
     urlDigest: urlDigest(url),
     ...told,
     secrets: secrets.map(({ value: _, ...times }) => times),
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(suspended === undefined ? {} : { suspended }),
-    ...(paused === undefined ? {} : { paused })
+    ...present({ disabled, suspended, paused })
   }
 }

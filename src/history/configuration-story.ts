@@ -6,6 +6,7 @@ import type { SettingDifference } from "../domain/configuration-difference.ts"
 import { differencesOf } from "../domain/configuration-difference.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
+import { present } from "../domain/present.ts"
 import { changeId } from "./configuration.ts"
 import { parseFact } from "./read.ts"
 
@@ -46,8 +47,7 @@ export const storyOf = (facts: ReadonlyArray<Fact>): ReadonlyArray<Configuration
     const step = {
       revision,
       at,
-      ...(by === undefined ? {} : { by }),
-      ...(user === undefined ? {} : { user })
+      ...present({ by, user })
     }
     if (now !== undefined) {
       const differences = differencesOf(last, now)

@@ -1,19 +1,19 @@
 import type { DeliveryLife, DeliveryRound, RecordedAttempt } from "../history/fold/delivery.ts"
 import type { LoggedAttempt, LoggedRound } from "./delivery-log.ts"
 
-const given = <K extends string, A>(key: K, value: A | null): { readonly [key in K]?: A } =>
-  (value === null ? {} : { [key]: value }) as { readonly [key in K]?: A }
+type Known<A> = { readonly [K in keyof A]?: Exclude<A[K], null> }
+
+/** Returns the fields that are not null. */
+const notNull = <A extends object>(fields: A): Known<A> =>
+  Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== null)) as Known<A>
 
 const attemptOf = (logged: LoggedAttempt): RecordedAttempt => ({
   number: logged.number,
   at: logged.at,
   isSuccess: logged.isSuccess,
   ...(logged.isProbe ? { isProbe: true as const } : {}),
-  ...given("status", logged.status),
-  ...given("error", logged.error),
-  ...given("durationMs", logged.durationMs),
-  ...given("nextAttemptAt", logged.nextAttemptAt),
-  ...given("worker", logged.worker)
+  ...notNull({ status: logged.status, error: logged.error, durationMs: logged.durationMs }),
+  ...notNull({ nextAttemptAt: logged.nextAttemptAt, worker: logged.worker })
 })
 
 const roundOf = (logged: LoggedRound): DeliveryRound => {
@@ -23,23 +23,21 @@ const roundOf = (logged: LoggedRound): DeliveryRound => {
     state: bits,
     ...(begunBy === null || beganAt === null
       ? {}
-      : { begun: { by: begunBy, at: beganAt, ...given("deadline", logged.deadline) } }),
+      : { begun: { by: begunBy, at: beganAt, ...notNull({ deadline: logged.deadline }) } }),
     attempts: recorded.map(attemptOf),
     ...(nextAttemptAt === null
       ? {}
-      : { waits: { until: nextAttemptAt, ...given("by", logged.waitsBy) } }),
+      : { waits: { until: nextAttemptAt, ...notNull({ by: logged.waitsBy }) } }),
     ...(state === "waiting"
       ? {}
       : {
           end: {
             at,
-            ...given("reason", logged.reason),
-            ...given("dead", logged.dead),
-            ...given("probes", logged.endProbes),
+            ...notNull({ reason: logged.reason, dead: logged.dead, probes: logged.endProbes }),
             ...(logged.late ? { late: true as const } : {})
           }
         }),
-    ...given("discardedAt", logged.discardedAt),
+    ...notNull({ discardedAt: logged.discardedAt }),
     repeats
   }
 }
@@ -55,7 +53,7 @@ export const livesOf = (rounds: ReadonlyArray<LoggedRound>): ReadonlyArray<Deliv
     const known = lives.get(key)
     lives.set(key, {
       ...{ tenant, endpoint, event, eventSeq, eventAt },
-      ...given("type", type),
+      ...notNull({ type }),
       rounds: [...(known?.rounds ?? []), roundOf(logged)]
     })
   }

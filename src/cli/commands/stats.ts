@@ -1,5 +1,6 @@
 import { Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { present } from "../../domain/present.ts"
 import { isToken } from "../../domain/token.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { type PeriodStats, readStats, Stats } from "../../operations/history/logged-totals.ts"
@@ -74,9 +75,7 @@ export const stats = Command.make(
   Effect.fnUntraced(function* ({ by, of, since, until }) {
     const found = yield* readStats({
       ...of,
-      ...(by === undefined ? {} : { by }),
-      ...(since === undefined ? {} : { since }),
-      ...(until === undefined ? {} : { until })
+      ...present({ by, since, until })
     }).pipe(Effect.provide(connected))
     yield* report(encode(found), statsLines(found).join("\n"))
     const { json } = yield* petrel

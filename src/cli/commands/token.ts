@@ -1,5 +1,6 @@
 import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { present } from "../../domain/present.ts"
 import { isToken } from "../../domain/token.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { operatorNamed } from "../../operations/caller.ts"
@@ -101,8 +102,7 @@ const create = Command.make(
     const settings = readInput(NewToken, {
       tenant: tenant ?? allTenants,
       scopes: chosen,
-      ...(name === undefined ? {} : { name }),
-      ...(rate === undefined ? {} : { rate }),
+      ...present({ name, rate }),
       ...(expires === undefined ? {} : { expiresAt: now + Duration.toMillis(expires) })
     })
     const fields = { scopes: "--scope", expiresAt: "--expires" }

@@ -3,6 +3,7 @@ import type { SendTest, TestExchange } from "../../cluster/command.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { firstRound, untried } from "../../domain/delivery.ts"
+import { present } from "../../domain/present.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { signatureHeaderOf } from "../../endpoints/signing.ts"
@@ -23,12 +24,7 @@ const exchangeOf = (
   const { connectMs, durationMs, error, firstByteMs, redirects, response, status } = result
   return {
     ...{ url: target.url, headers, at, durationMs, verdict },
-    ...(status === undefined ? {} : { status }),
-    ...(error === undefined ? {} : { error }),
-    ...(response === undefined ? {} : { response }),
-    ...(redirects === undefined ? {} : { redirects }),
-    ...(connectMs === undefined ? {} : { connectMs }),
-    ...(firstByteMs === undefined ? {} : { firstByteMs })
+    ...present({ status, error, response, redirects, connectMs, firstByteMs })
   }
 }
 

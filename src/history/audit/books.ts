@@ -6,17 +6,17 @@ import { millisOf } from "../../broker/stream-message.ts"
 import type { Names } from "../../domain/names.ts"
 import type { Repeated } from "../../domain/origin.ts"
 import { readRepeat } from "../../domain/origin.ts"
+import { present } from "../../domain/present.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "../fact-record.ts"
 import { afterEndpointFact, type EndpointLife, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Ledger } from "./ledger.ts"
-import { EventHeaders, goesOn, RoutedEvents } from "./lost-events.ts"
+import { EventHeaders, eventsGone, goesOn, RoutedEvents, StrayFacts } from "./lost-events.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
 import { type AuditReach, factsGone, takeRemoved } from "./reach.ts"
-import { eventsGone, StrayFacts } from "./strays.ts"
 import { StreamReading } from "./stream-reading.ts"
 
 const circuitKinds: ReadonlySet<unknown> = new Set([
@@ -232,8 +232,7 @@ export class Books {
     this.objections.push({
       kind: "event-replaced",
       eventSeq,
-      ...(event === undefined ? {} : { event }),
-      ...(seq === undefined ? {} : { seq }),
+      ...present({ event, seq }),
       says: `${subject} ${event === undefined ? "an event" : `event ${event}`} that had the sequence ${eventSeq}, and another one has it now: the broker lost the end of the event stream`
     })
   }

@@ -3,6 +3,7 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { namesOf, Progress } from "../../domain/delivery.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { DeadReason } from "../../domain/outcome.ts"
+import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type Fate, readFates } from "../../history/dead-fates.ts"
 import {
@@ -71,9 +72,7 @@ const deadLetterView = (
   const { nextAttemptAt: _, ...attempts } = progress
   return {
     ...{ id, ...namesOf(delivery), reason, ...attempts, deadline, deadAt },
-    ...(origin === undefined ? {} : { origin }),
-    ...(fate === undefined ? {} : { redelivered: fate }),
-    ...(late === undefined ? {} : { deliveredLate: late })
+    ...present({ origin, redelivered: fate, deliveredLate: late })
   }
 }
 

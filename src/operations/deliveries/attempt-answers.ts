@@ -3,6 +3,7 @@ import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess } from "../../domain/fact.ts"
 import { Redirect, Response } from "../../domain/outcome.ts"
+import { present } from "../../domain/present.ts"
 import { readFact } from "../../history/delivery-facts.ts"
 import { AttemptRow } from "../../projection/delivery-log.ts"
 
@@ -42,8 +43,7 @@ export const answersIn = (facts: ReadonlyArray<Fact>): FindAnswer => {
     const { at, attempt: number = 0, redirects, response, round = firstRound, worker } = fact
     const name = nameOf(round, { at, number, worker })
     const answer = {
-      ...(response === undefined ? {} : { response }),
-      ...(redirects === undefined ? {} : { redirects })
+      ...present({ response, redirects })
     }
     if (!found.has(name)) found.set(name, answer)
   }
@@ -77,8 +77,7 @@ export const withAnswers = (attempts: ReadonlyArray<AttemptRow>) =>
         ) ?? { redirects: undefined, response: undefined }
         return {
           ...row,
-          ...(response === undefined ? {} : { response }),
-          ...(redirects === undefined ? {} : { redirects })
+          ...present({ response, redirects })
         }
       }),
     { concurrency: readAtOnce }

@@ -5,6 +5,7 @@ import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { ErrorClass } from "../../domain/outcome.ts"
+import { present } from "../../domain/present.ts"
 import { invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
@@ -235,9 +236,7 @@ const roundView = (round: DeliveryRound, answerOf: FindAnswer): RoundView => {
     attempts: attempts.map((attempt) => ({ ...attempt, ...answerOf(round.round, attempt) })),
     lastAttempt: attemptsOf(state),
     state: how === "none" ? "open" : how,
-    ...(end === undefined ? {} : { end }),
-    ...(discardedAt === undefined ? {} : { discardedAt }),
-    ...(waits === undefined ? {} : { waits }),
+    ...present({ end, discardedAt, waits }),
     repeats
   }
 }

@@ -7,6 +7,7 @@ import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoi
 import { type Endpoint, endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
+import { present } from "../../domain/present.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
 import { listHealth } from "../../endpoints/health-record.ts"
 import { readHealth } from "../../endpoints/health-store.ts"
@@ -84,8 +85,7 @@ export const showActivity = ({ id, tenant }: EndpointName) =>
 
 const hostView = ({ host, systemCap, tenantCap }: SharedHost) => ({
   host,
-  ...(tenantCap === undefined ? {} : { tenantCap }),
-  ...(systemCap === undefined ? {} : { systemCap })
+  ...present({ tenantCap, systemCap })
 })
 
 /** Returns to what time-outs of an endpoint are cut, if one is longer. */

@@ -2,6 +2,7 @@ import { Effect, Schema, SchemaGetter, Struct } from "effect"
 import { Configuration } from "../../domain/configuration.ts"
 import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../domain/endpoint.ts"
+import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { type ConfigurationStep, readStory } from "../../history/configuration-story.ts"
@@ -156,8 +157,7 @@ const compare = (
 ): Omit<Comparison, keyof typeof EndpointName.fields> => {
   const { from = story.at(-2)?.revision, to = story.at(-1)?.revision } = asked
   const refused = (problem: string) => ({
-    ...(from === undefined ? {} : { from }),
-    ...(to === undefined ? {} : { to }),
+    ...present({ from, to }),
     differences: [],
     problem
   })

@@ -5,6 +5,7 @@ import { Circuit } from "../../domain/circuit.ts"
 import { PositiveDuration } from "../../domain/duration.ts"
 import { circuitOf, Endpoint, Secret } from "../../domain/endpoint.ts"
 import { CircuitState, Health } from "../../domain/health.ts"
+import { present } from "../../domain/present.ts"
 import { endpointSettings, mask } from "../../domain/settings/endpoint-table.ts"
 import { maskedOf } from "../../domain/settings/setting.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
@@ -119,9 +120,7 @@ const stateOf = (health: Health): Partial<CircuitView> => {
     state,
     ...(since === 0 ? {} : { since }),
     ...(state === "closed" ? {} : { nextProbeAt: Math.max(until, health.notBefore ?? 0) }),
-    ...(successes === undefined ? {} : { probesSucceeded: successes }),
-    ...(lastProbe === undefined ? {} : { lastProbe }),
-    ...(why === undefined ? {} : { why }),
+    ...present({ probesSucceeded: successes, lastProbe, why }),
     ...(isRamping(health) ? { ramping: true } : {})
   }
 }

@@ -12,6 +12,7 @@ import {
 } from "../../domain/endpoint.ts"
 import type { FactKind } from "../../domain/fact.ts"
 import { Health, healthy, isHealthy } from "../../domain/health.ts"
+import { present } from "../../domain/present.ts"
 import { invalid } from "../../domain/problem.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { isFullyTold } from "../../domain/settings/setting.ts"
@@ -83,8 +84,7 @@ const remade = (
     url,
     headers: {},
     secrets,
-    ...(disabled === undefined ? {} : { disabled }),
-    ...(suspended === undefined ? {} : { suspended }),
+    ...present({ disabled, suspended }),
     ...(gone.length > 0
       ? { paused: { at: now, by, reason } }
       : paused === undefined

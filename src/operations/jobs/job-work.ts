@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { present } from "../../domain/present.ts"
 import type { Books } from "../../history/audit/books.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
@@ -129,8 +130,7 @@ const recover = Effect.fnUntraced(function* (
 ) {
   let [last, done] = [from, before]
   const cursors = (): JobStep => ({
-    ...(last === undefined ? {} : { redelivered: last }),
-    ...(done === undefined ? {} : { retried: done })
+    ...present({ redelivered: last, retried: done })
   })
   watch.step = cursors
   const retry = {

@@ -3,6 +3,7 @@ import { type CommandPart, Retried } from "../../cluster/command.ts"
 import { commandOwner } from "../../cluster/command-owner.ts"
 import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
+import { present } from "../../domain/present.ts"
 import { notNow } from "../../domain/problem.ts"
 import type { WaitingFilter } from "../../domain/waiting-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -93,8 +94,7 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
   const { retried } = yield* commandOwner(
     {
       ...{ _tag: "RetryNow", tenant, endpoint: id, ignoreRetryAfter },
-      ...(filter === undefined ? {} : { filter }),
-      ...(dryRun === undefined ? {} : { dryRun })
+      ...present({ filter, dryRun })
     },
     by,
     onPart

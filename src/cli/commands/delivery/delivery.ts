@@ -1,6 +1,7 @@
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
+import { present } from "../../../domain/present.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   ExplainedDelivery,
@@ -244,12 +245,9 @@ const readFilter = Effect.fnUntraced(function* ({
   readonly since: number | undefined
   readonly until: number | undefined
 }) {
-  const given = Object.entries({
-    ...flags,
-    types: types.length === 0 ? undefined : types
-  }).filter(([, value]) => value !== undefined)
-  if (given.length === 0) return undefined
-  const read = readInput(Narrowing, Object.fromEntries(given))
+  const given = present({ ...flags, types: types.length === 0 ? undefined : types })
+  if (Object.keys(given).length === 0) return undefined
+  const read = readInput(Narrowing, given)
   const problems = Result.isFailure(read)
     ? read.failure
     : rangeProblems(read.success, yield* Clock.currentTimeMillis)

@@ -10,6 +10,7 @@ import { defaultEventBytes, minStreamBytes } from "../../../broker/storage-limit
 import { unheardTenants } from "../../../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
+import { present } from "../../../domain/present.ts"
 import { isToken } from "../../../domain/token.ts"
 import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { readNeededEventAge } from "../../../history/backlog-needs.ts"
@@ -139,15 +140,9 @@ type Given = {
   readonly [K in Exclude<keyof typeof flags, "tenants">]: number | undefined
 }
 
-const given = (options: Given) =>
-  Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined))
-
 /** Returns the sizes that the user set. */
-const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> => ({
-  ...(deadBytes === undefined ? {} : { deadBytes }),
-  ...(eventBytes === undefined ? {} : { eventBytes }),
-  ...(historyBytes === undefined ? {} : { historyBytes })
-})
+const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> =>
+  present({ deadBytes, eventBytes, historyBytes })
 
 const line = ({ change, fields, lost, what }: Change): string => {
   const text = `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
@@ -257,7 +252,7 @@ export const init = Command.make(
       const topology: TopologyOptions = {
         ...defaultTopology,
         ...installed,
-        ...given(options),
+        ...present(options),
         tenants: [...new Set([...(installed.tenants ?? []), ...tenants])]
       }
       if (topology.eventDedupe > topology.eventAge)
