@@ -14,7 +14,7 @@ import type { Thresholds } from "./thresholds.ts"
 /** Looks between two refreshes from the bucket. */
 const refreshEvery = 12
 
-export interface RegisterOptions extends ChangeMaker {
+interface RegisterOptions extends ChangeMaker {
   /** Keys of the bucket as a subject filter, and a predicate on the subjects among them. */
   readonly keys: string
   readonly isMine: (subject: AlertSubject) => boolean

@@ -53,7 +53,7 @@ export const parseRecord = (text: string): AlertRecord | undefined =>
   Option.getOrUndefined(decodeRecord(text))
 
 /** What is raised about something, as the bucket holds it. */
-export interface StoredAlerts extends AlertSubject {
+interface StoredAlerts extends AlertSubject {
   readonly record: AlertRecord
   readonly revision: number
 }

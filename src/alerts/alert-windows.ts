@@ -12,7 +12,7 @@ import type { Thresholds } from "./thresholds.ts"
 const tidyPause = 60_000
 
 /** Counters of an endpoint that had attempts or dead letters within its window. */
-export interface AlertPage {
+interface AlertPage {
   readonly generation: string
   readonly window: AlertWindow
   /** True if something was counted since the last look. */

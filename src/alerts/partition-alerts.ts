@@ -7,7 +7,7 @@ import { AlertWindows } from "./alert-windows.ts"
 import type { EndpointAlertsOptions } from "./endpoint-alerts.ts"
 import { runEndpointAlerts } from "./endpoint-alerts.ts"
 
-export type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "windows" | "health">
+type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "windows" | "health">
 
 /** Counts outcomes of one partition and raises the alerts about its endpoints. */
 export const makePartitionAlerts = Effect.fnUntraced(function* (options: PartitionAlertsOptions) {

@@ -7,7 +7,7 @@ import { RequestNotes } from "./request-notes.ts"
 import { withHeader } from "./with-header.ts"
 
 /** Gives the answer of this request another status. */
-export const withStatus = (status: number) =>
+const withStatus = (status: number) =>
   Effect.andThen(
     noteStatus(status),
     HttpEffect.appendPreResponseHandler((_, response) =>

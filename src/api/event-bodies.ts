@@ -17,7 +17,7 @@ import { type JsonElement, JsonScanner, withoutSpace } from "./json-scanner.ts"
 export type ReadEvent = Result.Result<EventToPublish, Publication>
 
 /** The events of a request, and whether it is answered as a batch. */
-export interface Publishing {
+interface Publishing {
   readonly events: ReadonlyArray<ReadEvent>
   readonly isBatch: boolean
 }

@@ -23,7 +23,7 @@ import type { Notes } from "./request-notes.ts"
 import { RequestNotes } from "./request-notes.ts"
 
 /** Upper bound of a request's body, bytes, where its route has none of its own. */
-export const maxBodyBytes = 256 * 1024
+const maxBodyBytes = 256 * 1024
 
 /** Routes that whoever watches the process may ask under any name. */
 const anyHost: ReadonlySet<string> = new Set(["/healthz"])

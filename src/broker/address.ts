@@ -1,5 +1,5 @@
 /** The login in a broker address. */
-export type Login = { readonly user: string; readonly pass: string } | { readonly token: string }
+type Login = { readonly user: string; readonly pass: string } | { readonly token: string }
 
 /** A parsed address of one or more servers. */
 export interface BrokerAddress {

@@ -63,7 +63,7 @@ export type MessageQuery =
 /** The entries of a bucket, as they come. */
 export type Watch = AsyncIterable<KvWatchEntry> & { readonly stop: () => void }
 
-export type Body = Uint8Array | string
+type Body = Uint8Array | string
 
 /**
  * All that Petrel does with a broker. The NATS clients are behind it, private to this room

@@ -15,7 +15,7 @@ export interface FollowedEntries {
   complete?(): void
 }
 
-export interface FollowOptions {
+interface FollowOptions {
   readonly bucket: string
   /** Follows keys without their values. (Default: false) */
   readonly keysOnly?: boolean

@@ -34,7 +34,7 @@ export interface ServiceEndpoint {
 }
 
 /** Statistics of an endpoint that are not about its requests. */
-export interface ServiceFigures {
+interface ServiceFigures {
   readonly requests: number
   readonly errors: number
   readonly nanoseconds: number
@@ -42,7 +42,7 @@ export interface ServiceFigures {
   readonly data: unknown
 }
 
-export interface MicroService {
+interface MicroService {
   /**
    * Called for each request when it arrives, before its body is looked at. Returns what is called
    * once it is answered, or the answer of a request that is refused. (Default: each is answered)

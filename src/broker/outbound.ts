@@ -17,7 +17,7 @@ interface Frame {
  * Tells whether a stream still has the message that it stored at a sequence at a time, ms since the
  * epoch.
  */
-export type IsStored = (stream: string, seq: number, at: number) => Promise<boolean>
+type IsStored = (stream: string, seq: number, at: number) => Promise<boolean>
 
 /** Bytes of the frame on the wire. */
 const sizeOf = ({ bytes, head }: Frame): number => Buffer.byteLength(head) + bytes + lineEnd.length

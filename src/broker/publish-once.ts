@@ -29,7 +29,7 @@ const phantom = ({ stream }: PubAck) =>
     detail: "the broker calls it a duplicate of what is not there"
   })
 
-export interface PublishOnceOptions {
+interface PublishOnceOptions {
   /** Whether an earlier attempt may have stored the message. (Default: false) */
   readonly tried?: boolean
   /**

@@ -86,7 +86,7 @@ export const eventBytesToTry = (first: number): ReadonlyArray<number> => {
 }
 
 /** Storage of an account, bytes. All copies count. */
-export interface AccountRoom {
+interface AccountRoom {
   /** Undefined if the account has no limit; the size of the store is unknown then. */
   readonly limit: number | undefined
   readonly used: number

@@ -2,7 +2,7 @@
  * Time for which nothing must be answered before a stream counts as one that stores nothing, ms: a
  * leader is elected within it, and a broker that is merely slow answers something.
  */
-export const storesNothingAfterMs = 10_000
+const storesNothingAfterMs = 10_000
 /** After the last time-out a stream counts for so long, ms: what waits is published again sooner. */
 const forgottenAfterMs = 60_000
 

@@ -28,7 +28,7 @@ export const isErasedValue = Effect.fnUntraced(function* (bucket: string, key: s
 })
 
 /** A value of a bucket, with its revision there. */
-export interface StoredValue {
+interface StoredValue {
   readonly key: string
   readonly text: string
   readonly revision: number
@@ -59,7 +59,7 @@ export const readValues = (
 /**
  * How a value is written: with a TTL (ms), and only over this revision (0: only if there is none).
  */
-export interface WriteOptions {
+interface WriteOptions {
   readonly ttl?: number
   readonly expected?: number
   /** Further headers of the message. */

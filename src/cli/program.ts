@@ -29,7 +29,7 @@ const operandsOf = (args: ReadonlyArray<string>): ReadonlyArray<string> =>
 /**
  * Returns the first argument that is neither a flag nor a flag's value: the command, if it is one.
  */
-export const named = (args: ReadonlyArray<string>): string | undefined => operandsOf(args)[0]
+const named = (args: ReadonlyArray<string>): string | undefined => operandsOf(args)[0]
 
 const isHelp = (arg: string): boolean => arg === "--help" || arg === "-h"
 

@@ -32,7 +32,7 @@ const maxUnaskedMs = 3_000
 /** Interval at which a worker that stops checks whether it is still asked, ms. */
 const leavePauseMs = 50
 
-export interface AssignmentOptions<E, R> {
+interface AssignmentOptions<E, R> {
   readonly owner: Owner
   /** Number of partitions. */
   readonly partitions: number

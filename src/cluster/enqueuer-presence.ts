@@ -24,7 +24,7 @@ const Enqueuer = Schema.Struct({
   /** ms since the epoch */
   startedAt: Schema.Number
 })
-export type Enqueuer = typeof Enqueuer.Type
+type Enqueuer = typeof Enqueuer.Type
 
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(Enqueuer))
 
@@ -66,7 +66,7 @@ export const isEnqueuing = Effect.fnUntraced(function* (instance: string) {
   return text !== undefined
 })
 
-export interface PresenceOptions<E> extends Pick<Enqueuer, "what" | "by"> {
+interface PresenceOptions<E> extends Pick<Enqueuer, "what" | "by"> {
   /** Tells it from all others. */
   readonly instance: string
   /**

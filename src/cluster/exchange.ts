@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
 
 /** Time limits of an exchange, ms. */
-export interface Patience {
+interface Patience {
   /** Until the first part of the answer. */
   readonly first: number
   /** From one part to the next. */

@@ -11,7 +11,7 @@ import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts
 import type { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import type { QueueSource } from "./source/queue-source.ts"
 
-export interface PartitionAnswersOptions {
+interface PartitionAnswersOptions {
   readonly options: PartitionOptions
   readonly surroundings: Surroundings
   readonly lanes: LaneScheduler<DeliveryTask>

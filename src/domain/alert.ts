@@ -27,7 +27,7 @@ export const endpointAlerts = [
 /** Alerts about all endpoints of a tenant together. */
 export const tenantAlerts = ["success-low", "success-critical", "tenant-dead-letters"] as const
 /** Alerts about the system as a whole. */
-export const systemAlerts = [
+const systemAlerts = [
   /** An event waits to be routed for too long. */
   "events-unrouted",
   "waiting-growing",

@@ -5,7 +5,7 @@ import { readOrigin } from "./origin.ts"
 export const channelHeader = "petrel-channel"
 
 /** How an event comes through the API: over HTTP, or as a request over NATS. */
-export const apiChannels = ["http", "nats-api"] as const
+const apiChannels = ["http", "nats-api"] as const
 export type ApiChannel = (typeof apiChannels)[number]
 
 /** How an event came that was published to its subject. */

@@ -22,7 +22,7 @@ const isOrdered = ({
  * delivery no longer than until its own deadline.
  */
 const GivingUp = Schema.Literals(["disable", "suspend"])
-export type GivingUp = typeof GivingUp.Type
+type GivingUp = typeof GivingUp.Type
 
 /**
  * A circuit in an endpoint's configuration. Settings left out default to {@link defaultCircuit}.

@@ -112,9 +112,6 @@ export const readRoundKey = (key: string): RoundIdentity | undefined => {
 export const eventNameIn = (get: GetHeader): string =>
   `${get("petrel-event-seq")}@${get("petrel-event-at")}`
 
-/** Returns the {@link roundKey} of the round that a message's headers name. */
-export const roundKeyIn = (get: GetHeader): string => `${eventNameIn(get)}.${get("petrel-round")}`
-
 /** The round that routing starts. */
 export const firstRound = "0"
 

@@ -6,7 +6,7 @@ import { SettingsChange } from "./tenant-settings.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** Facts that report no failure. */
-export const okKinds = [
+const okKinds = [
   "routed",
   "delivered",
   "delivered-late",
@@ -27,7 +27,7 @@ export const okKinds = [
   "token-revoked"
 ] as const
 /** Facts that report a failure. The broker republishes them on the failure subjects. */
-export const failureKinds = [
+const failureKinds = [
   "attempt-failed",
   "dead-lettered",
   "circuit-opened",

@@ -4,7 +4,7 @@ import { headerNameProblem } from "./header-names.ts"
 import { byName, emptied } from "./settings/setting.ts"
 
 /** Upper bound of the headers that an endpoint or a tenant forwards: each is part of each message. */
-export const maxForwardHeaders = 16
+const maxForwardHeaders = 16
 /** Upper bound of a forwarded value, in characters. A longer one is dropped. */
 export const maxForwardedLength = 1024
 /** The part of the first forwarded value that facts and log lines show, in characters. */
@@ -23,7 +23,7 @@ const ForwardName = Schema.String.check(
 )
 
 /** Names of the publisher's headers that receivers get, in lower case, each once. */
-export const ForwardHeaders = Schema.Array(ForwardName).check(
+const ForwardHeaders = Schema.Array(ForwardName).check(
   Schema.makeFilter((names: ReadonlyArray<string>) => {
     if (new Set(names).size < names.length) return "must name each header once"
     return names.length <= maxForwardHeaders
@@ -31,7 +31,7 @@ export const ForwardHeaders = Schema.Array(ForwardName).check(
       : `must be at most ${maxForwardHeaders} headers, not ${names.length}`
   })
 )
-export type ForwardHeaders = typeof ForwardHeaders.Type
+type ForwardHeaders = typeof ForwardHeaders.Type
 
 const changes = byName({
   value: Schema.Literal(true),
@@ -71,7 +71,7 @@ export const forwarded = (text: string) => ({
 })
 
 /** Returns true for a value that an HTTP header may have. */
-export const isForwardable = (value: string): boolean =>
+const isForwardable = (value: string): boolean =>
   value.length <= maxForwardedLength && /^[\t\x20-\x7e\x80-\xff]*$/.test(value)
 
 /**

@@ -27,7 +27,7 @@ const keysAtOnce = 16
 /** Maximum number of watch entries that wait for the history, or for entries before them. */
 const maxWaitingEntries = 1_000
 
-export interface DirectoryReadingOptions {
+interface DirectoryReadingOptions {
   readonly table: DirectoryTable
   readonly recorder: ChangeRecorder
   readonly currentness: CurrentnessSwitch

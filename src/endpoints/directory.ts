@@ -23,7 +23,7 @@ export type Standing =
   | { readonly _tag: "Removed" }
 
 /** Called when an endpoint is disabled, suspended, removed, or replaced by another of its name. */
-export type UnavailableListener = (tenant: string, endpoint: string) => void
+type UnavailableListener = (tenant: string, endpoint: string) => void
 
 /**
  * All endpoints, kept current by a watch on their bucket. Matching reads memory only. If a delivery

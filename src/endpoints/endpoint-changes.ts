@@ -17,7 +17,7 @@ export interface Stored {
 }
 
 /** Returns the change to append to the history for a value under a key. */
-export const changeOf = (key: string, { at, revision, text }: Stored): ConfigurationChange => {
+const changeOf = (key: string, { at, revision, text }: Stored): ConfigurationChange => {
   if (text === undefined) return { revision, storedAt: at }
   const decoded = decodeEndpoint(key, text)
   return Result.isFailure(decoded)

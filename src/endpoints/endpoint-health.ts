@@ -19,7 +19,7 @@ const ownerPause = 250
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 
-export interface EndpointHealthOptions extends EndpointEventsOptions {
+interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly clock: Clock.Clock
   /** False while the clock may be wrong: nothing ends by it then. */
   readonly isClockTrusted: () => boolean

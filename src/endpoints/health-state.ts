@@ -29,7 +29,7 @@ const countingPauseMs = 5_000
 const halfOpenSlackMs = 250
 
 /** The transitions that follow from an outcome, and what the delivery's facts are told. */
-export interface JudgedOutcome extends Omit<Consequence, "health"> {
+interface JudgedOutcome extends Omit<Consequence, "health"> {
   readonly probe: AttemptOutcome["probe"]
 }
 

@@ -6,7 +6,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import { Health } from "../domain/health.ts"
 
 /** An endpoint's health in the bucket. */
-export interface HealthEntry {
+interface HealthEntry {
   /** Undefined if nothing bad is known of the endpoint. */
   readonly health: Health | undefined
   /**

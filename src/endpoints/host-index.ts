@@ -1,7 +1,7 @@
 import { endpointHash } from "../domain/names.ts"
 
 /** An endpoint as the index of hosts needs it. */
-export interface HostedEndpoint {
+interface HostedEndpoint {
   /** `<tenant>.<endpoint>` */
   readonly key: string
   /** Its configuration as the bucket holds it; it is known to decode. */

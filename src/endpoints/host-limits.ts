@@ -3,7 +3,7 @@ import type { HostEndpoints, HostIndex } from "./host-index.ts"
 import type { SharedHost } from "./inherited-settings.ts"
 
 /** An endpoint's lane, as the line for a host knows it. */
-export interface HostWaiter {
+interface HostWaiter {
   /** Called when it is the lane's turn: begins one request if the lane still can. */
   readonly turn: () => boolean
 }
@@ -37,7 +37,7 @@ class CapShare {
 }
 
 /** Requests of one tenant's endpoints to one host: those in flight, and lanes that wait for one. */
-export class HostLine {
+class HostLine {
   readonly tenant: string
   readonly host: CappedHost
   readonly share = new CapShare()

@@ -17,7 +17,7 @@ export interface LostEndpoint {
 }
 
 /** Settings of a tenant, or of the system, that were lost with a former bucket. */
-export interface LostSettings {
+interface LostSettings {
   readonly key: string
   readonly change: SettingsChange
 }

@@ -19,7 +19,7 @@ export interface StoredSettings {
 }
 
 /** Settings of which none is set. */
-export const noSettings: TenantSettings = { v: 1, updatedAt: 0 }
+const noSettings: TenantSettings = { v: 1, updatedAt: 0 }
 
 /**
  * Reads the settings under a key from the leader.

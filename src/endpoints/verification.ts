@@ -8,7 +8,7 @@ import {
 import { publicKeyOf } from "./signing.ts"
 
 /** A request as its receiver sees it. Names of headers are in lower case. */
-export interface SignedRequest {
+interface SignedRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: Uint8Array
 }

@@ -7,7 +7,7 @@ export const maxLagMs = 3_000
 export const maxSilenceMs = 6_000
 
 /** A question to the leader about its bucket's stream. */
-export interface LeaderQuestion {
+interface LeaderQuestion {
   /** When it was asked, ms of the monotonic clock. */
   readonly at: number
   /** The sequence that the watch had reached when the previous question was asked. */
@@ -15,7 +15,7 @@ export interface LeaderQuestion {
 }
 
 /** The leader's answer about its bucket's stream. */
-export interface LeaderAnswer {
+interface LeaderAnswer {
   readonly lastSeq: number
   /** True if the leader has a message beyond what the watch has shown, up to `lastSeq`. */
   readonly hasMore: boolean
@@ -29,7 +29,7 @@ export interface LeaderAnswer {
  * - `stuck`: an entry is missing for too long, and none arrive;
  * - `truncated`: the leader has less than the watch has shown: the stream was truncated.
  */
-export type WatchStanding = "current" | "unanswered" | "behind" | "stuck" | "truncated"
+type WatchStanding = "current" | "unanswered" | "behind" | "stuck" | "truncated"
 
 /**
  * Tracks how far a watch of a bucket is behind the bucket's leader. Any replica may serve a watch,

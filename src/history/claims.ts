@@ -30,7 +30,7 @@ export interface Claim {
  * Result of a claim. `mine`: this call stored it. `taken`: it existed before. `either`: it exists,
  * but a failed append leaves open whether this call stored it.
  */
-export type ClaimResult = "mine" | "taken" | "either"
+type ClaimResult = "mine" | "taken" | "either"
 
 /** Retries of a request that the broker did not answer, and the pause between them (ms). */
 const tries = 20

@@ -15,7 +15,7 @@ const stateHeader = { kind: "Petrel-State", at: "Petrel-At", worker: "Petrel-Wor
 const maxNameLength = 200
 
 /** Who changed an endpoint. */
-export interface Author {
+interface Author {
   /** The name that the author gave. */
   readonly by?: string | undefined
   /** The broker's user, if the broker reports it. */

@@ -21,7 +21,7 @@ export interface Fate {
 }
 
 /** Which redeliveries are read. */
-export interface FatesRange {
+interface FatesRange {
   /** Only those of these dead letters; what is read of others is not kept. (Default: all) */
   readonly ids?: ReadonlySet<number>
   /** Only those that were recorded then or later, ms since the epoch. (Default: all) */

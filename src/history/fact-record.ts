@@ -85,7 +85,7 @@ export const textIn = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined
 
 /** The fields of a plan that an audit needs. */
-export interface LoosePlan {
+interface LoosePlan {
   readonly part: number
   readonly last: boolean
   readonly endpoints: ReadonlyArray<{ readonly id: string }>

@@ -14,7 +14,7 @@ export interface LateDelivery {
 }
 
 /** Returns a round's late delivery, if it has one. */
-export type LateDeliveries = (round: DeliveryIdentity) => LateDelivery | undefined
+type LateDeliveries = (round: DeliveryIdentity) => LateDelivery | undefined
 
 /**
  * Reads which rounds were delivered late. A late success may be recorded before the dead letter

@@ -12,7 +12,7 @@ const maxFacts = 50_000
 const maxLetters = 20_000
 
 /** What is known of the dead letters without reading one. */
-export interface StoredDeadLetters {
+interface StoredDeadLetters {
   readonly stored: number
   /** Sequence in DEAD of the oldest. */
   readonly firstId: number

@@ -12,7 +12,7 @@ import { nobody } from "../domain/token.ts"
 import { decodeFact, readFact } from "./delivery-facts.ts"
 
 /** A part of an event's plan, as a fact in the history records it. */
-export interface RecordedPlan extends EventIdentity {
+interface RecordedPlan extends EventIdentity {
   readonly tenant: string
   readonly plan: Plan
   /** In the history. */

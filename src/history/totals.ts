@@ -14,7 +14,7 @@ import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/total
 const segment = 100_000
 
 /** Which facts to sum up. Times in ms since the epoch, of when the broker stored a fact; inclusive. */
-export interface CountedSelection {
+interface CountedSelection {
   readonly tenant?: string | undefined
   readonly since?: number | undefined
   readonly until?: number | undefined

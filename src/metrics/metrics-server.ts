@@ -7,7 +7,7 @@ import type { Family } from "./family.ts"
 import { prometheusContentType, prometheusText } from "./prometheus-text.ts"
 
 /** An address cannot be listened at. The message is a sentence that says what to do. */
-export class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {
+class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {
   message: Schema.String
 }) {}
 

@@ -2,7 +2,7 @@ import type { Span, SpanAttribute } from "./fact-spans.ts"
 import type { Family, HistogramSample, Labels, NumberSample } from "./family.ts"
 
 /** Whose metrics they are, and for which time. */
-export interface OtlpSource {
+interface OtlpSource {
   /** Attributes of the process, such as `service.name`. */
   readonly resource: Labels
   readonly version: string
@@ -87,7 +87,7 @@ export const otlpMetrics = (families: ReadonlyArray<Family>, source: OtlpSource)
 }
 
 /** Whose spans they are. */
-export interface OtlpSpanSource {
+interface OtlpSpanSource {
   /** Attributes of the workers, such as `service.name`, without their ids. */
   readonly resource: Labels
   readonly version: string

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 
 /** The signals of OTLP, with the path of each below a collector's URL. */
 const paths = { metrics: "/v1/metrics", traces: "/v1/traces" } as const
-export type OtlpSignal = keyof typeof paths
+type OtlpSignal = keyof typeof paths
 
 /** Where to POST, and as whom. */
 export interface OtlpTarget {
@@ -12,7 +12,7 @@ export interface OtlpTarget {
   readonly headers: Readonly<Record<string, string>>
 }
 
-export interface OtlpPostOptions extends OtlpTarget {
+interface OtlpPostOptions extends OtlpTarget {
   /** What is sent, in the plural. */
   readonly what: string
   /** What happens while it cannot be sent, for the log. */

@@ -18,7 +18,7 @@ const tooManyRequests = 429
 const moveMs = [10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000]
 
 /** What a worker does at a moment. */
-export interface WorkerLoad {
+interface WorkerLoad {
   /** Requests in flight. */
   readonly requests: number
   /** Those of them that have taken a second, or whose endpoints are known to take as long. */

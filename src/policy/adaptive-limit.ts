@@ -1,5 +1,5 @@
 /** The outcome of an attempt as a sign of its receiver's load. Times in ms of a monotonic clock. */
-export interface Sign {
+interface Sign {
   readonly sentAt: number
   readonly at: number
   /** The receiver answered 429 or 503, or timed out. */

@@ -17,7 +17,7 @@ export interface Room {
 }
 
 /** What an endpoint takes of a room, and its tenant, bytes. */
-export interface RoomUse {
+interface RoomUse {
   readonly endpointBytes: number
   readonly tenantBytes: number
   /** Number of endpoints of the tenant that take some, this one included. */
@@ -57,7 +57,7 @@ export const isOverQuota = (room: Room, use: RoomUse): boolean => {
 }
 
 /** What the broker tells of a stream that endpoints share. */
-export interface CountedStream {
+interface CountedStream {
   readonly bytes: number
   readonly messages: number
   /** Messages by endpoint key. */

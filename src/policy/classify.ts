@@ -3,7 +3,7 @@ import { type ErrorClass, errorFamilies } from "../domain/outcome.ts"
 import type { ErrorVerdict, RetryPolicy, Verdict } from "../domain/retry-policy.ts"
 
 /** The verdict on an answer, by status or class of statuses, unless a policy overrides it. */
-export const defaultStatuses: Readonly<Record<string, Verdict>> = {
+const defaultStatuses: Readonly<Record<string, Verdict>> = {
   "1xx": "retry",
   "2xx": "delivered",
   "3xx": "fail",
@@ -40,7 +40,7 @@ const familyOf: ReadonlyMap<ErrorClass, string> = new Map(
 )
 
 /** What an attempt means for its delivery. */
-export interface Classification {
+interface Classification {
   readonly verdict: Verdict
   /** The receiver refuses all further deliveries: the endpoint must be disabled. */
   readonly gone: boolean

@@ -1,5 +1,5 @@
 /** Difference between a worker's clock and the broker's from which it is reported, ms. */
-export const reportedSkewMs = 2_000
+const reportedSkewMs = 2_000
 /**
  * Difference beyond which a worker sends nothing, ms. Receivers refuse timestamps that are minutes
  * off, for good (Standard Webhooks' libraries: 5 min), and deadlines would be missed or pass early.
@@ -16,7 +16,7 @@ export const maxSkewMs = 30_000
 export const isFromWrongClock = (at: number, now: number): boolean => at - now > 2 * maxSkewMs
 
 /** One comparison of two clocks. All ms since the epoch. */
-export interface ClockComparison {
+interface ClockComparison {
   /** The worker's clock when it asked. */
   readonly askedAt: number
   /** The broker's clock when it answered. */

@@ -203,7 +203,7 @@ export const appliedSince = (decidedAt: number, storedAt: number, now: number): 
   isFromWrongClock(decidedAt, now) ? storedAt : decidedAt
 
 /** What to do with a delivery that must end now, whatever was decided before. */
-export type Ending =
+type Ending =
   /** Apply the dead-lettering that was decided. */
   | "apply"
   /** Record the outcome; then release the message if its schedule was stored, else end. */

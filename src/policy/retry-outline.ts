@@ -4,7 +4,7 @@ import { jitterRange } from "./backoff.ts"
 import { ladder } from "./ladder.ts"
 
 /** One wait of a policy. Times in ms; moments since the round began, with requests that take none. */
-export interface OutlinedWait {
+interface OutlinedWait {
   /** The number of the attempt that follows it, from 2. */
   readonly attempt: number
   /** The shortest and the longest delay that may be drawn. */
@@ -18,7 +18,7 @@ export interface OutlinedWait {
 }
 
 /** What a policy makes of a delivery that always fails. Times in ms. */
-export interface RetryOutline {
+interface RetryOutline {
   readonly waits: ReadonlyArray<OutlinedWait>
   readonly maxAttempts: number
   readonly window: number

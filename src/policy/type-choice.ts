@@ -19,7 +19,7 @@ const exactness = (filter: string): string =>
     .replace(/0+$/, "")
 
 /** Two filters of which neither wins, and an event type that both match. */
-export interface EqualFilters {
+interface EqualFilters {
   readonly filters: readonly [string, string]
   readonly type: string
 }

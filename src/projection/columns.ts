@@ -93,7 +93,7 @@ export const endpointName = (tenant: string, endpoint: string): string => `${ten
 export const endpointIn = (name: string): string => name.slice(name.indexOf("/") + 1)
 
 /** When the row stands in the log. */
-export const timeOf = ({ round }: TrackedRound): number =>
+const timeOf = ({ round }: TrackedRound): number =>
   round.end?.at ?? round.begun?.at ?? round.attempts[0]?.at ?? 0
 
 /** True if the columns say all of a round: of at most one attempt, which was its success. */

@@ -9,7 +9,7 @@ import {
 import type { AttemptQuery, DeliveryQuery, EventQuery } from "./delivery-log.ts"
 import { type Names, NumberedNames } from "./names-table.ts"
 
-export type Value = string | number
+type Value = string | number
 
 /** What a query asks of rows, in SQL. */
 export interface Conditions {

@@ -9,7 +9,7 @@ export interface PagedQuery {
 }
 
 /** Where a page begins, which that key is no part of. */
-export interface PagePlace {
+interface PagePlace {
   readonly direction: Direction
   readonly key: number
 }

@@ -26,7 +26,7 @@ const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: maxPageRo
 const Text = Schema.NonEmptyString.check(Schema.isMaxLength(1_024))
 
 /** How many values a filter has at most. */
-export const maxFilterValues = 20
+const maxFilterValues = 20
 
 /** A filter of one value or more, of which any holds. */
 export const several = <S extends Schema.Top>(schema: S) =>
@@ -41,7 +41,7 @@ export const several = <S extends Schema.Top>(schema: S) =>
   )
 
 /** What an attempt came to. */
-export const AttemptOutcome = Schema.Literals(["success", "failure"])
+const AttemptOutcome = Schema.Literals(["success", "failure"])
 
 const Status = Schema.String.check(
   Schema.makeFilter((text: string) =>

@@ -51,7 +51,7 @@ export interface FollowOptions extends StoreOptions {
   readonly replacesOther: boolean
 }
 
-export interface Follower {
+interface Follower {
   /** Takes what is said of the writer's state. */
   readonly report: (report: WriterReport) => void
   /** Logs a sentence for the operator. */

@@ -43,7 +43,7 @@ export interface FoundRow {
 }
 
 /** What was found. */
-export interface Found {
+interface Found {
   /** In the order of the direction, at most as many as were wanted. */
   readonly rows: ReadonlyArray<FoundRow>
   /** True if there are more rows in what was searched. */

@@ -9,7 +9,7 @@ const mostPauseMs = 60_000
 /** Returns when a thread is started anew, for people. */
 export const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
 
-export interface LastingThread<Told> {
+interface LastingThread<Told> {
   readonly script: URL
   readonly data: unknown
   /** Takes what it says. */

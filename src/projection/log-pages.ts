@@ -5,7 +5,7 @@ import type { FoundRow, KeyRange } from "./keyset-search.ts"
 import { KeysetSearch } from "./keyset-search.ts"
 
 /** What a list is made of. */
-export interface PagedList<Row> {
+interface PagedList<Row> {
   /** Its name in cursors. */
   readonly name: string
   /** Where its rows are. */

@@ -30,7 +30,7 @@ import { positionAfter, positionOf, seqOf, type TrackedRound } from "./tracked-r
 import { readUnwanted } from "./unwanted-events.ts"
 
 /** How long a page searches, ms. */
-export const pageBudgetMs = 40
+const pageBudgetMs = 40
 /** How far clocks of workers and broker may be apart, ms: beyond half of it nothing is recorded. */
 const skewMs = 60_000
 

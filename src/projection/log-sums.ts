@@ -3,7 +3,7 @@ import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
 
 /** What sums are listed by. */
-export const SumsBy = Schema.Literals(["hour", "day", "endpoint", "type"])
+const SumsBy = Schema.Literals(["hour", "day", "endpoint", "type"])
 
 /**
  * Which hours are summed up: those that the times fall into count as a whole. A fact counts for the

@@ -19,7 +19,7 @@ import { SumsQuery } from "./log-sums.ts"
 import type { Projection } from "./projection.ts"
 
 /** What is asked of a projection. */
-export const LogQuestion = Schema.Union([
+const LogQuestion = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("find"), query: DeliveryQuery }),
   Schema.Struct({ ask: Schema.Literal("attempts"), query: AttemptQuery }),
   Schema.Struct({ ask: Schema.Literal("events"), query: EventQuery }),
@@ -28,7 +28,7 @@ export const LogQuestion = Schema.Union([
   Schema.Struct({ ask: Schema.Literal("status") }),
   Schema.Struct({ ask: Schema.Literal("rebuild") })
 ])
-export type LogQuestion = typeof LogQuestion.Type
+type LogQuestion = typeof LogQuestion.Type
 
 /** What it answers. */
 const LogAnswer = Schema.Union([

@@ -25,7 +25,7 @@ const maxRows = 50_000
 const defaultLimit = 50
 
 /** What prepares statements of main.db. */
-export interface Preparing {
+interface Preparing {
   readonly prepare: (sql: string) => StatementSync
 }
 

@@ -12,7 +12,7 @@ export const rollupKinds = { tenant: 0, endpoint: 1, type: 2 } as const
 export type RollupKind = keyof typeof rollupKinds
 
 /** The totals of a row, each in a column. */
-export const totalNames = Object.keys(noTotals) as ReadonlyArray<keyof Totals>
+const totalNames = Object.keys(noTotals) as ReadonlyArray<keyof Totals>
 const columnOf = (name: keyof Totals): string =>
   name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)
 export const totalColumns = totalNames.map(columnOf)
@@ -21,7 +21,7 @@ export const totalColumns = totalNames.map(columnOf)
  * Endpoints and types of a tenant that an hour is summed up by at most. What is beyond is summed up
  * together: a tenant can invent any number of types, and of endpoints that it removes again.
  */
-export const maxNames = { endpoint: 10_000, type: 500 }
+const maxNames = { endpoint: 10_000, type: 500 }
 /** The name of what is beyond. No endpoint or type has it. */
 export const otherNames = ""
 

@@ -38,7 +38,7 @@ export interface SegmentOptions {
 }
 
 /** A round that has ended, and where it is stored. */
-export interface EndedRound {
+interface EndedRound {
   readonly segment: Segment
   readonly stored: TrackedRound
 }

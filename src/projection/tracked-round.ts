@@ -207,7 +207,7 @@ export const isOver = ({ round, skipped }: TrackedRound): boolean =>
   skipped !== null || hasEnded(round.state)
 
 /** A dead letter that a fact tells to be sent again, and the round that does so. */
-export interface SentAgain {
+interface SentAgain {
   readonly event: string
   readonly of: Pick<RoundChange, "endpoint" | "eventAt" | "eventSeq" | "round">
   readonly dead: number

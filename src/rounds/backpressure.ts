@@ -26,7 +26,7 @@ const pollMs = 250
 const sumOf = (counts: Readonly<Record<string, number>> | undefined): number =>
   Object.values(counts ?? {}).reduce((sum, count) => sum + count, 0)
 
-export interface BackpressureOptions<E> {
+interface BackpressureOptions<E> {
   readonly target: Pick<Delivery, "tenant" | "endpoint">
   readonly partition: number
   readonly limits: BackpressureLimits

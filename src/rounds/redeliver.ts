@@ -44,7 +44,7 @@ export interface EndpointRedelivery {
 }
 
 /** What is redelivered. */
-export interface RoundsToRedeliver {
+interface RoundsToRedeliver {
   /** As many as may be in memory. */
   readonly letters: ReadonlyArray<RedeliverableLetter>
   /** Who asked for it. */
@@ -57,7 +57,7 @@ export interface RoundsToRedeliver {
 }
 
 /** Returns the round of a dead letter's redelivery. Each dead letter has one. */
-export const redeliveryRound = (dead: number): string => `d${dead}`
+const redeliveryRound = (dead: number): string => `d${dead}`
 
 /** Returns the dead letter of a round; undefined for a round that no redelivery began. */
 export const redeliveredLetter = (round: string): number | undefined => {

@@ -40,7 +40,7 @@ export interface ReplayQuery {
 }
 
 /** Where a chunk of a selection begins and ends. */
-export interface ChunkLimits {
+interface ChunkLimits {
   /** `next` of the chunk before: of EVENTS or, for what was skipped, of HISTORY. */
   readonly after: number | undefined
   /** Most events that are looked at. */
@@ -48,7 +48,7 @@ export interface ChunkLimits {
 }
 
 /** An event to replay. */
-export interface SelectedEvent extends EventIdentity {
+interface SelectedEvent extends EventIdentity {
   readonly type: string
 }
 

@@ -212,5 +212,3 @@ export const openReplay = Effect.fnUntraced(function* (
       sendAll(setup, from, done, onCursor)
   }
 })
-
-export type ReplayCount = Effect.Success<ReturnType<typeof planReplay>>

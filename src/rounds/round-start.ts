@@ -24,7 +24,7 @@ const retryPauseMs = 500
 type StartRefusal = TopologyError | BrokerError | PublishError
 
 /** The endpoint whose rounds begin, and how they are stored. */
-export interface StartOptions {
+interface StartOptions {
   readonly target: RoundTarget
   readonly layout: Layout
   readonly partition: number

@@ -28,7 +28,7 @@ const withRetries = <A, E, R>(asking: Effect.Effect<A, E, R>): Effect.Effect<A, 
     while: (error) => error instanceof BrokerError && error.code === undefined
   })
 
-export interface RoundsOptions {
+interface RoundsOptions {
   readonly kind: Extract<ClaimKind, "redelivered" | "replayed">
   readonly target: RoundTarget
   readonly layout: SteadyLayout

@@ -18,7 +18,7 @@ export class EndpointsNotCurrent extends Schema.TaggedError<EndpointsNotCurrent>
 }
 
 /** Holds back plans while this worker may not know all endpoints. */
-export interface DirectoryGate {
+interface DirectoryGate {
   /** True where a plan may be made now. */
   readonly isOpen: () => boolean
   /**

@@ -41,7 +41,7 @@ export interface Routed {
   readonly began: number
 }
 
-export interface FanOutOptions {
+interface FanOutOptions {
   /** Number of partitions. */
   readonly partitions: number
   /** Maximum bytes of event bodies in direct delivery. */

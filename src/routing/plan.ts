@@ -39,7 +39,7 @@ export interface EndpointChoice {
 /**
  * An endpoint that an event may go to; without `endpoint` where its configuration is unreadable.
  */
-export interface Candidate {
+interface Candidate {
   readonly id: string
   readonly endpoint?: RoutableEndpoint
 }
@@ -60,7 +60,7 @@ export const candidates = (
   ].sort((a, b) => (a.id < b.id ? -1 : 1))
 
 /** A part of a plan, just made. */
-export interface Part {
+interface Part {
   readonly plan: Plan
   /**
    * Endpoint keys, in the order of the plan. They are the directory's own string objects: equal

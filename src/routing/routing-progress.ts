@@ -75,7 +75,7 @@ export const locatedIn = (begun: PartialRouting | undefined, endpoint: string): 
 })
 
 /** A part of an event's plan, as recovery comes to it. */
-export type PartState =
+type PartState =
   /** The history holds it: it is followed, whatever was configured since. */
   | { readonly _tag: "Stored"; readonly part: StoredPart }
   /** Its append was tried: the same plan and time, so that it is recognised where it was stored. */
@@ -118,7 +118,7 @@ export const recoveryStep = (
 }
 
 /** What the fan-out of an event has done when recovery must continue it. */
-export interface FanOutState {
+interface FanOutState {
   readonly planCommit: Pick<PlanCommit, "at" | "event" | "plan" | "stored">
   /** When its routing began, ms of the monotonic clock. */
   readonly began: number

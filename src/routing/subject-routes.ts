@@ -7,7 +7,7 @@ import type { EndpointChoice } from "./plan.ts"
 import { candidates } from "./plan.ts"
 
 /** Where events of one subject go. */
-export interface Route extends EndpointChoice {
+interface Route extends EndpointChoice {
   readonly subject: EventSubject
   /** Names of the publisher's headers that any endpoint of its tenant gets; undefined for none. */
   readonly forwards: ReadonlyArray<string> | undefined

@@ -11,7 +11,7 @@ import { bytesText } from "../text/quantities.ts"
 import type { ServiceOperation } from "./operations.ts"
 
 /** A request of the HTTP API. */
-export interface ApiRequest {
+interface ApiRequest {
   readonly method: string
   /** Path and query. */
   readonly url: string

@@ -29,7 +29,7 @@ const json = "application/json"
 const schemaRoot = "#/components/schemas/"
 
 /** What a message of an operation is, and what answers it. */
-export interface OperationSchemas {
+interface OperationSchemas {
   /**
    * JSON Schema of the message, as a text: the parameters of path and query, and the fields of the
    * body. Named schemas are referred to.

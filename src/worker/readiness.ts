@@ -1,5 +1,5 @@
 /** What a worker knows of itself at a moment. */
-export interface WorkerState {
+interface WorkerState {
   readonly isConnected: boolean
   /** True while the others see its heartbeats. */
   readonly isKnown: boolean

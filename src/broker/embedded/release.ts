@@ -10,7 +10,7 @@ const stallTimeoutMs = 10_000
 const extractTimeoutMs = 30_000
 
 /** A release: where it is fetched from, and the checksums of its archives. */
-export interface Release {
+interface Release {
   readonly version: string
   readonly baseUrl: string
   /** SHA-256 in hex, by NATS's name of the platform. */
@@ -23,7 +23,7 @@ export interface Release {
  * third party, which agrees with the project on the Linux ones; if one were wrong, the download
  * would be rejected.
  */
-export const pinnedRelease: Release = {
+const pinnedRelease: Release = {
   version: "2.15.0",
   baseUrl: "https://github.com/nats-io/nats-server/releases/download",
   sha256: {

@@ -23,7 +23,7 @@ interface Copy extends Omit<Verdict, "isSame"> {
 type Comparable = Pick<StoredMsg, "data" | "header" | "subject" | "time">
 
 /** By how much an original may be stored later than its copy, ms. */
-export interface TimeTolerance {
+interface TimeTolerance {
   /** The clocks of the brokers that store the two may differ. */
   readonly skewMs: number
   /** How long a message with the same id is the same message. */
@@ -110,7 +110,7 @@ class LinkComparison {
 }
 
 /** What a comparison found. */
-export interface Compared {
+interface Compared {
   readonly divergences: ReadonlyArray<Divergence>
   /** The next sequence to compare. */
   readonly next: number
@@ -136,7 +136,7 @@ const copyOf = (message: StoredMsg) => {
 }
 
 /** Which copies to compare. */
-export interface ComparedRange {
+interface ComparedRange {
   /** Sequences of the stream that copies, inclusive. (Default for the last: the last one there) */
   readonly from: number
   readonly to?: number

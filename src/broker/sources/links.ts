@@ -29,7 +29,7 @@ export interface SourceLink {
 }
 
 /** Reads a source, in whatever account it is. */
-export interface SourceReader {
+interface SourceReader {
   readonly info: Effect.Effect<StreamInfo, BrokerError>
   /** Reads messages in order, from a sequence on. Any replica may answer, and may lag. */
   readonly batch: (

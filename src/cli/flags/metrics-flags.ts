@@ -72,7 +72,7 @@ interface WorkerNumbers {
 }
 
 /** Reads the headers of OTLP exports. Fails if the variable is not of their form. */
-export const readHeaders = Effect.suspend(() => {
+const readHeaders = Effect.suspend(() => {
   const headers = readOtlpHeaders(process.env[headersVariable] ?? "")
   return headers === undefined
     ? Effect.fail(

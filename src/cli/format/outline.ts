@@ -46,7 +46,7 @@ const minBar = 12
 const maxBar = 60
 
 /** Returns a range of lengths of time: `30 s to 1 min`. */
-export const rangeText = (least: number, most: number): string =>
+const rangeText = (least: number, most: number): string =>
   spanText(least) === spanText(most) ? spanText(most) : `${spanText(least)} to ${spanText(most)}`
 
 /** Returns when a policy gives up, and why, as a sentence. */

@@ -76,7 +76,7 @@ export const sideBySide = (
 }
 
 /** Formats rows in columns, a page at a time. */
-export interface Table {
+interface Table {
   /** Returns the lines of a page of rows. The first page begins with the headings. */
   readonly lines: (rows: ReadonlyArray<ReadonlyArray<string>>) => ReadonlyArray<string>
 }

@@ -9,7 +9,7 @@ const maxLinesPerSecond = 20
 const secondMs = 1_000
 
 /** What happened in one second. */
-export interface Summary {
+interface Summary {
   readonly count: number
   /** How often each kind occurred. */
   readonly kinds: ReadonlyMap<string, number>

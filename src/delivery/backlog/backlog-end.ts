@@ -18,7 +18,7 @@ import type { WrittenTail } from "./written-tails.ts"
 const leaderAnswerMs = 3_000
 
 /** The end of an endpoint's backlog. */
-export interface BacklogEnd {
+interface BacklogEnd {
   /** Sequence of its last message; 0 where there is none. */
   readonly tail: number
   /** Number of deliveries that were ever stored in it, see `BacklogLabel`. */

@@ -2,7 +2,7 @@ import type { Drain } from "./drain.ts"
 import type { Beginning } from "./drain-window.ts"
 
 /** The end of a backlog in which no readable message was left. */
-export interface EmptyBacklog extends Beginning {
+interface EmptyBacklog extends Beginning {
   /** When it was found empty, ms of the monotonic clock. */
   readonly at: number
 }

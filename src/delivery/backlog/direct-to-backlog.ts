@@ -16,7 +16,7 @@ import type { BacklogIndex } from "./backlog-index.ts"
 import type { BacklogWriter } from "./backlog-writer.ts"
 import type { Drainer } from "./drainer.ts"
 
-export interface DirectToBacklogOptions {
+interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
   readonly settlement: Pick<Settlement, "isOpen" | "relocate">
   readonly writer: Pick<BacklogWriter, "store">

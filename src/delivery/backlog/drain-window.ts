@@ -4,7 +4,7 @@ const widest = 256
 const mostHeld = 16 * widest
 
 /** The messages of a backlog that this version cannot read. */
-export interface Unreadable {
+interface Unreadable {
   readonly count: number
   /** Infinity where there is none. */
   readonly lowest: number

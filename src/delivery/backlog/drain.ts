@@ -60,7 +60,7 @@ export class BacklogMessage implements AckHandle {
 }
 
 /** Progress of a search for passed deadlines. */
-export interface ScanCursor {
+interface ScanCursor {
   /** The sequence where the search continues. */
   readonly from: number
   /** The earliest deadline found that has not passed, ms since the epoch. */
@@ -68,7 +68,7 @@ export interface ScanCursor {
 }
 
 /** A message of references that was read, or of which some have ended. */
-export interface HeldMessage extends HeldEntries {
+interface HeldMessage extends HeldEntries {
   /** When it was stored, ms since the epoch. */
   readonly at: number
   /** How many of its ended entries are stored as such. */

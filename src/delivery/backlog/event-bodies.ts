@@ -27,7 +27,7 @@ const manyMissing = 4
 /** Time limit for an answer of the stream's leader, ms. */
 const leaderAnswerMs = 3_000
 
-export interface EventBodiesOptions {
+interface EventBodiesOptions {
   /** Maximum bytes in memory that are under no delivery. (Default: 16 MiB) */
   readonly cacheBytes?: number | undefined
 }

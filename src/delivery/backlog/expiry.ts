@@ -14,7 +14,7 @@ import type { Drain } from "./drain.ts"
 /** Pause before the end of a delivery is tried again that failed, ms. */
 const endRetryMs = 30_000
 
-export interface ExpiryOptions {
+interface ExpiryOptions {
   readonly reader: Pick<BacklogReader, "contents" | "pages">
   readonly memory: Pick<StreamMemory, "completed">
   readonly clock: Clock.Clock

@@ -4,7 +4,7 @@ import { timers } from "../../time/timers.ts"
 /** When a key has work again: at once, after a pause (ms), or never. */
 export type NextTurn = "at once" | "never" | number
 
-export interface KeyedSchedulerOptions {
+interface KeyedSchedulerOptions {
   /** Maximum keys that are worked on at the same time. */
   readonly atOnce: number
   /** Does one step of a key's work. */

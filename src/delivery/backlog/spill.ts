@@ -13,7 +13,7 @@ import { isUntriedFirst } from "../recovery/partition-memory.ts"
 import type { BacklogWriter } from "./backlog-writer.ts"
 import type { Drainer } from "./drainer.ts"
 
-export interface SpillOptions {
+interface SpillOptions {
   readonly memory: StreamMemory
   readonly interpreter: Pick<Interpreter, "hurry" | "reject" | "relocate">
   readonly writer: Pick<BacklogWriter, "store">

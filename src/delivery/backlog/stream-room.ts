@@ -33,7 +33,7 @@ const countStream = Effect.fnUntraced(function* (stream: string, subjects_filter
 })
 
 /** The streams of a room, one for each partition. */
-export interface StreamRoomOptions {
+interface StreamRoomOptions {
   /** What it holds, for the log: `queues`. */
   readonly what: string
   readonly partitions: number

@@ -9,7 +9,7 @@ interface TenantUse {
 }
 
 /** What a reading of the streams found, bytes. */
-export interface RoomReading extends Room {
+interface RoomReading extends Room {
   /** By endpoint key; empty unless more than a quarter of the room is taken. */
   readonly byEndpoint: ReadonlyMap<string, number>
 }

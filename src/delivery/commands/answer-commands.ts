@@ -24,7 +24,7 @@ const tooMany =
 /** Interval of the parts of an answer that say that the owner is at work, ms. */
 const partEveryMs = 1_000
 
-export interface CommandOptions {
+interface CommandOptions {
   readonly partition: number
   readonly worker: string
   /** True while this worker owns the partition. */

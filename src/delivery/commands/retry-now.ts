@@ -12,9 +12,9 @@ import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { fireNow, handleOf } from "../sweep/sweep.ts"
 
 /** What became of a delivery that is wanted now. */
-export type Hurried = keyof Retried
+type Hurried = keyof Retried
 
-export interface RetryNowOptions {
+interface RetryNowOptions {
   readonly memory: PartitionMemory
   /** Ends the cool-down of an endpoint's circuit, and a Retry-After if that is to be ignored. */
   readonly probeNow: (key: string, ignoresRetryAfter: boolean) => void

@@ -26,7 +26,7 @@ export interface SuccessRecord {
 }
 
 /** A delivery whose success is being recorded. */
-export interface Succeeding extends InFlightWork<Broker> {
+interface Succeeding extends InFlightWork<Broker> {
   /** Called once the history holds the fact. Returns what remains to be done. */
   recorded(fact: Fact): Effect.Effect<void>
 }

@@ -219,7 +219,7 @@ const guardedConnector = (options: AgentOptions): buildConnector.connector => {
  * because each endpoint's limit of requests in flight does. Beyond the connect time-out it sets no
  * time limit, because an attempt has one limit for all of it.
  */
-export const makeAgent = (options: AgentOptions): Agent =>
+const makeAgent = (options: AgentOptions): Agent =>
   new Agent({
     connect: guardedConnector(options),
     allowH2: false,

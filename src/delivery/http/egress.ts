@@ -10,7 +10,7 @@ import { NameResolver } from "./dns.ts"
 import { ownAddresses } from "./own-addresses.ts"
 
 /** Where a worker's requests may go, and which certificates are trusted for receivers. */
-export interface Egress {
+interface Egress {
   /** What all tenants may reach. */
   readonly everyone: Reach
   /** What single tenants may reach in addition, by tenant. */

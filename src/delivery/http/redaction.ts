@@ -14,7 +14,7 @@ const telling = 8
 const tellingAtEnd = 3
 
 /** What an attempt sends that must not enter the history with its answer. */
-export interface Confidential {
+interface Confidential {
   /** The endpoint's own headers: name, value, name, value… */
   readonly ownHeaders: ReadonlyArray<string>
   /** The value of the signature header. */

@@ -39,7 +39,7 @@ const sentBeside = (
     : withForwarded(ownHeaders, forwarded, forwards)
 
 /** A delivery and the bytes to send. */
-export interface Sending {
+interface Sending {
   readonly body: Uint8Array
   readonly delivery: Delivery
 }

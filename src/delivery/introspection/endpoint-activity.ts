@@ -21,7 +21,7 @@ export interface EndpointNow {
 }
 
 /** An owner's answer about an endpoint. */
-export interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
+interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
   /** Start of its count of the last hour, ms since the epoch. */
   readonly since: number
 }

@@ -36,7 +36,7 @@ const maxConcurrentLongAnswers = 8
 const maxConcurrentChecks = 4
 
 /** What only the owner of a partition knows. */
-export interface Activity {
+interface Activity {
   readonly tallies: AttemptTallies
   readonly alerts: AlertWindows
   /** Returns the number of endpoints whose circuit is not closed. */

@@ -7,7 +7,7 @@ import type { EndpointCounts } from "../../domain/installation.ts"
 import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
 
 /** An endpoint whose circuit is open. */
-export interface Troubled {
+interface Troubled {
   readonly tenant: string
   readonly endpoint: string
   /** ms since the epoch */

@@ -2,7 +2,7 @@ import type { Linked } from "../../broker/intrusive-list.ts"
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
 
 /** A position in HISTORY: what is stored from now on lies after it. */
-export interface HistoryWatermark {
+interface HistoryWatermark {
   readonly seq: number
   /** How often the {@link HistoryPosition} had fallen back by then. */
   readonly falls: number

@@ -23,7 +23,7 @@ export interface DirectInFlight extends Linked<DirectInFlight> {
 }
 
 /** What the registry remembers, the newest generation first. */
-export interface PackedDirectDeliveries {
+interface PackedDirectDeliveries {
   readonly done: ReadonlyArray<PackedCompletions>
   readonly failed: ReadonlyArray<ReadonlyMap<string, Progress>>
 }

@@ -1,7 +1,7 @@
 import { packMemory } from "./handed-memory.ts"
 import type { PartitionMemory } from "./partition-memory.ts"
 
-export interface FinalMemoryOptions {
+interface FinalMemoryOptions {
   readonly memory: PartitionMemory
   /** True while no move to a backlog has an unknown outcome. */
   readonly areMovesKnown: () => boolean

@@ -82,7 +82,7 @@ export const packMemory = (memory: PartitionMemory): Uint8Array => {
 type Restored = Pick<StreamMemory, "completed" | "recordedAttempts">
 
 /** What was handed over of a partition. */
-export interface RestoredMemory extends Restored {
+interface RestoredMemory extends Restored {
   readonly directDeliveries: DirectDeliveryRegistry
   readonly backlog: Restored
 }

@@ -9,7 +9,7 @@ import { settledUpTo, takeOver, takeOverHanded } from "./takeover.ts"
 import { StreamTruncated } from "./truncation-watch.ts"
 
 /** What a new owner starts with. */
-export interface Taken {
+interface Taken {
   readonly memory: PartitionMemory
   /** Stored health of the partition's endpoints that are not healthy. */
   readonly health: ReadonlyArray<StoredHealth>

@@ -25,7 +25,7 @@ const maxCrowdingMs = 100
 const crowdingKeptMs = 1_000
 
 /** What lanes need to know of an endpoint, and what they do with a delivery. */
-export interface LaneOptions<A> {
+interface LaneOptions<A> {
   /** Capacity shared with the lanes of other partitions. */
   readonly pool: CapacityPool
   /** Returns how many requests may be in flight now; 0 while the endpoint accepts nothing. */
@@ -84,7 +84,7 @@ export interface LaneCounts {
 }
 
 /** Memory that is reserved for a read. */
-export interface ReadReservation {
+interface ReadReservation {
   readonly bytes: number
   readonly giveBack: () => void
 }

@@ -3,7 +3,7 @@ import type { Drainer } from "../backlog/drainer.ts"
 import type { StoredSourceOptions } from "./stored-source.ts"
 import { StoredSource } from "./stored-source.ts"
 
-export interface BacklogSourceOptions extends StoredSourceOptions {
+interface BacklogSourceOptions extends StoredSourceOptions {
   readonly drainer: Pick<Drainer, "handBack">
 }
 

@@ -56,7 +56,7 @@ const maxCandidates = 20_000
 /** Records that are read, and messages that are released or moved, at the same time. */
 const maxConcurrent = 16
 
-export interface LeftBehindOptions {
+interface LeftBehindOptions {
   readonly memory: PartitionMemory
   readonly recall: Decisions["recall"]
   /** True for a message in flight, or whose delivery is taken directly from its event now. */

@@ -265,7 +265,7 @@ export const endpointSettings = {
 } as const satisfies Table
 
 export type EndpointSettings = typeof endpointSettings
-export type SettingName = keyof EndpointSettings
+type SettingName = keyof EndpointSettings
 
 /** The settings that null removes. */
 export type RemovableName = NamesBy<EndpointSettings, "null">

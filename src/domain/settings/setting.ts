@@ -182,7 +182,7 @@ export const hides = <Stored, Told extends Schema.Constraint>(
 export type Table = Readonly<Record<string, Setting>>
 
 /** One column of a table: what each entry has under a name. */
-export type Column<T extends Readonly<Record<string, Input>>, Name extends keyof T[keyof T]> = {
+type Column<T extends Readonly<Record<string, Input>>, Name extends keyof T[keyof T]> = {
   readonly [Key in keyof T]: T[Key][Name]
 }
 

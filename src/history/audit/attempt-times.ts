@@ -105,7 +105,7 @@ export const makeRoutingDue = Effect.fnUntraced(function* (options: RoutingDueOp
 })
 
 /** A difference without consequence for deliveries. */
-export interface Remark {
+interface Remark {
   readonly kind: "health-differs"
   readonly tenant: string
   readonly endpoint: string

@@ -91,7 +91,7 @@ export interface Version {
   readonly windows: RoundWindows | undefined
 }
 
-export type Filters = ReadonlyArray<ReadonlyArray<string>>
+type Filters = ReadonlyArray<ReadonlyArray<string>>
 
 /** Filters by their text: many endpoints have the same. */
 const known = new Map<string, Filters>()

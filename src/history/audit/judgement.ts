@@ -86,7 +86,7 @@ const isRoutingUnfinished = ({ eventSeq, round }: RoundAt, { routerFloor }: Audi
   round === firstRound && eventSeq > routerFloor
 
 /** A round that has not ended and was found nowhere. */
-export const lostProblem = (round: RoundAt, reach: AuditReach): AuditProblem =>
+const lostProblem = (round: RoundAt, reach: AuditReach): AuditProblem =>
   isRoutingUnfinished(round, reach)
     ? {
         kind: "overdue",

@@ -30,7 +30,7 @@ const factsBetweenPacks = 1 << 16
 const isOpen = (state: number): boolean => isBegun(state) && !hasEnded(state)
 
 /** What is impossible about a fact. */
-export type Objection = "unreadable-fact" | "plans-differ" | "event-replaced" | "fact-before-event"
+type Objection = "unreadable-fact" | "plans-differ" | "event-replaced" | "fact-before-event"
 
 /**
  * The state of each round in a scope, by event, according to the facts. A round takes about ten

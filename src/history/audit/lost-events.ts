@@ -12,7 +12,7 @@ import type { AuditProblem } from "./problem.ts"
 import { type AuditReach, goneTooEarly, type Scope, type StreamBeginning } from "./reach.ts"
 
 /** The broker lost the end of a stream after it was read, as in a power cut. */
-export class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
+class EndLost extends Schema.TaggedError<EndLost>()("EndLost", {
   of: Schema.Literals(["events", "history"]),
   /** The last sequence that was read, and the first one that is known to be lost. */
   to: Schema.Int,

@@ -126,7 +126,7 @@ const dueOf = (version: Version | undefined, type: string): Due => {
 }
 
 /** What became of the fact of a change; a problem is returned the first time only. */
-export type ChangeTaken = "read" | "unreadable" | AuditProblem
+type ChangeTaken = "read" | "unreadable" | AuditProblem
 
 /**
  * Recomputes plans from the recorded changes of endpoints, each part at the revision of the bucket

@@ -1,6 +1,7 @@
 import { Schema } from "effect"
+
 /** Problems that an audit may find. docs/operate/audit.md explains each and what to do. */
-export const problemKinds = [
+const problemKinds = [
   "missing",
   "overdue",
   "unrouted",

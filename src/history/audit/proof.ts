@@ -72,7 +72,7 @@ export const proofOf = (
 }
 
 /** How a reading compares with a proof, in messages. */
-export interface ProofComparison {
+interface ProofComparison {
   readonly same: number
   /** Not comparable: they, or a part of their stretch, are gone by age or size. */
   readonly gone: number

@@ -23,7 +23,7 @@ export interface Raised {
   readonly reason: string
 }
 
-export interface WatchListener<E, R> {
+interface WatchListener<E, R> {
   readonly raised: (raised: Raised) => Effect.Effect<void, E, R>
   /** Called when a look failed; the next one follows. */
   readonly failed: (why: string) => Effect.Effect<void>

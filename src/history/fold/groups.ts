@@ -22,7 +22,7 @@ export interface Group {
 }
 
 /** The groups that are shown, and the sum of the others. */
-export interface Grouped {
+interface Grouped {
   readonly shown: ReadonlyArray<Group>
   /** `groups` is how many, at least: not all of very many are known apart. */
   readonly others: (Omit<Group, "name"> & { readonly groups: number }) | undefined

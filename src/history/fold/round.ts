@@ -35,14 +35,14 @@ const mostAttempts = 0xffff
  */
 const ends = ["none", "delivered", "dead-lettered", "discarded", "late", "early"] as const
 /** How a round ended; `discarded`: its dead letter was removed by an operator. */
-export type RoundEnd = Exclude<(typeof ends)[number], "early" | "late">
+type RoundEnd = Exclude<(typeof ends)[number], "early" | "late">
 
 const late = ends.indexOf("late")
 const early = ends.indexOf("early")
 
 const reasons: ReadonlyArray<string> = DeadReason.literals
 /** Stands for an unknown reason: a newer version may have written it. */
-export const otherReason = "other"
+const otherReason = "other"
 
 /** The steps of a round; `begun` is the fact that planned, redelivered or replayed it. */
 export type Step = "begun" | Extract<FactKind, RoundKind>

@@ -34,7 +34,7 @@ const quantilesOf = (histogram: DurationHistogram): Quantiles | undefined => {
 }
 
 /** What a spread has counted, to be stored. */
-export interface SpreadParts {
+interface SpreadParts {
   /** By group of numbers of attempts. */
   readonly attempts: Array<number>
   readonly toSuccess: DurationHistogram

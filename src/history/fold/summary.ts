@@ -5,7 +5,6 @@ import { addTotals, afterCounting, noTotals } from "./totals.ts"
 
 /** What is told of an attempt's answer: none, or the first digit of its status. */
 export const answerClasses = ["none", "1xx", "2xx", "3xx", "4xx", "5xx"] as const
-export type AnswerClass = (typeof answerClasses)[number]
 
 /** The fields of a fact that are summed up. */
 export type Summable = Countable &

@@ -29,7 +29,7 @@ const Ids = Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).che
 )
 
 /** Which dead letters are meant; all conditions hold at once. Times in ms since the epoch. */
-export const DeadLetterFilter = Schema.Struct({
+const DeadLetterFilter = Schema.Struct({
   tenant: Schema.optional(Token),
   endpoint: Schema.optional(EndpointName),
   reason: Schema.optional(DeadReason),
@@ -42,7 +42,7 @@ export const DeadLetterFilter = Schema.Struct({
   /** Ids. (Default: any) */
   id: Schema.optional(Ids)
 })
-export type DeadLetterFilter = typeof DeadLetterFilter.Type
+type DeadLetterFilter = typeof DeadLetterFilter.Type
 
 /** Which dead letters an operation changes. Without any condition, `all` is needed. */
 export const DeadLetterSelection = Schema.Struct({

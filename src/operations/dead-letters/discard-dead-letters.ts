@@ -23,13 +23,13 @@ export const DiscardPlan = Schema.Struct({
 export type DiscardPlan = typeof DiscardPlan.Type
 
 /** What a discard did. */
-export const Discarded = Schema.Struct({
+const Discarded = Schema.Struct({
   selected: Schema.Int,
   discarded: Schema.Int,
   waiting: Schema.Int,
   gone: Schema.Int
 })
-export type Discarded = typeof Discarded.Type
+type Discarded = typeof Discarded.Type
 
 /** Called as a discard goes on, with the number of those done and of all. */
 export type DiscardProgress = (done: number, total: number) => void

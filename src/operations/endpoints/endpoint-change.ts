@@ -175,7 +175,7 @@ const timeoutProblems = (patch: EndpointPatch, mostMs: number): ReadonlyArray<Pr
     }))
 
 /** An endpoint after a change, and the secret generated for it, if any. */
-export interface ChangedEndpoint {
+interface ChangedEndpoint {
   readonly endpoint: Endpoint
   readonly made: string | undefined
 }

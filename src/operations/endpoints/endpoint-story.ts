@@ -66,11 +66,11 @@ export const EndpointStep = Schema.Struct({
 export type EndpointStep = typeof EndpointStep.Type
 
 /** Which revisions are compared. (Default: the last two) */
-export const Revisions = Schema.Struct({
+const Revisions = Schema.Struct({
   from: Schema.optional(Schema.Int),
   to: Schema.optional(Schema.Int)
 })
-export type Revisions = typeof Revisions.Type
+type Revisions = typeof Revisions.Type
 
 /** How two revisions of an endpoint's configuration differ. */
 export const Comparison = Schema.Struct({

@@ -9,7 +9,7 @@ import type { Status } from "./status-report.ts"
 import { readStatus } from "./status-report.ts"
 
 /** What the numbers of an installation are made of. */
-export interface SystemState {
+interface SystemState {
   readonly status: Status
   readonly alerts: ReadonlyArray<RaisedAlertView>
   /** Absent if none was run. */

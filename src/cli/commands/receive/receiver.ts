@@ -110,7 +110,7 @@ export interface ReceivedCounts {
   readonly answers: Readonly<Record<string, number>>
 }
 
-export interface ReceiverOptions {
+interface ReceiverOptions {
   readonly misbehaviour: Misbehaviour
   readonly keys: VerificationOptions
   /** How long each answer is held back, ms. */
@@ -256,7 +256,7 @@ export class Receiver {
 }
 
 /** Maximum bytes of a body that are taken; the connection of a longer one is closed. */
-export const maxBodyBytes = 16 * 1024 * 1024
+const maxBodyBytes = 16 * 1024 * 1024
 
 /** A request with its whole body, and the answer that it waits for. */
 export interface ReceivedRequest {

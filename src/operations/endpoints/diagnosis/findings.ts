@@ -65,7 +65,7 @@ export interface TypeCount {
 }
 
 /** What a tenant publishes, and what of it an endpoint's filters match. */
-export interface Subscription {
+interface Subscription {
   readonly types: ReadonlyArray<TypeCount>
   /** When the latest event that matches was stored, ms since the epoch. */
   readonly matchedAt: number | undefined
@@ -87,7 +87,7 @@ export interface Findings {
 }
 
 /** Maximum failed attempts that are reported on. */
-export const maxFailures = 20
+const maxFailures = 20
 /** Windows before the latest failure in which others are looked for, each where the one before it
  * held too few, ms. */
 const windowsMs = [10 * 60_000, 2 * 3_600_000, 24 * 3_600_000, 7 * 24 * 3_600_000]
