@@ -4,7 +4,7 @@ import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
-import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { endpoint, history, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -71,6 +71,27 @@ describe.concurrent("the lists of the log", () => {
       }
       for (const query of ["status=600", "outcome=none", "error=none", "cursor=x"])
         assert.strictEqual((yield* ask(`attempts?${query}`)).status, 400, query)
+    })
+  )
+
+  scenario("have what a policy counts as delivered by its status, too", (place) =>
+    Effect.gen(function* () {
+      const gone = yield* receiver({ answer: { status: 404 } })
+      const retry = quickRetry({ statuses: { "404": "delivered" } })
+      yield* endpoint({ id: "gone", url: gone.url, retry })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("delivered", 1)
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      for (const status of ["404", "4xx"]) {
+        const { deliveries } = yield* log.find({ tenant: "acme", status: [status] })
+        assert.deepStrictEqual(
+          deliveries.map(({ delivery, state, status }) => [delivery, state, status]),
+          [["acme.one.gone", "delivered", 404]]
+        )
+      }
     })
   )
 
