@@ -150,6 +150,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 700_373
   },
   {
+    name: "end-let-go-while-it-stays",
+    what: "the watermark passes an end whose message could not be removed from its backlog",
+    file: "delivery/backlog/backlog-remover.ts",
+    find: "      if (!isPacked(page)) return\n      drain.heldOf(page).saved =",
+    replace: "      if (isPacked(page)) drain.heldOf(page).saved =",
+    seed: 730_094
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",

@@ -134,8 +134,9 @@ export class BacklogRemover {
         yield* backlog.remove(seq, ({ time }) => time.getTime() === at)
         return yield* this.#removed(drain, all)
       }
-      if (isPacked(page))
-        drain.heldOf(page).saved = yield* this.#save({ seq, at }, heldIn(entries.map(waitingIn)))
+      // What stays and tells nothing of its end is removed once it has been read.
+      if (!isPacked(page)) return
+      drain.heldOf(page).saved = yield* this.#save({ seq, at }, heldIn(entries.map(waitingIn)))
       yield* drain.letGo(slots)
     }
   )
