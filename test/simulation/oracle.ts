@@ -91,6 +91,8 @@ const maxStaleMs = 12_000
 const fenceMs = 1_000
 /** The time in which the requests to an endpoint with a rate are counted, ms. */
 const rateMs = 5_000
+/** Time until all workers use the share that is left to them beside a new one, ms. */
+const joiningMs = 5_000
 /** After a disturbance, shares of a host's cap may differ between workers so long, ms. */
 const unsettledMs = 20_000
 
@@ -127,6 +129,8 @@ export class Oracle implements ServerEvents {
   #unplanned = 0
   #disturbedAt = Number.NEGATIVE_INFINITY
   #hasLoss = false
+  /** True once the notes are lost by which a worker finishes what others have claimed. */
+  #hasLostNotes = false
   /** True once the history has dropped what may be needed: its owners know less, and may repeat. */
   #hasWrapped = false
 
@@ -154,6 +158,11 @@ export class Oracle implements ServerEvents {
   /** Something is done to the installation, and lasts for a time, ms. */
   disturbed(ms: number): void {
     this.#disturbedAt = Math.max(this.#disturbedAt, this.#sim.world.now + ms)
+  }
+
+  /** A worker starts: the others learn of it by its heartbeat. */
+  joined(): void {
+    this.disturbed(joiningMs - unsettledMs)
   }
 
   /** A killed broker has forgotten what waits for which NAK. */
@@ -242,6 +251,8 @@ export class Oracle implements ServerEvents {
   lost(stream: ModelStream, message: Stored): void {
     const { names } = this.#sim
     this.#hasLoss = true
+    if (message.subject.startsWith(`$KV.${names.buckets.workers}.rounds.`))
+      this.#hasLostNotes = true
     if (stream.name === names.events) {
       const key = eventKey(message.seq, millisOf(message.time))
       this.#excused.add(key)
@@ -379,7 +390,7 @@ export class Oracle implements ServerEvents {
 
   /** Whatever ended at or below a watermark is gone from its queue: no new owner reads of it. */
   #watermark(partition: number, seq: number): void {
-    if (this.#hasLoss) return
+    if (this.#mayRepeat) return
     const { backlog, deliveries } = this.#sim.names
     const queue = this.#sim.server.streams.get(deliveries(partition))
     if (queue === undefined) return
@@ -505,11 +516,22 @@ export class Oracle implements ServerEvents {
     this.#count()
   }
 
+  /** True for a round that somebody claimed and did not store, and whose note may be lost. */
+  #isForgotten(key: string): boolean {
+    return this.#hasLostNotes && !this.#places.has(key)
+  }
+
   /** Counts what has not ended: seldom enough to count anew. */
   #count(): void {
     let open = 0
-    for (const { begun, endpoint, ends, event } of this.#rounds.values())
-      if (begun && ends.length === 0 && !this.#isExcused(event, endpoint)) open++
+    for (const { begun, endpoint, ends, event, key } of this.#rounds.values())
+      if (
+        begun &&
+        ends.length === 0 &&
+        !this.#isExcused(event, endpoint) &&
+        !this.#isForgotten(key)
+      )
+        open++
     this.#open = open
     let unplanned = 0
     for (const { key, plan } of this.#events.values())
@@ -595,6 +617,7 @@ export class Oracle implements ServerEvents {
     for (const { begun, endpoint, ends, event, key } of this.#rounds.values()) {
       if (this.#isExcused(event, endpoint)) continue
       if (!begun) this.fail("nothing planned it", key)
+      else if (this.#isForgotten(key)) continue
       else if (ends.length === 0) this.fail("unfinished", key)
       // What was held up on its way may be beside what the new owner decided.
       const kinds = new Set(ends.flatMap(({ isLate, kind }) => (isLate ? [] : [kind])))
@@ -647,15 +670,16 @@ export class Oracle implements ServerEvents {
   /** No process sends more to an endpoint than its rate allows. */
   #judgeRates(): void {
     const { plan, receivers } = this.#sim
-    for (const [index, { rate }] of plan.endpoints.entries()) {
+    for (const [index, { maxInFlight, rate }] of plan.endpoints.entries()) {
       if (rate === undefined) continue
       const endpoint = `hook${index}`
       const times = new Map<SimProcess, Array<number>>()
       for (const { begunAt, endpoint: to, from } of receivers.log)
         if (to === endpoint) times.set(from, [...(times.get(from) ?? []), begunAt])
-      // Each change of the endpoint, and each return of it, begins anew with a burst.
+      // Each change of the endpoint, and each return of it, begins anew with a burst. What was
+      // admitted and waited for its body, as while the broker is silent, is sent at once.
       const bursts = 3 + (this.#configs.get(endpoint)?.length ?? 0)
-      const most = (rate.perSecond * rateMs) / 1_000 + rate.burst * bursts
+      const most = (rate.perSecond * rateMs) / 1_000 + rate.burst * bursts + maxInFlight
       for (const [from, all] of times) {
         all.sort((a, b) => a - b)
         const beyond = all.find(

@@ -334,6 +334,7 @@ export class Simulation {
     }
     this.workers[index] = started
     world.trace(`${process.name} starts`)
+    this.oracle.joined()
     const worker = Effect.gen({ self: this }, function* () {
       const { refused } = yield* startWorker({
         id: `w${index}`,
