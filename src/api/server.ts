@@ -23,12 +23,12 @@ import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
+import { middleware } from "./middleware.ts"
 import { rawProblem } from "./problems.ts"
 import { RequestBodies } from "./request-body.ts"
 import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
 import { Stopping } from "./stopping.ts"
-import { surround } from "./surround.ts"
 import { Slots } from "./tokens/caller-slots.ts"
 import { Turns } from "./turns.ts"
 import { validationLayer } from "./validation.ts"
@@ -157,7 +157,7 @@ const routes = (options: ApiOptions) => {
     HttpApiBuilder.layer(Api).pipe(Layer.provide(answering)),
     docs(options.publicUrl),
     metricsRoute(options.host, options.publicUrl, durations),
-    surround(
+    middleware(
       [...apiRoutes, ...extraRoutes],
       allowedHosts(options.host, options.publicUrl),
       { "/docs": { "content-security-policy": contentPolicy } },

@@ -110,7 +110,7 @@ const bareStatuses: Record<number, Omit<BareProblem, "status">> = {
 }
 
 /** An answer. It does not fail: the type is what the library wants of those that handle all. */
-type Surrounded = Effect.Effect<
+type Handled = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   Types.unhandled,
   HttpServerRequest.HttpServerRequest
@@ -206,7 +206,7 @@ const clientOf = (
  * @param proxies whose X-Forwarded-For is believed.
  * @param origins whose pages may ask.
  */
-export const surround = (
+export const middleware = (
   routes: ReadonlyArray<KnownRoute>,
   hosts: ReadonlySet<string>,
   headersOf: Record<string, Record<string, string>>,
@@ -237,7 +237,7 @@ export const surround = (
 
   return HttpRouter.use((router) =>
     router.addGlobalMiddleware(
-      (route): Surrounded =>
+      (route): Handled =>
         Effect.gen(function* () {
           const given = yield* HttpServerRequest.HttpServerRequest
           const request = given.url.includes(";")
