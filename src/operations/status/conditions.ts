@@ -86,7 +86,8 @@ const takingOver = 20_000
 const partitionsText = (partitions: ReadonlyArray<{ readonly partition: number }>): string =>
   `partition${partitions.length === 1 ? "" : "s"} ${rangesText(partitions.map(({ partition }) => partition))}`
 
-const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
+/** Returns the verb of some things. */
+export const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
 /** Returns the conditions of partitions without an owner, or whose owner does not answer. */
 const partitionConditions = ({ at, partitions, workers = [] }: Survey): Conditions => {

@@ -9,6 +9,7 @@ import {
   type Condition,
   type Conditions,
   conditionIf,
+  haveText,
   routingConditions,
   workerConditions
 } from "./conditions.ts"
@@ -16,8 +17,6 @@ import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
 const hour = 3_600_000
-
-const haveText = (of: ReadonlyArray<unknown>): string => (of.length === 1 ? "has" : "have")
 
 /** Returns a few names, and the number of the others. */
 const namesText = (names: ReadonlyArray<string>): string =>
@@ -31,22 +30,16 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
   const leaderless = named("leaderless")
   const missing = named("missing")
   return [
-    ...(leaderless.length === 0
-      ? []
-      : [
-          {
-            code: "stream-without-leader",
-            text: `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back; one whose disk was full stores nothing before it is restarted with room`
-          }
-        ]),
-    ...(missing.length === 0
-      ? []
-      : [
-          {
-            code: "stream-missing",
-            text: `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\`, which makes ${missing.length === 1 ? "it" : "them"} again and says what may be lost with ${missing.length === 1 ? "it" : "them"}, then restart the workers`
-          }
-        ])
+    ...conditionIf(
+      leaderless.length > 0,
+      "stream-without-leader",
+      `${namesText(leaderless)} ${haveText(leaderless)} no leader, so nothing can be stored there: bring the missing servers of the cluster back; one whose disk was full stores nothing before it is restarted with room`
+    ),
+    ...conditionIf(
+      missing.length > 0,
+      "stream-missing",
+      `${namesText(missing)} ${missing.length === 1 ? "is" : "are"} missing: run \`petrel init\`, which makes ${missing.length === 1 ? "it" : "them"} again and says what may be lost with ${missing.length === 1 ? "it" : "them"}, then restart the workers`
+    )
   ]
 }
 
@@ -62,14 +55,11 @@ const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Co
 
 const aboutUnreadable = (survey: Survey): ReadonlyArray<Condition> => {
   const unreadable = waitingIn(survey).unreadable ?? 0
-  return unreadable === 0
-    ? []
-    : [
-        {
-          code: "unreadable",
-          text: `${plural(unreadable, "waiting message")} cannot be read by this version and ${unreadable === 1 ? "is" : "are"} kept: run the newer version that wrote ${unreadable === 1 ? "it" : "them"}; \`petrel audit\` names each`
-        }
-      ]
+  return conditionIf(
+    unreadable > 0,
+    "unreadable",
+    `${plural(unreadable, "waiting message")} cannot be read by this version and ${unreadable === 1 ? "is" : "are"} kept: run the newer version that wrote ${unreadable === 1 ? "it" : "them"}; \`petrel audit\` names each`
+  )
 }
 
 const aboutLostEndpoints = ({ endpoints }: Survey): ReadonlyArray<Condition> => {
@@ -134,30 +124,21 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
             text: `${plural(open, "endpoint")} ${open === 1 ? "has an open circuit" : "have open circuits"}${open === 1 ? "," : ", the longest"} ${name} since ${localTime(worst.since, at)} (${plainText(worst.why)}): see \`petrel endpoint show ${name}\``
           }
         ]),
-    ...(suspended === 0
-      ? []
-      : [
-          {
-            code: "endpoint-suspended",
-            text: `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and what waits there expires: \`petrel endpoint list\` names them, \`petrel endpoint resume\` lets their events go on`
-          }
-        ]),
-    ...(unreadable === 0
-      ? []
-      : [
-          {
-            code: "endpoint-unreadable",
-            text: `the configuration of ${plural(unreadable, "endpoint")} cannot be read: \`petrel endpoint list\` names them; remove and add them again`
-          }
-        ]),
-    ...(lastHour === 0
-      ? []
-      : [
-          {
-            code: "dead-letters",
-            text: `${plural(lastHour, "delivery", "deliveries")} ended without success since ${localTime(at - hour, at)}: see \`petrel dead list --since 1h\``
-          }
-        ])
+    ...conditionIf(
+      suspended > 0,
+      "endpoint-suspended",
+      `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and what waits there expires: \`petrel endpoint list\` names them, \`petrel endpoint resume\` lets their events go on`
+    ),
+    ...conditionIf(
+      unreadable > 0,
+      "endpoint-unreadable",
+      `the configuration of ${plural(unreadable, "endpoint")} cannot be read: \`petrel endpoint list\` names them; remove and add them again`
+    ),
+    ...conditionIf(
+      lastHour > 0,
+      "dead-letters",
+      `${plural(lastHour, "delivery", "deliveries")} ended without success since ${localTime(at - hour, at)}: see \`petrel dead list --since 1h\``
+    )
   ]
 }
 
