@@ -158,6 +158,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 730_094
   },
   {
+    name: "redelivered-in-flight-not-renewed",
+    what: "what has ended and is still in flight is forgotten, however often it is redelivered",
+    file: "delivery/source/queue-source.ts",
+    find: "      this.#options.memory.completed.renew(seq, storedAt)\n",
+    replace: "",
+    seed: 745_424
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",

@@ -297,7 +297,11 @@ export class QueueSource extends StoredSource<QueueMessage> {
   /** Takes a message that the consumer delivered: answers it, or puts its delivery in a lane. */
   take(message: StreamMessage, header: GetHeader): void {
     const { seq, storedAt } = message
-    if (this.#inFlight.get(seq) === storedAt) return
+    if (this.#inFlight.get(seq) === storedAt) {
+      // It may have ended, and still be in flight while its record is erased.
+      this.#options.memory.completed.renew(seq, storedAt)
+      return
+    }
     const delivery = parseDelivery(message.subject, header)
     if (message.deliveryCount === 1 && delivery !== undefined && hasBegun(delivery))
       this.#options.came(endpointKey(delivery.tenant, delivery.endpoint), message.data.length)
