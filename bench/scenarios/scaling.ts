@@ -18,12 +18,12 @@ const usual = 1_000
 const share = 0.7
 /** Time that the load lasts before anything is counted: the watermarks then lag as far as usual, s. */
 const lead = 50
+/** Events are published in jobs of this length, s. */
+const slice = 5
 /** Time that is counted with a steady number of workers before a move, s. */
 const steady = 10
 /** Time that is counted from the beginning of a move, and at least from its end, s. */
 const [moveFor, after] = [20, 5]
-/** Events are published in jobs of this length, s. */
-const slice = 5
 
 const ms = { unit: "ms", digits: 1 }
 const figures = {
@@ -143,25 +143,26 @@ export const scaling: Scenario = {
     const joining = startWorkers(broker.url, many - few, joined)
 
     // What four workers do on these cores is less than what two do.
-    yield* saturate(ground, quick ? 20_000 : 60_000)
+    yield* saturate(ground, quick ? 10_000 : 60_000)
     yield* joining
-    const most = yield* saturate(ground, quick ? 20_000 : 60_000)
+    const most = yield* saturate(ground, quick ? 10_000 : 60_000)
     yield* Scope.close(joined, Exit.void)
     const loads = [
       [`${usual.toLocaleString("en")} events a second`, usual],
       [`${share * 100}% of what ${many} workers do here`, Math.floor(most * share)]
     ] as const
 
+    const [steadyFor, movesFor] = quick ? [slice, slice] : [steady, moveFor]
     for (const [of, perSecond] of loads)
       for (let round = 1; round <= rounds; round++) {
         const load = makeLoad(ground, perSecond)
         yield* load.phase(quick ? slice : lead)
         const watched = watchPetrel(ground)
-        const before = yield* load.phase(steady)
+        const before = yield* load.phase(steadyFor)
         const limit = watched().use
         // What two processes cost that load and compile, and take no partition of these workers.
         const others = yield* beside(
-          (done) => load.phase(moveFor, done),
+          (done) => load.phase(movesFor, done),
           Effect.scoped(
             Effect.flatMap(Scope.Scope, (own) => startWorkers(elsewhere.url, many - few, own))
           )
@@ -170,13 +171,13 @@ export const scaling: Scenario = {
         const scope = yield* Scope.make()
         const moving = watchPetrel(ground)
         const more = yield* beside(
-          (done) => load.phase(moveFor, done),
+          (done) => load.phase(movesFor, done),
           startWorkers(broker.url, many - few, scope)
         )
         const petrel = moving().use
-        const between = yield* load.phase(steady)
+        const between = yield* load.phase(steadyFor)
         const fewer = yield* beside(
-          (done) => load.phase(moveFor, done),
+          (done) => load.phase(movesFor, done),
           Scope.close(scope, Exit.void)
         )
         row({
