@@ -166,6 +166,15 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 745_424
   },
   {
+    name: "replaced-known-only-once-removed",
+    what: "an owner that cannot remove what the last one had replaced does not learn of the rest, and sends it",
+    file: "delivery/backlog/backlog-reader.ts",
+    find: "      for (const seq of replaced ?? []) drain.replaced.add(seq)\n      for (const seq of replaced ?? [])\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n",
+    replace:
+      "      for (const seq of replaced ?? []) {\n        drain.replaced.add(seq)\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n      }\n",
+    seed: 760_345
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",

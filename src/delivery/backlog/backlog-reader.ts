@@ -111,10 +111,10 @@ export class BacklogReader {
       const label =
         last === null ? undefined : labelIn((name) => last.header.get(name) || undefined)
       const replaced = last === null || isLate({ seq: last.seq, label }) ? [] : label?.replaces
-      for (const seq of replaced ?? []) {
-        drain.replaced.add(seq)
+      // Known before the first is removed: where that fails, the last message is soon this owner's.
+      for (const seq of replaced ?? []) drain.replaced.add(seq)
+      for (const seq of replaced ?? [])
         yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)
-      }
       drain.storedInAll = label?.stored
       drain.isUnseen = false
     }
