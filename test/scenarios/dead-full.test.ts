@@ -7,11 +7,13 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { sweepSchedules } from "../../src/delivery/sweep/sweep.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
+import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { pauseEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
 import { directoryOf, makeMemory } from "../delivery/made-deliveries.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
 import {
+  backlogged,
   closedCircuit,
   deadLetters,
   endpoint,
@@ -191,6 +193,36 @@ describe.concurrent("while there is no room among the dead letters", () => {
       }),
     // It is woken before it would be forgotten that it needed no queue.
     { ackWait: 20_000 }
+  )
+
+  scenario("more of a backlog ends than its window holds, and what follows is delivered", () =>
+    Effect.gen(function* () {
+      const last = "acme-last"
+      const hook = yield* receiver({
+        answer: ({ headers }) => ({ status: headers["webhook-id"] === last ? 200 : 400 })
+      })
+      yield* endpoint({ url: hook.url, circuit })
+      yield* pauseEndpoint({ tenant: "acme", id: "hook" }, {}, "test")
+      const facts = yield* history
+      yield* resize(1)
+      yield* worker()
+      yield* publishMany(count)
+      yield* eventually(backlogged, (waiting) => waiting === count)
+      yield* publish("invoice.paid", "{}", { "Nats-Msg-Id": last })
+      yield* eventually(backlogged, (waiting) => waiting === count + 1)
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
+      // All that ended before it waits for room, and none of that in the window of 256.
+      yield* facts.count("delivered", 1)
+      yield* eventually(
+        Effect.all([ended, unacknowledged, backlogged]),
+        ([waiting, held, left]) => waiting === count && held === 0 && left === 0
+      )
+      yield* resize(roomy)
+      yield* facts.count("dead-lettered", count)
+      assert.lengthOf(hook.requests, count + 1)
+      yield* closedBooks
+      assert.deepInclude(yield* isClean, { deadLettered: count, delivered: 1, missing: 0 })
+    })
   )
 
   scenario("one tenant leaves the others their part", () =>
