@@ -387,7 +387,8 @@ export class Partition {
       mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
       replacing: (key) => this.#drainer.replacing(key),
       replaced: (key, seq) => this.#drainer.replaced(key, seq),
-      kept: (key) => this.#drainer.kept(key)
+      kept: (key) => this.#drainer.kept(key),
+      leftBehind: (key, last) => this.#drainer.leftBehind(key, last)
     })
   }
 

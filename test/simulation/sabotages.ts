@@ -134,6 +134,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 500_100
   },
   {
+    name: "end-not-looked-at",
+    what: "an owner that writes after the last message of a former one does not learn what that replaces",
+    file: "delivery/backlog/drainer.ts",
+    find: "    for (const seq of last.label.replaces) drain.replaced.add(seq)\n    return last.label.replaces\n",
+    replace: "    return []\n",
+    seed: 730_079
+  },
+  {
     name: "replaced-moved-as-well",
     what: "a change of the number of partitions moves a message of a backlog, and the one that replaces it",
     file: "operations/repartition/move.ts",

@@ -4,12 +4,12 @@ import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
-import type { OriginStreams } from "../../domain/backlog-message.ts"
+import type { BacklogLabel, OriginStreams } from "../../domain/backlog-message.ts"
 import { backlogEntriesIn, labelIn, waitingIn } from "../../domain/backlog-message.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Stored } from "./backlog-write.ts"
 import { waitingName } from "./backlog-write.ts"
-import type { WrittenTail } from "./written-tails.ts"
+import type { Replaced } from "./written-tails.ts"
 
 /**
  * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
@@ -23,6 +23,12 @@ interface BacklogEnd {
   readonly tail: number
   /** Number of deliveries that were ever stored in it, see `BacklogLabel`. */
   readonly stored: number
+}
+
+/** The last message of a backlog, as far as it says who wrote it. */
+export interface LastMessage {
+  readonly seq: number
+  readonly label: BacklogLabel | undefined
 }
 
 /** What was stored after a message that was known as the last. */
@@ -64,13 +70,13 @@ const readLast = ({ stream, subject }: BacklogSubject) =>
  */
 export const readBacklogEnd = Effect.fnUntraced(function* (of: BacklogSubject) {
   const last = yield* readLast(of)
-  if (last === null) return { tail: 0, stored: 0 } satisfies BacklogEnd
+  if (last === null) return { tail: 0, stored: 0, label: undefined }
   const label = labelIn(headersOf(last))
-  if (label !== undefined) return { tail: last.seq, stored: label.stored } satisfies BacklogEnd
+  if (label !== undefined) return { tail: last.seq, stored: label.stored, label }
   const { streamInfo } = yield* Broker
   const counting = streamInfo("count what waits", of.stream, { subjects_filter: of.subject })
   const { state } = yield* bounded(of.stream, counting)
-  return { tail: last.seq, stored: state.subjects?.[of.subject] ?? 0 } satisfies BacklogEnd
+  return { tail: last.seq, stored: state.subjects?.[of.subject] ?? 0, label }
 })
 
 /**
@@ -121,16 +127,9 @@ export const lookAfter = Effect.fnUntraced(function* (
 })
 
 /** Removes a message of references, unless a truncated stream has another one at its sequence. */
-export const removeReplaced = (
-  { stream, subject }: BacklogSubject,
-  { packed: [name, packed], seq }: Pick<WrittenTail, "packed" | "seq">
-) =>
-  bounded(
-    stream,
-    removeIf(
-      "remove what was stored again",
-      stream,
-      seq,
-      (message) => message.subject === subject && message.header.get(name) === packed
-    )
-  )
+export const removeReplaced = ({ stream, subject }: BacklogSubject, { packed, seq }: Replaced) => {
+  const isIt = (message: StoredMsg) =>
+    message.subject === subject &&
+    (packed === undefined || message.header.get(packed[0]) === packed[1])
+  return bounded(stream, removeIf("remove what was stored again", stream, seq, isIt))
+}

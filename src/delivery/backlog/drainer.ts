@@ -8,6 +8,7 @@ import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { Backlog } from "./backlog.ts"
+import type { LastMessage } from "./backlog-end.ts"
 import type { BacklogIndex } from "./backlog-index.ts"
 import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
 import { placeIn } from "./backlog-page.ts"
@@ -171,6 +172,17 @@ export class Drainer {
   replaced(key: string, seq: number): void {
     this.#index.drains.get(key)?.replaced.add(seq)
     this.kept(key)
+  }
+
+  /**
+   * Called with the last message of a backlog that this owner is about to write after. Returns the
+   * messages that it replaces, and that are not read from here on.
+   */
+  leftBehind(key: string, last: LastMessage): ReadonlyArray<number> {
+    const drain = this.#index.drains.get(key)
+    if (drain === undefined || last.label === undefined || this.#isLate(last)) return []
+    for (const seq of last.label.replaces) drain.replaced.add(seq)
+    return last.label.replaces
   }
 
   /** Called when a message was not replaced after all. */
@@ -367,7 +379,7 @@ export class Drainer {
   }
 
   /** True where a former owner stored the message after this one had begun. */
-  #isLate({ label, seq }: Pick<BacklogPage, "label" | "seq">): boolean {
+  #isLate({ label, seq }: LastMessage): boolean {
     const isOther = label !== undefined && label.owner !== this.#options.owner
     return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
   }

@@ -3,7 +3,7 @@ import { maxEntries } from "../../domain/backlog-message.ts"
 import { timers } from "../../time/timers.ts"
 import type { BacklogSubject } from "./backlog-end.ts"
 import type { BacklogWrite, PendingStore } from "./backlog-write.ts"
-import type { WrittenTail } from "./written-tails.ts"
+import type { Replaced } from "./written-tails.ts"
 
 /** Pause after a replaced message could not be removed, ms. */
 const removalPauseMs = 5_000
@@ -21,7 +21,7 @@ export class EndpointWrites {
   /** Number of deliveries that were ever stored, see `BacklogLabel`. */
   stored = 0
   /** Messages whose references are stored again, and that may still be there. */
-  replaced: ReadonlyArray<WrittenTail> = []
+  replaced: ReadonlyArray<Replaced> = []
   /** Maximum requests in the next message: fewer after one that was too large. */
   most = maxEntries
   /** How often in a row another message was stored first. */
@@ -58,7 +58,7 @@ export class EndpointWrites {
     this.replaced = this.replaced.filter(({ seq }) => seq >= below)
   }
 
-  removed({ seq }: WrittenTail): void {
+  removed({ seq }: Replaced): void {
     this.replaced = this.replaced.filter((one) => one.seq !== seq)
   }
 

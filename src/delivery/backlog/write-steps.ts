@@ -8,7 +8,7 @@ import { isConflict } from "../../broker/values.ts"
 import type { OwnerFence } from "../../cluster/owner-fence.ts"
 import type { OriginStreams } from "../../domain/backlog-message.ts"
 import { maxEntries } from "../../domain/backlog-message.ts"
-import type { Findings } from "./backlog-end.ts"
+import type { Findings, LastMessage } from "./backlog-end.ts"
 import { lookAfter, readBacklogEnd, removeReplaced } from "./backlog-end.ts"
 import type { PendingStore } from "./backlog-write.ts"
 import {
@@ -52,6 +52,11 @@ export interface WriteStepsOptions {
   readonly replacing: (key: string, seq: number) => void
   /** The message `by` is stored and holds all that `seq` holds, which is about to be removed. */
   readonly replaced: (key: string, seq: number, by: number) => void
+  /**
+   * Called with the last message of a backlog, before this owner writes after it. Returns the
+   * messages that it replaces and that may still be there: nothing else names them.
+   */
+  readonly leftBehind: (key: string, last: LastMessage) => ReadonlyArray<number>
   /** The message was not replaced after all. */
   readonly kept: (key: string, seq: number) => void
   /** Called with the bytes, roughly, of a message that was stored. */
@@ -103,8 +108,10 @@ export class WriteSteps {
   #readEnd(writes: EndpointWrites): Effect.Effect<void, PublishError> {
     return Effect.matchEffect(this.#onBroker(readBacklogEnd(writes.of)), {
       onFailure: (error) => Effect.fail(unanswered(error)),
-      onSuccess: ({ stored, tail }) =>
+      onSuccess: ({ label, stored, tail }) =>
         Effect.sync(() => {
+          const left = this.#options.leftBehind(writes.key, { seq: tail, label })
+          writes.replaced = [...writes.replaced, ...left.map((seq) => ({ seq }))]
           writes.tail ??= tail
           writes.stored = Math.max(writes.stored, stored)
           this.#last = Math.max(this.#last, tail)

@@ -14,11 +14,19 @@ const maxTails = 1_000
 /** The header that holds the references of a message. */
 export type PackedReferences = readonly [name: string, packed: string]
 
-/** A message of references that is the last of its subject. */
-export interface WrittenTail {
+/** A message of references whose entries a later one holds again. */
+export interface Replaced {
   readonly seq: number
+  /**
+   * The same as the message has it: tells it from another message of a truncated stream. Undefined
+   * where a former owner replaced it.
+   */
+  readonly packed?: PackedReferences
+}
+
+/** A message of references that is the last of its subject. */
+export interface WrittenTail extends Replaced {
   readonly references: ReadonlyArray<DeliveryReference>
-  /** The same as the message has it: tells it from another message of a truncated stream. */
   readonly packed: PackedReferences
 }
 

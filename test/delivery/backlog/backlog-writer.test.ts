@@ -42,6 +42,7 @@ const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOp
   const writer = new BacklogWriter(yield* Broker, {
     ...{ index: 0, owner: 1, asReference: ({ type }) => type !== "copied" },
     mayReplace: () => false,
+    leftBehind: () => [],
     replacing: (_, seq) => void said.push(`replacing ${seq}`),
     replaced: (_, seq, by) => void said.push(`replaced ${seq} by ${by}`),
     kept: (_, seq) => void said.push(`kept ${seq}`),
@@ -502,6 +503,24 @@ describe.concurrent("a small message at the end", () => {
           [three?.seq, [3], { stored: 3, owner: 2, replaces: [] }]
         ]
       )
+    })
+  )
+
+  scenario("is removed by the next owner before it writes, where the owner crashed", () =>
+    Effect.gen(function* () {
+      const lasting = yield* alteredBroker(({ deleteMessage, names }) => ({
+        deleteMessage: (operation, stream, seq) =>
+          stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
+      }))
+      const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
+      yield* crashed.storeAll([request(1)])
+      yield* crashed.storeAll([request(2)])
+      const { storeAll } = yield* makeWriter({
+        owner: 2,
+        leftBehind: (_key, { label }) => label?.replaces ?? []
+      })
+      yield* storeAll([request(3)])
+      assert.deepStrictEqual(yield* eventsStored, [[1, 2], [3]])
     })
   )
 })
