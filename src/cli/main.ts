@@ -23,8 +23,8 @@ if (isOlder) {
     process.env.NODE_COMPILE_CACHE ??= join(dirname(manifest), "node_modules/.cache/petrel")
     module.enableCompileCache()
   }
-  const { boundYoungGeneration } = await import("./young-generation.ts")
-  boundYoungGeneration()
+  const { boundMemory } = await import("./bounded-memory.ts")
+  boundMemory()
   const { run } = await import("./run.ts")
   run()
 }

@@ -26,11 +26,11 @@ describe("petrel console", () => {
         yield* command.until((out) => out.length > 0)
         const address = /http:\/\/127\.0\.0\.1:\d+$/.exec(nth(command.out, 0))?.[0] ?? ""
         if (process.platform === "linux") {
-          // Only a flag at its start bounds what young objects take.
-          const started = yield* Effect.promise(() =>
-            readFile(`/proc/${command.pid}/cmdline`, "utf8")
-          )
-          assert.include(started, "--max-semi-space-size=4")
+          // Both are read when a process starts, and never again.
+          const startedWith = (what: string) =>
+            Effect.promise(() => readFile(`/proc/${command.pid}/${what}`, "utf8"))
+          assert.include(yield* startedWith("cmdline"), "--max-semi-space-size=4")
+          assert.include(yield* startedWith("environ"), "MALLOC_MMAP_THRESHOLD_=131072")
         }
         const made = yield* run(
           "token",
