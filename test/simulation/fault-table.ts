@@ -14,15 +14,18 @@ export class FaultTable {
   seeds = 0
   failed = 0
   #excused = 0
+  #withLateRepeats = 0
   #virtualMs = 0
   #deliveries = 0
   #requests = 0
   #repeats = 0
 
-  add({ deliveries, excused, failures, injected, repeats, requests, virtualMs }: Counted): void {
+  add(result: Counted): void {
+    const { deliveries, excused, failures, injected, repeats, requests, virtualMs } = result
     this.seeds++
     if (failures.length > 0) this.failed++
     if (excused > 0) this.#excused++
+    if (result.lateRepeats > 0) this.#withLateRepeats++
     this.#virtualMs += virtualMs
     this.#deliveries += deliveries
     this.#requests += requests
@@ -41,12 +44,13 @@ export class FaultTable {
     const seconds = (performance.now() - begun) / 1_000
     const { seeds } = this
     const perHour = Math.round((seeds / seconds) * 3_600).toLocaleString("en-US")
-    const excused = ((100 * this.#excused) / Math.max(1, seeds)).toFixed(1)
+    const share = (count: number) => `${((100 * count) / Math.max(1, seeds)).toFixed(2)}%`
     return [
       `${seeds} seeds in ${seconds.toFixed(0)} s (${perHour} an hour), ${this.failed} failed`,
       `${Math.round(this.#virtualMs / 1000 / Math.max(1, seeds))} s of virtual time a seed`,
       `${this.#deliveries} deliveries, ${this.#requests} requests, ${this.#repeats} repeated ends`,
-      `the broker lost something acknowledged in ${excused}% of the seeds: that is excused`
+      `the broker lost something acknowledged in ${share(this.#excused)} of the seeds: that is excused`,
+      `what a former owner stored late was sent again in ${share(this.#withLateRepeats)}: excused`
     ].join("; ")
   }
 

@@ -142,6 +142,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 730_079
   },
   {
+    name: "replaced-kept-after-power-cut",
+    what: "a message that is stored after a power cut names its own sequence as replaced, and is removed",
+    file: "delivery/backlog/write-steps.ts",
+    find: "writes.replaced.filter(({ seq }) => seq < tail)",
+    replace: "writes.replaced.filter(({ seq }) => seq < tail || tail <= seq)",
+    seed: 900_475
+  },
+  {
     name: "replaced-moved-as-well",
     what: "a change of the number of partitions moves a message of a backlog, and the one that replaces it",
     file: "operations/repartition/move.ts",

@@ -92,6 +92,8 @@ export interface Result {
   readonly repeats: number
   /** Deliveries that the broker itself lost after it had acknowledged them. */
   readonly excused: number
+  /** Requests that repeat what had ended, from a former owner's late message: a documented limit. */
+  readonly lateRepeats: number
   /** How often each fault struck. */
   readonly injected: ReadonlyMap<string, number>
   readonly verdict: string
@@ -161,10 +163,11 @@ export class Simulation {
     this.oracle.conclude(verdict)
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
-    const { deliveries, excused, failures, repeats } = this.oracle
+    const { deliveries, excused, failures, lateRepeats, repeats } = this.oracle
     return {
       ...{ seed: world.seed, plan, failures, hash: world.hash, virtualMs: world.age },
       ...{ steps: world.steps, deliveries, requests: this.receivers.log.length, repeats, excused },
+      lateRepeats,
       ...{ injected: server.injected, verdict, log: world.log }
     }
   }

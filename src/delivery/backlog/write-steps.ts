@@ -277,6 +277,8 @@ export class WriteSteps {
     writes.tail = tail
     writes.stored = stored
     this.#last = Math.max(this.#last, tail)
+    // A truncated stream gives their sequences again.
+    writes.replaced = writes.replaced.filter(({ seq }) => seq < tail)
     this.#tails.drop(key)
     this.#wasFolded(writes, write, fold === undefined ? undefined : replacedBy.get(fold.seq))
     const missing: Array<PendingStore> = []
