@@ -120,7 +120,11 @@ export class BacklogReader {
     }
   )
 
-  /** Reads the next deliveries, with their bodies: at most so many, and so many bytes. */
+  /**
+   * Reads the next deliveries, with their bodies: at most so many, and so many bytes. The caller adds
+   * them to the window and then passes `readThrough`, the last sequence that was read as a whole: a
+   * message of which deliveries were passed and not added would count as finished.
+   */
   readonly next = Effect.fnUntraced(
     { self: this },
     function* (drain: Drain, wanted: number, bytes: number) {
@@ -159,7 +163,6 @@ export class BacklogReader {
         if (!isFull) drain.page = undefined
       }
       const deliveries = yield* this.contents(drain, wantedNow)
-      if (!isFull && read.through > 0) window.pass(read.through + 1)
       const slots = [
         ...passed.map((of) => ("slot" in of ? of.slot : of.seq)),
         ...wantedNow.map(({ slot }) => slot)
@@ -168,7 +171,8 @@ export class BacklogReader {
         from,
         slots.toSorted((a, b) => a - b)
       )
-      return { deliveries, passed, isAnything: read.through > 0 }
+      const isAnything = read.through > 0
+      return { deliveries, passed, isAnything, readThrough: isFull ? 0 : read.through }
     }
   )
 

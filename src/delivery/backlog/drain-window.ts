@@ -159,7 +159,8 @@ export class DrainWindow {
   /** The slots of messages that are finished as wholes, by sequence. */
   get finished(): ReadonlyMap<number, ReadonlyArray<number>> {
     const byMessage = Map.groupBy(this.#read.keys(), Math.floor)
-    const open = new Set([...this.#forgotten, this.next].map(Math.floor))
+    // What is read again may lie before a message that was read in part.
+    const open = new Set([...this.#forgotten, this.#next].map(Math.floor))
     for (const [seq, slots] of byMessage)
       if (open.has(seq) || slots.some((slot) => this.#read.get(slot) === false))
         byMessage.delete(seq)

@@ -320,6 +320,7 @@ export class Drainer {
     if (this.#options.closed()) return "never"
     for (const position of read.passed) yield* this.#pass(drain, position)
     for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery)
+    if (read.readThrough > 0) window.pass(read.readThrough + 1)
     if (read.isAnything) return this.#wanted(key, drain) > 0 ? "at once" : expiryCheckMs
     return (yield* this.#isDone(key, drain)) ? "never" : rereadPauseMs
   })

@@ -125,6 +125,16 @@ describe("the entries of a message", () => {
     assert.deepStrictEqual([...back.finished], [])
     assert.isFalse(back.isFinished)
   })
+
+  it("keeps a message that was read in part, also while something before it is read again", () => {
+    const window = new DrainWindow()
+    window.add(3)
+    window.add(slotOf({ seq: 7, entry: 1 }), slotOf({ seq: 7, entry: 2 }))
+    window.finish(slotOf({ seq: 7, entry: 1 }))
+    window.forget(3)
+    assert.deepStrictEqual([...window.finished], [])
+    assert.deepStrictEqual(window.begun, [7])
+  })
 })
 
 describe("what was to be read again", () => {
