@@ -1,13 +1,32 @@
 import { Schema } from "effect"
 import { ConnectionCheck } from "../domain/connection-check.ts"
 
+/** What a delivery in an owner's memory is doing (`delivery/execution/task.ts`). */
+export const TaskMode = Schema.Literals([
+  "waiting",
+  "deciding",
+  "sending",
+  "recording",
+  "released",
+  "returned",
+  "cancelled"
+])
+export type TaskMode = typeof TaskMode.Type
+
+/** A round of a delivery. Times in ms since the epoch. */
+const QueriedRound = Schema.Struct({
+  eventSeq: Schema.Int,
+  eventAt: Schema.Number,
+  round: Schema.String
+})
+
 /**
  * A query to the owner of a partition: about the whole partition, about its endpoints one by one,
- * or how it reaches the host of one of them.
+ * how it reaches the host of one of them, or about one delivery to it.
  */
 export const IntrospectionQuery = Schema.Struct({
   v: Schema.Literal(1),
-  about: Schema.Literals(["partition", "endpoints", "alerts", "connection"]),
+  about: Schema.Literals(["partition", "endpoints", "alerts", "connection", "delivery"]),
   /** Limits the answer to this tenant. */
   tenant: Schema.optionalKey(Schema.String),
   /** Limits the answer to this endpoint of the tenant. */
@@ -15,7 +34,9 @@ export const IntrospectionQuery = Schema.Struct({
   /**
    * Limits the counts for alerts to these tenants; if empty, they cover all tenants with a failure.
    */
-  tenants: Schema.optionalKey(Schema.Array(Schema.String))
+  tenants: Schema.optionalKey(Schema.Array(Schema.String)),
+  /** The round of a delivery to that endpoint which the query is about. */
+  delivery: Schema.optionalKey(QueriedRound)
 })
 export type IntrospectionQuery = typeof IntrospectionQuery.Type
 
@@ -60,6 +81,14 @@ export const TenantCounts = Schema.Struct({
 })
 export type TenantCounts = typeof TenantCounts.Type
 
+/** A delivery in the owner's memory. */
+export const TaskActivity = Schema.Struct({
+  mode: TaskMode,
+  /** Time since it joined its lane; of a task that was begun, since then, ms. */
+  forMs: Schema.Int
+})
+export type TaskActivity = typeof TaskActivity.Type
+
 /** A chunk of the owner's answer: an answer may be longer than a message. */
 export const IntrospectionChunk = Schema.Struct({
   v: Schema.Literal(1),
@@ -81,7 +110,9 @@ export const IntrospectionChunk = Schema.Struct({
    */
   endpoints: Schema.Array(EndpointActivity),
   /** In the last chunk. Absent for an endpoint that the owner does not know. */
-  connection: Schema.optionalKey(ConnectionCheck)
+  connection: Schema.optionalKey(ConnectionCheck),
+  /** Absent for a delivery that is not in the owner's memory. */
+  task: Schema.optionalKey(TaskActivity)
 })
 export type IntrospectionChunk = typeof IntrospectionChunk.Type
 
@@ -94,6 +125,7 @@ export interface IntrospectionAnswer
     | "openCircuits"
     | "partition"
     | "since"
+    | "task"
     | "tenants"
     | "watchedSince"
     | "worker"

@@ -1,5 +1,9 @@
 import { Effect } from "effect"
+import type { TaskActivity } from "../cluster/introspection.ts"
+import type { RoundIdentity } from "../domain/delivery.ts"
+import { roundKey } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import { timers } from "../time/timers.ts"
 import { answerCommands } from "./commands/answer-commands.ts"
 import { retryNow } from "./commands/retry-now.ts"
 import { sendTest } from "./commands/send-test.ts"
@@ -21,6 +25,18 @@ interface PartitionAnswersOptions {
   readonly isReady: () => boolean
 }
 
+/** Returns what the round of a delivery is doing; undefined where it is not in memory. */
+const taskIn = (
+  lanes: LaneScheduler<DeliveryTask>,
+  key: string,
+  round: RoundIdentity
+): TaskActivity | undefined => {
+  const name = roundKey(round)
+  const position = lanes.find(key, ({ handle }) => roundKey(handle.delivery) === name)
+  if (position === undefined) return undefined
+  return { mode: position.item.mode, forMs: Math.round(timers.monotonicMs() - position.since) }
+}
+
 /** Answers what is asked about a partition, and does what is wanted of it, until the scope closes. */
 export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersOptions) {
   const { isReady, lanes, queue, tallies } = about
@@ -36,7 +52,8 @@ export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersO
       prefetched: () => queue.size,
       unreadable: () => queue.unreadableCount + index.unreadableCount(),
       alerts: alerts.windows,
-      openCircuits: health.openCircuits
+      openCircuits: health.openCircuits,
+      taskOf: (key, round) => taskIn(lanes, key, round)
     },
     checkConnection: (key) => checkEndpoint(checkConnection, directory.find(key))
   })

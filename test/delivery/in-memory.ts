@@ -15,6 +15,7 @@ export class MemoryHistory {
   /** Facts that were found after their acknowledgement was lost. */
   readonly confirmed: Array<Fact> = []
   answer: Answer = "stored"
+  readonly #held: Array<() => void> = []
   readonly facts: Facts["Service"]
 
   constructor() {
@@ -26,7 +27,10 @@ export class MemoryHistory {
         Effect.map(condition, (holds) => (holds ? this.store(fact, id) : undefined)),
       tryAppend: (fact, id, settle) => {
         const { answer } = this
-        if (answer === "none yet") return
+        if (answer === "none yet") {
+          this.#held.push(() => settle(this.store(fact, id)))
+          return
+        }
         const ack = answer === "refused" ? undefined : this.store(fact, id)
         settle(answer === "stored" ? ack : undefined)
       },
@@ -40,6 +44,11 @@ export class MemoryHistory {
   /** Returns the kinds of all facts, in order. */
   get kinds() {
     return this.stored.map(({ fact }) => fact.kind)
+  }
+
+  /** Stores what was appended while the answer was `none yet`, and says so. */
+  answerHeld(): void {
+    for (const settle of this.#held.splice(0)) settle()
   }
 
   store(fact: Fact, id: string): PubAck {

@@ -1,24 +1,30 @@
 /*
- * One delivery under way, whatever it came from.
+ * One delivery under way, whatever it came from. Its mode:
  *
  *     waiting → sending → recording → released
- *        ↓  ↗       ↓         ↑
- *     deciding   deciding ────┘
- *     any of them → cancelled
+ *        ↓  ↗       ↓      ↑          ↑
+ *     deciding   deciding ─┴──────────┘
+ *     waiting → returned
+ *     sending, deciding, recording → cancelled
  *
  * Waiting: the task stands in its endpoint's lane. Its turn comes with `start`.
- * Deciding: it cannot be sent as memory alone tells, or its attempt failed. A fiber finds out what
- *   to do, stores the decision, and applies it (execution/interpreter.ts, execution/settlement.ts).
+ * Deciding: it cannot be sent as memory alone tells, its attempt failed, or it met a defect. A fiber
+ *   finds out what to do (execution/interpreter.ts, execution/failed-attempt.ts).
  * Sending: one request is in flight; no fiber waits for it, the task is called back.
- * Recording: the history is asked to store the outcome.
+ * Recording: the outcome of an attempt is stored and applied: a success by execution/success-log.ts,
+ *   a failure by its source (execution/settlement.ts).
  * Released: the source gave the message or the event back to the broker; the lane begins the next.
- * Cancelled: the worker stops, or lost the partition. The message is redelivered.
+ * Returned: it was not begun, and its source has it again.
+ * Cancelled: the worker stops, lost the partition, or could not decide. The message is redelivered.
+ *
+ * A call that does not fit the mode is a defect of Petrel: it is logged, and changes nothing.
  */
 import { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { FailpointName } from "../../broker/failpoint.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import { CallbackWork } from "../../broker/in-flight.ts"
+import type { TaskMode } from "../../cluster/introspection.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
@@ -101,6 +107,16 @@ export interface TaskContext {
   readonly freed: (position: LanePosition<DeliveryTask>) => void
 }
 
+/** The modes in which a task may be before it enters another. */
+const enteredFrom: Readonly<Record<Exclude<TaskMode, "waiting">, ReadonlyArray<TaskMode>>> = {
+  deciding: ["waiting", "sending", "recording"],
+  sending: ["waiting", "deciding"],
+  recording: ["sending", "deciding"],
+  released: ["recording", "deciding"],
+  returned: ["waiting"],
+  cancelled: ["sending", "deciding", "recording"]
+}
+
 /** A delivery under way. `H` is what its source knows it by. */
 export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends CallbackWork<
   Broker | Facts
@@ -112,7 +128,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
   readonly #context: TaskContext
   #position: LanePosition<DeliveryTask> | undefined
   #request: Running | undefined
-  #isSending = false
+  #mode: TaskMode = "waiting"
 
   constructor(context: TaskContext, source: TaskSource<H>, key: string, handle: H) {
     super()
@@ -122,17 +138,28 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     this.handle = handle
   }
 
+  get mode(): TaskMode {
+    return this.#mode
+  }
+
   /** Called by its lane when its turn has come. */
   start(position: LanePosition<DeliveryTask>): void {
+    if (this.#mode !== "waiting") {
+      this.#misfit("started")
+      this.#context.freed(position)
+      return
+    }
     this.#position = position
     this.#context.inFlight.add(this)
     const endpoint = this.#source.begin(this.handle)
     if (endpoint !== undefined) this.#send({ endpoint, progress: this.handle.delivery.progress })
-    else
+    else {
+      this.#enter("deciding")
       this.inFiber(this.#source.decide(this.handle), (attempt) => {
         if (attempt === undefined) this.done()
         else this.#send(attempt)
       })
+    }
   }
 
   /** Called by its lane when it is slow, or its endpoint is known to be slow. */
@@ -142,12 +169,12 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   /** Called by its lane where it cannot wait in memory. */
   defer(): void {
-    this.#source.defer(this.key, this.handle)
+    if (this.#enter("returned")) this.#source.defer(this.key, this.handle)
   }
 
   /** Called instead of `start` when the partition is released. */
   giveBack(): void {
-    this.#source.giveBack(this.key, this.handle)
+    if (this.#enter("returned")) this.#source.giveBack(this.key, this.handle)
   }
 
   /**
@@ -157,14 +184,33 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
    * @param why one short line, for the history.
    */
   endRequest(why: string): void {
-    if (this.#isSending) this.#request?.end(why)
+    if (this.#mode === "sending") this.#request?.end(why)
+  }
+
+  /** Enters a mode. Returns false, and logs a defect, where it does not follow the present one. */
+  #enter(mode: Exclude<TaskMode, "waiting">): boolean {
+    if (enteredFrom[mode].includes(this.#mode)) {
+      this.#mode = mode
+      return true
+    }
+    this.#misfit(mode)
+    return false
+  }
+
+  #misfit(to: string): void {
+    const defect = Effect.logError("ignored a call that does not fit the mode of its delivery", {
+      ...this.handle.place,
+      mode: this.#mode,
+      to
+    })
+    this.#context.inFlight.run(defect, () => undefined)
   }
 
   #send(attempt: AttemptToMake): void {
     const { sender } = this.#context
     const { endpoint, progress } = attempt
     this.step(() => {
-      this.#isSending = true
+      if (!this.#enter("sending")) return
       this.#request = startSending(sender, this.handle, endpoint, progress.attempts + 1, (sent) =>
         this.step(() => this.#answered(attempt, sent))
       )
@@ -172,13 +218,13 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
   }
 
   #answered({ endpoint, progress }: AttemptToMake, outcome: AttemptOutcome): void {
+    const isSuccess = outcome.verdict === "delivered"
+    if (!this.#enter(isSuccess ? "recording" : "deciding")) return
     const { answered, reached, successes } = this.#context
-    this.#isSending = false
     reached("answered")
     const probe = answered(endpoint, this.handle.delivery, outcome, progress)
     const sent = probe === undefined ? outcome : { ...outcome, probe }
-    if (sent.verdict === "delivered")
-      successes.record(this, this.#source.successOf(this.handle, progress, sent))
+    if (isSuccess) successes.record(this, this.#source.successOf(this.handle, progress, sent))
     else this.continueInFiber(this.#failed(endpoint, progress, sent))
   }
 
@@ -194,8 +240,9 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     const source = this.#source
     const { handle } = this
     const { worker } = this.#context
-    const settle = Effect.gen(function* () {
+    const settle = Effect.gen({ self: this }, function* () {
       const failed = yield* judgeFailure(handle, progress, sent, endpoint, worker)
+      if (!this.#enter("recording")) return
       yield* failed.step._tag === "Dead"
         ? source.deadLetter(handle, failed, failed.step.reason)
         : source.retry(handle, failed)
@@ -210,15 +257,17 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   protected override cancelled(): void {
     this.#request?.interrupt()
-    if (this.#isSending) this.#context.cutOff()
+    if (this.#mode === "sending") this.#context.cutOff()
   }
 
   protected override ended(finished: boolean): void {
+    if (!this.#enter(finished ? "released" : "cancelled")) return
     if (this.#position !== undefined) this.#context.freed(this.#position)
     this.#source.left(this.handle, finished)
   }
 
   protected override afterDefect(defect: unknown): Work<void> {
+    if (this.#mode !== "deciding") this.#enter("deciding")
     return this.#source.afterDefect(this.handle, Cause.die(defect))
   }
 }

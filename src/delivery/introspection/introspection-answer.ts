@@ -7,11 +7,14 @@ import type {
   IntrospectionChunk,
   IntrospectionQuery,
   PartitionActivity,
+  TaskActivity,
   TenantCounts
 } from "../../cluster/introspection.ts"
 import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.ts"
 import type { ConnectionCheck } from "../../domain/connection-check.ts"
+import type { RoundIdentity } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
+import { present } from "../../domain/present.ts"
 import { quantile } from "../../policy/durations.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
@@ -48,6 +51,8 @@ interface Activity {
    */
   readonly unreadable: () => number
   readonly lanes: Pick<LaneScheduler<unknown>, "countsOf" | "keys">
+  /** Returns what the round of a delivery to an endpoint is doing; undefined where it is not here. */
+  readonly taskOf: (key: string, round: RoundIdentity) => TaskActivity | undefined
 }
 
 export interface AnswerOptions {
@@ -173,18 +178,20 @@ class IntrospectionAnswers {
   )
 
   #chunk(
-    { about }: IntrospectionQuery,
+    query: IntrospectionQuery,
     now: number,
     keys: ReadonlyArray<string>,
     tenants: ReadonlyArray<TenantCounts>
   ): Omit<IntrospectionChunk, "isLast" | "part"> {
     const { activity, worker } = this.#options
+    const { about } = query
     const watchedSince = this.#begun.at(now)
     const since = Math.max(watchedSince, tallySince(now))
     const endpoints = keys.map((key) => this.#endpoint(key, now))
     const chunk = { v: 1, worker, since, endpoints } as const
     if (about === "partition") return { ...chunk, partition: this.#sum(now) }
     if (about === "endpoints") return chunk
+    if (about === "delivery") return { ...chunk, ...present({ task: this.#task(query) }) }
     const openCircuits = activity.openCircuits()
     return { ...chunk, openCircuits, watchedSince, tenants }
   }
@@ -218,6 +225,10 @@ class IntrospectionAnswers {
       delivered,
       ...(p50 === undefined || p95 === undefined ? {} : { p50Ms: tenths(p50), p95Ms: tenths(p95) })
     }
+  }
+
+  #task({ delivery, endpoint = "", tenant = "" }: IntrospectionQuery): TaskActivity | undefined {
+    return delivery && this.#options.activity.taskOf(endpointKey(tenant, endpoint), delivery)
   }
 
   #tenantsFor({ tenants = [] }: IntrospectionQuery, now: number): ReadonlyArray<TenantCounts> {

@@ -231,6 +231,18 @@ export class LaneScheduler<A> {
     return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
   }
 
+  /**
+   * Finds a task of an endpoint, in its line or in flight. Looks at all that is in flight in the
+   * partition: for queries only.
+   */
+  find(key: string, isIt: (item: A) => boolean): LanePosition<A> | undefined {
+    const lane = this.#lanes.get(key)
+    for (const list of lane === undefined ? [] : [lane.line, this.#young, this.#aged])
+      for (const position of list)
+        if (position.lane === lane && isIt(position.item)) return position
+    return undefined
+  }
+
   /** Returns the keys of endpoints with a lane. */
   keys(): Iterable<string> {
     return this.#lanes.keys()

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { TaskActivity } from "../../cluster/introspection.ts"
 import type { EndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
 import { circuitOf } from "../../domain/endpoint.ts"
@@ -22,6 +23,8 @@ export interface Situation {
   readonly endpoint: Endpoint | undefined
   readonly health: Health | undefined
   readonly activity: EndpointNow
+  /** What its owner is doing with it; undefined where it is not in the owner's memory. */
+  readonly task?: TaskActivity | undefined
   /** What its tenant and the system have set; undefined where nothing is known. */
   readonly settings?: SettingsInForce | undefined
 }
@@ -47,7 +50,9 @@ export const Blocker = Schema.Struct({
     "cap",
     "rate",
     "host-cap",
-    "turn"
+    "turn",
+    "answer",
+    "outcome"
   ]),
   says: Schema.String,
   until: Schema.optionalKey(Timestamp),
@@ -178,13 +183,30 @@ const hostBlocker = (
   ]
 }
 
+const turnText = (task: TaskActivity | undefined): string =>
+  task?.mode === "waiting"
+    ? `for its turn: it has stood in its endpoint's line for ${spanText(task.forMs)}`
+    : "for its turn"
+
+/** What a delivery waits for that its owner has begun. */
+const begunBlocker = ({ forMs, mode }: TaskActivity): Blocker | undefined => {
+  const begun = `it was begun ${spanText(forMs)} ago`
+  if (mode === "sending")
+    return { by: "answer", says: `for the receiver's answer: ${begun}`, freedBy: "time alone" }
+  return mode === "deciding" || mode === "recording"
+    ? { by: "outcome", says: `for its outcome to be recorded: ${begun}`, freedBy: "time alone" }
+    : undefined
+}
+
 /**
  * Returns what blocks a delivery that has not ended, the most important reason first. Never empty.
  *
  * @param now ms since the epoch.
  */
 export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blocker> => {
-  const { activity, endpoint, health, isInRouter, round, settings, waiter } = situation
+  const { activity, endpoint, health, isInRouter, round, settings, task, waiter } = situation
+  const begun = task && begunBlocker(task)
+  if (begun !== undefined) return [begun]
   if (waiter === undefined && isInRouter)
     return [
       {
@@ -246,5 +268,5 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
   if (blockers.length === 0) blockers.push(...hostBlocker(endpoint, activity, settings))
   return blockers.length > 0
     ? blockers
-    : [{ by: "turn", says: "for its turn, or is being attempted now", freedBy: "time alone" }]
+    : [{ by: "turn", says: turnText(task), freedBy: "time alone" }]
 }

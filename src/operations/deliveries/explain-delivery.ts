@@ -1,9 +1,12 @@
 import { Clock, Effect, HashMap, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readLayout } from "../../broker/installed.ts"
+import { TaskActivity } from "../../cluster/introspection.ts"
+import { queryOwner } from "../../cluster/introspection-query.ts"
 import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
+import { partitionOf } from "../../domain/names.ts"
 import { ErrorClass } from "../../domain/outcome.ts"
 import { present } from "../../domain/present.ts"
 import { invalid } from "../../domain/problem.ts"
@@ -85,6 +88,8 @@ export const RoundView = Schema.Struct({
       })
     )
   ),
+  /** What the owner of its partition is doing with an open round that it has in memory. */
+  inMemory: Schema.optionalKey(Schema.Struct({ worker: Schema.String, ...TaskActivity.fields })),
   /** What blocks an open round, the most important first. */
   holds: Schema.optionalKey(Schema.Array(Blocker))
 })
@@ -214,15 +219,26 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
     })
   )
   const health = endpoint === undefined ? undefined : yield* healthOf(endpoint)
-  const activity = yield* readEndpointNow(tenant, id)
+  const delivery = { eventSeq, eventAt, round: round.round }
+  const [activity, owner] = yield* Effect.all(
+    [
+      readEndpointNow(tenant, id),
+      queryOwner(partitionOf(tenant, id, partitions), {
+        ...{ about: "delivery", tenant, endpoint: id, delivery }
+      })
+    ],
+    { concurrency: 2 }
+  )
+  const task = owner?.task
   const settings = yield* readSettingsInForce(tenant)
   const now = yield* Clock.currentTimeMillis
-  const situation = { round, waiter, isInRouter, endpoint, health, activity, settings }
+  const situation = { round, waiter, isInRouter, endpoint, health, activity, settings, task }
   return {
     waitsIn:
       waiter === undefined
         ? null
         : { stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
+    ...(owner?.task === undefined ? {} : { inMemory: { worker: owner.worker, ...owner.task } }),
     holds: blockersOf(situation, now)
   }
 })

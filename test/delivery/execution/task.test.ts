@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Deferred, Effect, Exit, Scope } from "effect"
 import type { Broker } from "../../../src/broker/broker.ts"
 import { makeInFlight } from "../../../src/broker/in-flight.ts"
 import { deliveredFact } from "../../../src/delivery/execution/delivery-fact.ts"
@@ -14,8 +14,10 @@ import {
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
 import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
+import { untried } from "../../../src/domain/delivery.ts"
 import type { AttemptResult } from "../../../src/domain/outcome.ts"
 import type { Facts } from "../../../src/history/facts.ts"
+import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
 import { deliveryOf, fixedClock, key, live, NotedHandle } from "../made-deliveries.ts"
 
@@ -103,14 +105,19 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
       lanes.leave(position)
     }
   }
+  const tasks: Array<DeliveryTask<NotedHandle>> = []
   return {
     ...{ broker, inFlight, lanes, steps, transport },
     /** Closes the scope of work in flight, as a stop or a lost lease does. */
     cancel: Scope.close(scope, Exit.void),
     enter: (handle = new NotedHandle()) => {
-      lanes.enter(key, new DeliveryTask(context, source, key, handle))
-      return handle
+      const task = new DeliveryTask(context, source, key, handle)
+      tasks.push(task)
+      lanes.enter(key, task)
+      return task
     },
+    /** The modes of all tasks, in the order in which they came. */
+    modes: () => tasks.map(({ mode }) => mode),
     /** Waits until no work is in flight, and returns the steps. */
     done: Effect.map(inFlight.none, () => steps)
   }
@@ -351,4 +358,82 @@ describe("a delivery that was not begun", () => {
       assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 1, inLine: 0 })
     })
   )
+})
+
+describe("the mode of a delivery", () => {
+  it.live("follows it from its line to its release", () =>
+    Effect.gen(function* () {
+      const { broker, done, enter, modes, transport } = yield* makeLane()
+      broker.history.answer = "none yet"
+      enter()
+      enter()
+      assert.deepStrictEqual(modes(), ["sending", "waiting"])
+      transport.answer()
+      assert.deepStrictEqual(modes(), ["recording", "waiting"])
+      broker.history.answer = "stored"
+      broker.history.answerHeld()
+      assert.deepStrictEqual(modes(), ["released", "sending"])
+      transport.answer()
+      yield* done
+      assert.deepStrictEqual(modes(), ["released", "released"])
+    })
+  )
+
+  it.live("follows one that needs decisions, and fails", () =>
+    Effect.gen(function* () {
+      const decided = yield* Deferred.make<void>()
+      const recorded = yield* Deferred.make<void>()
+      const { done, enter, modes, transport } = yield* makeLane({
+        begin: () => undefined,
+        decide: () => Effect.as(Deferred.await(decided), { endpoint: live, progress: untried }),
+        retry: () => Deferred.await(recorded)
+      })
+      enter()
+      assert.deepStrictEqual(modes(), ["deciding"])
+      yield* Deferred.succeed(decided, undefined)
+      while (transport.requests.length === 0) yield* Effect.yieldNow
+      assert.deepStrictEqual(modes(), ["sending"])
+      transport.answer({ status: 503 })
+      assert.deepStrictEqual(modes(), ["recording"])
+      yield* Deferred.succeed(recorded, undefined)
+      yield* done
+      assert.deepStrictEqual(modes(), ["released"])
+    })
+  )
+
+  it.live("says how it ended where it was not finished", () =>
+    Effect.gen(function* () {
+      const { cancel, enter, lanes, modes } = yield* makeLane()
+      enter()
+      enter()
+      enter()
+      const [second, third] = lanes.clear()
+      second?.giveBack()
+      third?.defer()
+      yield* cancel
+      assert.deepStrictEqual(modes(), ["cancelled", "returned", "returned"])
+    })
+  )
+
+  it.live("lets no call through that does not fit it: that is logged", () => {
+    const log = makeLog()
+    return Effect.gen(function* () {
+      const { done, enter, lanes, modes, steps, transport } = yield* makeLane()
+      const task = enter()
+      task.defer()
+      task.giveBack()
+      lanes.enter(key, task)
+      assert.deepStrictEqual(modes(), ["sending"])
+      assert.deepStrictEqual(steps, ["sent"])
+      transport.answer()
+      yield* done
+      assert.deepStrictEqual(modes(), ["released"])
+      assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 0, inLine: 0 })
+      assert.deepStrictEqual(
+        log.lines.map(({ level }) => level),
+        ["Error", "Error", "Error"]
+      )
+      assert.strictEqual(log.count("does not fit the mode"), 3)
+    }).pipe(Effect.provide(log.layer))
+  })
 })

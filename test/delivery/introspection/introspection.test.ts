@@ -33,7 +33,9 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
         openCircuits: () => 0,
         prefetched: () => 7,
         unreadable: () => 2,
-        lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle }
+        lanes: { keys: () => Object.keys(lanes), countsOf: (key) => lanes[key] ?? idle },
+        taskOf: (key, { round }) =>
+          key === "acme.a" && round === "0" ? { mode: "sending", forMs: 12 } : undefined
       },
       ...options
     })
@@ -79,6 +81,21 @@ describe("the owner of a partition", () => {
       assert.strictEqual(answer?.worker, "w1")
       assert.isAtLeast(answer?.since ?? 0, before)
       assert.isAtMost(answer?.since ?? 0, yield* Clock.currentTimeMillis)
+    })
+  )
+
+  scenario("says what a delivery in its memory is doing", () =>
+    Effect.gen(function* () {
+      yield* owner({})
+      const ask = (round: string, endpoint = "a") =>
+        queryOwner(1, {
+          ...{ about: "delivery", tenant: "acme", endpoint },
+          delivery: { eventSeq: 7, eventAt: 1, round }
+        })
+      assert.deepStrictEqual((yield* ask("0"))?.task, { mode: "sending", forMs: 12 })
+      assert.isUndefined((yield* ask("1"))?.task)
+      assert.isUndefined((yield* ask("0", "b"))?.task)
+      assert.strictEqual((yield* ask("1"))?.worker, "w1")
     })
   )
 

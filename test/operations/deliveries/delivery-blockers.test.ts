@@ -41,6 +41,22 @@ describe("what blocks a delivery", () => {
       },
       ["host-cap"]
     ],
+    [
+      "its request is in flight, from its event",
+      { waiter: undefined, isInRouter: true, task: { mode: "sending", forMs: 1_300 } },
+      ["answer"]
+    ],
+    ["its failure is decided about", { task: { mode: "deciding", forMs: 30 } }, ["outcome"]],
+    ["its success is recorded", { task: { mode: "recording", forMs: 30 } }, ["outcome"]],
+    ["it stands in line", { task: { mode: "waiting", forMs: 30 } }, ["turn"]],
+    [
+      "it stands in line of an endpoint that is paused",
+      {
+        task: { mode: "waiting", forMs: 30 },
+        endpoint: { ...endpoint, paused: { at: now, by: "x" } }
+      },
+      ["paused"]
+    ],
     ["it is not found", { waiter: undefined }, ["missing"]],
     ["it is unreadable", { waiter: { ...waiter, deadline: undefined } }, ["unreadable"]],
     [

@@ -93,7 +93,18 @@ const answerLines = (
 
 const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyArray<string> => {
   const width = screenWidth()
-  const { attempts, begun, discardedAt, end, holds, lastAttempt, repeats, state, waitsIn } = round
+  const {
+    attempts,
+    begun,
+    discardedAt,
+    end,
+    holds,
+    inMemory,
+    lastAttempt,
+    repeats,
+    state,
+    waitsIn
+  } = round
   const at = (time: number) => localTimeMs(time, now)
   const line = (time: number, text: string) =>
     labelled(`  ${at(time)}  `, plainText(text), width).join("\n")
@@ -124,6 +135,9 @@ const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyAr
     ...(waitsIn === undefined || waitsIn === null
       ? []
       : [`  in       message ${waitsIn.seq} of ${waitsIn.stream}`]),
+    ...(inMemory === undefined
+      ? []
+      : [`  memory   ${inMemory.mode} in worker ${inMemory.worker}, ${spanText(inMemory.forMs)}`]),
     ...(state !== "open" || deadline === undefined ? [] : [`  expires  ${at(deadline)}`])
   ]
 }

@@ -122,4 +122,41 @@ describe("petrel delivery show", () => {
       })
     )
   })
+
+  it.live("tells what its owner is doing with one that it has in memory", () => {
+    const { flags, run: inside } = place()
+    return inside(
+      Effect.gen(function* () {
+        let answer = () => {}
+        const hook = yield* receiver({
+          answer: (_, response) => {
+            answer = () => response.end()
+            return undefined
+          }
+        })
+        const told = yield* history
+        yield* endpoint({ url: hook.url })
+        yield* worker()
+        yield* publish("a", "{}", { "Nats-Msg-Id": "acme.42" })
+        yield* hook.received(1)
+        // Its plan is stored at once where it waits in the queue, else because its answer takes long.
+        yield* told.count("routed", 1)
+        const show = (...more: ReadonlyArray<string>) =>
+          run("delivery", "show", "acme.42.hook", ...more, ...flags)
+        const json = yield* show("--json")
+        const { rounds } = parse(nth(json.out, 0))
+        const [round] = Array.isArray(rounds) ? rounds : []
+        assert.strictEqual(round.inMemory.mode, "sending")
+        assert.isNumber(round.inMemory.forMs)
+        assert.deepStrictEqual(reasonsFor(rounds), ["answer"])
+        const text = (yield* show()).out.join("\n")
+        assert.match(text, /\n {2}memory {3}sending in worker \S+, [\d.]+ m?s\n/)
+        assert.match(text, /waits +for the receiver's answer: it was begun [\d.]+ m?s ago/)
+        answer()
+        yield* told.count("delivered", 1)
+        const after = parse(nth((yield* show("--json")).out, 0)).rounds
+        assert.notProperty(Array.isArray(after) ? after[0] : {}, "inMemory")
+      })
+    )
+  })
 })
