@@ -1,5 +1,7 @@
 import { nanos } from "@nats-io/transport-node"
-import { Effect, Option, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
+import type { LevelRange } from "../domain/feature-level.ts"
+import { levelProblem, ownLevels } from "../domain/feature-level.ts"
 import { Broker } from "./broker.ts"
 import { consumerNotFound, ifFound, isNoSuchMessage, streamNotFound } from "./broker-error.ts"
 import { ageLimitMs } from "./kept-since.ts"
@@ -28,6 +30,11 @@ export interface Layout {
   readonly isSourced: boolean
 }
 
+/** The feature levels that this process can work at. A test replaces them by those of another version. */
+export const FeatureLevels = Context.Reference<LevelRange>("petrel/broker/FeatureLevels", {
+  defaultValue: () => ownLevels
+})
+
 /** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
 export const storedFormat = 3
 
@@ -46,6 +53,10 @@ export const LayoutRecord = Schema.Struct({
   epoch: Schema.Int,
   /** True if the tokens are in an account of their own. (Default: false) */
   isAccessApart: Schema.optionalKey(Schema.Boolean),
+  /** The feature level (domain/feature-level.ts). (Default: 1) */
+  level: Schema.optionalKey(Schema.Int),
+  /** A level to which it is being raised: nothing that does not know that one may begin. */
+  raising: Schema.optionalKey(Schema.Int),
   /** The highest sequence of any removed stream. A new stream of the same name begins after it. */
   beyond: Schema.Int,
   /** The change in progress. Until the stage `moving`, everything is where it was before. */
@@ -60,6 +71,9 @@ export const LayoutRecord = Schema.Struct({
 export type LayoutRecord = typeof LayoutRecord.Type
 
 export const layoutKey = "layout"
+
+/** Returns the feature level of an installation. */
+export const levelOf = ({ level = 1 }: LayoutRecord): number => level
 
 const decodeRecord = Schema.decodeUnknownOption(Schema.fromJsonString(LayoutRecord))
 const decodeFormat = Schema.decodeUnknownOption(
@@ -78,10 +92,11 @@ const unreadable = (text: string): TopologyError => {
 
 /**
  * Reads the layout record from the leader, with its revision: 0 if there is none. Fails if another
- * version wrote it.
+ * version wrote it, and if the installation is at a feature level that this one does not know.
  */
 export const readLayoutRecord = Effect.gen(function* () {
   const { names, readMessage } = yield* Broker
+  const known = yield* FeatureLevels
   const bucket = names.buckets.workers
   const message = yield* readMessage("read the layout", `KV_${bucket}`, {
     last_by_subj: `$KV.${bucket}.${layoutKey}`
@@ -93,11 +108,15 @@ export const readLayoutRecord = Effect.gen(function* () {
   )
   const text = message?.string() ?? ""
   if (message === null || text === "") {
-    const none: LayoutRecord = { v: storedFormat, epoch: 0, beyond: 0 }
+    const none: LayoutRecord = { v: storedFormat, epoch: 0, level: known.newest, beyond: 0 }
     return { record: none, revision: message?.seq ?? 0 }
   }
   const record: LayoutRecord | undefined = Option.getOrUndefined(decodeRecord(text))
   if (record === undefined) return yield* unreadable(text)
+  const problem =
+    levelProblem(levelOf(record), known) ??
+    (record.raising === undefined ? undefined : levelProblem(record.raising, known))
+  if (problem !== undefined) return yield* new TopologyError({ message: problem })
   return { record, revision: message.seq }
 })
 

@@ -71,6 +71,7 @@ const commands = {
   console: async () => (await import("./commands/console/console.ts")).console,
   openapi: async () => (await import("./commands/openapi.ts")).openapi,
   repartition: async () => (await import("./commands/repartition.ts")).repartition,
+  upgrade: async () => (await import("./commands/upgrade.ts")).upgrade,
   endpoint: async () => (await import("./commands/endpoint/endpoint.ts")).endpoint,
   tenant: async () => (await import("./commands/tenant.ts")).tenant,
   token: async () => (await import("./commands/token.ts")).token,

@@ -2,6 +2,7 @@ import { hostname } from "node:os"
 import { Clock, Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
+import { FeatureLevels } from "../broker/installed.ts"
 import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
 import { readEntry } from "./kv-entry.ts"
@@ -33,7 +34,8 @@ export const startHeartbeat = Effect.fnUntraced(function* (options: HeartbeatOpt
   const bucket = names.buckets.workers
   const revision = yield* claim(bucket, owner)
   const startedAt = yield* Clock.currentTimeMillis
-  const own = new OwnHeartbeat(options, bucket, startedAt, revision)
+  const { newest } = yield* FeatureLevels
+  const own = new OwnHeartbeat(options, bucket, startedAt, newest, revision)
   const forgetReconnect = onReconnect(() => own.onReconnect())
   yield* Effect.addFinalizer(() => Effect.sync(forgetReconnect))
   yield* Effect.addFinalizer(() => Effect.provideContext(own.end, context))
@@ -50,6 +52,7 @@ class OwnHeartbeat {
   readonly #bucket: string
   readonly #key: string
   readonly #startedAt: number
+  readonly #level: number
   readonly #host = hostname()
   /** Fails when the worker must stop. */
   readonly #replaced = Deferred.makeUnsafe<never, WorkerRefused>()
@@ -67,11 +70,18 @@ class OwnHeartbeat {
   #soundSince = Number.NEGATIVE_INFINITY
   #soundAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: HeartbeatOptions, bucket: string, startedAt: number, revision: number) {
+  constructor(
+    options: HeartbeatOptions,
+    bucket: string,
+    startedAt: number,
+    level: number,
+    revision: number
+  ) {
     this.#options = options
     this.#bucket = bucket
     this.#key = memberKey(options.owner.worker)
     this.#startedAt = startedAt
+    this.#level = level
     this.#revision = revision
   }
 
@@ -109,6 +119,7 @@ class OwnHeartbeat {
       host: this.#host,
       pid: process.pid,
       startedAt: this.#startedAt,
+      level: this.#level,
       ...(this.#isLeaving ? { leaving: true } : {}),
       ...(this.#isFirst || this.mayTake() ? {} : { returning: true }),
       ...(missing.length === 0 ? {} : { withheld: missing }),

@@ -18,6 +18,8 @@ export const Heartbeat = Schema.Struct({
   pid: Schema.Int,
   /** ms since the epoch */
   startedAt: Schema.Int,
+  /** The newest feature level that it knows. (Default: 1) */
+  level: Schema.optionalKey(Schema.Int),
   /** True if the worker is stopping and hands over its partitions. */
   leaving: Schema.optionalKey(Schema.Boolean),
   /** The partitions that their live owners do not hand over to it, for a while now. */
@@ -35,6 +37,9 @@ export const Heartbeat = Schema.Struct({
   )
 })
 export type Heartbeat = typeof Heartbeat.Type
+
+/** Returns the newest feature level that a worker knows. */
+export const levelOfWorker = ({ level = 1 }: Heartbeat): number => level
 
 /** The value of a partition's lease. */
 export const Lease = Schema.Struct({ worker: Schema.String, instance: Schema.String })
