@@ -14,7 +14,7 @@ const rooms = [
   ["src/history"],
   ["src/broker", "src/metrics"],
   ["src/policy", "src/text", "src/time"],
-  ["src/domain"]
+  ["src/domain", "src/client"]
 ]
 
 const withinCli = [["commands"], ["flags"], ["terminal"], ["format"]].map((line) =>
@@ -68,6 +68,15 @@ describe("imports", () => {
       others.filter(({ to }) => natsClients.test(to)),
       []
     )
+  })
+
+  it("of the client name no package: it runs in browsers, too", () => {
+    const files = globSync("src/client/**/*.ts")
+    assert.isAbove(files.length, 8)
+    const named = files.flatMap((file) => [
+      ...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport\(?)\s*"[^.][^"]*"/g)
+    ])
+    assert.deepStrictEqual(named, [])
   })
 
   it("are seen where they point upwards or sideways", () => {

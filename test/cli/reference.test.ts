@@ -1,28 +1,26 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { clientOperations, clientSchemas } from "../../build/client-source.ts"
 import { helpOf, subcommandsIn } from "./help.ts"
 import { run } from "./in-process.ts"
 import { settingsReference } from "./settings-reference.ts"
 
-const folder = join(import.meta.dirname, "../../docs/reference")
+const root = join(import.meta.dirname, "../..")
 const writes = process.env.PETREL_WRITE_REFERENCE !== undefined
 
-/**
- * Compares a text with the file of docs/reference that holds it, and writes the file instead if
- * that is asked for.
- */
-const compare = async (name: string, text: string): Promise<void> => {
-  const path = join(folder, name)
+/** Compares a text with the file that holds it, and writes the file instead if that is asked for. */
+const compare = async (file: string, text: string): Promise<void> => {
+  const path = join(root, file)
   if (writes) {
-    await mkdir(folder, { recursive: true })
+    await mkdir(dirname(path), { recursive: true })
     await writeFile(path, text)
   }
   assert.strictEqual(
     await readFile(path, "utf8"),
     text,
-    `docs/reference/${name} is not what Petrel says now; \`npm run reference\` writes it anew`
+    `${file} is not what Petrel says now; \`npm run reference\` writes it anew`
   )
 }
 
@@ -41,7 +39,7 @@ const sectionsOf = (
     return [`## petrel ${path.join(" ")}\n\n\`\`\`\n${own}\n\`\`\`\n`, ...inner.flat()]
   })
 
-describe("The reference in docs/", () => {
+describe("The reference", () => {
   it.effect("has the help of every command", () =>
     Effect.gen(function* () {
       const root = yield* helpOf([])
@@ -55,18 +53,25 @@ describe("The reference in docs/", () => {
         "",
         `\`\`\`\n${[...root.filter((block) => !isShared(block) && !block.startsWith("FLAGS\n")), ...shared].join("\n\n")}\n\`\`\`\n`
       ]
-      yield* Effect.promise(() => compare("commands.md", [...head, ...sections.flat()].join("\n")))
+      yield* Effect.promise(() =>
+        compare("docs/reference/commands.md", [...head, ...sections.flat()].join("\n"))
+      )
     })
   )
 
   it("has the settings of endpoints and tenants", async () => {
-    await compare("settings.md", settingsReference())
+    await compare("docs/reference/settings.md", settingsReference())
   })
 
   it.effect("has the OpenAPI document", () =>
     Effect.gen(function* () {
       const { out } = yield* run("openapi")
-      yield* Effect.promise(() => compare("openapi.json", `${out.join("\n")}\n`))
+      yield* Effect.promise(() => compare("docs/reference/openapi.json", `${out.join("\n")}\n`))
     })
   )
+
+  it("has the types and the table of the client", async () => {
+    await compare("src/client/generated/schemas.ts", clientSchemas())
+    await compare("src/client/generated/operations.ts", clientOperations())
+  })
 })

@@ -40,5 +40,5 @@ export const startDrivenConsole = Effect.fnUntraced(function* (brokerUrl: string
   yield* runJobs("driven")
   const console = yield* startConsole().pipe(Effect.provideService(DeliveryLog, log))
   const token = yield* console.token({ tenant: "*", rate })
-  return { url: console.url, token, receiver: hook.url }
+  return { ...console, token, receiver: hook }
 })

@@ -53,7 +53,11 @@ describe("every operation, asked for by a client of the OpenAPI document", () =>
       `answers as the document says, whatever it is given${tag === undefined ? "" : `: ${tag}`}`,
       () =>
         Effect.gen(function* () {
-          const { receiver, token, url } = yield* startDrivenConsole(server().url)
+          const {
+            receiver: { url: receiver },
+            token,
+            url
+          } = yield* startDrivenConsole(server().url)
           const { drive } = yield* Effect.promise(() => importTool<Driver>("drive.ts"))
           const { groundAt, hintsFor } = yield* Effect.promise(() =>
             importTool<Ground>("ground.ts")

@@ -74,7 +74,11 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
       `finds no answer that is not as documented${tag === undefined ? "" : `: ${tag}`}`,
       () =>
         Effect.gen(function* () {
-          const { receiver, token, url } = yield* startDrivenConsole(server().url)
+          const {
+            receiver: { url: receiver },
+            token,
+            url
+          } = yield* startDrivenConsole(server().url)
           const { groundAt } = yield* Effect.promise(() => importTool<Ground>("ground.ts"))
           yield* Effect.promise(() => groundAt(url, token, receiver)({ path: "/{event}" }))
           const folder = yield* Effect.acquireRelease(

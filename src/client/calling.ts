@@ -1,0 +1,227 @@
+import { newId, nowMs, pause, random, within } from "./machine.ts"
+import { type Answer, jsonIn, NoAnswer, problemIn, retryAfterOf } from "./problem.ts"
+
+/** What the client has to know of an operation (generated/operations.ts). */
+export interface Described {
+  readonly method: string
+  /** With `{name}` for what varies. */
+  readonly path: string
+  readonly query?: ReadonlyArray<string>
+  /** In lower case. */
+  readonly headers?: ReadonlyArray<string>
+  readonly hasBody?: true
+  /** The field of a page that has its items, for a list with pages. */
+  readonly list?: string
+  /** True if it is answered with bytes that are no JSON of Petrel's. */
+  readonly isBytes?: true
+  /** True if no token is needed. */
+  readonly isOpen?: true
+  /** What to do over NATS, where it is not offered there. */
+  readonly insteadOverNats?: string
+}
+
+/** What every call takes. */
+export interface CallOptions {
+  /** Ends the call; it rejects with the signal's reason. */
+  readonly signal?: AbortSignal | undefined
+  /** How long one request may take, ms. (Default: the client's) */
+  readonly timeoutMs?: number | undefined
+  /** For how long a request is repeated, ms; 0: never. (Default: the client's) */
+  readonly retryForMs?: number | undefined
+}
+
+/** Bytes that are answered as they are. */
+export interface Bytes {
+  readonly body: Uint8Array
+  readonly contentType: string
+}
+
+/** What is given to a call: the parameters of path and query, and the fields of the body. */
+export type Input = Readonly<Record<string, unknown>>
+
+/** A body that is written already. */
+export interface WrittenBody {
+  readonly bytes: Uint8Array
+  readonly contentType: string
+}
+
+/** One request. */
+export interface Request {
+  readonly id: string
+  readonly operation: Described
+  /** Undefined for what is of no tenant. */
+  readonly tenant: string | undefined
+  /** Without the tenant. */
+  readonly input: Input
+  /** Instead of the fields of the body. */
+  readonly body: WrittenBody | undefined
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** What requests are sent over. */
+export interface Transport {
+  /** Upper bound of the body of a request that publishes, bytes. */
+  readonly maxBodyBytes: () => number
+  /** Sends a request once. Rejects where there is no answer. */
+  readonly send: (request: Request, signal: AbortSignal, timeoutMs: number) => Promise<Answer>
+  /** Follows an answer that does not end; undefined where that cannot be. */
+  readonly follow: ((request: Request, signal: AbortSignal) => Promise<FollowedAnswer>) | undefined
+}
+
+/** An answer whose body comes in pieces. */
+export interface FollowedAnswer {
+  readonly answer: Answer
+  /** Undefined for a problem, which `answer` has whole. */
+  readonly pieces: AsyncIterable<Uint8Array> | undefined
+}
+
+/** What all calls of a client share. */
+export interface Calling {
+  readonly transport: Transport
+  readonly tenant: string | undefined
+  readonly timeoutMs: number
+  readonly retryForMs: number
+}
+
+const camel = (header: string): string =>
+  header.replaceAll(/-(\w)/g, (_, letter: string) => letter.toUpperCase())
+
+/** Returns a value of a header: a revision stands in quotes. */
+const headerValue = (name: string, value: unknown): string =>
+  typeof value === "number" && name.startsWith("if-") ? `"${value}"` : String(value)
+
+const keyHeader = "idempotency-key"
+
+const isLost = (error: unknown): boolean => error instanceof NoAnswer
+
+/** Statuses of answers that say that the same request may be answered otherwise soon. */
+const passing: ReadonlySet<number> = new Set([408, 429, 502, 503, 504])
+
+export const isPassing = (status: number): boolean => passing.has(status)
+
+/** Methods whose requests may be carried out twice. */
+const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"])
+
+/**
+ * Returns a request. What may be carried out only once, and can say so, gets an Idempotency-Key
+ * unless it has one.
+ *
+ * @throws TypeError if the input lacks what the path needs.
+ */
+export const requestOf = (
+  { tenant: own }: Pick<Calling, "tenant">,
+  id: string,
+  operation: Described,
+  given: Input,
+  options: object = {},
+  body?: WrittenBody
+): Request => {
+  const { tenant = own, ...input } = given
+  const isOfTenant = operation.path.includes("{tenant}")
+  if (isOfTenant && typeof tenant !== "string")
+    throw new TypeError(`${id} needs a tenant: give one to the client, or to the call`)
+  for (const [, name = ""] of operation.path.matchAll(/\{(\w+)\}/g))
+    if (name !== "tenant" && /^\.{0,2}$/.test(String(input[name] ?? "")))
+      throw new TypeError(`${id} needs ${name}, which must not be empty, nor . or ..`)
+  const values: ReadonlyMap<string, unknown> = new Map(Object.entries(options))
+  const headers: Record<string, string> = {}
+  for (const name of operation.headers ?? []) {
+    const value = values.get(camel(name))
+    if (value !== undefined) headers[name] = headerValue(name, value)
+    // An event that is published has an id of its own.
+    else if (name === keyHeader && body === undefined) headers[name] = newId()
+  }
+  return {
+    ...{ id, operation, input, body, headers },
+    tenant: isOfTenant ? String(tenant) : undefined
+  }
+}
+
+/** True for a request that may be sent again though it may have been carried out. */
+const mayRepeat = ({ body, headers, operation }: Request): boolean => {
+  // After a change that was made, the revision is another one.
+  if (headers["if-match"] !== undefined || headers["if-none-match"] === "*") return false
+  return repeatable.has(operation.method) || keyHeader in headers || body !== undefined
+}
+
+/** The longest pause that nobody asked for, ms. */
+const maxPauseMs = 10_000
+const firstPauseMs = 250
+
+/** Returns how long to wait before a further attempt, ms: half of it or more is sure. */
+export const pauseMs = (attempt: number, retryAfter: number | undefined): number => {
+  if (retryAfter !== undefined) return retryAfter * 1_000 + random() * firstPauseMs
+  return Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + random() / 2)
+}
+
+/** Sends a request once. Rejects with NoAnswer where there is none. */
+export const sendOnce = async (
+  { timeoutMs: usual, transport }: Calling,
+  request: Request,
+  { signal, timeoutMs = usual }: CallOptions
+): Promise<Answer> => {
+  const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs} ms`)
+  try {
+    return await within(timeoutMs, signal, late, (one) => transport.send(request, one, timeoutMs))
+  } catch (error) {
+    if (isLost(error) || signal?.aborted === true) throw error
+    throw new NoAnswer(request.id, messageOf(error), { cause: error })
+  }
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error)
+
+/** What an attempt came to: an answer, or none. */
+type Attempt = { readonly answer: Answer } | { readonly lost: unknown }
+
+/** True for what a further attempt may end otherwise. */
+const mayPass = (request: Request, attempt: Attempt): boolean => {
+  if ("lost" in attempt) return isLost(attempt.lost) && mayRepeat(request)
+  const { answer } = attempt
+  // It was refused before anything was done.
+  if (answer.status === 429) return true
+  const isUnderWay = answer.status === 409 && retryAfterOf(answer) !== undefined
+  return (isPassing(answer.status) || isUnderWay) && mayRepeat(request)
+}
+
+/**
+ * Sends a request, and again after what may pass, as long as it may be repeated. Rejects with NoAnswer
+ * where there was none at last, and with the reason of the signal. An answer may be a problem.
+ */
+export const send = async (
+  calling: Calling,
+  request: Request,
+  options: CallOptions
+): Promise<Answer> => {
+  const { retryForMs = calling.retryForMs, signal } = options
+  const until = nowMs() + retryForMs
+  for (let attempt = 0; ; attempt++) {
+    const came: Attempt = await sendOnce(calling, request, options).then(
+      (answer) => ({ answer }),
+      (lost: unknown) => ({ lost })
+    )
+    if (signal?.aborted === true) throw signal.reason
+    const wait = pauseMs(attempt, "answer" in came ? retryAfterOf(came.answer) : undefined)
+    if (!mayPass(request, came) || nowMs() + wait > until) {
+      if ("lost" in came) throw came.lost
+      return came.answer
+    }
+    await pause(wait, signal)
+  }
+}
+
+const firstProblem = 400
+
+/** Returns what an answer says. Throws PetrelProblem where it is a refusal. */
+export const resultOf = ({ id, operation }: Request, answer: Answer): unknown => {
+  const { body, header, status } = answer
+  // It is as the caller knows it.
+  if (status === 304) return undefined
+  if (status >= firstProblem || status < 200 || status >= 300) throw problemIn(id, answer)
+  const contentType = header("content-type") ?? "application/octet-stream"
+  if (operation.isBytes === true) return { body, contentType } satisfies Bytes
+  const json = jsonIn(answer)
+  if (json === undefined) throw problemIn(id, answer)
+  return json
+}

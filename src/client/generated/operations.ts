@@ -1,0 +1,1039 @@
+/* Made from the operations by `npm run reference`. */
+
+import type { Bytes, CallOptions, Described } from "../calling.ts"
+import type { List } from "../lists.ts"
+import type {
+  AlertList,
+  AlertThresholds_1,
+  AttemptList,
+  Audit,
+  ChangedEndpoint,
+  ChangedTenantSettings,
+  CreatedToken,
+  DeadLetterDetail,
+  DeadLetterList,
+  Delivery,
+  DeliveryList,
+  Diagnosis,
+  DiscardedDeadLetter,
+  EndpointDetail,
+  EndpointHistory,
+  EndpointList,
+  EndpointPatch,
+  EndpointSecrets,
+  EndpointState,
+  Event,
+  EventList,
+  GroupTotalsList,
+  Health,
+  Job,
+  JobList,
+  NewEndpoint,
+  NewToken,
+  Projection,
+  Reason,
+  Recovery,
+  RecoveryPlan,
+  Redelivery,
+  RedeliveryPlan,
+  RemovedEndpoint,
+  Replay,
+  ReplayPlan,
+  ResentDelivery,
+  RetriedDelivery,
+  RetriedEndpoint,
+  Retry,
+  RetryNow,
+  RetryPlan,
+  RetryPresetList,
+  RevokedToken,
+  RotatedEndpoint,
+  Rotation,
+  Stats,
+  Status,
+  SystemAlerts,
+  TenantAlerts,
+  TenantList,
+  TenantPatch,
+  TenantSettings,
+  TestEvent,
+  TestReport,
+  Token,
+  TokenList,
+  TotalsList,
+  Workers
+} from "./schemas.ts"
+
+/** All calls but publishing and following, by group. */
+export interface Operations {
+  readonly deliveries: {
+    /**
+     * Show what became of an event at each endpoint
+     *
+     * Scope: deliveries:read. Refused with not-found.
+     */
+    event(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The event's id, as receivers get it. */
+      readonly event: string
+    }, options?: CallOptions): Promise<Event>
+    /**
+     * Get an event's body, as receivers get it
+     *
+     * It has the event's content type.
+     *
+     * Scope: payloads:read. Refused with not-found.
+     */
+    eventBody(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The event's id, as receivers get it. */
+      readonly event: string
+    }, options?: CallOptions): Promise<Bytes>
+    /**
+     * Show a delivery: its rounds and attempts, and why it waits
+     *
+     * Scope: deliveries:read. Refused with not-found.
+     */
+    delivery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The delivery's id, <event id>.<endpoint id>. */
+      readonly delivery: string
+    }, options?: CallOptions): Promise<Delivery>
+    /**
+     * Sum up what happened, by hour, day, endpoint or event type
+     *
+     * Scope: deliveries:read.
+     */
+    totals(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour) */
+      readonly by?: "hour" | "day" | "endpoint" | "type" | undefined
+      /** From then on. (Default: a day ago) */
+      readonly since?: string | Date | undefined
+      /** Up to then. (Default: now) */
+      readonly until?: string | Date | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): Promise<TotalsList | GroupTotalsList>
+    /**
+     * List the alerts that are raised
+     *
+     * Scope: deliveries:read.
+     */
+    alerts(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<AlertList>
+  }
+  readonly log: {
+    /**
+     * Search the log of deliveries, newest first
+     *
+     * Scope: deliveries:read.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+      /** Only those of this endpoint. May be repeated, as most filters: any holds. */
+      readonly endpoint?: string | ReadonlyArray<string> | undefined
+      /** The event's id, or its beginning if it ends with `*`. */
+      readonly event?: string | undefined
+      /** The event's type, or its beginning if it ends with `*`: `invoice.*`. */
+      readonly type?: string | ReadonlyArray<string> | undefined
+      /** Only those in this state. */
+      readonly state?: "waiting" | "delivered" | "dead-lettered" | "discarded" | "skipped" | ReadonlyArray<"waiting" | "delivered" | "dead-lettered" | "discarded" | "skipped"> | undefined
+      /** The status of the last answer, or its class: `503`, `5xx`. */
+      readonly status?: string | ReadonlyArray<string> | undefined
+      /** The class of the last attempt's error. */
+      readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted" | ReadonlyArray<"timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"> | undefined
+      /** Ended then or later. */
+      readonly since?: string | Date | undefined
+      /** Ended then or earlier. */
+      readonly until?: string | Date | undefined
+    }, options?: CallOptions): List<DeliveryList["deliveries"][number], DeliveryList>
+    /**
+     * Search the log of attempts, newest first
+     *
+     * Requests that were made to receivers. With the scope payloads:read, with what they answered, as far as it is kept.
+     *
+     * Scope: deliveries:read.
+     */
+    attempts(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+      /** Only those of this endpoint. May be repeated, as most filters: any holds. */
+      readonly endpoint?: string | ReadonlyArray<string> | undefined
+      /** The event's id, or its beginning if it ends with `*`. */
+      readonly event?: string | undefined
+      /** The event's type, or its beginning if it ends with `*`: `invoice.*`. */
+      readonly type?: string | ReadonlyArray<string> | undefined
+      /** What it came to. */
+      readonly outcome?: "success" | "failure" | undefined
+      /** The status of its answer, or its class: `503`, `5xx`. */
+      readonly status?: string | ReadonlyArray<string> | undefined
+      /** The class of its error. */
+      readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted" | ReadonlyArray<"timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"> | undefined
+      /** Made then or later. */
+      readonly since?: string | Date | undefined
+      /** Made then or earlier. */
+      readonly until?: string | Date | undefined
+    }, options?: CallOptions): List<AttemptList["attempts"][number], AttemptList>
+    /**
+     * Search the log of events, newest first
+     *
+     * Events that were routed, those that no endpoint wanted among them.
+     *
+     * Scope: deliveries:read.
+     */
+    events(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+      /** The event's type, or its beginning if it ends with `*`: `invoice.*`. */
+      readonly type?: string | ReadonlyArray<string> | undefined
+      /** How it came: `http`, `nats-api` (through the API), `nats` (published to its subject), `stream:<name>` (copied from a stream), or its beginning if it ends with `*`. */
+      readonly channel?: string | ReadonlyArray<string> | undefined
+      /** Stored then or later. */
+      readonly since?: string | Date | undefined
+      /** Stored then or earlier. */
+      readonly until?: string | Date | undefined
+    }, options?: CallOptions): List<EventList["events"][number], EventList>
+    /**
+     * Show how many attempts of a tenant succeed, how they are answered, and how fast
+     *
+     * Scope: deliveries:read.
+     */
+    stats(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** From the hour on that it falls into. (Default: a day ago) */
+      readonly since?: string | Date | undefined
+      /** Up to the end of its hour. (Default: now) */
+      readonly until?: string | Date | undefined
+      /** By hour or day (UTC). (Default: hour) */
+      readonly by?: "hour" | "day" | undefined
+    }, options?: CallOptions): Promise<Stats>
+    /**
+     * Show how many attempts at an endpoint succeed, how they are answered, and how fast
+     *
+     * Scope: deliveries:read.
+     */
+    endpointStats(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+      /** From the hour on that it falls into. (Default: a day ago) */
+      readonly since?: string | Date | undefined
+      /** Up to the end of its hour. (Default: now) */
+      readonly until?: string | Date | undefined
+      /** By hour or day (UTC). (Default: hour) */
+      readonly by?: "hour" | "day" | undefined
+    }, options?: CallOptions): Promise<Stats>
+    /**
+     * Show how the log of deliveries does
+     *
+     * Scope: operator.
+     */
+    projection(input?: {}, options?: CallOptions): Promise<Projection>
+  }
+  readonly attempts: {
+    /**
+     * Send an endpoint one test event, and show its answer
+     *
+     * A type other than petrel.test, or a body, needs the scope events:publish, too. The values of the signature and of the endpoint's own headers are masked, and what the receiver answered but for its status is shown with the scope payloads:read only.
+     *
+     * Scope: endpoints:write. Refused with not-found, key-reused, conflict.
+     */
+    test(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & TestEvent, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<TestReport>
+    /**
+     * Try now what waits for its next attempt
+     *
+     * Scope: endpoints:write. Refused with not-found, conflict.
+     */
+    retryNow(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & RetryNow, options?: CallOptions): Promise<RetriedEndpoint>
+    /**
+     * Find out why an endpoint gets nothing or fails
+     *
+     * What the receiver answered is quoted with the scope payloads:read only.
+     *
+     * Scope: endpoints:read. Refused with not-found.
+     */
+    diagnose(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions): Promise<Diagnosis>
+    /**
+     * Try a delivery now that waits for its next attempt
+     *
+     * Scope: endpoints:write. Refused with not-found, conflict.
+     */
+    retryDelivery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The delivery's id, <event id>.<endpoint id>. */
+      readonly delivery: string
+    } & RetryNow, options?: CallOptions): Promise<RetriedDelivery>
+    /**
+     * Send a delivery once more, also one that succeeded
+     *
+     * Scope: replay:write. Refused with not-found, conflict, key-reused.
+     */
+    resend(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The delivery's id, <event id>.<endpoint id>. */
+      readonly delivery: string
+    }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<ResentDelivery>
+  }
+  readonly deadLetters: {
+    /**
+     * List deliveries that ended without success, oldest first
+     *
+     * Scope: dead:read.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+      /** Only those of this endpoint. May be repeated, as `reason` and `status`: any holds. */
+      readonly endpoint?: string | ReadonlyArray<string> | undefined
+      /** Only those that ended for this reason. */
+      readonly reason?: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone" | ReadonlyArray<"permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"> | undefined
+      /** The last answer's status, or its class: `503`, `5xx`. */
+      readonly status?: string | ReadonlyArray<string> | undefined
+      /** Ended from then on. */
+      readonly since?: string | Date | undefined
+      /** Ended up to then. */
+      readonly until?: string | Date | undefined
+      /** `true`: only those that were neither sent again nor delivered late. Such a page looks at 1,000 at most: it may be shorter than `limit`, and yet have `next`. (Default: false) */
+      readonly open?: "true" | "false" | undefined
+    }, options?: CallOptions): List<DeadLetterList["deadLetters"][number], DeadLetterList>
+    /**
+     * Show a dead letter, and how each attempt went
+     *
+     * Scope: dead:read. Refused with not-found.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The dead letter's number. */
+      readonly number: number
+    }, options?: CallOptions): Promise<DeadLetterDetail>
+    /**
+     * Remove a dead letter for good
+     *
+     * Scope: dead:write. Refused with not-found, conflict.
+     */
+    discard(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The dead letter's number. */
+      readonly number: number
+    }, options?: CallOptions): Promise<DiscardedDeadLetter>
+  }
+  readonly jobs: {
+    /**
+     * Send dead letters again, each once
+     *
+     * Scope: dead:write. Refused with conflict, key-reused.
+     */
+    redeliver(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Redelivery & { readonly dryRun: true }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<RedeliveryPlan>
+    /**
+     * Send dead letters again, each once
+     *
+     * Scope: dead:write. Refused with conflict, key-reused.
+     */
+    redeliver(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Redelivery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Job>
+    /**
+     * List redeliveries, newest first
+     *
+     * Scope: dead:write.
+     */
+    listRedeliveries(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<JobList["jobs"][number], JobList>
+    /**
+     * Show how far a redelivery has come
+     *
+     * Scope: dead:write. Refused with not-found.
+     */
+    getRedelivery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * End a redelivery where it is
+     *
+     * Scope: dead:write. Refused with not-found.
+     */
+    cancelRedelivery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * Send events of the past to an endpoint once more
+     *
+     * Scope: replay:write. Refused with not-found, conflict, key-reused.
+     */
+    replay(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Replay & { readonly dryRun: true }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<ReplayPlan>
+    /**
+     * Send events of the past to an endpoint once more
+     *
+     * Scope: replay:write. Refused with not-found, conflict, key-reused.
+     */
+    replay(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Replay & { readonly dryRun?: false | undefined }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Job>
+    /**
+     * List replays, newest first
+     *
+     * Scope: replay:write.
+     */
+    listReplays(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<JobList["jobs"][number], JobList>
+    /**
+     * Show how far a replay has come
+     *
+     * Scope: replay:write. Refused with not-found.
+     */
+    getReplay(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * End a replay where it is
+     *
+     * Scope: replay:write. Refused with not-found.
+     */
+    cancelReplay(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * Check that every event reached every endpoint it was for
+     *
+     * Scope: operator. Refused with conflict, key-reused.
+     */
+    audit(input?: Audit, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Job>
+    /**
+     * List audits, newest first
+     *
+     * Scope: operator.
+     */
+    listAudits(input?: {
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<JobList["jobs"][number], JobList>
+    /**
+     * Show how far an audit has come, or what it found
+     *
+     * Scope: operator. Refused with not-found.
+     */
+    getAudit(input: {
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * End an audit
+     *
+     * Scope: operator. Refused with not-found.
+     */
+    cancelAudit(input: {
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+  }
+  readonly retries: {
+    /**
+     * Try now what waits for its next attempt at a tenant's endpoints, as far as a filter means it
+     *
+     * Scope: endpoints:write. Refused with conflict, key-reused.
+     */
+    retry(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Retry & { readonly dryRun: true }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<RetryPlan>
+    /**
+     * Try now what waits for its next attempt at a tenant's endpoints, as far as a filter means it
+     *
+     * Scope: endpoints:write. Refused with conflict, key-reused.
+     */
+    retry(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & Retry & { readonly dryRun?: false | undefined }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Job>
+    /**
+     * List bulk retries, newest first
+     *
+     * Scope: endpoints:write.
+     */
+    listRetries(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<JobList["jobs"][number], JobList>
+    /**
+     * Show how far a bulk retry has come
+     *
+     * Scope: endpoints:write. Refused with not-found.
+     */
+    getRetry(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * End a bulk retry where it is
+     *
+     * Scope: endpoints:write. Refused with not-found.
+     */
+    cancelRetry(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * Send again all that failed at an endpoint since a time
+     *
+     * What waits for its next attempt goes on now, and dead letters are sent again, each once: asking twice sends nothing twice. What it was not sent because it was disabled is for a replay (`skipped`).
+     *
+     * Scope: dead:write. Refused with not-found, conflict, key-reused.
+     */
+    recover(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & Recovery & { readonly dryRun: true }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<RecoveryPlan>
+    /**
+     * Send again all that failed at an endpoint since a time
+     *
+     * What waits for its next attempt goes on now, and dead letters are sent again, each once: asking twice sends nothing twice. What it was not sent because it was disabled is for a replay (`skipped`).
+     *
+     * Scope: dead:write. Refused with not-found, conflict, key-reused.
+     */
+    recover(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & Recovery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Job>
+    /**
+     * List recoveries, newest first
+     *
+     * Scope: dead:write.
+     */
+    listRecoveries(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<JobList["jobs"][number], JobList>
+    /**
+     * Show how far a recovery has come
+     *
+     * Scope: dead:write. Refused with not-found.
+     */
+    getRecovery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+    /**
+     * End a recovery where it is
+     *
+     * Scope: dead:write. Refused with not-found.
+     */
+    cancelRecovery(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The job's id. */
+      readonly job: string
+    }, options?: CallOptions): Promise<Job>
+  }
+  readonly endpoints: {
+    /**
+     * List endpoints, in the order of their names
+     *
+     * Scope: endpoints:read.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+      /** Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`. */
+      readonly metadata?: string | ReadonlyArray<string> | undefined
+    }, options?: CallOptions): List<EndpointList["endpoints"][number], EndpointList>
+    /**
+     * Add an endpoint under an id that is made for it
+     *
+     * 201 with the endpoint and its path in `Location`; 200 where the key in `Idempotency-Key` has made it before, without its secret.
+     *
+     * Scope: endpoints:write. Refused with conflict.
+     */
+    create(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & NewEndpoint, options?: CallOptions & {
+      /** Makes repeating safe: the same key is the same endpoint, for as long as that is there. With other settings it is refused (409). */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<ChangedEndpoint>
+    /**
+     * Show an endpoint, how it fares and what waits for it
+     *
+     * Scope: endpoints:read. Refused with not-found.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions & {
+      /** An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It speaks of the settings; how an endpoint fares changes without it. */
+      readonly ifNoneMatch?: string | number | undefined
+    }): Promise<EndpointDetail | undefined>
+    /**
+     * List the changes of an endpoint, newest first, also of a removed one
+     *
+     * The latest 500. Secrets and the values of headers are in none of them.
+     *
+     * Scope: endpoints:read. Refused with not-found.
+     */
+    history(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<EndpointHistory["changes"][number], EndpointHistory>
+    /**
+     * Add an endpoint, or replace its settings
+     *
+     * Settings that are left out go back to their defaults; secrets and the state remain. With If-Match, only the revision that you know is replaced.
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    put(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & NewEndpoint, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+      /** `*`: only if there is no such endpoint yet, else 412. */
+      readonly ifNoneMatch?: "*" | undefined
+    }): Promise<ChangedEndpoint>
+    /**
+     * Change some settings of an endpoint, and leave the rest
+     *
+     * A URL of another origin drops the endpoint's own headers, unless the request gives them again or the token has the scope secrets:read: `cautions` names them. The signing secret stays until it is rotated.
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    patch(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & EndpointPatch, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<ChangedEndpoint>
+    /**
+     * Remove an endpoint; what waits for it becomes dead letters
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    remove(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<RemovedEndpoint>
+    /**
+     * Put a disabled endpoint back to work
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    enable(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<EndpointState>
+    /**
+     * Take an endpoint out of service; what waits becomes dead letters
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    disable(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & Reason, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<EndpointState>
+    /**
+     * Hold an endpoint's deliveries back until it is resumed
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    pause(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & Reason, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<EndpointState>
+    /**
+     * Let the deliveries of a paused or suspended endpoint go on
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    resume(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<EndpointState>
+    /**
+     * Give an endpoint a new secret; the old ones hold for a while
+     *
+     * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
+     */
+    rotate(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    } & Rotation, options?: CallOptions & {
+      /** The ETag of the endpoint as you know it, such as `"42"`, or several with commas between: the change is refused (412) if it is another by now. `*`: only if it is there. A weak tag (`W/"42"`) never matches. */
+      readonly ifMatch?: string | number | undefined
+    }): Promise<RotatedEndpoint>
+    /**
+     * Show an endpoint's secrets and the values of its headers
+     *
+     * The history records who was shown them (`secrets-revealed`).
+     *
+     * Scope: secrets:read. Refused with not-found.
+     */
+    secret(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+    }, options?: CallOptions): Promise<EndpointSecrets>
+  }
+  readonly settings: {
+    /**
+     * Show what is set for all endpoints of a tenant
+     *
+     * Scope: endpoints:read.
+     */
+    tenant(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<TenantSettings>
+    /**
+     * Change what is set for all endpoints of a tenant
+     *
+     * Scope: operator.
+     */
+    changeTenant(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & TenantPatch, options?: CallOptions): Promise<ChangedTenantSettings>
+    /**
+     * Show when alerts are raised about a tenant and its endpoints
+     *
+     * Scope: endpoints:read.
+     */
+    thresholds(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<AlertThresholds_1>
+    /**
+     * Replace when alerts are raised about a tenant and its endpoints
+     *
+     * Scope: endpoints:write.
+     */
+    setThresholds(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & TenantAlerts, options?: CallOptions): Promise<AlertThresholds_1>
+    /**
+     * List the retry policies that have a name
+     *
+     * Scope: endpoints:read.
+     */
+    presets(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<RetryPresetList>
+    /**
+     * Show what is set for the endpoints of all tenants
+     *
+     * Scope: operator.
+     */
+    system(input?: {}, options?: CallOptions): Promise<TenantSettings>
+    /**
+     * Change what is set for the endpoints of all tenants
+     *
+     * Scope: operator.
+     */
+    changeSystem(input?: TenantPatch, options?: CallOptions): Promise<ChangedTenantSettings>
+    /**
+     * Show when alerts are raised about the system, and about tenants without thresholds
+     *
+     * Scope: operator.
+     */
+    systemThresholds(input?: {}, options?: CallOptions): Promise<AlertThresholds_1>
+    /**
+     * Replace when alerts are raised about the system, and about tenants without thresholds
+     *
+     * Scope: operator.
+     */
+    setSystemThresholds(input: SystemAlerts, options?: CallOptions): Promise<AlertThresholds_1>
+  }
+  readonly tokens: {
+    /**
+     * Make a token that can do no more than the asking one
+     *
+     * Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one. A repetition with the same Idempotency-Key is answered with 200 and without the token itself, which is kept nowhere: if the first answer was lost, revoke that one by its id and make another.
+     *
+     * Scope: tokens:write. Refused with conflict, key-reused.
+     */
+    create(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & NewToken, options?: CallOptions & {
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      readonly idempotencyKey?: string | undefined
+    }): Promise<Token | CreatedToken>
+    /**
+     * List tokens, without what is secret of them
+     *
+     * Scope: tokens:write.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<TokenList>
+    /**
+     * Revoke a token and those made with it: they are refused within a second
+     *
+     * A token revokes those whose scopes it has itself, and none that it was made with.
+     *
+     * Scope: tokens:write. Refused with not-found.
+     */
+    revoke(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The token's id. */
+      readonly token: string
+    }, options?: CallOptions): Promise<RevokedToken>
+  }
+  readonly system: {
+    /**
+     * Show how the installation fares, and what to do about problems
+     *
+     * Scope: operator.
+     */
+    status(input?: {}, options?: CallOptions): Promise<Status>
+    /**
+     * List the workers, and which partitions each has
+     *
+     * Scope: operator.
+     */
+    workers(input?: {}, options?: CallOptions): Promise<Workers>
+    /**
+     * List the tenants that have endpoints
+     *
+     * Scope: operator.
+     */
+    tenants(input?: {
+      /** How many at most. (Default: 50) */
+      readonly limit?: number | undefined
+    }, options?: CallOptions): List<TenantList["tenants"][number], TenantList>
+  }
+  readonly health: {
+    /** Tell that the process answers, and whether it has a broker */
+    health(input?: {}, options?: CallOptions): Promise<Health>
+  }
+}
+
+/** How each operation is asked for. */
+export const operations = {
+  "events.publish": { method: "POST", path: "/v1/tenants/{tenant}/events", headers: ["idempotency-key"], hasBody: true },
+  "events.publishRaw": { method: "POST", path: "/v1/tenants/{tenant}/raw-events/{type}", headers: ["idempotency-key"], hasBody: true, insteadOverNats: "publish the body to events.<tenant>.<type>" },
+  "deliveries.event": { method: "GET", path: "/v1/tenants/{tenant}/events/{event}" },
+  "deliveries.eventBody": { method: "GET", path: "/v1/tenants/{tenant}/events/{event}/body", isBytes: true },
+  "deliveries.delivery": { method: "GET", path: "/v1/tenants/{tenant}/deliveries/{delivery}" },
+  "deliveries.totals": { method: "GET", path: "/v1/tenants/{tenant}/totals", query: ["by","since","until","limit"] },
+  "deliveries.alerts": { method: "GET", path: "/v1/tenants/{tenant}/alerts" },
+  "deliveries.live": { method: "GET", path: "/v1/tenants/{tenant}/live", query: ["endpoint"], headers: ["last-event-id"], insteadOverNats: "subscribe to petrel.failures.<tenant>.>" },
+  "log.list": { method: "GET", path: "/v1/tenants/{tenant}/deliveries", query: ["limit","cursor","endpoint","event","type","state","status","error","since","until"], list: "deliveries" },
+  "log.attempts": { method: "GET", path: "/v1/tenants/{tenant}/attempts", query: ["limit","cursor","endpoint","event","type","outcome","status","error","since","until"], list: "attempts" },
+  "log.events": { method: "GET", path: "/v1/tenants/{tenant}/events", query: ["limit","cursor","type","channel","since","until"], list: "events" },
+  "log.stats": { method: "GET", path: "/v1/tenants/{tenant}/stats", query: ["since","until","by"] },
+  "log.endpointStats": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/stats", query: ["since","until","by"] },
+  "log.projection": { method: "GET", path: "/v1/projection" },
+  "attempts.test": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/test", headers: ["idempotency-key"], hasBody: true },
+  "attempts.retryNow": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/retry-now", hasBody: true },
+  "attempts.diagnose": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/diagnosis" },
+  "attempts.retryDelivery": { method: "POST", path: "/v1/tenants/{tenant}/deliveries/{delivery}/retry", hasBody: true },
+  "attempts.resend": { method: "POST", path: "/v1/tenants/{tenant}/deliveries/{delivery}/resend", headers: ["idempotency-key"] },
+  "deadLetters.list": { method: "GET", path: "/v1/tenants/{tenant}/dead-letters", query: ["limit","cursor","endpoint","reason","status","since","until","open"], list: "deadLetters" },
+  "deadLetters.get": { method: "GET", path: "/v1/tenants/{tenant}/dead-letters/{number}" },
+  "deadLetters.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/dead-letters/{number}" },
+  "jobs.redeliver": { method: "POST", path: "/v1/tenants/{tenant}/redeliveries", headers: ["idempotency-key"], hasBody: true },
+  "jobs.listRedeliveries": { method: "GET", path: "/v1/tenants/{tenant}/redeliveries", query: ["limit","cursor"], list: "jobs" },
+  "jobs.getRedelivery": { method: "GET", path: "/v1/tenants/{tenant}/redeliveries/{job}" },
+  "jobs.cancelRedelivery": { method: "DELETE", path: "/v1/tenants/{tenant}/redeliveries/{job}" },
+  "jobs.replay": { method: "POST", path: "/v1/tenants/{tenant}/replays", headers: ["idempotency-key"], hasBody: true },
+  "jobs.listReplays": { method: "GET", path: "/v1/tenants/{tenant}/replays", query: ["limit","cursor"], list: "jobs" },
+  "jobs.getReplay": { method: "GET", path: "/v1/tenants/{tenant}/replays/{job}" },
+  "jobs.cancelReplay": { method: "DELETE", path: "/v1/tenants/{tenant}/replays/{job}" },
+  "jobs.audit": { method: "POST", path: "/v1/audits", headers: ["idempotency-key"], hasBody: true },
+  "jobs.listAudits": { method: "GET", path: "/v1/audits", query: ["limit","cursor"], list: "jobs" },
+  "jobs.getAudit": { method: "GET", path: "/v1/audits/{job}" },
+  "jobs.cancelAudit": { method: "DELETE", path: "/v1/audits/{job}" },
+  "retries.retry": { method: "POST", path: "/v1/tenants/{tenant}/retries", headers: ["idempotency-key"], hasBody: true },
+  "retries.listRetries": { method: "GET", path: "/v1/tenants/{tenant}/retries", query: ["limit","cursor"], list: "jobs" },
+  "retries.getRetry": { method: "GET", path: "/v1/tenants/{tenant}/retries/{job}" },
+  "retries.cancelRetry": { method: "DELETE", path: "/v1/tenants/{tenant}/retries/{job}" },
+  "retries.recover": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/recover", headers: ["idempotency-key"], hasBody: true },
+  "retries.listRecoveries": { method: "GET", path: "/v1/tenants/{tenant}/recoveries", query: ["limit","cursor"], list: "jobs" },
+  "retries.getRecovery": { method: "GET", path: "/v1/tenants/{tenant}/recoveries/{job}" },
+  "retries.cancelRecovery": { method: "DELETE", path: "/v1/tenants/{tenant}/recoveries/{job}" },
+  "endpoints.list": { method: "GET", path: "/v1/tenants/{tenant}/endpoints", query: ["limit","cursor","metadata"], list: "endpoints" },
+  "endpoints.create": { method: "POST", path: "/v1/tenants/{tenant}/endpoints", headers: ["idempotency-key"], hasBody: true },
+  "endpoints.get": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-none-match"] },
+  "endpoints.history": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/history", query: ["limit","cursor"], list: "changes" },
+  "endpoints.put": { method: "PUT", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match","if-none-match"], hasBody: true },
+  "endpoints.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match"], hasBody: true },
+  "endpoints.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match"] },
+  "endpoints.enable": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/enable", headers: ["if-match"] },
+  "endpoints.disable": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/disable", headers: ["if-match"], hasBody: true },
+  "endpoints.pause": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/pause", headers: ["if-match"], hasBody: true },
+  "endpoints.resume": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/resume", headers: ["if-match"] },
+  "endpoints.rotate": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/rotate", headers: ["if-match"], hasBody: true },
+  "endpoints.secret": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/secret" },
+  "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
+  "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true },
+  "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },
+  "settings.setThresholds": { method: "PUT", path: "/v1/tenants/{tenant}/alert-thresholds", hasBody: true },
+  "settings.presets": { method: "GET", path: "/v1/tenants/{tenant}/retry-presets" },
+  "settings.system": { method: "GET", path: "/v1/settings" },
+  "settings.changeSystem": { method: "PATCH", path: "/v1/settings", hasBody: true },
+  "settings.systemThresholds": { method: "GET", path: "/v1/alert-thresholds" },
+  "settings.setSystemThresholds": { method: "PUT", path: "/v1/alert-thresholds", hasBody: true },
+  "tokens.create": { method: "POST", path: "/v1/tenants/{tenant}/tokens", headers: ["idempotency-key"], hasBody: true },
+  "tokens.list": { method: "GET", path: "/v1/tenants/{tenant}/tokens" },
+  "tokens.revoke": { method: "DELETE", path: "/v1/tenants/{tenant}/tokens/{token}" },
+  "system.status": { method: "GET", path: "/v1/status" },
+  "system.workers": { method: "GET", path: "/v1/workers" },
+  "system.tenants": { method: "GET", path: "/v1/tenants", query: ["limit","cursor"], list: "tenants" },
+  "health.health": { method: "GET", path: "/healthz", isOpen: true, insteadOverNats: "ask with `nats micro ping petrel`" }
+} as const satisfies Readonly<Record<string, Described>>

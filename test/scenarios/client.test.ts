@@ -1,0 +1,73 @@
+import { assert, describe } from "@effect/vitest"
+import { connect, headers } from "@nats-io/transport-node"
+import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
+import { type Client, httpClient, natsClient } from "../../src/client/client.ts"
+import { startNatsService } from "../../src/service/nats-service.ts"
+import { tellStory } from "../client/story.ts"
+import { startDrivenConsole } from "../kit/driven-console.ts"
+import { onServer } from "../kit/scenario.ts"
+
+const { scenario, server } = onServer()
+
+const tenant = "acme"
+
+/** What a client asks over: HTTP, or the program's own connection. */
+const overs = {
+  HTTP: () =>
+    Effect.map(startDrivenConsole(server().url), (console) => ({
+      console,
+      petrel: httpClient({ url: console.url, token: console.token, tenant })
+    })),
+  NATS: () =>
+    Effect.gen(function* () {
+      const console = yield* startDrivenConsole(server().url)
+      yield* startNatsService(console.app, { refused: console.refused })
+      const connection = yield* Effect.acquireRelease(
+        Effect.promise(() => connect({ servers: server().url })),
+        (connection) => Effect.promise(() => connection.close())
+      )
+      const { root } = (yield* Broker).names.subjects
+      return { console, petrel: natsClient({ connection, headers, root, tenant }) }
+    })
+}
+
+const told = {
+  known: undefined,
+  changed: ["maxInFlight", "contact"],
+  first: { id: "acme.p-one", duplicate: false },
+  again: true,
+  summary: { stored: 24, duplicates: 0, failed: 1, failures: ["p-7"] },
+  delivered: 28,
+  body: '{"total":"10.00"}',
+  dead: Array.from({ length: 3 }, () => "attempts" as const),
+  statuses: [503, 503, 503],
+  plan: 3,
+  firstSeen: true,
+  lastSeen: "done" as const
+}
+
+describe("a program with a client", () => {
+  for (const [name, over] of Object.entries(overs))
+    scenario(`adds endpoints, publishes, and looks after what became of it, over ${name}`, () =>
+      Effect.gen(function* () {
+        const {
+          console: { receiver },
+          petrel
+        }: { console: Effect.Success<ReturnType<typeof startDrivenConsole>>; petrel: Client } =
+          yield* over()
+        const story = yield* Effect.promise(() =>
+          tellStory(petrel, {
+            ...{ receiver: receiver.url, prefix: "p" },
+            isWell: () => receiver.answer({ status: 200 })
+          })
+        )
+        assert.deepInclude(story, told)
+        assert.match(story.stale, /^PetrelProblem 412 revision-mismatch: endpoints\.patch: /)
+        assert.match(story.missing, /^PetrelProblem 404 not-found: endpoints\.get: /)
+        assert.match(story.invalid, /^PetrelProblem 400 invalid-request: endpoints\.put: url "ftp/)
+        assert.lengthOf(story.outcomes, 25)
+        assert.deepInclude(story.job, { kind: "redelivery", state: "done" })
+      })
+    )
+})
