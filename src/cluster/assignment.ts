@@ -1,5 +1,6 @@
 import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
+import type { PartitionOwners } from "../policy/host-share.ts"
 import { shareOut } from "../policy/rendezvous.ts"
 import { timers } from "../time/timers.ts"
 import type { HandOverRequest } from "./hand-over.ts"
@@ -61,8 +62,8 @@ interface AssignmentOptions<E, R> {
    * @param isHanded true where a live owner has handed it over.
    */
   readonly moved: (isHanded: boolean, ms: number) => void
-  /** Called with the worker that each partition is assigned to, when that has changed. */
-  readonly assigned: (owners: ReadonlyArray<string>) => void
+  /** Called with the workers that may send in each partition, when that has changed. */
+  readonly assigned: (owners: PartitionOwners) => void
   /** Called when this worker delivers in all partitions that are assigned to it. */
   readonly settled: (partitions: ReadonlyArray<number>) => Effect.Effect<void>
 }
@@ -224,8 +225,19 @@ class Assignment<E, R> {
     yield* this.#reportSettled(mine)
   })
 
-  #announce(owners: ReadonlyArray<string>): void {
-    const known = owners.join()
+  /**
+   * Announces who may send in each partition. A worker that was missed for some seconds is assigned
+   * nothing for a while, but it sends on in what it has.
+   */
+  #announce(assigned: ReadonlyArray<string>): void {
+    const { membership, owner } = this.#options
+    const owners = assigned.map((id, partition) => {
+      const holder = this.#taken.has(partition)
+        ? owner.worker
+        : membership.holder(partition)?.worker
+      return holder === undefined || holder === id ? [id] : [id, holder]
+    })
+    const known = JSON.stringify(owners)
     if (known === this.#announced) return
     this.#announced = known
     this.#options.assigned(owners)

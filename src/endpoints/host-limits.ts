@@ -1,3 +1,4 @@
+import type { PartitionOwners } from "../policy/host-share.ts"
 import { hostShare, mayTakeMore } from "../policy/host-share.ts"
 import type { HostEndpoints, HostIndex } from "./host-index.ts"
 import type { SharedHost } from "./inherited-settings.ts"
@@ -18,12 +19,12 @@ export interface HostPlace {
 /** A cap, and the part of it that this worker may use. */
 class CapShare {
   #cap: number | undefined
-  #owners: ReadonlyArray<string> | undefined
+  #owners: PartitionOwners | undefined
   #version = -1
   #share = Number.POSITIVE_INFINITY
 
   /** Returns the share; recomputed where anything that it depends on has changed. */
-  of(cap: number | undefined, endpoints: () => HostEndpoints, owners: ReadonlyArray<string>) {
+  of(cap: number | undefined, endpoints: () => HostEndpoints, owners: PartitionOwners) {
     if (cap === undefined) return Number.POSITIVE_INFINITY
     const { hashes, version } = endpoints()
     if (cap !== this.#cap || owners !== this.#owners || version !== this.#version) {
@@ -186,8 +187,7 @@ class CappedHost {
  */
 export class HostLimits {
   readonly hosts: Pick<HostIndex, "of">
-  /** The worker that each partition is assigned to. */
-  owners: ReadonlyArray<string> = []
+  owners: PartitionOwners = []
   readonly #capped = new Map<string, CappedHost>()
 
   constructor(hosts: Pick<HostIndex, "of">) {
@@ -217,8 +217,8 @@ export class HostLimits {
     return line.host.isFull(line)
   }
 
-  /** Notes the worker that each partition is assigned to. */
-  assign(owners: ReadonlyArray<string>): void {
+  /** Notes the workers that may send in each partition. */
+  assign(owners: PartitionOwners): void {
     this.owners = owners
   }
 

@@ -1,19 +1,27 @@
 /**
+ * The workers that may send in each partition: the one that it is assigned to, and the one that still
+ * has its lease.
+ */
+export type PartitionOwners = ReadonlyArray<ReadonlyArray<string>>
+
+/**
  * Returns the part of a host's cap that one worker may use: the cap divided by the number of workers
- * that own partitions with endpoints of the host, rounded up. All of them together so exceed the cap
- * by at most their number less one.
+ * that may send in partitions with endpoints of the host, rounded up. All of them together so exceed
+ * the cap by at most their number less one.
  *
  * @param cap concurrent requests to the host.
  * @param endpoints hashes of the host's endpoints (`endpointHash`).
- * @param owners the owner of each partition; empty while unknown.
+ * @param owners the workers that may send in each partition; empty while unknown.
  */
 export const hostShare = (
   cap: number,
   endpoints: ReadonlyArray<number>,
-  owners: ReadonlyArray<string>
+  owners: PartitionOwners
 ): number => {
-  const found = new Set<string | undefined>()
-  if (owners.length > 0) for (const hash of endpoints) found.add(owners[hash % owners.length])
+  const found = new Set<string>()
+  if (owners.length > 0)
+    for (const hash of endpoints)
+      for (const worker of owners[hash % owners.length] ?? []) found.add(worker)
   return Math.ceil(cap / Math.max(1, found.size))
 }
 

@@ -139,7 +139,7 @@ describe("the cap of a host", () => {
   it("is divided by the owners of partitions with endpoints of the host, as they change", () => {
     const { lane, limits, state } = makeWorld()
     const host = shared({ tenantCap: 4 })
-    limits.assign(["w1", "w2"])
+    limits.assign([["w1"], ["w2"]])
     const one = lane("a", host)
     one.enter(9)
     assert.strictEqual(one.inFlight, 4)
@@ -149,7 +149,7 @@ describe("the cap of a host", () => {
     one.leave()
     one.leave()
     assert.strictEqual(one.inFlight, 2)
-    limits.assign(["w1", "w1"])
+    limits.assign([["w1"], ["w1"]])
     limits.tick()
     assert.strictEqual(one.inFlight, 3)
     limits.tick()

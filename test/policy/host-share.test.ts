@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { hostShare, mayTakeMore } from "../../src/policy/host-share.ts"
 
 describe("a worker's share of a host's cap", () => {
-  const owners = ["a", "b", "c", "a"]
+  const owners = [["a"], ["b"], ["c"], ["a"]]
   it.each([
     ["all of it where one worker owns the partitions of all endpoints", 10, [0, 3, 4, 7], 10],
     ["half of it where two do", 10, [0, 1], 5],
@@ -11,6 +11,12 @@ describe("a worker's share of a host's cap", () => {
     ["all of it where no endpoint is known", 10, [], 10]
   ])("is %s", (_, cap, endpoints, share) => {
     assert.strictEqual(hostShare(cap, endpoints, owners), share)
+  })
+
+  it("counts who still has a partition beside whom it is assigned to", () => {
+    const moving = [["a"], ["a", "c"], ["b"], ["b", "c"]]
+    assert.strictEqual(hostShare(5, [0, 1, 2, 3], moving), 2)
+    assert.strictEqual(hostShare(5, [0, 2], moving), 3)
   })
 
   it("is all of it while the owners are unknown", () => {
@@ -24,7 +30,7 @@ describe("a worker's share of a host's cap", () => {
         const share = hostShare(
           cap,
           workers.map((_, index) => index),
-          workers
+          workers.map((worker) => [worker])
         )
         assert.isAtLeast(share * count, cap)
         assert.isAtMost(share * count, cap + count - 1)

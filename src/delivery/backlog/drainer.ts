@@ -306,6 +306,8 @@ export class Drainer {
     if (window.finishedCount >= drain.settled + minPurged) yield* remover.clear(drain)
     const wanted = this.#wanted(key, drain)
     if (wanted === 0) return yield* this.#whileIdle(key, drain)
+    // That may have begun since this step did.
+    if (drain.replacing > 0) return "never"
     drain.idleSince = undefined
     const reserved = lanes.reserve(key, batch.bytes)
     drain.reading++

@@ -114,7 +114,7 @@ export class Expiry {
     { self: this },
     function* (drain: Drain, isWanted: () => boolean) {
       const { batch, dutyCycle, keep, reader } = this.#options
-      if (!this.isDue(drain) || isWanted()) return
+      if (drain.replacing > 0 || !this.isDue(drain) || isWanted()) return
       const begun = this.#elapsed()
       dutyCycle.until = begun + maxReadMs
       if (drain.scan === undefined) drain.nextStored = Number.POSITIVE_INFINITY

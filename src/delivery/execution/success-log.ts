@@ -65,14 +65,29 @@ export class SuccessLog {
       return last
     })
     const { duplicate, seq } = yield* this.#facts.appendAnew(make, id)
-    if (isOnTime(last) || !duplicate) return { fact: last, seq }
+    if (isOnTime(last)) return yield* this.confirm({ fact, id }, seq)
+    if (!duplicate) return { fact: last, seq }
     const there = yield* readSurely(seq)
-    if (!Option.exists(there, isOnTime)) return { fact: last, seq }
-    // A stalled connection may have carried the first try to the broker after another owner had
-    // begun. The history must not hold an on-time success beside that owner's dead letter.
-    const late = yield* this.#facts.append(last, `${id}.late`)
-    return { fact: last, seq: late.seq }
+    return Option.exists(there, isOnTime)
+      ? yield* this.#appendLate({ fact, id })
+      : { fact: last, seq }
   })
+
+  /**
+   * Called with an on-time success that is stored. A stalled connection may have carried it to the
+   * broker after another owner had begun. The history must not hold it beside that owner's dead
+   * letter: then it is recorded as late, too.
+   */
+  confirm(success: SuccessRecord, seq: number): Effect.Effect<StoredSuccess, never, Broker> {
+    return Effect.flatMap(this.#fence.stillOwner, (isOwner) =>
+      isOwner ? Effect.succeed({ fact: success.fact, seq }) : this.#appendLate(success)
+    )
+  }
+
+  #appendLate({ fact: { plan: _, ...known }, id }: SuccessRecord) {
+    const fact: Fact = { ...known, kind: "delivered-late" }
+    return Effect.map(this.#facts.append(fact, `${id}.late`), ({ seq }) => ({ fact, seq }))
+  }
 
   /**
    * Appends a success with a single publish and no fiber; only where that fails, in a fiber. The
@@ -87,6 +102,10 @@ export class SuccessLog {
         const isNew = stored !== undefined && (success.otherwise === undefined || !stored.duplicate)
         // The fact may be stored already, so the mark stays open while it is appended again.
         if (!isNew) return work.step(() => this.#recordInFiber(work, success, mark))
+        if (!this.#fence.holds()) {
+          const otherwise = () => this.confirm(success, stored.seq)
+          return work.step(() => this.#recordInFiber(work, { ...success, otherwise }, mark))
+        }
         work.step(() => this.#release(work, success.fact, stored))
         this.#completed.close(mark)
       })

@@ -247,7 +247,7 @@ export class EventSource implements TaskSource<DirectHandle> {
           : Option.none()
       if (Option.isSome(stored) && stored.value !== undefined) {
         const { duplicate, seq } = stored.value
-        if (!duplicate) return { fact: whole, seq }
+        if (!duplicate) return yield* context.successes.confirm({ fact: whole, id }, seq)
         uncommitted.adoptExisting(seq)
       }
       return yield* this.#appendBeside(fact, uncommitted, context.successes.append)
@@ -271,7 +271,10 @@ export class EventSource implements TaskSource<DirectHandle> {
       if (Option.exists(planned, (there) => isSame(there, fact))) {
         uncommitted.confirmOwn()
         for (const stored of Option.toArray(planned)) this.#facts.confirmed(stored)
-        return { fact, seq }
+        const { successes } = this.#options.context
+        return fact.kind === "delivered"
+          ? yield* successes.confirm({ fact, id: uncommitted.id }, seq)
+          : { fact, seq }
       }
       return yield* append(beside(fact, planned), this.#options.nextId())
     }

@@ -247,6 +247,39 @@ describe("what a former owner stored late", () => {
   )
 })
 
+describe("a message that another one is about to replace", () => {
+  it.live("is not read, also where that begins just before: both would be delivered", () =>
+    Effect.gen(function* () {
+      const replacing: Array<number> = []
+      const { drainer, store } = yield* partition(() => false, {
+        reader: {
+          ...{ contents: () => assert.fail(), pages: () => assert.fail() },
+          // The step has begun: what it does next takes time.
+          look: (drain) =>
+            Effect.sync(() => {
+              drain.isUnseen = false
+              drainer.replacing(key)
+            }),
+          next: (drain) =>
+            Effect.sync(() => {
+              replacing.push(drain.replacing)
+              return { deliveries: [], passed: [], isAnything: true, readThrough: 0 }
+            })
+        }
+      })
+      store(1)
+      yield* drainer.find
+      yield* Effect.yieldNow
+      drainer.kept(key)
+      yield* eventually(
+        Effect.sync(() => replacing.length),
+        (count) => count > 0
+      )
+      assert.strictEqual(replacing[0], 0)
+    })
+  )
+})
+
 describe("a backlog whose stream may have lost what was stored last", () => {
   it.live("is not done with before what has ended there is purged", () =>
     Effect.gen(function* () {

@@ -150,6 +150,24 @@ describe("looking through backlogs for deadlines", () => {
     })
   )
 
+  it.effect("reads nothing while a message is about to be replaced: both would end", () =>
+    Effect.gen(function* () {
+      yield* TestClock.adjust(1_000)
+      const { drain, expiry, reads } = yield* setUp({ a: [1] })
+      const a = drain("a")
+      const scan = Effect.gen(function* () {
+        yield* Effect.forkChild(expiry.scan(a, never), { startImmediately: true })
+        yield* TestClock.adjust(10)
+      })
+      a.replacing++
+      yield* scan
+      assert.deepStrictEqual(reads, [])
+      a.replacing--
+      yield* scan
+      assert.lengthOf(reads, 1)
+    })
+  )
+
   for (const [what, shift] of [
     ["forward", 3_600_000],
     ["back", -3_600_000]

@@ -136,6 +136,31 @@ describe("a success", () => {
     })
   )
 
+  it.live("is told as late, too, where its acknowledgement came after the owner had changed", () =>
+    Effect.gen(function* () {
+      const answers = [true, false]
+      const { history, record } = yield* makeLog(() => answers.shift() ?? false)
+      assert.deepStrictEqual(yield* record(), ["recorded delivered-late", "ended true"])
+      assert.deepStrictEqual(
+        history.stored.map(({ fact, id }) => [id, fact.kind]),
+        [
+          ["1", "delivered"],
+          ["1.late", "delivered-late"]
+        ]
+      )
+    })
+  )
+
+  it.live("is told as late, too, where that happened to a later try", () =>
+    Effect.gen(function* () {
+      const answers = [true, true, false]
+      const { history, record } = yield* makeLog(() => answers.shift() ?? false)
+      history.answer = "refused"
+      assert.deepStrictEqual(yield* record(), ["recorded delivered-late", "ended true"])
+      assert.deepStrictEqual(history.kinds, ["delivered", "delivered-late"])
+    })
+  )
+
   it.live("is released in a fiber where its release asks the broker", () =>
     Effect.gen(function* () {
       const { record } = yield* makeLog()
