@@ -191,6 +191,29 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 760_345
   },
   {
+    name: "read-while-replaced",
+    what: "a message of a backlog is read while another one replaces it, and both are sent",
+    file: "delivery/backlog/drainer.ts",
+    find: '    // That may have begun since this step did.\n    if (drain.replacing > 0) return "never"\n',
+    replace: "",
+    seed: 901_280
+  },
+  {
+    name: "holder-not-counted",
+    what: "who was missed for some seconds sends on, and others use its share of a host's cap as well",
+    file: "cluster/assignment.ts",
+    find: "holder === undefined || holder === id ? [id] : [id, holder]",
+    replace: "holder === undefined || holder === id ? [id] : [id]",
+    seed: 903_911
+  },
+  {
+    name: "late-acknowledgement-believed",
+    what: "a success whose acknowledgement comes after the lease is over is not recorded as late",
+    file: "delivery/execution/success-log.ts",
+    find: "if (!this.#fence.holds()) {",
+    replace: "if (stored.seq < 0) {"
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",

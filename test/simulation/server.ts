@@ -33,6 +33,8 @@ export interface ServerEvents {
   expired(stream: ModelStream, seq: number, pending: Pending): void
   /** An answer to a message has come, or was lost on its way. */
   answered(stream: string, seq: number, payload: string, isLost: boolean, by: SimProcess): void
+  /** A message that is not stored was sent to who listens to a subject. */
+  told(subject: string): void
 }
 
 const none: HeaderMap = new Map()
@@ -294,6 +296,7 @@ export class ModelServer {
     for (const key of [inbox, pattern]) {
       const peers = this.#listeners.get(key)
       if (peers === undefined) continue
+      this.events?.told(key)
       for (const peer of [...peers]) peer.receive(key, subject, reply, headers, data)
       return true
     }

@@ -28,6 +28,7 @@ import {
 } from "../../src/endpoints/endpoint-state.ts"
 import { addEndpoint, changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import type { Judgement } from "../../src/history/audit/judgement.ts"
 import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
 import { startReplay } from "../../src/operations/replays/replay-events.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
@@ -64,6 +65,8 @@ const stopWithinMs = 5_000
 const killAfterMs = 15_000
 /** Pause until the audit, in which what was written last is read by who follows it, ms. */
 const settleMs = 2_000
+/** How long a worker goes on after it was held up, ms. */
+const heldUpMs = 5_000
 /** Pause until a worker that could not start, or gave up, is started again, ms. */
 const restartMs = 1_000
 
@@ -159,8 +162,11 @@ export class Simulation {
     // What was released lately is acknowledged.
     looks = 0
     world.runUntil(world.now + 4 * plan.ackWaitMs, () => ++looks % 512 === 0 && this.#isEmpty())
-    const verdict = this.#audit()
-    this.oracle.conclude(verdict)
+    // Who was held up records as late what came too late.
+    const heldUpUntil = this.workers.map((each) => each?.connection.wasStalledUntil ?? 0)
+    world.runUntil(Math.max(world.now, ...heldUpUntil.map((until) => until + heldUpMs)))
+    const judgement = this.#audit()
+    this.oracle.conclude(judgement)
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
     const { deliveries, excused, failures, lateRepeats, repeats } = this.oracle
@@ -168,7 +174,8 @@ export class Simulation {
       ...{ seed: world.seed, plan, failures, hash: world.hash, virtualMs: world.age },
       ...{ steps: world.steps, deliveries, requests: this.receivers.log.length, repeats, excused },
       lateRepeats,
-      ...{ injected: server.injected, verdict, log: world.log }
+      ...{ injected: server.injected, log: world.log },
+      verdict: typeof judgement === "string" ? judgement : judgement.verdict
     }
   }
 
@@ -637,16 +644,14 @@ export class Simulation {
     this.world.trace("calm")
   }
 
-  /** Returns what the audit says of the streams, in a process of its own. */
-  #audit(): string {
-    let verdict: string | undefined
+  /** Returns what the audit says of the streams, in a process of its own; or why it failed. */
+  #audit(): Judgement | string {
+    let found: Judgement | string | undefined
     this.world.runUntil(this.world.now + settleMs)
     this.fork(this.connect("auditor"), audit({}), (exit) => {
-      verdict = Exit.isSuccess(exit)
-        ? JSON.stringify(exit.value.judgement)
-        : Cause.pretty(exit.cause)
+      found = Exit.isSuccess(exit) ? exit.value.judgement : Cause.pretty(exit.cause)
     })
-    this.world.runUntil(this.world.now + 10 * 60_000, () => verdict !== undefined)
-    return verdict ?? "no answer"
+    this.world.runUntil(this.world.now + 10 * 60_000, () => found !== undefined)
+    return found ?? "no answer"
   }
 }
