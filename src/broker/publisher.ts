@@ -249,9 +249,11 @@ export class Publisher {
     const token = Number(message.subject.slice(this.#inbox.length))
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
-    this.unanswered.answered(publication.subject)
     if (publication.isSlow) this.#wasSlow(timers.monotonicMs() - publication.sentAt)
     const result = resultOf(message, publication.subject)
+    // A broker that can store nothing more still refuses writes and names duplicates, from memory.
+    if (!(result instanceof PublishError) && !result.duplicate)
+      this.unanswered.stored(publication.subject)
     if (publication.settle === undefined) this.#cameLate(token, publication, result)
     else publication.settle(result)
   }

@@ -6,7 +6,7 @@ const storesNothingAfterMs = 10_000
 /** After the last time-out a stream counts for so long, ms: what waits is published again sooner. */
 const forgottenAfterMs = 60_000
 
-/** A stream for which the broker, though connected, answers no publish. */
+/** A stream for which the broker, though connected, acknowledges nothing that is published. */
 export interface UnansweredStream {
   readonly stream: string
   /** For how long. */
@@ -14,15 +14,15 @@ export interface UnansweredStream {
 }
 
 interface Silence {
-  /** When the first publish was sent that got no answer, and when the last one timed out. */
+  /** When the first publish was sent that timed out, and when the last one did. */
   readonly since: number
   readonly latest: number
 }
 
 /**
- * The streams whose publishes get no answer. After a failed write to its disk the broker answers
- * none to the stream until it is restarted, and says so nowhere else. Times are ms of the monotonic
- * clock.
+ * The streams in which publishes time out and none is stored. After a failed write to its disk the
+ * broker stores nothing in the stream until it is restarted, and does not answer. Only refusals by
+ * a precondition, and duplicates, are still answered. Times are ms of the monotonic clock.
  */
 export class Unanswered {
   readonly #streamOf: (subject: string) => string | undefined
@@ -41,8 +41,8 @@ export class Unanswered {
     this.#silences.set(stream, { since: isOld ? sentAt : known.since, latest: now })
   }
 
-  /** The broker has stored or refused a message. */
-  answered(subject: string): void {
+  /** The broker has stored a message. */
+  stored(subject: string): void {
     if (this.#silences.size === 0) return
     const stream = this.#streamOf(subject)
     if (stream !== undefined) this.#silences.delete(stream)

@@ -8,7 +8,7 @@ export interface WriteError {
   readonly stream: string
   /** As the operating system says it, such as `no space left on device`; undefined if unknown. */
   readonly reason?: string | undefined
-  /** How long it has answered nothing that was to be stored there, ms; undefined if unknown. */
+  /** How long it has acknowledged nothing that was to be stored there, ms; undefined if unknown. */
   readonly ms?: number | undefined
 }
 

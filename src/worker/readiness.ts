@@ -5,7 +5,7 @@ interface WorkerState {
   readonly isKnown: boolean
   /** True while the history takes facts. */
   readonly isHistoryOpen: boolean
-  /** Streams for which the broker answers no publish. */
+  /** Streams in which publishes time out and none is stored. */
   readonly unanswered: ReadonlyArray<string>
   /** True once it delivers in its partitions, or where it is not to. */
   readonly delivers: boolean
@@ -24,7 +24,7 @@ export const problemsOf = (state: WorkerState): ReadonlyArray<string> => {
     ...(state.isHistoryOpen ? [] : ["the history takes no facts: nothing new is sent"]),
     ...(unanswered.length === 0
       ? []
-      : [`the broker answers nothing that is to be stored in ${unanswered.join(", ")}`]),
+      : [`the broker acknowledges nothing that is to be stored in ${unanswered.join(", ")}`]),
     ...(overdue.length === 0
       ? []
       : [

@@ -92,6 +92,29 @@ describe("a publisher", () => {
     })
   )
 
+  scenario("counts a stream as silent until something is stored there", () =>
+    Effect.gen(function* () {
+      const { connection, names } = yield* natsClients
+      const unanswered = new Unanswered(names.streamOf)
+      const publisher = yield* Effect.acquireRelease(
+        Effect.sync(() => new Publisher(wireOf(connection), unanswered)),
+        (opened) => Effect.sync(() => opened.close())
+      )
+      const subject = names.subjects.dead("acme", "hook")
+      yield* publisher.publish(subject, "", [["Nats-Msg-Id", "1"]])
+      const now = 20_000
+      unanswered.timedOut(subject, now - 11_000, now)
+      const silent = [{ stream: names.dead, ms: 11_000 }]
+      yield* Effect.flip(publisher.publish(subject, "", [["Nats-Expected-Last-Sequence", "99"]]))
+      assert.deepStrictEqual(unanswered.streams(now), silent)
+      const again = yield* publisher.publish(subject, "", [["Nats-Msg-Id", "1"]])
+      assert.isTrue(again.duplicate)
+      assert.deepStrictEqual(unanswered.streams(now), silent)
+      yield* publisher.publish(subject, "", [])
+      assert.deepStrictEqual(unanswered.streams(now), [])
+    })
+  )
+
   scenario("takes no answer but the stream's for an acknowledgement", () =>
     Effect.gen(function* () {
       const { connection } = yield* natsClients

@@ -11,8 +11,8 @@ const silence = (unanswered: Unanswered, subject: string, times: number, from = 
     unanswered.timedOut(subject, from + n * 5_000, from + (n + 1) * 5_000)
 }
 
-describe("streams for which the broker answers no publish", () => {
-  it("are those where nothing was answered for 10 s", () => {
+describe("streams in which nothing is stored", () => {
+  it("are those where publishes timed out for 10 s", () => {
     const unanswered = new Unanswered(names.streamOf)
     silence(unanswered, fact, 1)
     assert.deepStrictEqual(unanswered.streams(9_000), [])
@@ -24,7 +24,7 @@ describe("streams for which the broker answers no publish", () => {
     const unanswered = new Unanswered(names.streamOf)
     silence(unanswered, fact, 4)
     silence(unanswered, "$KV.petrel_workers.worker.w1", 4)
-    unanswered.answered(names.subjects.fact("other", "hook", "ok", "delivered"))
+    unanswered.stored(names.subjects.fact("other", "hook", "ok", "delivered"))
     assert.deepStrictEqual(unanswered.streams(20_000), [
       { stream: "KV_petrel_workers", ms: 20_000 }
     ])

@@ -122,7 +122,7 @@ describe("a disk that is full", () => {
         codes.includes("disk-failed")
       )
       assert.match(said, /nothing that was to be stored in KV_\S+ for .* restart the broker/)
-      assert.match(problems().join(), /the broker answers nothing that is to be stored in KV_/)
+      assert.match(problems().join(), /the broker acknowledges nothing that is to be stored in KV_/)
       const { json } = yield* ask("/v1/status", { token: operator })
       const codes = (json.problems as ReadonlyArray<{ readonly code: string }>).map(
         ({ code }) => code

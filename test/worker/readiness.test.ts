@@ -15,7 +15,7 @@ describe("problemsOf", () => {
     [{ isHistoryOpen: false }, ["the history takes no facts: nothing new is sent"]],
     [
       { unanswered: ["PETREL_DEAD", "KV_petrel_retries"] },
-      ["the broker answers nothing that is to be stored in PETREL_DEAD, KV_petrel_retries"]
+      ["the broker acknowledges nothing that is to be stored in PETREL_DEAD, KV_petrel_retries"]
     ],
     [{ isKnown: false }, ["the worker's heartbeats are not seen in the bucket of workers"]],
     [{ delivers: false }, ["the worker has not begun to deliver"]],

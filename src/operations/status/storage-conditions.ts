@@ -115,7 +115,7 @@ const aboutDisk = ({ streams, writeErrors }: Survey): ReadonlyArray<Condition> =
   const further = others.length === 0 ? "" : `, and so for ${plural(others.length, "other stream")}`
   const found =
     reason === undefined
-      ? `the broker has answered nothing that was to be stored in ${stream} for ${spanText(ms)}${further}, as after a failed write to its disk, or where Petrel's user may not publish there: its log says which`
+      ? `the broker has acknowledged nothing that was to be stored in ${stream} for ${spanText(ms)}${further}, as after a failed write to its disk, or where Petrel's user may not publish there: its log says which`
       : `the broker's disk took no more for ${stream} (${reason})${further}: nothing is stored there and publishers get no answer`
   return [
     {

@@ -181,7 +181,7 @@ describe("what is not as it should be", () => {
     const [text = ""] = texts({ ...busy, writeErrors: unanswered })
     assert.match(
       text,
-      /^the broker has answered nothing that was to be stored in PETREL_HISTORY for 40 s, and so for 1 other stream, as after a failed write to its disk/
+      /^the broker has acknowledged nothing that was to be stored in PETREL_HISTORY for 40 s, and so for 1 other stream, as after a failed write to its disk/
     )
     const known = { stream: "PETREL_DEAD", reason: "read-only file system" }
     const [named = ""] = texts({ ...busy, writeErrors: [...unanswered, known] })
