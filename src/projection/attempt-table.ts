@@ -117,7 +117,7 @@ export const prepareAttempt = (db: DatabaseSync, names: WritableNames) => {
   }
 }
 
-const rowOf = ({ attempt, of, seq }: MadeAttempt): AttemptRow => {
+const rowOf = ({ attempt, of, seq }: MadeAttempt, base: number): AttemptRow => {
   const { at, durationMs, error, isProbe, isSuccess, nextAttemptAt, number, status, worker } =
     attempt
   return {
@@ -132,7 +132,7 @@ const rowOf = ({ attempt, of, seq }: MadeAttempt): AttemptRow => {
     durationMs: durationMs ?? null,
     nextAttemptAt: nextAttemptAt ?? null,
     worker: worker ?? null,
-    seq
+    seq: base + seq
   }
 }
 
@@ -140,7 +140,7 @@ type Row = RowPart["row"]
 
 const numberIn = (value: unknown): number | null => (typeof value === "number" ? value : null)
 
-const ownRow = (row: Row, names: Names): AttemptRow => {
+const ownRow = (row: Row, names: Names, base: number): AttemptRow => {
   const named = (value: unknown) => (value === null ? null : names.textOf(Number(value)))
   const error = named(row.error)
   const event = String(row.event)
@@ -162,20 +162,24 @@ const ownRow = (row: Row, names: Names): AttemptRow => {
     durationMs: numberIn(row.ms),
     nextAttemptAt: numberIn(row.next_at),
     worker: named(row.worker),
-    seq: seqOf(Number(row.position))
+    seq: base + seqOf(Number(row.position))
   }
 }
 
-/** Returns the attempt of a row: one of its own, or the success that ended a round. */
-export const attemptRowsOf = ({
-  row,
-  source: { name, table }
-}: RowPart): ReadonlyArray<AttemptRow> => {
-  if (name === "attempt") return [ownRow(row, table.names)]
+/**
+ * Returns the attempt of a row: one of its own, or the success that ended a round.
+ *
+ * @param base what was taken off sequences.
+ */
+export const attemptRowsOf = (
+  { row, source: { name, table } }: RowPart,
+  base: number
+): ReadonlyArray<AttemptRow> => {
+  if (name === "attempt") return [ownRow(row, table.names, base)]
   const tracked = trackedOf(row as StoredRow, table.names)
   const index = toldIn(tracked)
   const [attempt, seq] = [tracked.round.attempts[index], tracked.seqs[index]]
   return attempt === undefined || seq === undefined
     ? []
-    : [rowOf({ seq, attempt, of: ofRound(tracked) })]
+    : [rowOf({ seq, attempt, of: ofRound(tracked) }, base)]
 }

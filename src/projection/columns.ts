@@ -219,8 +219,8 @@ export const trackedOf = (row: StoredRow, names: Names): TrackedRound => {
   }
 }
 
-/** Returns a round as the log shows it. */
-export const rowOf = (tracked: TrackedRound): DeliveryRow => {
+/** Returns a round as the log shows it. @param base what was taken off sequences. */
+export const rowOf = (tracked: TrackedRound, base: number): DeliveryRow => {
   const { endpoint, event, eventAt, eventSeq, position, round, tenant, type } = tracked
   const last = decisive(round)
   return {
@@ -240,13 +240,13 @@ export const rowOf = (tracked: TrackedRound): DeliveryRow => {
     nextAttemptAt: isOver(tracked) ? null : orNull(round.waits?.until),
     dead: orNull(round.end?.dead),
     redeliveredAs: tracked.redeliveredAs,
-    seq: seqOf(position)
+    seq: base + seqOf(position)
   }
 }
 
-/** Returns a round with its attempts. */
-export const loggedRoundOf = (tracked: TrackedRound): LoggedRound => ({
-  ...rowOf(tracked),
+/** Returns a round with its attempts. @param base what was taken off sequences. */
+export const loggedRoundOf = (tracked: TrackedRound, base: number): LoggedRound => ({
+  ...rowOf(tracked, base),
   begunBy: orNull(tracked.round.begun?.by),
   deadline: orNull(tracked.round.begun?.deadline),
   waitsBy: orNull(tracked.round.waits?.by),
@@ -256,7 +256,7 @@ export const loggedRoundOf = (tracked: TrackedRound): LoggedRound => ({
   bits: tracked.round.state,
   recorded: tracked.round.attempts.map((attempt, index) => ({
     number: attempt.number,
-    seq: tracked.seqs[index] ?? 0,
+    seq: base + (tracked.seqs[index] ?? 0),
     at: attempt.at,
     isSuccess: attempt.isSuccess,
     isProbe: attempt.isProbe === true,

@@ -63,7 +63,7 @@ export class LogReader {
 
   /** Finds deliveries, newest first. @throws Invalid, NoFiles, or an error of SQLite. */
   find(query: DeliveryQuery): PageRows {
-    return this.#atOneState((main, seq) => {
+    return this.#atOneState((main, seq, base) => {
       const { state } = query
       const { ends, rows } = pageOf(query, {
         ...this.#factList(main, seq, query),
@@ -81,7 +81,7 @@ export class LogReader {
             through(table, this.#budgetMs)
         },
         rowsOf: ({ parts }) =>
-          parts.map(({ row, source }) => rowOf(trackedOf(row as StoredRow, source.table.names)))
+          parts.map(({ row, source }) => rowOf(trackedOf(row as StoredRow, source.table.names), base))
       })
       return { deliveries: rows, ...ends }
     })
@@ -89,7 +89,7 @@ export class LogReader {
 
   /** Finds attempts, newest first. @throws as `find` does. */
   findAttempts(query: AttemptQuery): AttemptRows {
-    return this.#atOneState((main, seq) => {
+    return this.#atOneState((main, seq, base) => {
       const { error, outcome, ...rest } = query
       const { ends, rows } = pageOf(query, {
         ...this.#factList(main, seq, query),
@@ -105,7 +105,7 @@ export class LogReader {
             if (told !== undefined) search.through(deliverySource(table, told), deadline)
           }
         },
-        rowsOf: ({ parts }) => parts.flatMap(attemptRowsOf)
+        rowsOf: ({ parts }) => parts.flatMap((part) => attemptRowsOf(part, base))
       })
       return { attempts: rows, ...ends }
     })
@@ -152,7 +152,7 @@ export class LogReader {
    * @throws NoFiles, or an error of SQLite.
    */
   get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
-    return this.#atOneState((main, seq) => {
+    return this.#atOneState((main, seq, base) => {
       const segments = this.#segmentsOf(main)
       const find = (conditions: string, values: ReadonlyArray<string | number>) => {
         const where = `WHERE ${conditions} AND position < ? LIMIT ?`
@@ -175,7 +175,7 @@ export class LogReader {
             .filter(isOwn)
             .filter((one) => endpoint === undefined || one.endpoint === endpoint)
             .slice(-maxLoggedRounds)
-            .map(loggedRoundOf),
+            .map((round) => loggedRoundOf(round, base)),
           unwanted: unwanted.filter(isOwn).sort((a, b) => a.eventSeq - b.eventSeq)
         }
       }
@@ -203,11 +203,13 @@ export class LogReader {
     this.#main = undefined
   }
 
-  #atOneState<A>(read: (main: RowTable, seq: number) => A): A {
+  /** @param read gets main.db, up to where it has read, and what was taken off sequences. */
+  #atOneState<A>(read: (main: RowTable, seq: number, base: number) => A): A {
     const main = this.#open()
     main.prepare("BEGIN").run()
     try {
-      return read(main, Number(main.prepare("SELECT seq FROM state").get()?.seq))
+      const state = main.prepare("SELECT seq, base FROM state").get()
+      return read(main, Number(state?.seq), Number(state?.base))
     } finally {
       main.prepare("COMMIT").run()
     }

@@ -23,6 +23,7 @@ import {
 import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import {
+  baseOf,
   changesOf,
   isOver,
   positionOf,
@@ -33,7 +34,7 @@ import {
 import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
-export const fileVersion = 7
+export const fileVersion = 8
 
 /** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
 const betweenMomentsMs = 5_000
@@ -52,8 +53,8 @@ interface Working {
 
 const schema = `
   CREATE TABLE IF NOT EXISTS state (
-    seq INTEGER NOT NULL, nanoseconds TEXT NOT NULL, newest_event INTEGER NOT NULL,
-    repeated_attempts INTEGER NOT NULL);
+    seq INTEGER NOT NULL, base INTEGER NOT NULL, nanoseconds TEXT NOT NULL,
+    newest_event INTEGER NOT NULL, repeated_attempts INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL);
   CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
   CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
@@ -88,6 +89,8 @@ export class ProjectionStore {
   readonly #unwanted: Array<UnwantedEvent> = []
   readonly #recent: RecentEvents
   readonly #rollups: Rollups
+  /** What is taken off sequences in the history, in all files and in this class. */
+  #base: number
   #position: ReadingPosition
   /** Up to where the batch under way has read. */
   #next: ReadingPosition
@@ -105,8 +108,9 @@ export class ProjectionStore {
     if (version > 0 && version < fileVersion) throw new OlderFiles(options.directory)
     this.#main.exec(schema)
     if (this.#main.prepare("SELECT seq FROM state").get() === undefined)
-      this.#main.exec("INSERT INTO state VALUES (0, '', 0, 0)")
+      this.#main.exec("INSERT INTO state VALUES (0, 0, '', 0, 0)")
     const state = this.#main.prepare("SELECT * FROM state").get() ?? {}
+    this.#base = Number(state.base)
     this.#position = { seq: Number(state.seq), nanoseconds: String(state.nanoseconds) }
     this.#next = this.#position
     this.#repeatedAttempts = Number(state.repeated_attempts)
@@ -123,9 +127,10 @@ export class ProjectionStore {
     return this.#options.directory
   }
 
-  /** Up to where the history was read and stored. */
+  /** Up to where the history was read and stored. Its `seq` is 0 if nothing was read. */
   get position(): ReadingPosition {
-    return this.#position
+    const { nanoseconds, seq } = this.#position
+    return { seq: seq === 0 ? 0 : this.#base + seq, nanoseconds }
   }
 
   /** The id of the installation that the files are of; undefined if none is noted. */
@@ -182,7 +187,8 @@ export class ProjectionStore {
   }
 
   /** Adds a fact to the batch under way. Facts come in the order of the history. */
-  take(text: string, seq: number, nanoseconds: string): void {
+  take(text: string, storedAs: number, nanoseconds: string): void {
+    const seq = this.#withoutBase(storedAs)
     this.#next = { seq, nanoseconds }
     const fact = readDeliveryFact(text)
     if (fact === undefined) return
@@ -209,7 +215,8 @@ export class ProjectionStore {
   }
 
   /** Notes that there are no facts up to a sequence. */
-  skipTo(seq: number): void {
+  skipTo(last: number): void {
+    const seq = this.#withoutBase(last)
     if (seq > this.#next.seq) this.#next = { seq, nanoseconds: "" }
   }
 
@@ -253,7 +260,8 @@ export class ProjectionStore {
    *
    * @param firstAt when the first of them was stored, ms since the epoch; Infinity if there is none.
    */
-  rewind(first: number, firstAt: number): void {
+  rewind(from: number, firstAt: number): void {
+    const first = this.#withoutBase(from)
     this.#working.clear()
     this.#rollups.clear()
     this.#unwanted.length = 0
@@ -272,7 +280,7 @@ export class ProjectionStore {
 
   /** How many ended rounds are older than a fact. */
   rowsBefore(first: number): number {
-    return this.#segments.rowsBefore(first)
+    return this.#segments.rowsBefore(this.#withoutBase(first))
   }
 
   /** Gives back the memory of pages until they are needed again. */
@@ -284,6 +292,12 @@ export class ProjectionStore {
   close(): void {
     this.#segments.close()
     this.#main.close()
+  }
+
+  /** Returns a sequence in the history as the files have it. The first one decides on the base. */
+  #withoutBase(seq: number): number {
+    if (this.#position.seq === 0 && this.#next.seq === 0) this.#base = baseOf(seq)
+    return seq - this.#base
   }
 
   #find(
@@ -362,8 +376,10 @@ export class ProjectionStore {
   #storePosition(): void {
     const { nanoseconds, seq } = this.#next
     this.#main
-      .prepare("UPDATE state SET seq = ?, nanoseconds = ?, newest_event = ?, repeated_attempts = ?")
-      .run(seq, nanoseconds, this.#recent.newest, this.#repeatedAttempts)
+      .prepare(
+        "UPDATE state SET seq = ?, base = ?, nanoseconds = ?, newest_event = ?, repeated_attempts = ?"
+      )
+      .run(seq, this.#base, nanoseconds, this.#recent.newest, this.#repeatedAttempts)
     this.#noteEvents()
     const ms = nanoseconds === "" ? 0 : millisOf(nanoseconds)
     if (ms - this.#lastMoment < betweenMomentsMs) return

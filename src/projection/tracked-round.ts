@@ -21,6 +21,19 @@ export const positionOf = (seq: number, index: number): number => seq * rowsPerF
 export const positionAfter = (seq: number): number => (seq + 1) * rowsPerFact
 export const seqOf = (position: number): number => Math.floor(position / rowsPerFact)
 
+/** Positions of so many facts are exact in a double. */
+const factsInPositions = 2 ** 53 / rowsPerFact
+
+/**
+ * Returns what the log takes off the sequences of a history whose first fact has this one. The
+ * sequences of a history that was removed and made again begin too far above those of the former
+ * (`beyondRemoved`) for positions.
+ */
+export const baseOf = (seq: number): number => {
+  const half = factsInPositions / 2
+  return Math.floor(seq / half) * half
+}
+
 /** A round of a delivery as the projection keeps it. */
 export interface TrackedRound {
   /** Where it stands in the log: at the fact that ended it, or that began it while it waits. */

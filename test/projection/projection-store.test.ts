@@ -4,6 +4,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, vi } from "vitest"
+import { beyondRemoved } from "../../src/broker/losses.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
 import { OlderFiles } from "../../src/projection/file-problems.ts"
@@ -124,6 +125,40 @@ describe("the files of the projection", () => {
     const crashed = rowsIn(options.directory)
     assert.deepStrictEqual(saidBy(crashed), foldedRows(facts))
     assert.deepStrictEqual(crashed, rowsIn(direct))
+  })
+
+  it("say the same of a history that was made again, whose sequences begin far up", () => {
+    const facts = randomFacts(5, 300)
+    const beyond = beyondRemoved(Date.UTC(2036, 0, 1))
+    const options = optionsOf()
+    const half = Math.floor(facts.length / 2)
+    for (const [from, to] of [
+      [0, half],
+      [half, facts.length]
+    ] as const) {
+      const store = new ProjectionStore(options)
+      assert.strictEqual(store.position.seq, from === 0 ? 0 : beyond + from)
+      for (const [index, fact] of facts.slice(from, to).entries())
+        store.take(JSON.stringify(fact), beyond + from + index + 1, nanosecondsOf(fact))
+      store.commit()
+      assert.strictEqual(store.position.seq, beyond + to)
+      store.close()
+    }
+    const usual = made(facts)
+    const moved = <Row extends { readonly seq: number }>(rows: ReadonlyArray<Row>) =>
+      rows.map((row) => ({ ...row, seq: row.seq + beyond }))
+    const rows = rowsIn(options.directory)
+    assert.deepStrictEqual(rows, moved(rowsIn(usual)))
+    const [here, there] = [options.directory, usual].map((directory) => {
+      const reader = new LogReader(directory)
+      const { attempts } = reader.findAttempts({ limit: 200 })
+      const { rounds } = reader.get({ event: attempts[0]?.event ?? "" })
+      reader.close()
+      return { attempts, recorded: rounds.flatMap(({ recorded }) => recorded) }
+    })
+    assert.isAbove(there?.recorded.length ?? 0, 0)
+    assert.deepStrictEqual(here?.attempts, moved(there?.attempts ?? []))
+    assert.deepStrictEqual(here?.recorded, moved(there?.recorded ?? []))
   })
 
   it("count requests that were recorded twice, and no other facts", () => {
