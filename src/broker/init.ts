@@ -156,7 +156,7 @@ export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
       { discard: true }
     )
   const own = yield* ensureAll(items, (stream) => (losses.has(stream) ? beyond : 0))
-  yield* noteLayout(options.partitions, beyond, access !== undefined)
+  yield* noteLayout(options, beyond, access !== undefined)
   yield* noteInstallation
   const made = [...apart, ...theirs, ...own].map((change): Change => {
     const lost = losses.get(change.what.replace(/^stream /, ""))

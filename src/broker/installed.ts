@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util"
 import { nanos } from "@nats-io/transport-node"
 import { Context, Effect, Option, Schema } from "effect"
 import type { LevelRange } from "../domain/feature-level.ts"
@@ -38,6 +39,22 @@ export const FeatureLevels = Context.Reference<LevelRange>("petrel/broker/Featur
 /** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
 export const storedFormat = 3
 
+/** What `petrel init` was told and chose last: a stream that is missing is made again with it. */
+const Settings = Schema.Struct({
+  replicas: Schema.Int,
+  ackWait: Schema.Number,
+  eventDedupe: Schema.Number,
+  moveDedupe: Schema.Number,
+  eventAge: Schema.Number,
+  eventBytes: Schema.Int,
+  historyAge: Schema.Number,
+  historyBytes: Schema.Int,
+  deadAge: Schema.Number,
+  deadBytes: Schema.Int,
+  tenants: Schema.Array(Schema.String),
+  tenantBytes: Schema.Int
+}) satisfies Schema.Schema<Omit<TopologyOptions, "partitions">>
+
 /**
  * What the installation was made with, stored under `layoutKey` in the workers bucket. A version
  * that stores another format refuses the record by its `v`, before it reads or writes anything else.
@@ -57,6 +74,8 @@ export const LayoutRecord = Schema.Struct({
   level: Schema.optionalKey(Schema.Int),
   /** A level to which it is being raised: nothing that does not know that one may begin. */
   raising: Schema.optionalKey(Schema.Int),
+  /** Absent until an init has completed. What streams that exist say takes precedence. */
+  settings: Schema.optionalKey(Settings),
   /** The highest sequence of any removed stream. A new stream of the same name begins after it. */
   beyond: Schema.Int,
   /** The change in progress. Until the stage `moving`, everything is where it was before. */
@@ -186,25 +205,30 @@ export const refuseOlderFormat = Effect.gen(function* () {
   return yield* otherFormat("an older")
 })
 
+/** Returns the settings among options. */
+const settingsIn = ({ partitions: _, ...settings }: TopologyOptions): typeof Settings.Type =>
+  settings
+
 /**
- * Notes the format and the number of partitions of a completed installation, and where its tokens
- * are.
+ * Notes the format, the number of partitions and the settings of a completed installation, and where
+ * its tokens are.
  *
  * @param beyond a sequence above those of removed streams; 0 in a new installation.
  */
 export const noteLayout = Effect.fnUntraced(function* (
-  partitions: number,
+  options: TopologyOptions,
   beyond: number,
   isAccessApart: boolean
 ) {
   const { names } = yield* Broker
   const { record, revision } = yield* readLayoutRecord
-  const isNoted = record.partitions !== undefined
-  if (isNoted && (record.isAccessApart ?? false) === isAccessApart) return
-  const access = isAccessApart ? { isAccessApart } : {}
-  const layout: LayoutRecord = isNoted
-    ? { ...record, ...access }
-    : { ...record, ...access, beyond, partitions }
+  const layout: LayoutRecord = {
+    ...record,
+    ...(isAccessApart ? { isAccessApart } : {}),
+    ...(record.partitions === undefined ? { beyond, partitions: options.partitions } : {}),
+    settings: settingsIn(options)
+  }
+  if (isDeepStrictEqual(layout, record)) return
   const value = JSON.stringify(layout)
   yield* writeValue(names.buckets.workers, layoutKey, value, { expected: revision })
 })
@@ -256,8 +280,8 @@ export const readLayout = Effect.gen(function* () {
 const millis = (nanoseconds: number): number => nanoseconds / 1e6
 
 /**
- * Reads the options of an installation from the streams and consumers that exist. Returns none
- * before the first `petrel init`.
+ * Reads the options of an installation from the streams and consumers that exist, and of those that
+ * are missing from the record of the layout. Returns none before the first `petrel init`.
  */
 export const readInstalled = Effect.gen(function* () {
   const { consumerInfo, names, streamInfo } = yield* Broker
@@ -272,23 +296,26 @@ export const readInstalled = Effect.gen(function* () {
     { concurrency: "unbounded" }
   )
   const { begun, partitions = begun } = yield* findPartitions
+  const { settings } = (yield* readLayoutRecord).record
   const consumer = events === undefined ? undefined : yield* router
   const ackWait = consumer?.config.ack_wait
+  const replicas = (events ?? history ?? dead)?.config.num_replicas
   return {
+    ...settings,
     ...(partitions === 0 ? {} : { partitions }),
+    ...(replicas === undefined ? {} : { replicas }),
     ...(events === undefined
       ? {}
       : {
-          replicas: events.config.num_replicas,
           eventDedupe: millis((own ?? events).config.duplicate_window),
           eventAge: ageLimitMs(events.config),
           eventBytes: events.config.max_bytes
         }),
-    ...(own === undefined
+    ...(own === undefined ? {} : { tenantBytes: own.config.max_bytes }),
+    ...(own === undefined || events === undefined
       ? {}
       : {
-          tenants: (events?.config.sources ?? []).flatMap(({ name }) => names.tenantOf(name) ?? []),
-          tenantBytes: own.config.max_bytes
+          tenants: (events.config.sources ?? []).flatMap(({ name }) => names.tenantOf(name) ?? [])
         }),
     ...(ackWait === undefined ? {} : { ackWait: millis(ackWait) }),
     ...(history === undefined

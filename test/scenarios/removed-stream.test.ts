@@ -37,56 +37,75 @@ const remove = (stream: string) =>
     return yield* ask("remove", () => jsm.streams.delete(stream))
   })
 
-const sequenceOf = (stream: string) =>
+const look = (stream: string) =>
   Effect.gen(function* () {
     const { ask, jsm } = yield* natsClients
-    const { state } = yield* ask("look", () => jsm.streams.info(stream))
-    return state.last_seq
+    const { config, state } = yield* ask("look", () => jsm.streams.info(stream))
+    const { first_seq: _, metadata: __, ...settings } = config
+    return { reached: state.last_seq, settings }
   })
+
+const minute = 60_000
+const day = 24 * 60 * minute
+
+/** Settings that are none of the usual ones. */
+const unusual = {
+  eventDedupe: minute,
+  eventAge: 3 * day,
+  eventBytes: 96 * 1024 ** 2,
+  historyAge: 20 * day,
+  historyBytes: 48 * 1024 ** 2,
+  deadAge: 10 * day
+}
 
 const plain = makeNames("", "")
 const streams = wanted(plain, testTopology, 0).map(({ stream }) => stream.name)
 
 describe.concurrent("a stream that somebody removed", () => {
   for (const bare of streams)
-    scenario(`is named by status and workers, and init makes it again: ${bare}`, (place) =>
-      Effect.gen(function* () {
-        const { names } = yield* Broker
-        const isBucket = bare.startsWith("KV_")
-        const stream = isBucket
-          ? `KV_${place.prefix.toLowerCase()}${bare.slice("KV_".length)}`
-          : `${place.prefix}${bare}`
-        const hook = yield* receiver()
-        yield* endpoint({ url: hook.url })
-        const first = yield* startedWorker()
-        yield* publishMany(20)
-        yield* hook.received(20)
-        yield* first.stop
-        const reached = yield* sequenceOf(stream)
+    scenario(
+      `is named by status and workers, and init makes it again: ${bare}`,
+      (place) =>
+        Effect.gen(function* () {
+          const { names } = yield* Broker
+          const isBucket = bare.startsWith("KV_")
+          const stream = isBucket
+            ? `KV_${place.prefix.toLowerCase()}${bare.slice("KV_".length)}`
+            : `${place.prefix}${bare}`
+          const hook = yield* receiver()
+          yield* endpoint({ url: hook.url })
+          const first = yield* startedWorker()
+          yield* publishMany(20)
+          yield* hook.received(20)
+          yield* first.stop
+          const before = yield* look(stream)
 
-        yield* remove(stream)
-        const { problems } = yield* readStatus
-        assert.include(
-          problems.find(({ code }) => code === "stream-missing")?.text,
-          `${stream} is missing: run \`petrel init\`, which makes it again`
-        )
-        const refused = yield* Effect.flip(worker({ id: "early" }))
-        assert.include(refused.message, `${stream} is missing on the broker: run \`petrel init\``)
+          yield* remove(stream)
+          const { problems } = yield* readStatus
+          assert.include(
+            problems.find(({ code }) => code === "stream-missing")?.text,
+            `${stream} is missing: run \`petrel init\`, which makes it again`
+          )
+          const refused = yield* Effect.flip(worker({ id: "early" }))
+          assert.include(refused.message, `${stream} is missing on the broker: run \`petrel init\``)
 
-        const made = yield* run("init", ...flagsOf(place))
-        assert.strictEqual(made.code, 0, made.err.join())
-        const lines = made.out.filter((line) => !line.includes("consumer"))
-        assert.match(nth(lines, 0), /^created {4}stream (\S+), which was missing: ./)
-        assert.include(nth(lines, 0), stream)
-        assert.lengthOf(lines, 2)
-        assert.isAbove(yield* sequenceOf(stream), reached, "no sequence is given again")
-        assert.deepStrictEqual(yield* findPartitions, { partitions: 2, begun: 2, missing: [] })
+          const made = yield* run("init", ...flagsOf(place))
+          assert.strictEqual(made.code, 0, made.err.join())
+          const lines = made.out.filter((line) => !line.includes("consumer"))
+          assert.match(nth(lines, 0), /^created {4}stream (\S+), which was missing: ./)
+          assert.include(nth(lines, 0), stream)
+          assert.lengthOf(lines, 2)
+          const { reached, settings } = yield* look(stream)
+          assert.isAbove(reached, before.reached, "no sequence is given again")
+          assert.deepStrictEqual(settings, before.settings)
+          assert.deepStrictEqual(yield* findPartitions, { partitions: 2, begun: 2, missing: [] })
 
-        if (stream === `KV_${names.buckets.endpoints}`) yield* endpoint({ url: hook.url })
-        yield* worker({ id: "second" })
-        yield* publishMany(20, "invoice.sent")
-        yield* hook.received(40)
-      })
+          if (stream === `KV_${names.buckets.endpoints}`) yield* endpoint({ url: hook.url })
+          yield* worker({ id: "second" })
+          yield* publishMany(20, "invoice.sent")
+          yield* hook.received(40)
+        }),
+      unusual
     )
 
   scenario("takes what waited in it: the audit names it, and a replay sends it", (place) =>

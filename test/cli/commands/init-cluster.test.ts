@@ -79,6 +79,12 @@ describe("petrel init on a cluster", () => {
             assert.strictEqual(refused.code, 1)
             assert.deepStrictEqual(yield* streamsOf(prefix), streams, "nothing is changed")
           }
+
+          const { ask, jsm } = yield* natsClients
+          yield* ask("remove", () => jsm.streams.delete(`${prefix}EVENTS`))
+          const again = yield* run("init", ...flags)
+          assert.strictEqual(again.code, 0, again.err.join())
+          assert.deepStrictEqual(yield* streamsOf(prefix), streams, "with as many copies")
         })
       )
     }
