@@ -31,7 +31,9 @@ export type Stopped = typeof Stopped.Type
 export const Paused = Schema.Struct({
   at: Timestamp,
   by: Schema.String,
-  reason: Schema.optionalKey(Schema.String)
+  reason: Schema.optionalKey(Schema.String),
+  /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
+  lacksUrl: Schema.optionalKey(Schema.Literal(true))
 })
 export type Paused = typeof Paused.Type
 

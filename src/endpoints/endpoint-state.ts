@@ -131,7 +131,7 @@ export const pauseEndpoint = (target: StateTarget, reason: string | undefined, b
   })
 
 /**
- * Resumes the deliveries of a paused or suspended endpoint.
+ * Resumes the deliveries of a paused or suspended endpoint, but of none whose URL is not known.
  *
  * @param by who asked for it.
  */
@@ -140,6 +140,6 @@ export const resumeEndpoint = (target: StateTarget, by: string) =>
     ...{ kind: "endpoint-resumed", by, worker: cli },
     apply: (endpoint) => {
       const { paused: _, suspended: __, ...resumed } = endpoint
-      return isHeldBack(endpoint) ? resumed : undefined
+      return isHeldBack(endpoint) && endpoint.paused?.lacksUrl !== true ? resumed : undefined
     }
   })

@@ -81,7 +81,9 @@ export class LogReader {
             through(table, this.#budgetMs)
         },
         rowsOf: ({ parts }) =>
-          parts.map(({ row, source }) => rowOf(trackedOf(row as StoredRow, source.table.names), base))
+          parts.map(({ row, source }) =>
+            rowOf(trackedOf(row as StoredRow, source.table.names), base)
+          )
       })
       return { deliveries: rows, ...ends }
     })

@@ -78,7 +78,7 @@ describe.concurrent("a bucket of endpoints that somebody removed", () => {
         [
           "acme",
           "acme/whole",
-          "acme/partly  paused: the history does not hold --url, --secret, --header 'authorization: …'"
+          "acme/partly  paused: the history does not hold --url URL, --secret -, --header 'authorization: …'"
         ]
       )
       assert.strictEqual((yield* readSettings("acme")).settings.hostCap, 7)
@@ -88,6 +88,9 @@ describe.concurrent("a bucket of endpoints that somebody removed", () => {
 
       whole.answer({ status: 200 })
       yield* whole.received(15)
+      const early = yield* run("endpoint", "resume", "acme/partly", ...flagsOf(place))
+      assert.strictEqual(early.code, 1)
+      assert.include(early.err.join("\n"), `only ${new URL(url).origin}/ is known`)
       const set = ["--url", url, "--secret", secret, "--header", "authorization: Bearer x"]
       const changed = yield* run("endpoint", "set", "acme/partly", ...set, ...flagsOf(place))
       assert.strictEqual(changed.code, 0, changed.err.join())

@@ -229,11 +229,19 @@ export const changedEndpoint = Effect.fnUntraced(function* (
   const endpoint: Endpoint = {
     ...withoutSettings(endpointSettings, before),
     ...after,
+    ...(patch.url === undefined ? {} : withKnownUrl(before)),
     secrets,
     updatedAt: now
   }
   return { endpoint, made } satisfies ChangedEndpoint
 })
+
+/** An endpoint that was made again without its URL may be resumed once it was given one. */
+const withKnownUrl = ({ paused }: Endpoint): Pick<Endpoint, "paused"> => {
+  if (paused === undefined) return {}
+  const { lacksUrl: _, ...rest } = paused
+  return { paused: rest }
+}
 
 /** Returns all settings after a change, with what follows from one for another. */
 const changedSettings = (before: Endpoint, patch: EndpointPatch): Stored<EndpointSettings> => {

@@ -7,7 +7,8 @@ import {
 } from "../../endpoints/endpoint-state.ts"
 import type { ExpectedRevision, StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
-import type { EndpointName } from "./endpoint-settings.ts"
+import { Contradiction } from "../refusals.ts"
+import { type EndpointName, endpointLabel } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** Why an endpoint is disabled or paused, recorded in the history. */
@@ -64,12 +65,23 @@ export const pauseEndpoint = (
   expected?: ExpectedRevision
 ) => Effect.map(pause({ tenant, endpoint: id, expected }, reason, by), stateOf)
 
-/** Lets a paused endpoint's deliveries go on. */
-export const resumeEndpoint = (
-  { id, tenant }: EndpointName,
+/**
+ * Lets a paused endpoint's deliveries go on. Fails with Contradiction where its URL was lost and not
+ * set since: what is left of it leads elsewhere, where the events would count as delivered.
+ */
+export const resumeEndpoint = Effect.fnUntraced(function* (
+  name: EndpointName,
   by: string,
   expected?: ExpectedRevision
-) => Effect.map(resume({ tenant, endpoint: id, expected }, by), stateOf)
+) {
+  const { id, tenant } = name
+  const after = yield* resume({ tenant, endpoint: id, expected }, by)
+  if (after.endpoint.paused?.lacksUrl === true)
+    return yield* new Contradiction({
+      message: `of the URL of ${endpointLabel(name)} only ${after.endpoint.url} is known since the bucket of endpoints was lost: set \`url\` first`
+    })
+  return stateOf(after)
+})
 
 /**
  * Removes an endpoint. What waits for it is dead-lettered.

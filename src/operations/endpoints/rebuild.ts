@@ -56,10 +56,15 @@ const wholly = Object.entries(endpointSettings).flatMap(([name, setting]) =>
   isFullyTold(setting) ? [name] : []
 )
 
+/** All that the history tells of a URL. */
+const toldUrl = ({ origin }: Configuration): string => `${origin}/`
+
+const isWhole = (told: Configuration): boolean => urlDigest(toldUrl(told)) === told.urlDigest
+
 /** What the history does not hold of a configuration, as flags that set it. */
-const goneOf = (told: Configuration, url: string): ReadonlyArray<string> => [
-  ...(urlDigest(url) === told.urlDigest ? [] : ["--url"]),
-  ...(told.sign === "none" ? [] : ["--secret"]),
+const goneOf = (told: Configuration): ReadonlyArray<string> => [
+  ...(isWhole(told) ? [] : ["--url URL"]),
+  ...(told.sign === "none" ? [] : ["--secret -"]),
   ...told.headers.map((name) => `--header '${name}: …'`)
 ]
 
@@ -70,23 +75,22 @@ const remade = (
   by: string,
   now: number
 ) => {
-  const url = `${told.origin}/`
-  const gone = goneOf(told, url)
+  const gone = goneOf(told)
   const known = Object.fromEntries(Object.entries(told).filter(([name]) => wholly.includes(name)))
   const { disabled, generation, paused, suspended } = told
-  const reason = `made again without ${gone.join(", ")}: set them, then resume it`
+  const reason = `made again without ${gone.map((flag) => flag.split(" ")[0]).join(", ")}: set them, then resume it`
   const json: Partial<EndpointJson> = {
     v: 1,
     tenant,
     id,
     generation,
     ...known,
-    url,
+    url: toldUrl(told),
     headers: {},
     secrets,
     ...present({ disabled, suspended }),
     ...(gone.length > 0
-      ? { paused: { at: now, by, reason } }
+      ? { paused: { at: now, by, reason, ...(isWhole(told) ? {} : { lacksUrl: true }) } }
       : paused === undefined
         ? {}
         : { paused }),
