@@ -34,10 +34,11 @@ export const makeEndpointEvents = Effect.fnUntraced(function* (options: Endpoint
     if (!holds()) return
     for (const fact of waiting.splice(0)) {
       const { endpoint, kind, nextAttemptAt, reason, tenant } = fact
+      const next = nextAttemptAt === undefined ? undefined : new Date(nextAttemptAt).toISOString()
       run(
         Effect.gen(function* () {
           yield* facts.append(fact, nextId())
-          yield* Effect.logInfo(kind, { tenant, endpoint, nextAttemptAt, reason })
+          yield* Effect.logInfo(kind, { tenant, endpoint, next, reason })
         })
       )
     }

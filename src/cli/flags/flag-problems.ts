@@ -93,7 +93,7 @@ export const flagProblems = (
       sentences.set(`${flag}${name} ${text}`, [""])
     }
   }
-  return [...sentences].map(([subject, parts]) => `${subject}${parts.join(", ")}`)
+  return [...sentences].map(([subject, parts]) => `${subject}${parts.join("; ")}`)
 }
 
 /** Decodes the value of a field's flag. Fails with sentences about the flag. */

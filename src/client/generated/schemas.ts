@@ -247,6 +247,7 @@ export interface ChangedEndpoint {
     readonly at: string
     readonly by: string
     readonly reason?: string
+    readonly lacksUrl?: true
   }
   /** When it was added. */
   readonly createdAt: string
@@ -503,8 +504,13 @@ export interface Delivery {
       readonly seq: number
       readonly deadline: string | null
     } | null
+    readonly inMemory?: {
+      readonly worker: string
+      readonly mode: "waiting" | "deciding" | "sending" | "recording" | "released" | "returned" | "cancelled"
+      readonly forMs: number
+    }
     readonly holds?: ReadonlyArray<{
-      readonly by: "missing" | "unreadable" | "event" | "dead-letters" | "endpoint-removed" | "endpoint-disabled" | "no-worker" | "time" | "paused" | "suspended" | "circuit" | "retry-after" | "cap" | "rate" | "host-cap" | "turn"
+      readonly by: "missing" | "unreadable" | "event" | "dead-letters" | "endpoint-removed" | "endpoint-disabled" | "no-worker" | "time" | "paused" | "suspended" | "circuit" | "retry-after" | "cap" | "rate" | "host-cap" | "turn" | "answer" | "outcome"
       readonly says: string
       readonly until?: string
       readonly freedBy: string
@@ -680,6 +686,7 @@ export interface Endpoint {
     readonly at: string
     readonly by: string
     readonly reason?: string
+    readonly lacksUrl?: true
   }
   /** When it was added. */
   readonly createdAt: string
@@ -814,6 +821,7 @@ export interface EndpointDetail {
     readonly at: string
     readonly by: string
     readonly reason?: string
+    readonly lacksUrl?: true
   }
   /** When it was added. */
   readonly createdAt: string
@@ -1066,6 +1074,7 @@ export interface EndpointState {
     readonly at: string
     readonly by: string
     readonly reason?: string
+    readonly lacksUrl?: true
   }
   /** When it was added. */
   readonly createdAt: string
@@ -1792,6 +1801,7 @@ export interface RotatedEndpoint {
     readonly at: string
     readonly by: string
     readonly reason?: string
+    readonly lacksUrl?: true
   }
   /** When it was added. */
   readonly createdAt: string

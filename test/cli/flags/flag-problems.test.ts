@@ -20,7 +20,7 @@ describe("problems of an operation's input, on the command line", () => {
       [
         "--max-in-flight 0 must be between 1 and 1000",
         '--types "a..b" must be event types',
-        "--circuit: failures 0 must be between 1 and 10000, must be ordered",
+        "--circuit: failures 0 must be between 1 and 10000; must be ordered",
         "the secret does not fit: it is too short",
         "--signature-header goes with --sign stripe only",
         '--header "x-none" names a header that is not set',

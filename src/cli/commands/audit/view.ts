@@ -62,7 +62,7 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   return [
     ...fitted(
       firstEvent > lastEvent
-        ? `No event${whom} in this range is there any more.`
+        ? `No event${whom} in this range is stored.`
         : `Events ${countText(firstEvent)} to ${countText(lastEvent)}${whom}.`
     ),
     ...begin

@@ -46,7 +46,8 @@ const deliveryIdArgument = Argument.String("ID").pipe(
   Argument.withDescription("<event id>.<endpoint id>, as the history shows it"),
   Argument.filterMap(
     (text) => (readDeliveryId(text) === undefined ? Option.none() : Option.some(text)),
-    () => "must be <event id>.<endpoint id>, such as acme.invoice-42.billing"
+    () =>
+      "must be <event id>.<endpoint id>, such as acme.invoice-42.billing; `petrel history --event ID` lists an event's deliveries"
   )
 )
 

@@ -181,7 +181,12 @@ export const history = Command.make(
     )
     yield* follow ? untilStopped(read) : read
     const { json } = yield* petrel
-    if (found === 0 && !json) yield* remark("Nothing in the history is like that.")
+    if (found === 0 && !json)
+      yield* remark(
+        query.event === undefined
+          ? "Nothing in the history is like that."
+          : "Nothing in the history is like that. An event is there once it is routed: `petrel status` tells whether some wait for that."
+      )
   })
 ).pipe(
   Command.withDescription("Show what happened, one line a fact, oldest first"),

@@ -38,7 +38,7 @@ export const errorAdvice = (kind: ErrorClass, name: string): string => {
     case "protocol":
       return "What answers there is no HTTP server: check host and port."
     case "redirect":
-      return `Point the endpoint at where it redirects to${newUrl(name)}; or, where that is meant, name the other origin in \`redirectsTo\` (\`petrel endpoint set ${name} --redirects-to\`).`
+      return `Point the endpoint at where it redirects to${newUrl(name)}; or, where that is meant, name the other origin in \`redirectsTo\` (\`petrel endpoint set ${name} --redirects-to ORIGIN\`).`
     case "interrupted":
       return "The endpoint was disabled while a request was under way, which the worker then ended: nothing is wrong with the receiver."
   }

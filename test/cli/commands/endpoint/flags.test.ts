@@ -146,7 +146,7 @@ describe("what is said of an endpoint on the command line", () => {
     ],
     [
       { alerts: '{"retriesPercent":"5%","window":"1 milli"}' },
-      '--alerts: retriesPercent "5%" must be off, or a number from 0 to 100, window "1 milli" must be between 1 second and 1 day'
+      '--alerts: retriesPercent "5%" must be off, or a number from 0 to 100; window "1 milli" must be between 1 second and 1 day'
     ],
     [{ redirects: "1.5" }, '--redirects "1.5" must be a whole number'],
     [{ redirects: "11" }, "--redirects 11 must be between 0 and 10"],
@@ -206,7 +206,7 @@ describe("what is said of an endpoint on the command line", () => {
     ['{"failures":0}', "--circuit: failures 0 must be between 1 and 10000"],
     [
       '{"coolDown":"30 secnds","onOpen":"wait"}',
-      '--circuit: coolDown "30 secnds" must be a length of time such as "30 seconds", onOpen "wait" must be one of backlog, dead-letter'
+      '--circuit: coolDown "30 secnds" must be a length of time such as "30 seconds"; onOpen "wait" must be one of backlog, dead-letter'
     ],
     [
       '{"coolDown":"1 hour","maxCoolDown":"1 minute"}',
@@ -236,7 +236,7 @@ describe("what is said of an endpoint on the command line", () => {
     ],
     [
       JSON.stringify({ ...policy, backoff: { kind: "exponential", base: "1 minut", factor: 200 } }),
-      '--retry: backoff.base "1 minut" must be a length of time such as "30 seconds", backoff.factor 200 must be between 1 and 100, backoff.cap is missing'
+      '--retry: backoff.base "1 minut" must be a length of time such as "30 seconds"; backoff.factor 200 must be between 1 and 100; backoff.cap is missing'
     ],
     [
       JSON.stringify({ ...policy, backoff: { kind: "expo" } }),

@@ -70,7 +70,9 @@ describe("petrel history", () => {
         assert.deepStrictEqual(none, {
           code: 0,
           out: [],
-          err: ["Nothing in the history is like that."]
+          err: [
+            "Nothing in the history is like that. An event is there once it is routed: `petrel status` tells whether some wait for that."
+          ]
         })
       })
     )
