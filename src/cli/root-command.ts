@@ -54,7 +54,7 @@ export const petrel = Command.make("petrel").pipe(
     monitors: Flag.String("nats-monitor").pipe(
       Flag.withMetavar("URL[,URL]"),
       Flag.withDescription(
-        "The monitoring ports of the broker's servers, whose health the status then tells, such as http://127.0.0.1:8222 (default: NATS_MONITOR_URL)"
+        "The monitoring ports of the broker's servers, for their health in the status, such as http://127.0.0.1:8222 (default: NATS_MONITOR_URL)"
       ),
       Flag.withFallbackConfig(Config.String("NATS_MONITOR_URL")),
       Flag.withDefault(""),
@@ -70,7 +70,7 @@ export const petrel = Command.make("petrel").pipe(
     access: Flag.String("access-nats").pipe(
       Flag.withMetavar("URL"),
       Flag.withDescription(
-        "The NATS server with the login of a user of the account of tokens, where they have one (default: NATS_ACCESS_URL)"
+        "The NATS server, with a login in the account of tokens, if they have one (default: NATS_ACCESS_URL)"
       ),
       Flag.withFallbackConfig(Config.String("NATS_ACCESS_URL")),
       Flag.withDefault(""),
@@ -86,7 +86,12 @@ export const petrel = Command.make("petrel").pipe(
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
-    prefix: setting("prefix", "PETREL_PREFIX", "PETREL_", "Of the names of all streams").pipe(
+    prefix: setting(
+      "prefix",
+      "PETREL_PREFIX",
+      "PETREL_",
+      "What the names of all streams begin with"
+    ).pipe(
       Flag.withMetavar("TEXT"),
       matching(
         /^[A-Za-z0-9_-]{1,32}$/,

@@ -32,10 +32,10 @@ const usualRows = 50
 
 const flags = {
   tenant: tenantFlag,
-  type: repeated("type", "TYPE", "Only of this type, or one that begins so if it ends with *"),
+  type: repeated("type", "TYPE", "Only of this type; with * at the end, of types that begin so"),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
-  limit: limitFlag(`Show so many, the newest first (default: ${usualRows})`)
+  limit: limitFlag(`Show N, the newest first (default: ${usualRows})`)
 }
 
 /** Leaves out what is not asked for. */
@@ -101,7 +101,11 @@ export const attempts = Command.make(
   {
     ...flags,
     endpoint: endpointFlag,
-    event: textFlag("event", "ID", "Only of this event, or one that begins so if it ends with *"),
+    event: textFlag(
+      "event",
+      "ID",
+      "Only of this event; with * at the end, of events whose ids begin so"
+    ),
     outcome: textFlag("outcome", "OUTCOME", "Only those: success or failure"),
     status: repeated(
       "status",
@@ -158,7 +162,7 @@ export const events = Command.make(
     channel: repeated(
       "channel",
       "CHANNEL",
-      "Only those that came so: http, nats-api, nats, or stream:NAME; or a beginning with *"
+      "Only those of this channel: http, nats-api, nats or stream:NAME; with * at the end, of channels that begin so"
     )
   },
   Effect.fnUntraced(function* ({ limit = usualRows, ...filters }) {

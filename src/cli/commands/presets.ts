@@ -109,7 +109,7 @@ export const presets = Command.make(
   "presets",
   {
     name: Argument.String("NAME|JSON").pipe(
-      Argument.withDescription("Only this one, or a policy of your own, drawn"),
+      Argument.withDescription("Draw this one, or a policy of your own"),
       Argument.optional
     ),
     svg: svgFlag
@@ -124,7 +124,7 @@ export const presets = Command.make(
     else yield* print([...chosen.map(presetText), guidesText(chosen)].join("\n\n"))
   })
 ).pipe(
-  Command.withDescription("Show the retry policies that have a name, or one policy drawn"),
+  Command.withDescription("Show the retry presets, or draw one policy"),
   Command.withExamples([
     { command: "petrel presets stripe", description: "Each wait as a bar, with its jitter" },
     { command: "petrel presets default --svg default.svg" }

@@ -42,7 +42,7 @@ const status = Command.make(
     const now = yield* Clock.currentTimeMillis
     yield* report(encode(found), statusLines(found, now).join("\n"))
   })
-).pipe(Command.withDescription("Show how far the delivery log is, and what it keeps"))
+).pipe(Command.withDescription("Show how far the log of deliveries is, and what it keeps"))
 
 const rebuild = Command.make(
   "rebuild",
@@ -56,12 +56,12 @@ const rebuild = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Make the delivery log again from the history. Rows of facts that the history has no longer are kept."
+    "Rebuild the log of deliveries from the history. Rows of facts that the history no longer has are kept."
   )
 )
 
 /** Commands for the delivery log of a running console. */
 export const projection = Command.make("projection").pipe(
-  Command.withDescription("See how the delivery log of a console does, or make it again"),
+  Command.withDescription("Show the state of a console's log of deliveries, or rebuild it"),
   Command.withSubcommands([status, rebuild])
 )

@@ -39,12 +39,12 @@ export const publish = Command.make(
     id: textFlag(
       "id",
       "ID",
-      "The same id within 10 minutes is the same event; begins with the tenant, else it is put in front (default: a new one)"
+      "The same id within 10 minutes is the same event. The tenant is put in front unless the id begins with it (default: a new one)"
     ),
     contentType: textFlag(
       "content-type",
       "TYPE",
-      "What receivers are told that it is (default: application/json)"
+      "Its content type for receivers (default: application/json)"
     ),
     header: repeated("header", "'NAME: VALUE'", "Such as a traceparent; may be repeated")
   },

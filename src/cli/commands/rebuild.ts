@@ -50,7 +50,7 @@ const endpoints = Command.make(
   "endpoints",
   {
     by: byFlag,
-    dryRun: isSet("dry-run", "Only say what would be made again")
+    dryRun: isSet("dry-run", "Only say what would be rebuilt")
   },
   Effect.fnUntraced(function* ({ by, dryRun }) {
     const { json } = yield* petrel
@@ -64,12 +64,12 @@ const endpoints = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Make again, from the history, the endpoints and settings of tenants that were lost with their bucket. What it does not hold (secrets, values of headers, paths of URLs) is named, and the endpoint is paused until somebody has set it."
+    "Rebuild from the history the endpoints and settings of tenants that were lost with their bucket. Secrets, values of headers and paths of URLs are not in the history: an endpoint that lacks one is named, and paused until somebody has set it."
   )
 )
 
 /** Commands that rebuild data from the history. */
 export const rebuild = Command.make("rebuild").pipe(
-  Command.withDescription("Make again, from the history, what was lost or damaged"),
+  Command.withDescription("Rebuild from the history what was lost or damaged"),
   Command.withSubcommands([health, endpoints])
 )

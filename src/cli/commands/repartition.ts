@@ -12,7 +12,7 @@ import { print, remark } from "../terminal/stdout.ts"
 const most = 256
 
 const partitions = Argument.String("N").pipe(
-  Argument.withDescription("How many partitions there are to be"),
+  Argument.withDescription("The new number of partitions"),
   Argument.filterMap(
     (text) => {
       const number = /^\d{1,6}$/.test(text) ? Number(text) : 0

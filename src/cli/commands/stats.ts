@@ -87,9 +87,9 @@ export const stats = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Show how many attempts of a tenant or at an endpoint succeed, how they are answered and how fast, by hour or day, from the log of deliveries of a console. Without --since, of the last day"
+    "Show attempts of a tenant or at an endpoint, by hour or day: how many succeed, how they are answered, and how fast. Reads a console's log of deliveries. Without --since: the last day"
   ),
-  Command.withShortDescription("Show what attempts came to, by hour or day"),
+  Command.withShortDescription("Show success and latency of attempts, by hour or day"),
   Command.withExamples([
     { command: "petrel stats acme" },
     { command: "petrel stats acme/billing --since 7d --by day" }

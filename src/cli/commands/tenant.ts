@@ -143,7 +143,7 @@ const settingFlags = {
   ),
   maxTimeout: one(
     "DURATION",
-    "Longest time-out of an attempt that endpoints may have; a longer one that is stored is cut to it",
+    "Longest time-out of an attempt that endpoints may have; longer ones that are stored are cut",
     (text, name) =>
       Result.flatMap(readTime(text, name), (time) =>
         readField(name, TenantPatch.fields.maxTimeout, encodeTime(time))
@@ -222,6 +222,6 @@ const set = Command.make(
 )
 
 export const tenant = Command.make("tenant").pipe(
-  Command.withDescription("What holds for all endpoints of a tenant, or of the system"),
+  Command.withDescription("Settings for all endpoints of a tenant, or of the system"),
   Command.withSubcommands([show, set])
 )

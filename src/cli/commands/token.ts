@@ -157,7 +157,7 @@ const list = Command.make(
     const now = yield* Clock.currentTimeMillis
     yield* Effect.forEach(makeTable(headings).lines(tokens.map(rowOf(now))), print)
   })
-).pipe(Command.withDescription("List the tokens of the HTTP API, without what is secret of them"))
+).pipe(Command.withDescription("List the tokens of the HTTP API, without their secrets"))
 
 const tokenArgument = Argument.String("TOKEN").pipe(
   Argument.withDescription("Its id, as `petrel token list` shows it"),
@@ -184,6 +184,6 @@ const revoke = Command.make(
 
 export const token = Command.make("token").pipe(
   Command.withDescription("Tokens of the HTTP API: who may do what through it"),
-  Command.withShortDescription("Who may do what through the HTTP API"),
+  Command.withShortDescription("Tokens of the HTTP API"),
   Command.withSubcommands([create, list, revoke])
 )

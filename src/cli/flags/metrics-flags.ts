@@ -45,7 +45,7 @@ export const metricsFlags = {
   metricsLabels: Flag.String("metrics-labels").pipe(
     Flag.withMetavar("LABELS"),
     Flag.withDescription(
-      "tenant: series by tenant, of the first 100; others together as _other (default: none)"
+      "tenant: series for the first 100 tenants; others together as _other (default: none)"
     ),
     Flag.filterMap(
       (text) => (text === "tenant" ? Option.some(text) : Option.none()),
@@ -138,7 +138,7 @@ export const startMetrics = Effect.fnUntraced(function* (choice: MetricsChoice, 
 export const tracesFlag = Flag.String("traces").pipe(
   Flag.withMetavar("TRACES"),
   Flag.withDescription(
-    "sampled: where an event's traceparent has the sampled flag, receivers get the attempt's span as parent; off: the publisher's (default: off)"
+    "sampled: for events whose traceparent is sampled, receivers get the attempt's span as parent; off: the publisher's (default: off)"
   ),
   Flag.withDefault("off"),
   Flag.filterMap(

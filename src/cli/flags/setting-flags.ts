@@ -175,7 +175,7 @@ export const readAlertChoice = <A>(
 export const noForwardHeader = repeated(
   "no-forward-header",
   "NAME",
-  "Forwards this header no more; may be repeated"
+  "Stop forwarding this header; may be repeated"
 )
 
 /**

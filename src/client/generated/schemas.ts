@@ -182,7 +182,7 @@ export interface ChangedEndpoint {
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -621,7 +621,7 @@ export interface Endpoint {
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -756,7 +756,7 @@ export interface EndpointDetail {
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -936,7 +936,7 @@ export interface EndpointPatch {
   readonly format?: "slack" | null | undefined
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit | RateInWords | null | undefined
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit?: Circuit | undefined
   /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string | null | undefined
@@ -1009,7 +1009,7 @@ export interface EndpointState {
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -1336,7 +1336,7 @@ export interface NewEndpoint {
   readonly format?: "slack" | undefined
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit | RateInWords | undefined
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit?: Circuit | undefined
   readonly timeout?: string | undefined
   readonly connectTimeout?: string | undefined
@@ -1545,9 +1545,9 @@ export interface Replay {
   readonly since?: string | Date | undefined
   /** Events stored then or earlier. (Default: now) */
   readonly until?: string | Date | undefined
-  /** Only what it was not sent because it was disabled then. */
+  /** Only events that it was not sent because it was disabled. */
   readonly skipped?: boolean | undefined
-  /** Not what it has taken, nor what is on its way there. */
+  /** Leave out events that it has taken or that are on their way there. */
   readonly onlyMissing?: boolean | undefined
   /** A name: the same again goes on with it. (Default: made from the other fields) */
   readonly id?: string | undefined
@@ -1736,7 +1736,7 @@ export interface RotatedEndpoint {
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, all as usual) */
+  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string

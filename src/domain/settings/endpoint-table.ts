@@ -189,7 +189,7 @@ export const endpointSettings = {
   circuit: {
     ...emptied(Circuit, {
       text: "When it is left alone after failures, and when it is given up.",
-      usual: "{}, all as usual"
+      usual: "{}, the defaults"
     }),
     compared: "by part"
   },

@@ -59,8 +59,8 @@ const Replay = documented(
       types: "NATS wildcards, of which one must match. (Default: what the endpoint wants)",
       since: "Events stored then or later.",
       until: "Events stored then or earlier. (Default: now)",
-      skipped: "Only what it was not sent because it was disabled then.",
-      onlyMissing: "Not what it has taken, nor what is on its way there.",
+      skipped: "Only events that it was not sent because it was disabled.",
+      onlyMissing: "Leave out events that it has taken or that are on their way there.",
       id: "A name: the same again goes on with it. (Default: made from the other fields)"
     },
     examples: [{ endpoint: "billing", onlyMissing: true }]

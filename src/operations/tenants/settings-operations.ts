@@ -175,7 +175,7 @@ const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
 /** Operations on what holds for a tenant or the system as a whole. */
 export const settingsOperations = operationGroup(
   "settings",
-  "What holds for all endpoints of a tenant, or of the system.",
+  "Settings for all endpoints of a tenant, or of the system.",
   showSettings,
   changeSettings,
   tenantThresholds,

@@ -61,7 +61,9 @@ const list = Command.make(
 
 /** The tenant that a command about alerts is for; undefined for the system. */
 const tenantArgument = Argument.String("TENANT").pipe(
-  Argument.withDescription("Whose and whose endpoints'; without it those of all and of the system"),
+  Argument.withDescription(
+    "Those of this tenant and its endpoints; without it those of all tenants and the system"
+  ),
   Argument.filterMap(
     (text) => (isToken(text) ? Option.some(text) : Option.none()),
     () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
@@ -105,9 +107,9 @@ const thresholds = Command.make(
     set: textFlag(
       "set",
       "JSON",
-      `Instead of what was set before, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
+      `New thresholds, which replace all that were set, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
     ),
-    unset: isSet("unset", "Back to what holds without it"),
+    unset: isSet("unset", "Remove them: those of one level up hold again"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, set, tenant, unset }) {
@@ -170,9 +172,7 @@ const test = Command.make(
     yield* report(encode(sent), text.join("\n"))
   })
 ).pipe(
-  Command.withDescription(
-    "Send a test alert on the ways that alerts about a tenant or the system go"
-  ),
+  Command.withDescription("Send a test alert to all who get alerts about a tenant or the system"),
   Command.withExamples([
     { command: "petrel alerts test", description: "About the system" },
     { command: "petrel alerts test acme" }

@@ -58,8 +58,8 @@ const flags = {
   since: timeFlag("since", "Events from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Events up to then, in the same form"),
   tenant: tenantFlag,
-  proof: file("proof", "Write what was read to FILE, for a later --against"),
-  watch: isSet("watch", "Go on: audit what is new, and raise a failure for what is missing"),
+  proof: file("proof", "Write a proof of what was read to FILE, for a later --against"),
+  watch: isSet("watch", "Keep auditing new events, and raise a failure for each that is missing"),
   every: Flag.String("every").pipe(
     Flag.withMetavar("DURATION"),
     Flag.withDescription("With --watch, how often (default: 1 minute)"),
@@ -69,7 +69,7 @@ const flags = {
       () => "must be a length of time such as '1 minute' or 30s"
     )
   ),
-  against: file("against", "Say where what was read differs from what the proof in FILE says")
+  against: file("against", "Compare with the proof in FILE, and say where they differ")
 }
 
 const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)

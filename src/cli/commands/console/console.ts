@@ -193,7 +193,7 @@ export const console = Command.make(
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
       Flag.withDescription(
-        "What it does, of api, projection (the log of deliveries) and audit (whether every event reached every endpoint) (default: all)"
+        "What it does: api, projection (the log of deliveries), audit (whether every event reached every endpoint), or several of them (default: all)"
       ),
       Flag.withDefault(roleNames.join(",")),
       Flag.filterMap(
@@ -203,13 +203,13 @@ export const console = Command.make(
     ),
     ...projectionFlags,
     auditSince: auditSinceFlag,
-    cert: file("tls-cert", "Its certificate in PEM, with those between it and its authority"),
+    cert: file("tls-cert", "Its certificate in PEM, with the intermediate ones"),
     key: file("tls-key", "The certificate's key in PEM"),
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
     trustedProxy: repeated(
       "trusted-proxy",
       "NETWORK",
-      "A proxy whose X-Forwarded-For says for the log where a request comes from: an address, or a network such as 10.0.0.0/8; may be repeated"
+      "A proxy whose X-Forwarded-For names the client of a request: an address, or a network such as 10.0.0.0/8; may be repeated"
     ),
     corsOrigin: repeated(
       "cors-origin",

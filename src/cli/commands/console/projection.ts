@@ -22,7 +22,7 @@ export const projectionFlags = {
   ),
   replaceLog: isSet(
     "replace-log",
-    "Drop what is in --data of another installation, and begin anew"
+    "Drop the files of another installation in --data, and begin anew"
   ),
   keep: Flag.String("keep").pipe(
     Flag.withMetavar("DURATION"),

@@ -72,7 +72,7 @@ const list = Command.make(
   {
     ...listFlags,
     open: isSet("open", "Only those that nobody has sent again, and that were not delivered late"),
-    limit: limitFlag("Only the newest so many of them")
+    limit: limitFlag("Only the newest N")
   },
   Effect.fnUntraced(function* ({ limit, ...filter }) {
     const { json } = yield* petrel

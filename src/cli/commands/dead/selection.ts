@@ -31,12 +31,12 @@ export const idArgument = Argument.String("ID").pipe(
 
 const reasonFlag = nameFlag("reason", deadReasons).pipe(
   Flag.withMetavar("REASON"),
-  Flag.withDescription(`Only those that ended so: ${deadReasons.join(", ")}`)
+  Flag.withDescription(`Only those with this reason: ${deadReasons.join(", ")}`)
 )
 
 const statusFlag = Flag.String("status").pipe(
   Flag.withMetavar("STATUS"),
-  Flag.withDescription("Only those whose last answer was that: 503, or 5xx"),
+  Flag.withDescription("Only those with this status of the last answer: 503, or 5xx"),
   Flag.filterMap(
     (text) => {
       const status = text.toLowerCase()
@@ -84,7 +84,7 @@ export const selectionFlags = {
   endpoint: endpointFlag,
   reason: maybe(reasonFlag),
   status: maybe(statusFlag),
-  all: isSet("all", "All there are")
+  all: isSet("all", "All of them")
 }
 
 /** Returns the numbers of dead letters by reason as lines, highest first. */

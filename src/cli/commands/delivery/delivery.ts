@@ -191,7 +191,7 @@ const deliveryResend = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send a delivery once more, also one that succeeded, in a round of its own: the same id and bytes, attempts counted from 1"
+    "Send a delivery once more, even one that succeeded, in a round of its own: the same id and bytes, attempts counted from 1"
   ),
   Command.withShortDescription("Send a delivery once more"),
   Command.withExamples([{ command: "petrel delivery resend acme.invoice-42.billing" }])
@@ -240,7 +240,7 @@ const deliveryRetry = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Try a delivery now that waits for its next attempt. That is one of its attempts as any other. A probe of its endpoint's open circuit comes at once, too"
+    "Try a waiting delivery now. It is an attempt like any other. If the endpoint's circuit is open, the probe comes at once, too"
   ),
   Command.withShortDescription("Try a waiting delivery now"),
   Command.withExamples([{ command: "petrel delivery retry acme.invoice-42.billing" }])
@@ -277,8 +277,16 @@ export const endpointRetryNow = Command.make(
   {
     name: endpointArgument,
     types: repeated("type", "FILTER", "Only of this type: 'invoice.>'; may be repeated"),
-    status: textFlag("status", "STATUS", "Only those whose last answer was that: 503, or 5xx"),
-    error: textFlag("error", "CLASS", "Only those whose last attempt failed so, such as timeout"),
+    status: textFlag(
+      "status",
+      "STATUS",
+      "Only those with this status of the last answer: 503, or 5xx"
+    ),
+    error: textFlag(
+      "error",
+      "CLASS",
+      "Only those with this error class of the last attempt, such as timeout"
+    ),
     since: timeFlag("since", "Attempted last from then on: 2026-03-04T10:30:00Z, or ago: 15m"),
     until: timeFlag("until", "Attempted last up to then, in the same form"),
     ignoreRetryAfter: ignoreFlag
@@ -294,9 +302,9 @@ export const endpointRetryNow = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Let all that waits for an endpoint go on now, as after a fix: under its cap, rate and ramp, beginning with a probe if its circuit is open"
+    "Let all waiting deliveries of an endpoint go on now, as after a fix: within its cap, rate and ramp, beginning with a probe if its circuit is open"
   ),
-  Command.withShortDescription("Try all that waits for an endpoint now"),
+  Command.withShortDescription("Try all waiting deliveries of an endpoint now"),
   Command.withExamples([
     { command: "petrel endpoint retry-now acme/billing" },
     { command: "petrel endpoint retry-now acme/billing --status 5xx --type 'invoice.>'" }

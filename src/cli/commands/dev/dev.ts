@@ -330,7 +330,7 @@ export const dev = Command.make(
     ),
     asksForToken: isSet(
       "token",
-      "Lets in only who has the token in the file of that name in the data directory; made where there is none"
+      "Require the token in the file token of the data directory; made if there is none"
     ),
     quiet: isSet("quiet", "Do not print what happens to each delivery"),
     withSample: Flag.Boolean("sample").pipe(

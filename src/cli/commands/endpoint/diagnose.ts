@@ -79,7 +79,7 @@ export const diagnose = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Find out why an endpoint gets nothing or fails, and what to do: looks at its state, events and failures, and tries the way to its receiver without sending anything"
+    "Find out why an endpoint gets nothing or fails, and what to do. Looks at its state, events and failures, and connects to its receiver without sending anything"
   ),
   Command.withExamples([{ command: "petrel endpoint diagnose acme/billing" }])
 )

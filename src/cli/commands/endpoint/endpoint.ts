@@ -108,7 +108,7 @@ const show = Command.make(
   {
     name: endpointArgument,
     reveal: revealFlag,
-    history: isSet("history", "Show all its changes instead, also of one that is removed"),
+    history: isSet("history", "Show all its changes instead, of a removed endpoint, too"),
     retry: isSet("retry", "Draw its retry policies instead"),
     svg: svgFlag
   },
@@ -128,7 +128,7 @@ const show = Command.make(
     yield* report(encodeDetail(found), endpointText(found, { at, width: screenWidth() }))
   })
 ).pipe(
-  Command.withDescription("Show an endpoint's configuration and how it fares, or its changes"),
+  Command.withDescription("Show an endpoint's configuration and state, or its changes"),
   Command.withExamples([
     { command: "petrel endpoint show acme/billing" },
     {

@@ -55,7 +55,7 @@ const settingFlags = {
       secret: textFlag(
         "secret",
         "-",
-        "The same from standard input; the secret itself is seen by others"
+        "The same from standard input; other users of the machine can see a secret that stands here"
       )
     }),
     read: (secret: string) => Result.succeed(secret)
@@ -92,7 +92,7 @@ const settingFlags = {
       ),
     read: readRetryFor
   },
-  circuit: one("JSON", `When it is spared and given up, such as '{"failures":3}'`, readCircuit),
+  circuit: one("JSON", `When it is held back and given up, such as '{"failures":3}'`, readCircuit),
   maxInFlight: one("N", "Requests at the same time", readNumber(fields.maxInFlight)),
   adapt: one(
     "ON-OR-OFF",
@@ -135,7 +135,7 @@ const settingFlags = {
   ),
   format: one(
     "FORMAT",
-    "slack: as incoming webhooks of chat tools take messages, unsigned; for an endpoint that only gets alerts",
+    "slack: messages for incoming webhooks of chat tools, unsigned; for an endpoint that only gets alerts",
     readText(fields.format)
   ),
   operational: {
@@ -152,7 +152,7 @@ const settingFlags = {
       header: repeated(
         "header",
         "'NAME: VALUE'",
-        "The same where others may see it; may be repeated"
+        "The same, where other users of the machine may see it; may be repeated"
       )
     }),
     read: readHeaders
@@ -176,20 +176,20 @@ const removals = {
   description: "It has no description",
   redirectsTo: "Redirects may lead to the URL's own origin only",
   format: "Bodies are the events' bytes",
-  rate: "As many requests as it takes",
+  rate: "Without a limit",
   timeout: "Back to the retry policy's time-out",
   connectTimeout: "Back to the retry policy's"
 } satisfies Record<RemovableName, string>
 
 /** Flags that remove one entry of a setting; may be repeated. */
 const entryRemovals = {
-  headers: repeated("no-header", "NAME", "Sends this header no more; may be repeated"),
+  headers: repeated("no-header", "NAME", "Stop sending this header; may be repeated"),
   forwardHeaders: noForwardHeader,
-  metadata: repeated("no-metadata", "KEY", "It has no such entry any more; may be repeated"),
+  metadata: repeated("no-metadata", "KEY", "Remove this entry; may be repeated"),
   retryFor: repeated(
     "no-retry-for",
     "FILTER",
-    "These event types have no policy of their own any more; may be repeated"
+    "Remove the policy of these event types; may be repeated"
   )
 } satisfies Record<NamesBy<EndpointSettings, "null by name">, Flag.Flag<ReadonlyArray<string>>>
 

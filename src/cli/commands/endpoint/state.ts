@@ -43,7 +43,7 @@ export const pause = Command.make(
     )
   })
 ).pipe(
-  Command.withDescription("Keep an endpoint's events back until it is resumed"),
+  Command.withDescription("Hold an endpoint's deliveries back until it is resumed"),
   Command.withExamples([{ command: "petrel endpoint pause acme/billing --reason maintenance" }])
 )
 
@@ -58,7 +58,7 @@ export const resume = Command.make(
       (state) => `is neither paused nor suspended: ${state}`
     )
   })
-).pipe(Command.withDescription("Let the events of a paused or suspended endpoint go on"))
+).pipe(Command.withDescription("Let the deliveries of a paused or suspended endpoint go on"))
 
 export const enable = Command.make(
   "enable",

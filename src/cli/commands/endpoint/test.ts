@@ -67,7 +67,7 @@ export const test = Command.make(
   {
     name: endpointArgument,
     type: textFlag("type", "TYPE", "Its event type (default: petrel.test)"),
-    body: textFlag("body", "BODY", "What is sent (default: JSON that says what it is)"),
+    body: textFlag("body", "BODY", "Its body (default: JSON that says that it is a test)"),
     contentType: textFlag("content-type", "TYPE", "What it is (default: application/json)")
   },
   Effect.fnUntraced(function* ({ name, ...flags }) {
@@ -85,7 +85,7 @@ export const test = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send one signed event to an endpoint at once, from the worker that delivers to it, and show request and answer. It counts for nothing: not for the endpoint's health or limits, and the history does not tell of it. Receivers see the header petrel-test: true"
+    "Send one signed event to an endpoint at once, from the worker that delivers to it, and show request and answer. It does not count for the endpoint's health or limits, and is not in the history. Receivers see the header petrel-test: true"
   ),
   Command.withShortDescription("Send an endpoint one test event, and show its answer"),
   Command.withExamples([

@@ -129,10 +129,10 @@ const flags = {
   ),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
-  limit: limitFlag("Only the newest so many of them, the newest one last"),
+  limit: limitFlag("Only the newest N, the newest last"),
   follow: Flag.Boolean("follow").pipe(
     Flag.withAlias("f"),
-    Flag.withDescription("Go on with what happens from now on"),
+    Flag.withDescription("Then print new facts as they happen"),
     Flag.withDefault(false)
   )
 }

@@ -106,10 +106,10 @@ const flags = {
     Flag.withDescription("By tenant and hour, or day of UTC (default: hour)"),
     maybe
   ),
-  byEndpoint: isSet("by-endpoint", "By endpoint, those where most went wrong first"),
-  byType: isSet("by-type", "By event type, those where most went wrong first"),
+  byEndpoint: isSet("by-endpoint", "By endpoint, those with most failures first"),
+  byType: isSet("by-type", "By event type, those with most failures first"),
   limit: limitFlag(
-    `With --by-endpoint and --by-type: list so many, and sum up the others (default: ${usualLimit})`
+    `With --by-endpoint and --by-type: list N, and sum up the others (default: ${usualLimit})`
   )
 }
 
@@ -170,7 +170,7 @@ export const historyTotals = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Sum up what happened, by tenant and by hour or day, or by endpoint or event type. What a period counts is what was stored within it. Below stands how many attempts deliveries took, how long they took to succeed and how long requests took."
+    "Sum up what happened, by tenant and by hour or day, or by endpoint or event type. A fact counts for the period in which it was stored. Below the table are the number of attempts that deliveries took, how long they took to succeed, and how long requests took."
   ),
   Command.withShortDescription("Sum up what happened, by tenant and hour, endpoint or type"),
   Command.withExamples([

@@ -103,17 +103,17 @@ const flags = {
   deadBytes: size(
     "dead-bytes",
     `a quarter of --event-bytes, at most ${bytesText(defaultTopology.deadBytes)}`,
-    "Room for dead letters"
+    "Storage for dead letters"
   ),
   eventBytes: size(
     "event-bytes",
     `half of the account's limit; without one ${bytesText(defaultEventBytes)}, or less where the broker has less`,
-    "Room for events; full, it refuses what is published"
+    "Storage for events; when it is full, events are refused"
   ),
   historyBytes: size(
     "history-bytes",
     "half of --event-bytes",
-    "Room for the history; full, it drops its oldest"
+    "Storage for the history; when it is full, the oldest facts are dropped"
   ),
   tenants: Flag.String("tenant-streams").pipe(
     Flag.withMetavar("TENANTS"),
@@ -132,7 +132,7 @@ const flags = {
   tenantBytes: size(
     "tenant-bytes",
     bytesText(defaultTopology.tenantBytes),
-    "With --tenant-streams, room for a tenant's events of --event-age in its stream; full, it refuses what the tenant publishes"
+    "With --tenant-streams, storage for a tenant's events of --event-age in its stream; when it is full, the tenant's events are refused"
   )
 }
 

@@ -132,7 +132,7 @@ const flags = {
   status: whole(
     "status",
     "STATUS",
-    "Of the requests that fail, else of all (default: 500, 200)",
+    "Of requests that fail; without --fail and --percent, of all (default: 500, 200)",
     [200, 599]
   ),
   retryAfter: whole("retry-after", "SECONDS", "Sent with each failure", [0, 31_536_000]),
@@ -140,7 +140,7 @@ const flags = {
   drop: isSet("drop", "Close the connection instead of answering"),
   forward: Flag.String("forward").pipe(
     Flag.withMetavar("URL"),
-    Flag.withDescription("Pass what does not fail on to this URL, and answer as that does"),
+    Flag.withDescription("Pass the other requests on to this URL, and give its answer"),
     Flag.filterMap(
       (text) =>
         URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
@@ -230,9 +230,9 @@ export const receive = Command.make(
   }, Effect.scoped)
 ).pipe(
   Command.withDescription(
-    "A receiver for staging: prints what comes, verifies signatures of every scheme, counts repeats, and behaves as badly as told"
+    "A receiver for staging: prints requests, verifies signatures of every scheme, counts repeats, and misbehaves on request"
   ),
-  Command.withShortDescription("Receive events in staging, as badly as told"),
+  Command.withShortDescription("A receiver for staging that misbehaves on request"),
   Command.withExamples([
     { command: "petrel receive --port 3000 --secret whsec_…" },
     {

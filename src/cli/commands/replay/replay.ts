@@ -131,12 +131,15 @@ export const replay = Command.make(
     types: typesFlag,
     since: givenTimeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
     until: givenTimeFlag("until", "Up to then, in the same form (default: now)"),
-    skipped: isSet("skipped", "Only what it was not sent because it was disabled then"),
-    onlyMissing: isSet("only-missing", "Not what it has taken, nor what is on its way there"),
+    skipped: isSet("skipped", "Only events that it was not sent because it was disabled"),
+    onlyMissing: isSet(
+      "only-missing",
+      "Leave out events that it has taken or that are on their way there"
+    ),
     id: Flag.String("id").pipe(
       Flag.withMetavar("NAME"),
       Flag.withDescription(
-        "Of this replay: the same again goes on with it (default: made from the other flags)"
+        "Name of this replay: the same name continues it (default: made from the other flags)"
       ),
       Flag.filterMap(
         (text) => (replayIdProblem(text) === undefined ? Option.some(text) : Option.none()),
@@ -161,7 +164,7 @@ export const replay = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send events of the past to one endpoint, at its pace, under the ids they had. Broken off, the same command goes on where it was"
+    "Send events of the past to one endpoint, at its pace, under the ids they had. If it was broken off, the same command continues"
   ),
   Command.withShortDescription("Send events of the past to one endpoint"),
   Command.withExamples([

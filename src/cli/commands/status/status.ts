@@ -224,11 +224,11 @@ export const status = Command.make(
   {
     watch: Flag.Boolean("watch").pipe(
       Flag.withAlias("w"),
-      Flag.withDescription("Show it anew every 2 seconds, until it is stopped"),
+      Flag.withDescription("Refresh it every 2 seconds, until it is stopped"),
       Flag.withDefault(false),
       Flag.withoutNegation
     ),
-    check: isSet("check", "End with exit code 1 and the reasons where somebody must do something")
+    check: isSet("check", "End with exit code 1, and the reasons, if somebody must act")
   },
   Effect.fnUntraced(function* ({ check, watch }) {
     const { json } = yield* petrel
@@ -250,6 +250,6 @@ export const status = Command.make(
       return yield* new Refused({ message: problems.map(({ text }) => text).join("; ") })
   })
 ).pipe(
-  Command.withDescription("Show how the system is, and what to do where it is not well"),
-  Command.withShortDescription("Show how the system is")
+  Command.withDescription("Show the state of the system, and what to do about problems"),
+  Command.withShortDescription("Show the state of the system")
 )

@@ -200,7 +200,9 @@ const serve = Effect.fnUntraced(function* (
 const workerFlags = {
   id: Flag.String("id").pipe(
     Flag.withMetavar("ID"),
-    Flag.withDescription("Its name in history and logs, no other's (default: host and process)"),
+    Flag.withDescription(
+      "Its name in history and logs; must be unique (default: host and process)"
+    ),
     Flag.filterMap(
       (text) => (isToken(text) ? Option.some(text) : Option.none()),
       () => "must be 1 to 64 letters, digits, - or _ (and not a lone _)"
@@ -233,7 +235,7 @@ const workerFlags = {
   answers: repeated(
     "answers",
     "[TENANT=]LEVEL",
-    "How much of receivers' answers the history gets: none, status, headers or body, each with what comes before it; for all, or such as acme=status; may be repeated (default: body)"
+    "How much of receivers' answers the history keeps: none, status, headers or body, each with those before it; for all tenants, or for one, as in acme=status; may be repeated (default: body)"
   ),
   maxInFlight: Flag.Int("max-in-flight").pipe(
     Flag.withMetavar("N"),
