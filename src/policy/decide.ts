@@ -72,6 +72,8 @@ export type NextMove =
   | { readonly _tag: "Release" }
   /** Apply the stored decision. Some of its steps may have been done. */
   | { readonly _tag: "Resume"; readonly stored: StoredDecision }
+  /** See that the history holds the attempt that led to the stored decision, then decide again. */
+  | { readonly _tag: "RecordOutcome"; readonly stored: StoredDecision }
   /** Wait until the stores are open, then decide again. */
   | { readonly _tag: "AwaitStores" }
   /** Find out what the endpoint is, then decide again. */
@@ -123,7 +125,10 @@ export const decide = (known: KnownDelivery): NextMove => {
   const { now, stored } = known
   if (stored === "released") return { _tag: "Release" }
   if (!known.isClockTrusted) return redeliver(maxUnstoredDelayMs, "ours")
-  if (stored !== undefined && !isDue(stored, known)) return { _tag: "Resume", stored }
+  if (stored !== undefined && !isDue(stored, known))
+    return known.goal._tag === "Hurry" && stored.decision._tag === "Nak"
+      ? { _tag: "RecordOutcome", stored }
+      : { _tag: "Resume", stored }
   if (!known.areStoresOpen) return { _tag: "AwaitStores" }
   const progress = stored?.progress ?? known.progress
   // A direct attempt was final, before the delivery was queued.

@@ -316,7 +316,7 @@ describe("a delivery that somebody wants to be tried now", () => {
     [
       "is recorded first, where its last attempt is not",
       { goal, stored: { ...waiting, isOutcomeRecorded: false } },
-      resume({ ...waiting, isOutcomeRecorded: false })
+      { _tag: "RecordOutcome", stored: { ...waiting, isOutcomeRecorded: false } }
     ],
     [
       "ends where it had ended",

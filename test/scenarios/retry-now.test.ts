@@ -73,6 +73,26 @@ describe.concurrent("what waits for its next attempt", () => {
     })
   )
 
+  scenario("goes on where a former owner decided that it waits", () =>
+    Effect.gen(function* () {
+      const to = yield* receiver({ answer: { status: 500 } })
+      yield* endpoint({ url: to.url, retry: lateRetry, maxInFlight: 2 })
+      const facts = yield* history
+      const first = yield* worker()
+      for (let n = 0; n < 20; n++) yield* publish("a", String(n))
+      yield* facts.count("attempt-failed", 20)
+      yield* first.stop
+      to.answer({ status: 200 })
+      yield* worker({ id: "w2" })
+      const { left, moved } = yield* everything()
+      assert.deepStrictEqual({ left, moved }, { left: 0, moved: 20 })
+      yield* facts.count("delivered", 20)
+      assert.lengthOf(facts.of("attempt-failed"), 20)
+      yield* closedBooks
+      yield* isClean
+    })
+  )
+
   scenario("is attempted once more, however long the command takes, where all of it fails", () =>
     Effect.gen(function* () {
       const many = 600

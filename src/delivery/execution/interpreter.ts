@@ -11,7 +11,7 @@ import { isPastDeadline } from "../../policy/deadline.ts"
 import type { Goal, KnownDelivery, NextMove } from "../../policy/decide.ts"
 import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decide.ts"
 import type { Sender } from "../http/sender.ts"
-import type { StreamMemory } from "../recovery/partition-memory.ts"
+import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
@@ -20,7 +20,15 @@ import type { AttemptToMake } from "./task.ts"
 /** What carries a decision out. */
 type Carrier = Pick<
   Settlement,
-  "end" | "isOpen" | "mark" | "moved" | "postpone" | "ready" | "release" | "resume"
+  | "end"
+  | "isOpen"
+  | "mark"
+  | "moved"
+  | "postpone"
+  | "ready"
+  | "recordOutcome"
+  | "release"
+  | "resume"
 > & { readonly decisions: Pick<Decisions, "has" | "recall"> }
 
 export interface InterpreterOptions {
@@ -42,6 +50,9 @@ export type Relocate = (
 const attemptGoal: Goal = { _tag: "Attempt" }
 const relocateGoal: Goal = { _tag: "Relocate" }
 const hurryGoal: Goal = { _tag: "Hurry" }
+
+const waits = (recalled: Recalled): recalled is WaitingDelivery =>
+  recalled !== undefined && recalled !== "released"
 
 const endpointOf = ({ _tag }: Standing): KnownDelivery["endpoint"] =>
   _tag === "Live" ? "live" : _tag === "Removed" ? "removed" : "disabled"
@@ -142,7 +153,7 @@ export class Interpreter {
     { self: this },
     function* (handle: AckHandle, goal: Goal, store?: Relocate) {
       const { settlement } = this.#options
-      const recalled = yield* settlement.decisions.recall(handle)
+      let recalled: Recalled = yield* settlement.decisions.recall(handle)
       let standing: Standing | undefined
       while (true) {
         const move = decide(this.#knownOf(handle, goal, recalled, standing))
@@ -150,6 +161,11 @@ export class Interpreter {
           yield* settlement.ready
           // That may have taken minutes.
           standing = undefined
+        } else if (move._tag === "RecordOutcome") {
+          if (waits(recalled)) yield* settlement.recordOutcome(handle, recalled)
+          recalled = yield* settlement.decisions.recall(handle)
+          // Where the broker did not take it, all is as before.
+          if (!waits(recalled) || !recalled.isOutcomeRecorded) return undefined
         } else if (move._tag === "AskEndpoint")
           standing = yield* this.#directory.standing(handle.delivery)
         else if (move._tag !== "Attempt") return yield* this.#apply(handle, move, recalled, store)
@@ -211,7 +227,10 @@ export class Interpreter {
     { self: this },
     function* (
       handle: AckHandle,
-      move: Exclude<NextMove, { readonly _tag: "AskEndpoint" | "Attempt" | "AwaitStores" }>,
+      move: Exclude<
+        NextMove,
+        { readonly _tag: "AskEndpoint" | "Attempt" | "AwaitStores" | "RecordOutcome" }
+      >,
       recalled: Recalled,
       store: Relocate | undefined
     ) {
@@ -222,8 +241,7 @@ export class Interpreter {
           yield* settlement.release(handle)
           break
         case "Resume":
-          if (recalled !== undefined && recalled !== "released")
-            yield* settlement.resume(handle, recalled)
+          if (waits(recalled)) yield* settlement.resume(handle, recalled)
           break
         case "Redeliver":
           if (move.why === "pause") memory.poisonGuard.pause(slot)

@@ -187,6 +187,15 @@ export class Settlement {
     return this.#patiently(handle, this.#apply(handle, waiting, true))
   }
 
+  /** Records the attempt that led to a stored decision, unless the history holds it. */
+  recordOutcome(handle: AckHandle, waiting: WaitingDelivery): Effect.Effect<void> {
+    const work = Effect.andThen(
+      this.#options.fence.asOwner,
+      Effect.suspend(() => this.#recordOutcome(handle, waiting, true))
+    )
+    return this.#patiently(handle, work)
+  }
+
   /** Ends a delivery without an attempt. A decision that was begun earlier stands. */
   end(handle: AckHandle, progress: Progress, reason: DeadReason): Effect.Effect<void> {
     return this.#patiently(handle, this.#end(handle, progress, reason))

@@ -209,7 +209,7 @@ const stateTexts: Readonly<Record<Delivery["state"], string>> = {
   moved: "goes on now",
   "in-flight": "is being attempted, or about to be",
   backlog: "waits for its endpoint and goes on as soon as that takes it",
-  left: "stays as it is: its endpoint's backlog is full"
+  left: "stays as it is: its endpoint's backlog is full, or the broker refused; ask again later"
 }
 
 const withPace = (says: string, pace: ReadonlyArray<string>): string =>
@@ -221,7 +221,11 @@ export const counted = ({ inBacklog, inFlight, left, moved }: Retried): string =
     ...(moved === 0 ? [] : [`${plural(moved, "delivery goes", "deliveries go")} on now`]),
     ...(inFlight === 0 ? [] : [`${countText(inFlight)} in flight or in line already`]),
     ...(inBacklog === 0 ? [] : [`${countText(inBacklog)} in the backlog already`]),
-    ...(left === 0 ? [] : [`${countText(left)} stay as they are: the backlog is full`])
+    ...(left === 0
+      ? []
+      : [
+          `${countText(left)} stay as they are: the backlog is full, or the broker refused; ask again later`
+        ])
   ]
   return all.length === 0 ? "nothing waits for it" : all.join(", ")
 }
