@@ -47,6 +47,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
   const noted = (step: string) => Effect.sync(() => void steps.push(step))
   let { isOpen } = world
   const { standing } = world
+  let { recalled } = world
   const { poisonGuard } = makeMemory()
   const find = () => (world.isKnown ? live : undefined)
   const directory = directoryOf({
@@ -68,9 +69,16 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
           isOpen = true
         }),
         decisions: {
-          has: () => world.recalled !== undefined,
-          recall: () => Effect.succeed(world.recalled)
+          has: () => recalled !== undefined,
+          recall: () => Effect.succeed(recalled)
         },
+        recordOutcome: (_, waiting) =>
+          Effect.andThen(
+            noted("record"),
+            Effect.sync(() => {
+              recalled = { ...waiting, isOutcomeRecorded: true }
+            })
+          ),
         release: () => noted("release"),
         resume: (_, { record }) => noted(`resume ${record.decision._tag}`),
         postpone: (_handle, { attempts }, at) => noted(`postpone ${attempts} until ${at - now}`),
@@ -364,6 +372,31 @@ describe("a defect", () => {
       const handle = new NotedHandle()
       yield* run(interpreter.afterDefect(handle, Cause.die("broken")))
       assert.deepStrictEqual(handle.answers, [1_000])
+    })
+  )
+})
+
+describe("a delivery that is wanted now, whose last attempt may not be recorded", () => {
+  const unrecorded: Recalled = {
+    record: recordOf({ _tag: "Nak", at: now + 60_000 }),
+    ...{ storedAt: now, isOutcomeRecorded: false }
+  }
+  const hurry = Effect.fnUntraced(function* (settlement: World["settlement"] = {}) {
+    const { interpreter, steps } = makeInterpreter({ recalled: unrecorded, settlement })
+    const handle = new NotedHandle(deliveryOf({}), placeOf(3), 1)
+    yield* run(interpreter.hurry(handle, () => Effect.void))
+    return steps
+  })
+
+  it.effect("is recorded, then moves", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* hurry(), ["record", "moved"])
+    })
+  )
+
+  it.effect("stays where the history does not take it", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* hurry({ recordOutcome: () => Effect.void }), [])
     })
   )
 })
