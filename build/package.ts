@@ -1,6 +1,7 @@
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { bundled } from "./bundle.ts"
+import { writeClient } from "./client.ts"
 import { licensesOf } from "./licenses.ts"
 import { manPage } from "./man-page.ts"
 import { revisionOf } from "./revision.ts"
@@ -26,8 +27,12 @@ const manifest = (sources: string): string => {
     type: "module",
     bin: { petrel: "cli/petrel.js" },
     man: "man/petrel.1",
-    // Programs may import nothing yet.
-    exports: { "./package.json": "./package.json" }
+    // What programs may import, and nothing else.
+    exports: {
+      "./client": { types: "./client/client.d.ts", default: "./client/client.js" },
+      "./package.json": "./package.json"
+    },
+    sideEffects: false
   }
   return `${JSON.stringify(made, null, 2)}\n`
 }
@@ -47,6 +52,7 @@ export const writePackage = async (folder: string): Promise<void> => {
       piece.type === "chunk" ? piece.code : piece.source,
       { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
     )
+  await writeClient(join(folder, "client"))
   const modules = pieces.flatMap((piece) => (piece.type === "chunk" ? piece.moduleIds : []))
   const sources = await textOf("package.json")
   await writeFile(join(folder, "package.json"), manifest(sources))

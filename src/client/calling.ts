@@ -102,6 +102,19 @@ export const isPassing = (status: number): boolean => passing.has(status)
 /** Methods whose requests may be carried out twice. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"])
 
+/** Refuses an input that lacks what the path needs, or has what is nowhere in the request. */
+const checkInput = (id: string, operation: Described, input: Input): void => {
+  const { hasBody, path, query = [] } = operation
+  const inPath = Array.from(path.matchAll(/\{(\w+)\}/g), ([, name = ""]) => name)
+  for (const name of inPath)
+    if (name !== "tenant" && /^\.{0,2}$/.test(String(input[name] ?? "")))
+      throw new TypeError(`${id} needs ${name}, which must not be empty, nor . or ..`)
+  const fields = [...inPath.filter((name) => name !== "tenant"), ...query]
+  const other = Object.keys(input).find((name) => !fields.includes(name))
+  if (other !== undefined && hasBody !== true)
+    throw new TypeError(`${other} is not a field of ${id}: it has ${fields.join(", ") || "none"}`)
+}
+
 /**
  * Returns a request. What may be carried out only once, and can say so, gets an Idempotency-Key
  * unless it has one.
@@ -120,9 +133,7 @@ export const requestOf = (
   const isOfTenant = operation.path.includes("{tenant}")
   if (isOfTenant && typeof tenant !== "string")
     throw new TypeError(`${id} needs a tenant: give one to the client, or to the call`)
-  for (const [, name = ""] of operation.path.matchAll(/\{(\w+)\}/g))
-    if (name !== "tenant" && /^\.{0,2}$/.test(String(input[name] ?? "")))
-      throw new TypeError(`${id} needs ${name}, which must not be empty, nor . or ..`)
+  checkInput(id, operation, input)
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(options))
   const headers: Record<string, string> = {}
   for (const name of operation.headers ?? []) {

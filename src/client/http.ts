@@ -100,15 +100,6 @@ const whole = async (response: FetchAnswer): Promise<Answer> => ({
   body: new Uint8Array(await response.arrayBuffer())
 })
 
-/** Refuses fields that an operation without a body cannot have. */
-const checkFields = ({ id, operation }: Request, fields: object): void => {
-  const [first] = Object.keys(fields)
-  if (first !== undefined && operation.hasBody !== true)
-    throw new TypeError(
-      `${first} is not a field of ${id}: it has ${[...(operation.query ?? [])].join(", ") || "none"}`
-    )
-}
-
 /**
  * Sends requests over HTTP.
  *
@@ -122,7 +113,6 @@ export const overHttp = ({ fetch: given, token, url }: HttpPlace): Transport => 
   const ask: Fetch = given ?? ((target, init) => globalThis.fetch(target, init))
   const start = async (request: Request, signal: AbortSignal): Promise<FetchAnswer> => {
     const { target, fields } = placed(request)
-    checkFields(request, fields)
     const body = bodyOf(request, fields)
     const secret =
       request.operation.isOpen === true
