@@ -1,76 +1,59 @@
-import { execFile } from "node:child_process"
-import { access, mkdir, mkdtemp, readdir, readFile, rm, stat, writeFile } from "node:fs/promises"
-import { tmpdir } from "node:os"
+import { access, readdir, readFile, stat, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { afterAll, beforeAll } from "vitest"
-import { writePackage } from "../../build/package.ts"
 import { revisionOf } from "../../build/revision.ts"
 import { installations, parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
-import { startNode } from "../cli/running.ts"
+import { tellInstalled, writeStory } from "../client/told.ts"
 import { endpoint, eventually, history, nth, publish } from "../kit/engine.ts"
+import { exec, npm, packaged } from "../kit/packaged.ts"
 import { receiver } from "../kit/receiver.ts"
+import { runModule, thisNode } from "../kit/runtimes.ts"
 
-const exec = promisify(execFile)
 const place = installations()
+const { path, run: runPackaged, start: startPackaged, startDev } = packaged()
 
-/** A folder without the repository above it: the package, and an empty folder to work in. */
-let folder: string
-beforeAll(async () => {
-  folder = await mkdtemp(join(tmpdir(), "petrel-test-package-"))
-  await writePackage(join(folder, "petrel"))
-  await mkdir(join(folder, "empty"))
-})
-afterAll(() => rm(folder, { recursive: true, force: true }))
-
-const startPackaged = (args: ReadonlyArray<string>, options: ReadonlyArray<string> = []) =>
-  startNode([...options, join(folder, "petrel/cli/petrel.js"), ...args], join(folder, "empty"))
-
-const runPackaged = Effect.fnUntraced(function* (
-  args: ReadonlyArray<string>,
-  options: ReadonlyArray<string> = []
-) {
-  const { ended, err, out } = yield* startPackaged(args, options)
-  return { code: yield* ended, out, err }
-}, Effect.scoped)
-
-/** Runs npm without a network. Returns what it printed. */
-const npm = (cwd: string, ...args: ReadonlyArray<string>) =>
-  exec("npm", [...args, "--offline", "--no-audit", "--no-fund"], { cwd }).then(
-    ({ stdout }) => stdout
-  )
+/** A program that is compiled, and not run. */
+const typedProgram = `import { httpClient, isProblem, type DeliveryList, type List } from "petrel/client"
+const petrel = httpClient({ url: "https://petrel.example.com", fetch, token: async () => "ptl_" })
+export const list: List<DeliveryList["deliveries"][number], DeliveryList> = petrel.log.list({ status: "5xx" })
+export const states = async (signal: AbortSignal): Promise<string[]> => {
+  const found: string[] = []
+  for await (const { state } of petrel.log.list({ since: new Date() }, { signal })) found.push(state)
+  return found
+}
+export const code = (error: unknown): "not-found" | "conflict" | undefined =>
+  isProblem(error, "not-found", "conflict") ? error.code : undefined
+export const planned = async (): Promise<number> =>
+  (await petrel.jobs.redeliver({ endpoint: "a", dryRun: true })).selected
+export const begun = async (): Promise<string> => (await petrel.jobs.redeliver({ endpoint: "a" })).state
+// @ts-expect-error an endpoint needs a URL
+export const wrong = petrel.endpoints.put({ id: "a" })
+`
 
 describe("the package that npm run build makes", () => {
   it("is packed and installed in a project and globally, from nothing else", async () => {
-    const [packing, project, prefix] = ["packed", "project", "global"].map((name) =>
-      join(folder, name)
-    ) as [string, string, string]
-    for (const made of [packing, project, prefix]) await mkdir(made)
-    await npm(join(folder, "petrel"), "pack", "--pack-destination", packing)
-    const [file = ""] = await readdir(packing)
-    const tarball = join(packing, file)
-    assert.isBelow((await stat(tarball)).size, 6 * 1024 * 1024)
-    await writeFile(join(project, "package.json"), "{}")
-    await npm(project, "install", tarball)
-    await npm(project, "install", "--global", "--prefix", prefix, tarball)
+    const [file = ""] = await readdir(path("packed"))
+    assert.isBelow((await stat(path("packed", file))).size, 4 * 1024 * 1024)
+    const project = path("project")
     assert.deepStrictEqual(
       (await readdir(join(project, "node_modules"))).filter((name) => !name.startsWith(".")),
       ["petrel"]
     )
-    const { version } = JSON.parse(await readFile(join(folder, "petrel/package.json"), "utf8"))
+    const { version } = JSON.parse(await readFile(path("petrel/package.json"), "utf8"))
     const revision = revisionOf(import.meta.dirname)
     const expected = `petrel ${version}${revision === undefined ? "" : ` (${revision})`}\n`
-    for (const path of [join(project, "node_modules/.bin/petrel"), join(prefix, "bin/petrel")]) {
-      const { stderr, stdout } = await exec(process.execPath, [path, "--version"], { cwd: project })
+    for (const command of [join(project, "node_modules/.bin/petrel"), path("global/bin/petrel")]) {
+      const { stderr, stdout } = await exec(process.execPath, [command, "--version"], {
+        cwd: project
+      })
       assert.deepStrictEqual([stdout, stderr], [expected, ""])
     }
   })
 
   it("can be published, with the pages that its README leads to and a manual", async () => {
-    const packed = join(folder, "petrel")
+    const packed = path("petrel")
     assert.match(await npm(packed, "publish", "--dry-run"), /^\+ petrel@\d+\.\d+\.\d+$/m)
     const readme = await readFile(join(packed, "README.md"), "utf8")
     const links = Array.from(readme.matchAll(/\]\((?!https:)([^)#]+)/g), ([, link = ""]) => link)
@@ -82,9 +65,47 @@ describe("the package that npm run build makes", () => {
   })
 
   it("passes on the licenses of what is bundled", async () => {
-    const text = await readFile(join(folder, "petrel/THIRD-PARTY-LICENSES"), "utf8")
+    const text = await readFile(path("petrel/THIRD-PARTY-LICENSES"), "utf8")
     for (const name of ["effect", "undici", "@nats-io/nats-core", "pino"])
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
+  })
+
+  it("lets programs import the client, and nothing else", async () => {
+    const told = `const names = ["petrel/client", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
+      const asked = names.map((name) => import(name).then(Object.keys, ({ code }) => code))
+      console.log(JSON.stringify(await Promise.all(asked)))`
+    await writeFile(path("project/imports.js"), told)
+    const closed = "ERR_PACKAGE_PATH_NOT_EXPORTED"
+    assert.deepStrictEqual(await runModule(thisNode, path("project"), "imports.js"), [
+      ["JobFailed", "NoAnswer", "PetrelProblem", "httpClient", "isProblem", "natsClient"],
+      ...[closed, closed, closed]
+    ])
+    const client = await stat(path("petrel/client/client.js"))
+    assert.isBelow(client.size, 48 * 1024)
+  })
+
+  it("has types that compilers take with browsers' names, and with Node's", async () => {
+    const repository = join(import.meta.dirname, "../..")
+    const modules = join(repository, "node_modules")
+    await writeFile(path("project/typed.ts"), typedProgram)
+    const options = {
+      ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false },
+      paths: { "@nats-io/*": [join(modules, "@nats-io/*")] }
+    }
+    const worlds = [
+      { module: "esnext", moduleResolution: "bundler", lib: ["ES2022", "DOM"], types: [] },
+      { module: "nodenext", lib: ["ES2022"], types: ["node"], typeRoots: [join(modules, "@types")] }
+    ]
+    for (const world of worlds) {
+      const config = { compilerOptions: { ...options, ...world }, files: ["typed.ts"] }
+      await writeFile(path("project/tsconfig.json"), JSON.stringify(config))
+      const { stdout } = await exec(
+        process.execPath,
+        [join(modules, "typescript/bin/tsc"), "-p", path("project")],
+        { cwd: path("project") }
+      ).catch((error: { stdout: string }) => error)
+      assert.strictEqual(stdout, "")
+    }
   })
 
   it.live("prints the same help as the sources", () =>
@@ -109,10 +130,18 @@ describe("the package that npm run build makes", () => {
 
   it.live("runs petrel dev", () =>
     Effect.gen(function* () {
-      const dev = yield* startPackaged(["dev", "--nats-port", "0", "--data", "data"])
-      yield* dev.until((out) => out.some((line) => / #3 {2}200 .* delivered$/.test(line)))
+      const dev = yield* startDev
       yield* dev.signal("SIGINT")
       assert.strictEqual(yield* dev.ended, 0)
+    })
+  )
+
+  it.live("lets a program use the client, over HTTP and over NATS", () =>
+    Effect.gen(function* () {
+      yield* Effect.promise(() => writeStory(path("project")))
+      const dev = yield* startDev
+      for (const over of ["http", "nats"] as const)
+        yield* tellInstalled(thisNode, path("project"), dev, over)
     })
   )
 

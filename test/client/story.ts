@@ -32,19 +32,19 @@ const events = (prefix: string, count: number, wrong: number) =>
   }))
 
 /** Looks what became of events in the log, and sends those again that failed. */
-const looksAfter = async (petrel: Client, isWell: () => void) => {
+const looksAfter = async (petrel: Client, broken: string, isWell: () => Promise<void>) => {
   const dead = await until(
-    () => all(petrel.deadLetters.list({ endpoint: "broken", limit: 2 })),
+    () => all(petrel.deadLetters.list({ endpoint: broken, limit: 2 })),
     (found) => found.length === 3
   )
   const attempts = await until(
-    () => all(petrel.log.attempts({ endpoint: "broken", limit: 2 })),
+    () => all(petrel.log.attempts({ endpoint: broken, limit: 2 })),
     (found) => found.length === 3
   )
-  const plan = await petrel.jobs.redeliver({ endpoint: "broken", dryRun: true })
-  isWell()
+  const plan = await petrel.jobs.redeliver({ endpoint: broken, dryRun: true })
+  await isWell()
   const seen: Array<Job["state"]> = []
-  const begun = await petrel.jobs.redeliver({ endpoint: "broken" })
+  const begun = await petrel.jobs.redeliver({ endpoint: broken })
   const job = await petrel.finish(begun, {
     everyMs: 20,
     onProgress: ({ state }) => seen.push(state)
@@ -63,25 +63,27 @@ const looksAfter = async (petrel: Client, isWell: () => void) => {
  * Adds endpoints, publishes, and sees what became of it.
  *
  * @param receiver refuses what comes on `/refused`, until `isWell` was called.
- * @param prefix of the ids of events: what is published in another story has another one.
+ * @param prefix of ids: another story on the same installation has another one.
  */
 export const tellStory = async (
   petrel: Client,
-  { isWell, prefix, receiver }: { receiver: string; prefix: string; isWell: () => void }
+  { isWell, prefix, receiver }: { receiver: string; prefix: string; isWell: () => Promise<void> }
 ) => {
-  const { revision } = await petrel.endpoints.put({ id: "billing", url: receiver })
-  const known = await petrel.endpoints.get({ id: "billing" }, { ifNoneMatch: revision })
+  const [billing, broken] = [`${prefix}-billing`, `${prefix}-broken`]
+  const types = ["invoice.paid", "order.placed"]
+  const { revision } = await petrel.endpoints.put({ id: billing, url: receiver, types })
+  const known = await petrel.endpoints.get({ id: billing }, { ifNoneMatch: revision })
   const changed = await petrel.endpoints.patch(
-    { id: "billing", maxInFlight: 3, contact: "ops@example.com" },
+    { id: billing, maxInFlight: 3, contact: "ops@example.com" },
     { ifMatch: revision }
   )
   const stale = await refusal(
-    petrel.endpoints.patch({ id: "billing", maxInFlight: 4 }, { ifMatch: revision })
+    petrel.endpoints.patch({ id: billing, maxInFlight: 4 }, { ifMatch: revision })
   )
   const missing = await refusal(petrel.endpoints.get({ id: "nobody" }))
   const invalid = await refusal(petrel.endpoints.put({ id: "other", url: "ftp://x" }))
   await petrel.endpoints.put({
-    id: "broken",
+    id: broken,
     url: `${receiver}/refused`,
     types: ["order.placed"],
     retry: {
@@ -102,7 +104,7 @@ export const tellStory = async (
   for (const n of [1, 2, 3])
     await petrel.publish({ type: "order.placed", id: `${prefix}-order-${n}`, data: n })
   const delivered = await until(
-    () => all(petrel.log.list({ endpoint: "billing", state: "delivered", limit: 10 })),
+    () => all(petrel.log.list({ endpoint: billing, state: "delivered", limit: 10 })),
     (found) => found.length >= 25 + 3
   )
   const body = await petrel.deliveries.eventBody({ event: first.id })
@@ -114,6 +116,6 @@ export const tellStory = async (
     summary: { ...summary, failures: summary.failures.map(({ event }) => event.id) },
     delivered: new Set(delivered.map(({ event }) => event)).size,
     body: new TextDecoder().decode(body.body),
-    ...(await looksAfter(petrel, isWell))
+    ...(await looksAfter(petrel, broken, isWell))
   }
 }
