@@ -32,7 +32,7 @@ interface Tracker<R> {
 
 /**
  * Work that runs on callbacks, without a fiber, as long as all goes well. A fiber for each message
- * costs a tenth of a delivery (docs/internals/performance.md); most messages need none.
+ * costs a tenth of a delivery (bench/DIARY.md); most messages need none.
  */
 export abstract class CallbackWork<R> implements InFlightWork<R>, Linked<CallbackWork<R>> {
   before: CallbackWork<R> | undefined

@@ -29,7 +29,7 @@ const framesBeforeExpiry = 1_024
 /**
  * Collects what is published in one turn of the event loop, and writes it in one piece when the
  * turn ends. The client encodes, checks and copies each part of each message separately, which
- * takes longer than everything else about a publication (docs/internals/performance.md). Answers of receivers
+ * takes longer than everything else about a publication (bench/DIARY.md). Answers of receivers
  * arrive in turns of their own, so that publications of one turn share one write.
  *
  * While there is no connection, messages wait here. The next connection gets those that have not

@@ -24,7 +24,7 @@ import { eventOf, makeRoutingServices } from "./routing-services.ts"
 
 /**
  * Maximum deliveries of prefetched events. More would wait for places in their endpoints' lanes,
- * and go through the queue at twice the cost (docs/internals/performance.md).
+ * and go through the queue at twice the cost (bench/DIARY.md).
  */
 const maxPrefetched = 256
 /**
