@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, FiberSet } from "effect"
 import type { Broker } from "../broker/broker.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
@@ -8,6 +8,7 @@ import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { untried } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import type { EventIdentity } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
 import { partitionOfKey } from "../domain/names.ts"
 import type { Timer } from "../time/timers.ts"
@@ -71,7 +72,24 @@ interface Common {
   readonly reached: (step: FailpointName) => void
   readonly slowTimer: SlowEventTimer
   readonly load: DirectLoad
+  /** Logs a defect of Petrel. */
+  readonly logDefect: (what: string, event: EventIdentity) => void
 }
+
+/**
+ * What a fan-out does:
+ *
+ *     waiting ⇄ beginning
+ *        ↓ ↘        ↓
+ *        ↓  └───→ closing → handed over
+ *     complete
+ *
+ * Beginning: deliveries are begun, as many as the limits allow.
+ * Waiting: those that were begun are attempted or stored; as one ends, the next is begun.
+ * Closing: something is not as usual. Nothing else is begun; recovery continues once nothing is
+ *   attempted or stored any more.
+ */
+type FanOutMode = "beginning" | "waiting" | "closing" | "complete" | "handed over"
 
 /** Brings one event to the endpoints of its plan. A class, because there is one per event. */
 class FanOut implements TimedEvent {
@@ -82,23 +100,25 @@ class FanOut implements TimedEvent {
   readonly #routed: Routed
   readonly #work: InFlightWork<Broker>
   readonly #then: FanOutCallbacks
-  /** Endpoints that are not known to have a delivery. Allocated on first use. */
-  #failures: Map<string, StoreFailure> | undefined
-  #failed: Map<string, Progress> | undefined
+  #mode: FanOutMode = "waiting"
+  /** Number of endpoints of the plan that it has come to. */
   #next = 0
+  /** Deliveries that are being stored. */
   #storing = 0
+  /** Direct deliveries that have not ended. */
   #attempting = 0
-  /** What its tenant has in direct delivery; set with the first one. */
-  #tenantLoad: TenantDirectLoad | undefined
+  /** Direct deliveries whose request is not sent yet. */
   #inLine = 0
   /** Direct deliveries that were found slow: they no longer count against the limit per event. */
-  #lasting = 0
-  /** True while the {@link SlowEventTimer} watches this event. */
-  #isYoung = false
+  #slow = 0
+  /** What its tenant has in direct delivery; set with the first one. */
+  #tenantLoad: TenantDirectLoad | undefined
   /** Retries the plan commit while the single direct delivery is slow. */
   #commitTimer: Timer | undefined
-  #isLate = false
-  #isAdvancing = false
+  /** Endpoints that are not known to have a delivery. Allocated on first use. */
+  #failures: Map<string, StoreFailure> | undefined
+  /** The progress of direct deliveries that failed, by endpoint. Allocated on first use. */
+  #failed: Map<string, Progress> | undefined
 
   constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
     this.#common = common
@@ -107,30 +127,47 @@ class FanOut implements TimedEvent {
     this.#then = then
   }
 
-  /** Starts as many deliveries as the limits allow. Ends the fan-out where nothing is left. */
+  /** Begins as many deliveries as the limits allow. Ends the fan-out where nothing is left. */
   advance(): void {
-    // A delivery may end while it is begun: the loop that began it then goes on by itself.
-    if (this.#isAdvancing) return
-    this.#isAdvancing = true
-    this.#beginNext()
-    this.#isAdvancing = false
+    // A delivery may end while it is begun: the loop that began it goes on by itself.
+    if (this.#mode === "beginning") return
+    if (this.#routed.planCommit.isUnsure) this.#close()
+    if (this.#mode === "waiting") this.#beginNext()
     if (this.#storing + this.#attempting > 0) return
-    if (this.#isOnFastPath) this.#then.onComplete()
-    else this.#then.onFallback(this.#progress())
+    if (this.#mode === "waiting") {
+      this.#mode = "complete"
+      this.#then.onComplete()
+    } else if (this.#mode === "closing") {
+      this.#mode = "handed over"
+      this.#then.onFallback(this.#progress())
+    }
+  }
+
+  /** Begins nothing else: recovery continues the event. */
+  #close(): void {
+    if (this.#mode === "waiting" || this.#mode === "beginning") this.#mode = "closing"
+    else if (this.#mode !== "closing") this.defect("its routing had ended")
   }
 
   #beginNext(): void {
     const { keys, planCommit } = this.#routed
     const { event, plan } = planCommit
+    this.#mode = "beginning"
     while (
-      this.#isOnFastPath &&
-      this.#storing + this.#attempting - this.#lasting < maxConcurrentStores
+      this.#isBeginning &&
+      this.#storing + this.#attempting - this.#slow < maxConcurrentStores
     ) {
       const planned = plan.endpoints[this.#next]
       if (planned === undefined) break
       const key = keys[this.#next++] ?? endpointKey(event.tenant, planned.id)
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
+    if (this.#isBeginning) this.#mode = "waiting"
+  }
+
+  /** Read anew each time: what is begun may close the fan-out at once. */
+  get #isBeginning(): boolean {
+    return this.#mode === "beginning"
   }
 
   get areRequestsBegun(): boolean {
@@ -140,8 +177,7 @@ class FanOut implements TimedEvent {
   becameSlow(): void {
     const { planCommit } = this.#routed
     const unbegun = planCommit.plan.endpoints.length - this.#next
-    this.#isYoung = false
-    this.#lasting = this.#attempting
+    this.#slow = this.#attempting
     if (!planCommit.isCommitted)
       this.#commitTimer = timers.every(planCommitDelayMs, () =>
         this.#work.step(() => planCommit.commit())
@@ -175,10 +211,6 @@ class FanOut implements TimedEvent {
   /** True where the broker may have forgotten what was stored as routing began. */
   get #isTooLate(): boolean {
     return this.#routed.planCommit.safeRepublishMs <= 0
-  }
-
-  get #isOnFastPath(): boolean {
-    return this.#failures === undefined && !this.#isLate && !this.#routed.planCommit.isUnsure
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
@@ -223,8 +255,6 @@ class FanOut implements TimedEvent {
     const isFirst = this.#attempting++ === 0
     load.add(tenantLoad, 1, isFirst ? this.#routed.message.data.length : 0)
     this.#inLine++
-    if (this.#isYoung) return
-    this.#isYoung = true
     slowTimer.add(this)
   }
 
@@ -233,10 +263,9 @@ class FanOut implements TimedEvent {
     if (!wentOut) this.#inLine--
     const isLast = --this.#attempting === 0
     load.add(tenantLoad, -1, isLast ? -this.#routed.message.data.length : 0)
-    this.#lasting = Math.min(this.#lasting, this.#attempting)
+    this.#slow = Math.min(this.#slow, this.#attempting)
     if (!isLast) return
-    if (this.#isYoung) slowTimer.remove(this)
-    this.#isYoung = false
+    slowTimer.remove(this)
     timers.cancel(this.#commitTimer)
   }
 
@@ -252,7 +281,7 @@ class FanOut implements TimedEvent {
       this.#storing--
       if (why !== undefined) this.#noteFailure(planned, why)
       else this.#common.reached("delivery-stored")
-      this.#isLate ||= this.#isTooLate
+      if (this.#isTooLate) this.#close()
       this.advance()
     })
   }
@@ -260,6 +289,12 @@ class FanOut implements TimedEvent {
   #noteFailure({ id }: Planned, why: StoreFailure): void {
     this.#failures ??= new Map()
     this.#failures.set(id, why)
+    this.#close()
+  }
+
+  defect(what: string): void {
+    const { at, seq } = this.#routed.planCommit.event
+    this.#common.logDefect(what, { eventSeq: seq, eventAt: at })
   }
 
   #progress(): RoutingProgress {
@@ -277,7 +312,8 @@ class PlannedDirectDelivery implements DirectDelivery {
   readonly uncommitted: PlanCommit | undefined
   readonly #of: FanOut
   readonly #planned: Planned
-  #isBegun = false
+  /** In line until its request is sent. */
+  #mode: "in line" | "sending" | "ended" = "in line"
 
   constructor(of: FanOut, { message, planCommit }: Routed, planned: Planned, key: string) {
     this.#of = of
@@ -289,12 +325,20 @@ class PlannedDirectDelivery implements DirectDelivery {
   }
 
   begun(): void {
-    this.#isBegun = true
-    this.#of.requestBegun()
+    if (this.#mode === "in line") {
+      this.#mode = "sending"
+      this.#of.requestBegun()
+    } else this.#of.defect(`${this.key} was begun while ${this.#mode}`)
   }
 
   ended(end: DirectEnd): void {
-    this.#of.ended(this.#planned, end, this.#isBegun)
+    if (this.#mode === "ended") {
+      this.#of.defect(`${this.key} had ended`)
+      return
+    }
+    const wentOut = this.#mode === "sending"
+    this.#mode = "ended"
+    this.#of.ended(this.#planned, end, wentOut)
   }
 }
 
@@ -308,7 +352,11 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
   const slowTimer = new SlowEventTimer()
   const load = new DirectLoad(options.bytes, options.hasOtherTenants)
   yield* Effect.addFinalizer(() => Effect.sync(() => slowTimer.close()))
-  const common: Common = { options, reached, slowTimer, load }
+  const run = yield* FiberSet.makeRuntime<never>()
+  const logDefect: Common["logDefect"] = (what, event) => {
+    run(Effect.logError("ignored what a direct delivery cannot do", { what, ...event }))
+  }
+  const common: Common = { options, reached, slowTimer, load, logDefect }
   return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
     new FanOut(common, routed, work, then).advance()
 })

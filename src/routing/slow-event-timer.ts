@@ -26,8 +26,9 @@ export class SlowEventTimer {
   readonly #young = new IntrusiveList<TimedEvent>()
   #timer: Timer | undefined
 
-  /** Called when the event's first direct delivery begins. */
+  /** Called when a direct delivery of an event begins. Watches the event, unless it does already. */
   add(event: TimedEvent): void {
+    if (this.#young.has(event)) return
     event.since = timers.monotonicMs()
     this.#young.add(event)
     this.#timer ??= timers.after(tick, () => this.#look())

@@ -167,4 +167,17 @@ describe("the deliveries of one event", () => {
       assert.strictEqual(direct.size, ids.length)
       close()
     }))
+
+  it("end once each: a second end, or a request after it, is logged and changes nothing", () => {
+    const { defects, direct, end, ends } = fanOutTo(["a", "b"], { direct: () => "under way" })
+    direct.get("a")?.begun()
+    direct.get("a")?.begun()
+    end("a", delivered)
+    end("a", unknown)
+    direct.get("a")?.begun()
+    assert.deepStrictEqual(ends, [])
+    assert.strictEqual(defects.count("cannot do"), 3)
+    end("b", delivered)
+    assert.deepStrictEqual(ends, ["complete"])
+  })
 })

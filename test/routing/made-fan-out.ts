@@ -14,6 +14,7 @@ import { PlanCommit } from "../../src/routing/plan-commit.ts"
 import type { PlanStore } from "../../src/routing/plan-store.ts"
 import type { RoutingProgress } from "../../src/routing/routing-progress.ts"
 import { elapsedMs } from "../../src/time/elapsed.ts"
+import { makeLog } from "../kit/log.ts"
 import { event, makeMessage, planFor, work } from "./made-routing.ts"
 
 export const safeRepublishMs = 60_000
@@ -124,7 +125,10 @@ export const fanOutTo = (ids: ReadonlyArray<string>, changes: Partial<World> = {
     hasOtherTenants: () => false,
     owned: happenings.ownedIn(world)
   }
-  const fanOut = Effect.runSync(Scope.provide(makeFanOut(options), scope))
+  const defects = makeLog()
+  const fanOut = Effect.runSync(
+    Scope.provide(makeFanOut(options), scope).pipe(Effect.provide(defects.layer))
+  )
   const { message } = makeMessage()
   const keys = ids.map((id) => `acme.${id}`)
   fanOut({ message, planCommit, keys, began: elapsedMs() }, work, {
@@ -133,7 +137,7 @@ export const fanOutTo = (ids: ReadonlyArray<string>, changes: Partial<World> = {
     onSlow: (remaining) => void slow.push(remaining)
   })
   return {
-    ...{ answers, direct, ends, log, queued, slow },
+    ...{ answers, defects, direct, ends, log, queued, slow },
     /** Ends a direct delivery that is under way. */
     end: (endpoint: string, how: DirectEnd) => direct.get(endpoint)?.ended(how),
     close: () => Effect.runSync(Scope.close(scope, Exit.void))
