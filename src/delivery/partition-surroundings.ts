@@ -86,32 +86,52 @@ export interface PartitionOptions {
   readonly isAskedFor: () => boolean
 }
 
-/** What the scope of a partition closes first and last. Set by the partition when it is made. */
-class Lifecycle {
-  /** True once nothing may begin: the scope closes, or the partition's memory is wrong. */
-  isOver = false
-  /** Called when no work is in flight any more. */
-  onClosed: () => void = () => undefined
-  /** Called when an endpoint may take more. */
-  onFreed: (key: string) => void = () => undefined
+/**
+ * What a partition does:
+ *
+ *     starting → delivering → over
+ *        └────────────────────↑
+ *
+ * Starting: its memory is read, and what waits in backlogs is found. It takes nothing.
+ * Over: nothing may begin any more. Its scope closes, its memory is wrong, or it passes on.
+ */
+export class PartitionLife {
+  #mode: "starting" | "delivering" | "over" = "starting"
+
+  get isDelivering(): boolean {
+    return this.#mode === "delivering"
+  }
+
+  get isOver(): boolean {
+    return this.#mode === "over"
+  }
+
+  /** Begins to deliver. Dies where it delivers already, or is over. */
+  readonly deliver = Effect.suspend(() => {
+    if (this.#mode !== "starting")
+      return Effect.die(new Error(`a partition that is ${this.#mode} cannot begin to deliver`))
+    this.#mode = "delivering"
+    return Effect.void
+  })
+
+  end(): void {
+    this.#mode = "over"
+  }
 }
 
-/** Acquires what a partition needs of its surroundings. */
+/**
+ * Acquires what a partition needs of its surroundings. As their scope closes, nothing begins any
+ * more, and what is in flight is cancelled.
+ */
 export const acquireSurroundings = Effect.fnUntraced(function* (options: PartitionOptions) {
   const { backlogRoom, fence, memory, sender, worker } = options
-  const lifecycle = new Lifecycle()
-  const stopping = () => lifecycle.isOver || options.stopping()
+  const life = new PartitionLife()
+  const stopping = () => life.isOver || options.stopping()
   const broker = yield* Broker
   const backlog = yield* Backlog.make(memory.index)
-  // Finalizers run in reverse: this one runs after all that may still put a delivery into a line.
-  yield* Effect.addFinalizer(() => Effect.sync(() => lifecycle.onClosed()))
   const inFlight = yield* makeInFlight<Broker | Facts>()
   // Runs before work in flight is cancelled: nothing may take its place.
-  yield* Effect.addFinalizer(() =>
-    Effect.sync(() => {
-      lifecycle.isOver = true
-    })
-  )
+  yield* Effect.addFinalizer(() => Effect.sync(() => life.end()))
   const background = yield* FiberSet.make<void>()
   const healthFacts = yield* FiberSet.make<void>()
   const health = yield* makeEndpointHealth({
@@ -121,7 +141,6 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     isClockTrusted: options.workerClock.isTrusted,
     holds: fence.holds,
     isOver: stopping,
-    freed: (key) => lifecycle.onFreed(key),
     hosts: options.hosts,
     run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
   })
@@ -130,7 +149,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     backlogRoom.isFull(key)
   )
   return {
-    lifecycle,
+    life,
     stopping,
     mayAttempt: () => fence.holds() && options.workerClock.wasTrusted(),
     broker,

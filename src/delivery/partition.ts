@@ -1,4 +1,4 @@
-import { Effect, FiberSet, Option } from "effect"
+import { Effect, FiberSet, Option, Scope } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
@@ -69,12 +69,18 @@ export class Partition {
   readonly #spill: Spill
   /** What it remembers at its end, for the next owner. */
   readonly final: FinalMemory
-  /** True once it delivers: its endpoints may get direct deliveries. */
-  #isReady = false
-
   /** Makes a partition that delivers nothing yet: `prepare`, then `deliverAll`. */
   static readonly make = Effect.fnUntraced(function* (options: PartitionOptions) {
-    const partition = new Partition(options, yield* acquireSurroundings(options))
+    const acquired = yield* Scope.fork(yield* Effect.scope)
+    const its = yield* Scope.provide(acquireSurroundings(options), acquired)
+    const partition = new Partition(options, its)
+    // Until what is in flight is cancelled, it may still put a delivery into a line.
+    yield* Effect.addFinalizer((exit) =>
+      Effect.andThen(
+        Scope.close(acquired, exit),
+        Effect.sync(() => partition.#giveBackLines())
+      )
+    )
     yield* partition.#run()
     return partition
   })
@@ -124,11 +130,6 @@ export class Partition {
       writer: this.#writer,
       events: its.names.events
     })
-    its.lifecycle.onFreed = (key) => {
-      this.#lanes.advance(key)
-      this.#drainer.wake(key)
-    }
-    its.lifecycle.onClosed = () => this.#giveBackLines()
   }
 
   /** Loads the health of endpoints, and finds the messages that wait in backlogs. */
@@ -141,9 +142,9 @@ export class Partition {
 
   /** Delivers until the worker stops. Fails where a stream was truncated: its memory is wrong. */
   readonly deliverAll = Effect.gen({ self: this }, function* () {
-    const { health, healthFacts, lifecycle, tail } = this.#its
+    const { health, healthFacts, life, tail } = this.#its
     const { ackWait, history } = this.#options
-    this.#isReady = true
+    yield* life.deliver
     yield* Effect.forkScoped(this.#findForever)
     yield* Effect.forkScoped(this.#recoverForever)
     const failed = yield* Effect.raceFirst(
@@ -152,7 +153,7 @@ export class Partition {
     ).pipe(
       Effect.tap((failed) =>
         Effect.sync(() => {
-          lifecycle.isOver = failed !== undefined || this.#options.isAskedFor()
+          if (failed !== undefined || this.#options.isAskedFor()) life.end()
         })
       ),
       Effect.ensuring(Effect.sync(() => this.#giveBackLines()))
@@ -179,7 +180,8 @@ export class Partition {
 
   /** True while it delivers. */
   get isDelivering(): boolean {
-    return this.#isReady && !this.#its.stopping()
+    const { life, stopping } = this.#its
+    return life.isDelivering && !stopping()
   }
 
   /** Lets nothing but what has not ended remain, for the next owner. */
@@ -235,7 +237,11 @@ export class Partition {
 
   /** Runs what runs at intervals, and answers queries, until the scope closes. */
   readonly #run = Effect.fnUntraced({ self: this }, function* () {
-    const { directory } = this.#its
+    const { directory, health } = this.#its
+    yield* Effect.acquireRelease(
+      Effect.sync(() => health.onFreed((key) => this.#freed(key))),
+      (stop) => Effect.sync(stop)
+    )
     yield* Effect.acquireRelease(
       Effect.sync(() => timers.every(tickMs, () => this.#tick())),
       (timer) => Effect.sync(() => timers.cancel(timer))
@@ -254,9 +260,15 @@ export class Partition {
       lanes: this.#lanes,
       queue: this.#queue,
       tallies: this.#tallies,
-      isReady: () => this.#isReady
+      isReady: () => this.#its.life.isDelivering
     })
   })
+
+  /** Called for an endpoint that may take more than before. */
+  #freed(key: string): void {
+    this.#lanes.advance(key)
+    this.#drainer.wake(key)
+  }
 
   #tick(): void {
     if (this.#its.stopping()) return
@@ -288,7 +300,7 @@ export class Partition {
   }
 
   #takesFromEvents(): boolean {
-    return this.#isReady && !this.#its.stopping() && this.#its.mayAttempt()
+    return this.isDelivering && this.#its.mayAttempt()
   }
 
   #hasEnded(key: string, delivery: Delivery): boolean {

@@ -25,8 +25,6 @@ interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly isClockTrusted: () => boolean
   /** True once this worker will not be owner again, unless it takes the partition anew. */
   readonly isOver: () => boolean
-  /** Called for an endpoint that may take more than before. */
-  readonly freed: (key: string) => void
   /** Caps of hosts, for all partitions of the worker. */
   readonly hosts: HostLimits
 }
@@ -60,6 +58,7 @@ export class EndpointHealth {
   /** Endpoints that were seen paused or suspended. */
   readonly #paused = new Set<string>()
   readonly #throttles: Throttles
+  readonly #freedListeners = new Set<(key: string) => void>()
 
   constructor(
     options: EndpointHealthOptions,
@@ -195,6 +194,19 @@ export class EndpointHealth {
     this.#revise(key, state, now)
   }
 
+  /**
+   * Calls the listener with each endpoint that may take more than before, until the returned
+   * function is called.
+   */
+  onFreed(listener: (key: string) => void): () => void {
+    this.#freedListeners.add(listener)
+    return () => this.#freedListeners.delete(listener)
+  }
+
+  #freed(key: string): void {
+    for (const listener of this.#freedListeners) listener(key)
+  }
+
   /** Called for an endpoint that was disabled, suspended, removed or replaced. */
   unavailable(key: string): void {
     if (this.#directory.find(key) === undefined) this.#throttles.forget(key)
@@ -225,7 +237,7 @@ export class EndpointHealth {
         state.limit = 1
         this.#states.set(key, state)
       }
-      this.#options.freed(key)
+      this.#freed(key)
     }
   }
 
@@ -248,12 +260,12 @@ export class EndpointHealth {
     if (health.circuit.state === "open" && mayProbe(health, now)) {
       state.change(toHalfOpen(health, now))
       this.#events.append(endpoint, "circuit-half-opened", now, {})
-      this.#options.freed(key)
+      this.#freed(key)
     } else if (health.notBefore !== undefined && !isHeld(health, now)) {
       const { notBefore: _, ...rest } = health
       state.change(rest)
       state.limit ??= 1
-      this.#options.freed(key)
+      this.#freed(key)
     } else if (state.isOver) {
       const { over = 0 } = circuitOf(endpoint.config).rate ?? {}
       if (state.hasRested(over)) this.#states.delete(key)

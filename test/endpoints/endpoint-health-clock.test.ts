@@ -35,7 +35,7 @@ const ownerOf = (config: Partial<Endpoint> = {}) => {
     {
       ...{ worker: "w", clock, nextId: () => "id", holds: () => true, isOver: () => false },
       hosts: new HostLimits(directory.hosts),
-      ...{ run: () => undefined, freed: () => undefined, isClockTrusted: () => isClockTrusted }
+      ...{ run: () => undefined, isClockTrusted: () => isClockTrusted }
     },
     directory,
     {
@@ -201,7 +201,11 @@ describe("an endpoint for which nothing is to wait while its circuit is open", (
       time.runs(9 * second)
       assert.strictEqual(health.limit(key), 0)
       assert.isFalse(health.refuses(key))
+      const freed: Array<string> = []
+      const stop = health.onFreed((one) => void freed.push(one))
       health.tick()
+      assert.deepStrictEqual(freed, [key])
+      stop()
       assert.strictEqual(health.limit(key), 1)
       assert.isFalse(health.refuses(key))
     }))

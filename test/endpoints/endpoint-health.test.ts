@@ -43,7 +43,6 @@ const makeHealth = Effect.gen(function* () {
     holds: () => true,
     isClockTrusted: () => true,
     isOver: () => false,
-    freed: () => {},
     hosts: new HostLimits(directory.hosts),
     run
   }).pipe(Effect.provideService(Directory, directory))
