@@ -2,27 +2,23 @@ import type { CircuitSettings } from "../domain/circuit.ts"
 import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
 import { isFromWrongClock, maxSkewMs } from "./clock-skew.ts"
+import type { Outcome } from "./failure-count.ts"
+import {
+  closed,
+  heldUntil,
+  isLate,
+  keptText,
+  onlyHeld,
+  opened,
+  withPermanent,
+  withSuccess,
+  withTransient
+} from "./failure-count.ts"
 
 export type { CircuitSettings } from "../domain/circuit.ts"
+export type { Outcome } from "./failure-count.ts"
+export { toHalfOpen } from "./failure-count.ts"
 export { RateWindow } from "./failure-rate.ts"
-
-/** The outcome of an attempt as it affects its endpoint's health. Times in ms since the epoch. */
-export interface Outcome {
-  readonly ok: boolean
-  /** The receiver answered, and rejected this request. */
-  readonly permanent: boolean
-  readonly at: number
-  readonly delivery: string
-  readonly status?: number
-  readonly error?: string
-  /** The end of a Retry-After, which applies to the whole endpoint. */
-  readonly retryAt?: number
-  /**
-   * When the request was sent. A request sent before the circuit entered its current state neither
-   * opens nor closes it.
-   */
-  readonly sentAt?: number
-}
 
 /** Further inputs for judging an outcome. */
 export interface Circumstances {
@@ -63,18 +59,6 @@ export const afterOutcome = (
 const none: Consequence["transitions"] = []
 
 /**
- * Allowed error between two clocks, ms: times are read in whole ms, and durations are measured with
- * another clock.
- */
-const clockError = 5
-
-const isLate = ({ circuit }: Health, { at, sentAt }: Pick<Outcome, "at" | "sentAt">): boolean =>
-  circuit.state === "open" ||
-  (sentAt !== undefined &&
-    sentAt + clockError < circuit.since &&
-    !isFromWrongClock(circuit.since, at))
-
-/**
  * True for an outcome of a probe: its request was sent while the circuit was half-open, and the
  * endpoint has only failed since the delivery's previous attempt. Where others succeeded meanwhile,
  * the delivery itself may be what fails, so its request is an attempt like any other.
@@ -92,23 +76,6 @@ export const isProbe = (
   return circuit.state === "half-open" && hasOnlyFailed && !isLate(health, outcome)
 }
 
-/** Returns the later of the current and the new Retry-After; nothing if both have passed. */
-const heldUntil = (
-  { notBefore = 0 }: Health,
-  { at, retryAt = 0 }: Outcome
-): Pick<Health, "notBefore"> => {
-  const until = Math.max(notBefore, retryAt)
-  return until > at ? { notBefore: until } : {}
-}
-
-/** Returns the health with only `notBefore` updated, or the same object if it is unchanged. */
-const onlyHeld = (health: Health, outcome: Outcome): Health => {
-  const held = heldUntil(health, outcome)
-  if (held.notBefore === health.notBefore) return health
-  const { notBefore: _, ...rest } = health
-  return { ...rest, ...held }
-}
-
 const afterSuccess = (
   health: Health,
   outcome: Outcome,
@@ -116,77 +83,43 @@ const afterSuccess = (
   { ramping }: Circumstances
 ): Consequence => {
   const { circuit } = health
-  if (circuit.state !== "closed" && isLate(health, outcome)) {
-    const now = onlyHeld(health, outcome)
+  if (circuit.state === "closed") {
+    const held = heldUntil(health, outcome)
+    const isClean =
+      health.failuresInRow === 0 && health.permanentInRow === 0 && health.failingSince === undefined
+    const isSettled = ramping || circuit.coolDown === undefined
+    if (isClean && isSettled && held.notBefore === health.notBefore)
+      return { health, transitions: none }
+    const well = withSuccess(health, outcome)
     return {
-      health: now.permanentInRow === 0 ? now : { ...now, permanentInRow: 0 },
+      health: ramping ? well : { ...well, circuit: { state: "closed", since: circuit.since } },
       transitions: none
     }
   }
-  const held = heldUntil(health, outcome)
-  const isClean =
-    health.failuresInRow === 0 && health.permanentInRow === 0 && health.failingSince === undefined
-  const isSettled = ramping || circuit.coolDown === undefined
-  if (circuit.state === "closed" && isClean && isSettled && held.notBefore === health.notBefore)
-    return { health, transitions: none }
-  const well = (state: Health["circuit"]): Health => ({
-    v: 1,
-    generation: health.generation,
-    circuit: state,
-    failuresInRow: 0,
-    permanentInRow: 0,
-    ...held
-  })
-  if (circuit.state === "closed")
-    return {
-      health: well(ramping ? circuit : { state: "closed", since: circuit.since }),
-      transitions: none
-    }
-  const successes = (circuit.successes ?? 0) + 1
-  if (successes < settings.successes)
-    return {
-      health: well({ ...circuit, successes, lastProbe: outcome.delivery }),
-      transitions: none
-    }
-  const { coolDown = settings.coolDown } = circuit
-  return {
-    health: well({ state: "closed", since: outcome.at, coolDown }),
-    transitions: ["circuit-closed"]
-  }
+  const well = withSuccess(health, outcome)
+  if (isLate(health, outcome)) return { health: well, transitions: none }
+  const { coolDown = settings.coolDown, successes = 0 } = well.circuit
+  return successes < settings.successes
+    ? { health: withProbe(well, outcome), transitions: none }
+    : { health: closed(well, outcome.at, coolDown), transitions: ["circuit-closed"] }
 }
 
-/**
- * The receiver is reachable, so the streak of transient failures ends. It is still unknown whether
- * it accepts deliveries: a probe with a permanent failure neither closes nor opens the circuit.
- */
+const withProbe = (health: Health, { delivery }: Outcome): Health => ({
+  ...health,
+  circuit: { ...health.circuit, lastProbe: delivery }
+})
+
+/** A probe with a permanent failure neither closes nor opens the circuit. */
 const afterPermanent = (
   health: Health,
   outcome: Outcome,
   { permanentFailures }: CircuitSettings
 ): Consequence => {
-  const permanentInRow = health.permanentInRow + 1
-  const { circuit, failingSince, failuresInRow, generation, giveUpAt } = health
-  const streak = isLate(health, outcome)
-    ? {
-        circuit,
-        failuresInRow,
-        ...(failingSince === undefined ? {} : { failingSince }),
-        ...(giveUpAt === undefined ? {} : { giveUpAt })
-      }
-    : {
-        circuit:
-          circuit.state === "half-open" ? { ...circuit, lastProbe: outcome.delivery } : circuit,
-        failuresInRow: 0
-      }
+  const isProbe = health.circuit.state === "half-open" && !isLate(health, outcome)
+  const counted = withPermanent(health, outcome)
+  const { permanentInRow } = counted
   return {
-    health: {
-      v: 1,
-      generation,
-      ...streak,
-      permanentInRow,
-      ...heldUntil(health, outcome),
-      ...lastOf(outcome)
-    },
+    health: isProbe ? withProbe(counted, outcome) : counted,
     transitions: none,
     ...(permanentInRow >= permanentFailures
       ? {
@@ -203,36 +136,17 @@ const afterTransient = (
   circumstances: Circumstances
 ): Consequence => {
   if (isLate(health, outcome)) return { health: onlyHeld(health, outcome), transitions: none }
-  const { at } = outcome
-  const { circuit, failingSince = at, generation, permanentInRow } = health
-  const failuresInRow = health.failuresInRow + 1
+  const { at, delivery } = outcome
+  const { circuit } = health
+  const counted = withTransient(health, outcome)
+  const { failingSince = at } = counted
   const giveUpAt = failingSince + settings.giveUpAfter
-  const why = whyOpen(health, failuresInRow, outcome, settings, circumstances)
-  const { coolDown: latest, lastProbe } = circuit
-  const coolDown = nextCoolDown(latest, settings, circumstances.spread)
-  const probe = circuit.state === "half-open" ? outcome.delivery : lastProbe
+  const why = whyOpen(health, counted.failuresInRow, outcome, settings, circumstances)
+  const now = { ...counted, giveUpAt }
+  const lastProbe = circuit.state === "half-open" ? delivery : circuit.lastProbe
+  const coolDown = nextCoolDown(circuit.coolDown, settings, circumstances.spread)
   return {
-    health: {
-      v: 1,
-      generation,
-      circuit:
-        why === undefined
-          ? circuit
-          : {
-              state: "open",
-              since: at,
-              coolDown,
-              until: at + coolDown,
-              ...(probe === undefined ? {} : { lastProbe: probe }),
-              why
-            },
-      failuresInRow,
-      permanentInRow,
-      failingSince,
-      giveUpAt,
-      ...heldUntil(health, outcome),
-      ...lastOf(outcome)
-    },
+    health: why === undefined ? now : opened(now, at, coolDown, why, lastProbe),
     transitions: why === undefined ? none : ["circuit-opened"],
     ...(at >= giveUpAt
       ? {
@@ -279,17 +193,10 @@ const nextCoolDown = (
   return Math.max(coolDown, Math.min(drawn, maxCoolDown))
 }
 
-const maxTextLength = 200
-
-const lastOf = ({ error, status }: Outcome): Pick<Health, "lastStatus" | "lastError"> => ({
-  ...(status === undefined ? {} : { lastStatus: status }),
-  ...(error === undefined ? {} : { lastError: error.slice(0, maxTextLength) })
-})
-
 const answerText = ({ error, status }: Outcome): string => {
   const parts = [
     ...(status === undefined ? [] : [String(status)]),
-    ...(error === undefined ? [] : [error.slice(0, maxTextLength)])
+    ...(error === undefined ? [] : [keptText(error)])
   ]
   return parts.length === 0 ? "no answer" : parts.join(" ")
 }
@@ -327,12 +234,6 @@ export const cooledDown = (health: Health, now: number): Health => {
     ? { ...health, circuit: { ...health.circuit, until: now } }
     : health
 }
-
-/** Returns the health with a half-open circuit; the same object if the circuit is not open. */
-export const toHalfOpen = (health: Health, now: number): Health =>
-  health.circuit.state === "open"
-    ? { ...health, circuit: { ...health.circuit, state: "half-open", since: now, successes: 0 } }
-    : health
 
 /**
  * Returns the health without its failures, the same object if it has none. A Retry-After stays: it

@@ -234,12 +234,12 @@ describe("an endpoint's health from the facts", () => {
     const probe = fact("delivered", { at: start + 30_100, durationMs: 20, attempt: 1 })
     const closed = fact("circuit-closed", { at: start + 30_200 })
     const coolDown = 30_000
-    assert.deepStrictEqual(lifeOf(opened).circuit, {
+    assert.deepStrictEqual(lifeOf(opened).health.circuit, {
       ...{ state: "open", since: start, coolDown, until: start + coolDown, why: "5" }
     })
-    const halfOpen = lifeOf(opened, half, probe).circuit
+    const halfOpen = lifeOf(opened, half, probe).health.circuit
     assert.deepStrictEqual([halfOpen.state, halfOpen.successes], ["half-open", 1])
-    assert.deepStrictEqual(lifeOf(opened, half, probe, closed).circuit, {
+    assert.deepStrictEqual(lifeOf(opened, half, probe, closed).health.circuit, {
       ...{ state: "closed", since: start + 30_200, coolDown }
     })
   })
@@ -249,7 +249,7 @@ describe("an endpoint's health from the facts", () => {
     const usedUp = fact("dead-lettered", { attempt: 3, reason: "attempts" })
     const refused = fact("dead-lettered", { attempt: 3, reason: "permanent" })
     const counts = (...facts: ReadonlyArray<Fact>) => {
-      const { failuresInRow, permanentInRow } = lifeOf(...facts)
+      const { failuresInRow, permanentInRow } = lifeOf(...facts).health
       return [failuresInRow, permanentInRow]
     }
     assert.deepStrictEqual(counts(last), [0, 0])
@@ -261,7 +261,7 @@ describe("an endpoint's health from the facts", () => {
   it("begins anew with an endpoint that is enabled again", () => {
     const failed = fact("attempt-failed", { attempt: 1, status: 503, nextAttemptAt: start + 1 })
     const disabled = fact("endpoint-disabled", { reason: "410" })
-    assert.strictEqual(lifeOf(failed, failed).failuresInRow, 2)
+    assert.strictEqual(lifeOf(failed, failed).health.failuresInRow, 2)
     assert.deepStrictEqual(lifeOf(failed, disabled).disabled, { at: start, reason: "410" })
     assert.deepStrictEqual(lifeOf(failed, disabled, fact("endpoint-enabled")), newEndpoint)
   })
@@ -279,6 +279,6 @@ describe("an endpoint's health from the facts", () => {
       paused: { at: start }
     })
     assert.deepStrictEqual(lifeOf(paused, suspended, failed, resumed), newEndpoint)
-    assert.strictEqual(lifeOf(failed, paused, resumed).failuresInRow, 1)
+    assert.strictEqual(lifeOf(failed, paused, resumed).health.failuresInRow, 1)
   })
 })

@@ -199,7 +199,7 @@ describe("the life of a delivery that a former owner made", () => {
 
   it("counts the success, and leaves the endpoint's health to its owner", () => {
     const { endpoint, totals } = viewed(failed, dead, lateSuccess)
-    assert.strictEqual(endpoint.permanentInRow, 1)
+    assert.strictEqual(endpoint.health.permanentInRow, 1)
     assert.deepInclude(totals, { delivered: 1, deliveredLate: 1, deadLettered: 1 })
   })
 })

@@ -149,7 +149,8 @@ const compare = Effect.fnUntraced(function* (books: Books) {
   if (books.endpoints.size === 0) return found
   const stored = yield* readBucket(names.buckets.health)
   const configured = yield* readBucket(names.buckets.endpoints)
-  for (const [key, { circuit }] of books.endpoints) {
+  for (const [key, life] of books.endpoints) {
+    const { circuit } = life.health
     const [owner = "", endpoint = ""] = key.split(".")
     const config = Option.getOrUndefined(decodeEndpoint(configured.get(key)))
     // A removed, disabled, suspended or recreated endpoint starts anew, and not all of that is

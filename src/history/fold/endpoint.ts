@@ -1,6 +1,17 @@
 import { roundKey } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
+import { present } from "../../domain/present.ts"
+import {
+  closed,
+  isLate,
+  type Outcome,
+  opened,
+  toHalfOpen,
+  withPermanent,
+  withSuccess,
+  withTransient
+} from "../../policy/failure-count.ts"
 
 /*
  * The facts about an endpoint do not record until when a Retry-After holds, which delivery was the
@@ -11,12 +22,8 @@ import { type Health, healthy } from "../../domain/health.ts"
 
 /** The state of an endpoint according to the facts. Times in ms since the epoch. */
 export interface EndpointLife {
-  readonly circuit: Health["circuit"]
-  readonly failuresInRow: number
-  readonly permanentInRow: number
-  readonly failingSince?: number
-  readonly lastStatus?: number
-  readonly lastError?: string
+  /** Without its generation, and when it is given up: the facts do not tell them. */
+  readonly health: Health
   readonly disabled?: { readonly at: number; readonly reason?: string }
   readonly suspended?: { readonly at: number; readonly reason?: string }
   readonly paused?: { readonly at: number; readonly reason?: string }
@@ -28,130 +35,72 @@ export interface EndpointLife {
 }
 
 /** An endpoint without facts. */
-export const newEndpoint: EndpointLife = {
-  circuit: { state: "closed", since: 0 },
-  failuresInRow: 0,
-  permanentInRow: 0,
-  undecided: {}
-}
+export const newEndpoint: EndpointLife = { health: healthy(""), undecided: {} }
 
 const roundOf = ({ eventAt = 0, eventSeq = 0, round = "" }: Fact): string =>
   roundKey({ eventSeq, eventAt, round })
 
 const said = ({ at, reason }: Fact) => ({ at, ...(reason === undefined ? {} : { reason }) })
 
-const lastOf = ({ error, status }: Fact): Pick<EndpointLife, "lastStatus" | "lastError"> => ({
-  ...(status === undefined ? {} : { lastStatus: status }),
-  ...(error === undefined ? {} : { lastError: error.message })
-})
-
-const withoutLast = (life: EndpointLife): EndpointLife => {
-  const { lastError: _, lastStatus: __, ...rest } = life
-  return rest
+const outcomeOf = (fact: Fact, permanent: boolean): Outcome => {
+  const { at, delivery = "", durationMs = 0, error, kind, status } = fact
+  return {
+    ...{ ok: kind === "delivered", permanent, at, delivery, sentAt: at - durationMs },
+    ...present({ status, error: error?.message })
+  }
 }
 
-const withoutFailing = (life: EndpointLife): EndpointLife => {
-  const { failingSince: _, ...rest } = life
-  return { ...rest, failuresInRow: 0 }
-}
+const withHealth = (life: EndpointLife, health: Health): EndpointLife => ({ ...life, health })
 
-/** Rounding error between the wall clock (whole ms) and measured durations, ms. */
-const clockError = 5
-
-/**
- * An attempt that was sent before the circuit came into its state does not count for that state. The
- * failure that opened the circuit is recorded after the opening, with the same time.
- */
-const isLate = ({ circuit }: EndpointLife, { at, durationMs = 0 }: Fact): boolean =>
-  circuit.state === "open" ? at !== circuit.since : at - durationMs + clockError < circuit.since
-
-const afterSuccess = (life: EndpointLife, fact: Fact): EndpointLife => {
-  if (life.circuit.state !== "closed" && isLate(life, fact)) return { ...life, permanentInRow: 0 }
-  const well = { ...withoutLast(withoutFailing(life)), permanentInRow: 0 }
-  const { circuit } = life
-  return circuit.state === "half-open"
-    ? { ...well, circuit: { ...circuit, successes: (circuit.successes ?? 0) + 1 } }
-    : well
-}
-
-const afterTransient = (life: EndpointLife, fact: Fact): EndpointLife =>
-  isLate(life, fact)
+const afterTransient = (life: EndpointLife, fact: Fact): EndpointLife => {
+  const { health } = life
+  const outcome = outcomeOf(fact, false)
+  // The failure that opened the circuit is recorded after the opening, with the same time.
+  const hasOpened = health.circuit.state === "open" && fact.at === health.circuit.since
+  return !hasOpened && isLate(health, outcome)
     ? life
-    : {
-        ...withoutLast(life),
-        failuresInRow: life.failuresInRow + 1,
-        failingSince: life.failingSince ?? fact.at,
-        ...lastOf(fact)
-      }
-
-const afterPermanent = (life: EndpointLife, fact: Fact): EndpointLife => ({
-  ...withoutLast(isLate(life, fact) ? life : withoutFailing(life)),
-  permanentInRow: life.permanentInRow + 1,
-  ...lastOf(fact)
-})
+    : withHealth(life, withTransient(health, outcome))
+}
 
 const afterEnd = (life: EndpointLife, fact: Fact): EndpointLife => {
   const key = roundOf(fact)
   const { [key]: attempt, ...undecided } = life.undecided
   if (attempt === undefined) return life
   const rest = { ...life, undecided }
-  return fact.reason === "permanent" ? afterPermanent(rest, attempt) : afterTransient(rest, attempt)
+  return fact.reason === "permanent"
+    ? withHealth(rest, withPermanent(rest.health, outcomeOf(attempt, true)))
+    : afterTransient(rest, attempt)
 }
 
 /** An endpoint after a fact about it. */
 export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife => {
+  const { health } = life
+  const { at } = fact
   switch (fact.kind) {
     case "delivered":
-      return afterSuccess(life, fact)
+      return withHealth(life, withSuccess(health, outcomeOf(fact, false)))
     case "attempt-failed":
       return fact.nextAttemptAt === undefined
         ? { ...life, undecided: { ...life.undecided, [roundOf(fact)]: fact } }
         : afterTransient(life, fact)
     case "dead-lettered":
       return afterEnd(life, fact)
-    case "circuit-opened": {
-      const { at, nextAttemptAt: until = at, reason: why } = fact
-      const coolDown = until - at
-      return {
-        ...life,
-        circuit: {
-          state: "open",
-          since: at,
-          coolDown,
-          until,
-          ...(why === undefined ? {} : { why })
-        }
-      }
-    }
+    case "circuit-opened":
+      return withHealth(life, opened(health, at, (fact.nextAttemptAt ?? at) - at, fact.reason))
     case "circuit-half-opened":
-      return {
-        ...life,
-        circuit: { ...life.circuit, state: "half-open", since: fact.at, successes: 0 }
-      }
-    case "circuit-closed": {
-      const { coolDown } = life.circuit
-      return {
-        ...withoutLast(withoutFailing(life)),
-        permanentInRow: 0,
-        circuit: {
-          state: "closed",
-          since: fact.at,
-          ...(coolDown === undefined ? {} : { coolDown })
-        }
-      }
-    }
+      // The history may have forgotten that it opened.
+      return withHealth(
+        life,
+        toHalfOpen({ ...health, circuit: { ...health.circuit, state: "open" } }, at)
+      )
+    case "circuit-closed":
+      return withHealth(life, closed(healthy(""), at, health.circuit.coolDown))
     case "endpoint-disabled":
       return { ...newEndpoint, disabled: said(fact) }
     case "endpoint-enabled":
       return newEndpoint
-    case "endpoint-suspended": {
-      const { paused } = life
-      return {
-        ...newEndpoint,
-        suspended: said(fact),
-        ...(paused === undefined ? {} : { paused })
-      }
-    }
+    case "endpoint-suspended":
+      return { ...newEndpoint, suspended: said(fact), ...present({ paused: life.paused }) }
     case "endpoint-paused":
       return { ...life, paused: said(fact) }
     case "endpoint-resumed": {
@@ -168,18 +117,14 @@ export const afterEndpointFact = (life: EndpointLife, fact: Fact): EndpointLife 
  *
  * @param giveUpAfter how long the endpoint may fail without a success, ms.
  */
-export const healthFrom = (life: EndpointLife, generation: string, giveUpAfter: number): Health => {
-  const { circuit, failingSince, failuresInRow, lastError, lastStatus, permanentInRow } = life
-  return {
-    v: 1,
-    generation,
-    circuit,
-    failuresInRow,
-    permanentInRow,
-    ...(failingSince === undefined ? {} : { failingSince, giveUpAt: failingSince + giveUpAfter }),
-    ...(lastStatus === undefined ? {} : { lastStatus }),
-    ...(lastError === undefined ? {} : { lastError })
-  }
+export const healthFrom = (
+  { health }: EndpointLife,
+  generation: string,
+  giveUpAfter: number
+): Health => {
+  const { failingSince } = health
+  const giveUpAt = failingSince === undefined ? undefined : failingSince + giveUpAfter
+  return { ...health, generation, ...present({ giveUpAt }) }
 }
 
 /** A field of an endpoint's health whose stored value differs from the facts. */
