@@ -22,7 +22,7 @@ export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, 
     ],
     [
       names.history,
-      "what was delivered before is not known any more, so a delivery that was under way may be sent twice, and nothing before can be audited"
+      "earlier deliveries are forgotten, so a delivery that was under way may be sent twice, and nothing before can be audited"
     ],
     [names.dead, "the dead letters are lost; the history still tells of each"],
     [
@@ -47,7 +47,7 @@ export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, 
     ),
     bucket(
       names.buckets.alerts,
-      "what is raised is not known any more, and is raised again where it still holds; set thresholds again with `petrel alerts thresholds --set`"
+      "alerts that were raised are forgotten, and raised again if they still hold; set thresholds again with `petrel alerts thresholds --set`"
     ),
     bucket(names.buckets.tokens, "all tokens are lost: make new ones with `petrel token create`"),
     bucket(

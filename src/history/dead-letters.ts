@@ -109,7 +109,9 @@ export const readDeadLetters = (
       const warnOfSkipped = Effect.suspend(() =>
         skipped === 0
           ? Effect.void
-          : Effect.logWarning(`passed over what is no dead letter in ${names.dead}: ${skipped}`)
+          : Effect.logWarning(
+              `skipped messages that are no dead letters in ${names.dead}: ${skipped}`
+            )
       )
       // Bodies may be large, and a list shows none.
       const letters = readStream({

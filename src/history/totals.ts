@@ -94,7 +94,7 @@ const readCounted = Effect.fnUntraced(function* <E, R>(
     yield* pause
   }
   if (skipped > 0)
-    yield* Effect.logWarning(`passed over what is no fact in ${names.history}: ${skipped}`)
+    yield* Effect.logWarning(`skipped records that are no facts in ${names.history}: ${skipped}`)
 })
 
 /**

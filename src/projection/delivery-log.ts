@@ -124,7 +124,7 @@ const roundFields = {
 export const DeliveryRow = Schema.Struct({
   ...roundFields,
   state: DeliveryState,
-  /** The success was recorded by a worker that did not own the partition any more. */
+  /** The success was recorded by a worker that no longer owned the partition. */
   late: Schema.Boolean,
   /** The highest number of an attempt. */
   attempts: Schema.Int,

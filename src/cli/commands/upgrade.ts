@@ -16,7 +16,7 @@ export const planLines = ({ from, old, to }: UpgradePlan): ReadonlyArray<string>
   ...featureLevels
     .slice(from, to)
     .map(({ adds, since }, index) => `  ${from + index + 1}  since ${since}: ${adds}`),
-  "Then no process of a version before can work with this installation any more, and only a backup takes it back.",
+  "Then no process of the version before can work with this installation, and only a backup brings the former level back.",
   ...old.map(
     ({ host, pid, worker }) =>
       `The worker ${worker} (on ${host}, process ${pid}) is older: replace it first.`

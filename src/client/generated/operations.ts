@@ -175,7 +175,7 @@ export interface Operations {
       readonly event?: string | undefined
       /** The event's type, or its beginning if it ends with `*`: `invoice.*`. */
       readonly type?: string | ReadonlyArray<string> | undefined
-      /** What it came to. */
+      /** Its outcome. */
       readonly outcome?: "success" | "failure" | undefined
       /** The status of its answer, or its class: `503`, `5xx`. */
       readonly status?: string | ReadonlyArray<string> | undefined

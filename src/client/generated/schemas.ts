@@ -1191,7 +1191,7 @@ export interface Job {
     readonly done: number
     readonly total: number
   }
-  /** What it came to, once it is done. */
+  /** Its result, once it is done. */
   readonly result?: { readonly [name: string]: unknown }
   /** Why it failed. */
   readonly problem?: string
@@ -1272,7 +1272,7 @@ export interface LoggedDelivery {
   readonly error: string | null
   /** Why it ended without success, or was left out. */
   readonly reason: string | null
-  /** When the round began; null if that is not known any more. */
+  /** When the round began; null if that is no longer known. */
   readonly beganAt: string | null
   /** When it ended; of one that waits, when it began. */
   readonly at: string
@@ -1296,7 +1296,7 @@ export interface LoggedEvent {
   /** When the broker stored it. */
   readonly at: string
   readonly type: string | null
-  /** How it came; null if that is not known any more. */
+  /** How it came; null if that is no longer known. */
   readonly channel: string | null
   /** How many rounds of its deliveries are in each state. */
   readonly rounds: {

@@ -36,7 +36,7 @@ const Row = documented(DeliveryRow, {
     delivery: "Its id, <event id>.<endpoint id>.",
     state:
       "`waiting` has not ended; `skipped` was left out by the plan, as the endpoint was disabled.",
-    beganAt: "When the round began; null if that is not known any more.",
+    beganAt: "When the round began; null if that is no longer known.",
     at: "When it ended; of one that waits, when it began.",
     attempts: "The highest number of an attempt.",
     status: "The status of the last answer.",
@@ -145,7 +145,7 @@ const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
     endpoint: attemptFilters.endpoint.annotateKey(texts.endpoint),
     event: attemptFilters.event.annotateKey(texts.event),
     type: attemptFilters.type.annotateKey(texts.type),
-    outcome: attemptFilters.outcome.annotateKey({ description: "What it came to." }),
+    outcome: attemptFilters.outcome.annotateKey({ description: "Its outcome." }),
     status: attemptFilters.status.annotateKey({
       description: "The status of its answer, or its class: `503`, `5xx`."
     }),
@@ -200,7 +200,7 @@ const events = operation("events", "GET", `${tenantPath}/events`, {
           id: "Its id, as receivers get it.",
           seq: "Its sequence in the stream of events.",
           at: "When the broker stored it.",
-          channel: "How it came; null if that is not known any more.",
+          channel: "How it came; null if that is no longer known.",
           rounds: "How many rounds of its deliveries are in each state."
         }
       })

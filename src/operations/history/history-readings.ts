@@ -67,7 +67,7 @@ export const readingHistory = <A, E, R>(
               duration: withinMs,
               orElse: () =>
                 busy(
-                  `reading the history took longer than ${withinMs / 1_000} s and was broken off: ask for a shorter time, or of what is newer; ${insteadOfReading}`,
+                  `reading the history took longer than ${withinMs / 1_000} s and was broken off: ask for a shorter time, or for newer data; ${insteadOfReading}`,
                   retrySlowAfter
                 )
             })

@@ -24,7 +24,7 @@ const Job = documented(JobView, {
     createdAt: "When it was asked for.",
     endedAt: "When it ended; absent while it has not.",
     progress: "How far it has come.",
-    result: "What it came to, once it is done.",
+    result: "Its result, once it is done.",
     problem: "Why it failed.",
     asked:
       "What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id` the first, and in `ids` how many there are.",

@@ -166,7 +166,7 @@ const test = Command.make(
     const sent = yield* testAlert(tenant, by).pipe(Effect.provide(connected))
     const text = [
       `Sent a test alert about ${tenant ?? "the system"}, ${sent.alert.id}`,
-      `Subject ${sent.subject}: whoever listens has got it`,
+      `Subject ${sent.subject}: every listener has it`,
       ...endpointsText(sent)
     ]
     yield* report(encode(sent), text.join("\n"))

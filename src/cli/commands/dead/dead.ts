@@ -124,7 +124,7 @@ const reasonTexts: Record<DeadReason, string> = {
   "backlog-full": "too many waited for its endpoint",
   "event-gone": "the event was removed before its endpoint took it",
   defect: "its worker failed on it each time",
-  gone: "what was to be sent again was not kept any more"
+  gone: "what was to be sent again was no longer kept"
 }
 
 const decodeFact = Schema.decodeUnknownOption(Fact)

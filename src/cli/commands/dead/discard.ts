@@ -67,7 +67,7 @@ export const discard = Command.make(
     const { json } = yield* petrel
     if (!yes && !dryRun && (json || !(yield* canAsk)))
       return yield* new Refused({
-        message: "what is discarded cannot be sent again: say --yes where nobody can be asked"
+        message: "discarded dead letters cannot be sent again: say --yes where nobody can be asked"
       })
     yield* Effect.gen(function* () {
       const { plan, run } = yield* planDiscard({ ...filter, all })

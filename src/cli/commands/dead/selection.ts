@@ -96,4 +96,4 @@ export const reasonLines = (reasons: ReasonCounts): ReadonlyArray<string> =>
 export const lettersText = (count: number): string => plural(count, "dead letter")
 
 /** What has become of dead letters that were asked for and do not exist. */
-export const goneText = "discarded, or too old and not kept any more"
+export const goneText = "discarded, or too old and no longer kept"

@@ -55,7 +55,7 @@ const beginnings = { routed: "routed", redelivered: "sent again", replayed: "rep
 
 /** Explains why a delivered round may have a dead letter. */
 const lateLine = (dead: number | undefined): string =>
-  `  Delivered late: recorded by a worker that did not own the partition any more.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
+  `  Delivered late: recorded by a worker that no longer owned the partition.${dead === undefined ? "" : ` It resolves dead letter ${dead}.`}`
 
 const attemptText = (attempt: RoundView["attempts"][number], now: number): string => {
   const { durationMs, error, isProbe, isSuccess, nextAttemptAt, number, status } = attempt
@@ -112,7 +112,7 @@ const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyAr
   const deadline = begun?.deadline ?? waitsIn?.deadline ?? undefined
   return [
     ...(begun === null
-      ? ["  What began it is not in the history any more."]
+      ? ["  Its beginning is no longer in the history."]
       : [line(begun.at, beginnings[begun.by])]),
     ...attempts.flatMap((attempt) => [
       line(attempt.at, attemptText(attempt, now)),
@@ -128,7 +128,7 @@ const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyAr
         ]
       : []),
     ...(discardedAt === undefined ? [] : [line(discardedAt, "discarded")]),
-    ...(repeats === 0 ? [] : [`  ${repeats} facts tell again what was told before.`]),
+    ...(repeats === 0 ? [] : [`  ${repeats} facts repeat earlier ones.`]),
     ...(holds ?? []).flatMap(({ freedBy, says }) => [
       ...labelled("  waits    ", plainText(says), width),
       ...labelled("           freed by: ", plainText(freedBy), width)

@@ -239,7 +239,7 @@ const keepOldFlag = Flag.String("keep-old").pipe(
 )
 
 const oneSignature =
-  "GitHub style carries one signature, and the new secret makes it from now on: a receiver that does not know it yet refuses what comes"
+  "GitHub style carries one signature, and the new secret makes it from now on: a receiver that does not know it yet refuses everything"
 
 const oldText = ({ secrets, sign, updatedAt: now }: RotatedEndpoint): string => {
   if (sign === "github") return ", which signs from now on"

@@ -199,7 +199,7 @@ const warnOfAges = Effect.fnUntraced(function* ({ eventAge, historyAge }: Topolo
     )
   if (historyAge < window)
     yield* Effect.logWarning(
-      `the history is kept for ${text(historyAge)}, and ${retries}: what was tried longer ago is not known any more; see --history-age`
+      `the history is kept for ${text(historyAge)}, and ${retries}: earlier attempts are no longer known; see --history-age`
     )
 })
 

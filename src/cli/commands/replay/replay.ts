@@ -105,7 +105,7 @@ const doneText = (done: Replayed, label: string): string => {
       ? `there is nothing to send to ${label}`
       : `${eventsText(replayed)} sent to ${label} (replay ${id}): \`petrel history --endpoint ${label}\` shows what comes of ${replayed === 1 ? "it" : "them"}`,
     ...leftTexts(done),
-    ...(gone === 0 ? [] : [`${countText(gone)} left out: too old and not kept any more`])
+    ...(gone === 0 ? [] : [`${countText(gone)} left out: too old and no longer kept`])
   ].join("\n")
 }
 

@@ -160,10 +160,7 @@ describe("petrel dead redeliver", () => {
         const sent = yield* redeliver("1", "2", "3")
         assert.deepStrictEqual([sent.code, sent.err], [0, []])
         assert.match(nth(sent.out, 0), /^2 dead letters sent again: /)
-        assert.strictEqual(
-          nth(sent.out, 1),
-          "1 left out: discarded, or too old and not kept any more"
-        )
+        assert.strictEqual(nth(sent.out, 1), "1 left out: discarded, or too old and no longer kept")
         assert.lengthOf(yield* waiting("hook"), 2)
         const none = yield* redeliver("2", "9")
         assert.strictEqual(none.code, 1)
@@ -181,7 +178,7 @@ describe("petrel dead redeliver", () => {
         assert.deepStrictEqual(again.out, [
           "nothing was discarded",
           "1 left alone: sent again, and on the way still",
-          "1 not there: discarded, or too old and not kept any more"
+          "1 not there: discarded, or too old and no longer kept"
         ])
       })
     )

@@ -197,7 +197,7 @@ describe("petrel history totals", () => {
             )
           assert.deepStrictEqual(sums(before.out), [4, 5])
           assert.deepStrictEqual(sums(after.out), [0, 1])
-          assert.match(after.err.join("\n"), /passed over what is no fact in .*: 1/)
+          assert.match(after.err.join("\n"), /skipped records that are no facts in .*: 1/)
         })
       )
     }
