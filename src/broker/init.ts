@@ -15,7 +15,7 @@ import {
   refuseOlderFormat,
   TopologyError
 } from "./installed.ts"
-import { notingRaise } from "./kept-since.ts"
+import { madeAgain, notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
 import { checkReservations, lacksRoom } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
@@ -228,7 +228,12 @@ const ensureStream = Effect.fnUntraced(function* (
   )
   if (info === undefined) {
     const first = beyond === 0 ? {} : { first_seq: beyond + 1 }
-    yield* untilReported(ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first })))
+    // The audit does not look for plans from before. It does tell of events that were removed.
+    const isHistory = beyond > 0 && stream.name === clients.names.history
+    const noted = isHistory ? madeAgain(stream, yield* Clock.currentTimeMillis) : {}
+    yield* untilReported(
+      ask(`make ${what}`, () => jsm.streams.add({ ...stream, ...first, ...noted }))
+    )
     return { what, change: "created", fields: [] } satisfies Change
   }
   const wanted = { ...stream, ...keepingRestarts(stream, info.config) }

@@ -71,6 +71,19 @@ export const undroppedSince = (held: Held): number => {
   )
 }
 
+/**
+ * Returns the metadata of a stream that is made again after it was removed: what it held before is
+ * not known, as if it had been dropped.
+ *
+ * @param nowMs ms since the epoch.
+ */
+export const madeAgain = (
+  { metadata }: Partial<Pick<StreamConfig, "metadata">>,
+  nowMs: number
+): { readonly metadata: Record<string, string> } => ({
+  metadata: { ...metadata, [keptSinceKey]: new Date(nowMs).toISOString() }
+})
+
 /** Returns the new metadata of a stream, if they change: its own, and what a raised limit had dropped. */
 export const notingRaise = (
   wanted: Partial<StreamConfig>,

@@ -5,6 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { findPartitions } from "../../src/broker/installed.ts"
 import { wanted } from "../../src/broker/topology.ts"
 import { makeNames } from "../../src/domain/names.ts"
+import { audit } from "../../src/history/audit/audit.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { run } from "../cli/in-process.ts"
 import type { Installation } from "../kit/engine.ts"
@@ -13,6 +14,7 @@ import {
   eventually,
   history,
   nth,
+  publish,
   publishMany,
   quickRetry,
   startedWorker,
@@ -107,6 +109,33 @@ describe.concurrent("a stream that somebody removed", () => {
         }),
       unusual
     )
+
+  scenario("takes the plans in it: the audit does not call their events unrouted", (place) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const good = yield* receiver()
+      const bad = yield* receiver({ answer: { status: 500 } })
+      const retry = quickRetry({ backoff: { kind: "fixed", delay: "2 seconds" } })
+      yield* endpoint({ id: "good", url: good.url, types: ["good"] })
+      yield* endpoint({ id: "bad", url: bad.url, types: ["bad"], retry })
+      const first = yield* startedWorker()
+      for (const type of ["good", "bad", "good", "bad"]) yield* publish(type)
+      yield* good.received(2)
+      yield* bad.received(2)
+      yield* first.stop
+      yield* remove(names.history)
+      assert.strictEqual((yield* run("init", ...flagsOf(place))).code, 0)
+      bad.answer({ status: 200 })
+      const facts = yield* history
+      yield* worker({ id: "second" })
+      // Facts about the second and the fourth event, and none about the third.
+      yield* facts.count("delivered", 2)
+      yield* ask("purge", () => jsm.streams.purge(names.events, { seq: 5 }))
+      const { judgement } = yield* audit({})
+      const kinds = judgement.problems.list.map(({ kind }) => kind)
+      assert.notInclude(kinds, "event-lost")
+    })
+  )
 
   scenario("takes what waited in it: the audit names it, and a replay sends it", (place) =>
     Effect.gen(function* () {
