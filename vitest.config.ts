@@ -1,5 +1,6 @@
 import { configDefaults, defineConfig } from "vitest/config"
 import { SecondAttempts } from "./test/kit/second-attempts.ts"
+import { SlowestFiles } from "./test/kit/slowest-files.ts"
 
 /** Stories of some 20 s and more each; `npm run test:long` tells them, too. */
 const long = "test/**/*.long.test.ts"
@@ -18,7 +19,7 @@ export default defineConfig({
     // The stories have real brokers and processes on a machine that others may use: one of several
     // thousand that fails once does not fail the run, but is named at its end.
     retry: 1,
-    reporters: ["default", new SecondAttempts()],
+    reporters: ["default", new SecondAttempts(), new SlowestFiles()],
     // What a worker logs belongs to its test: it is shown where that fails.
     silent: "passed-only"
   }
