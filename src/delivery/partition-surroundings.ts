@@ -11,6 +11,7 @@ import type { StoredHealth } from "../endpoints/health-record.ts"
 import type { HostLimits } from "../endpoints/host-limits.ts"
 import { Facts } from "../history/facts.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { eventOutlasts } from "../policy/event-outlasts.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { BacklogRoom } from "./backlog/backlog-room.ts"
@@ -22,6 +23,7 @@ import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
 import { watchForTruncation } from "./recovery/truncation-watch.ts"
+import type { LeftBodies } from "./retry/left-bodies.ts"
 import type { QueueRoom } from "./retry/queue-room.ts"
 import type { CapacityPool } from "./scheduling/capacity-pool.ts"
 
@@ -61,6 +63,8 @@ export interface PartitionOptions {
   readonly dutyCycle: DutyCycle
   /** Reads events whose deliveries wait without a body. Shared by the worker's partitions. */
   readonly bodies: EventBodies
+  /** The bodies of deliveries whose messages do not hold them. Shared by the worker's partitions. */
+  readonly leftBodies: LeftBodies
   /** Returns how long events are kept, ms: infinite for ever, undefined while it is unknown. */
   readonly eventAge: () => number | undefined
   /** Maximum bytes of bodies of its queue's messages. */
@@ -145,8 +149,11 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
     run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
   })
   yield* options.alerts.watch(health.of)
-  const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages, (key) =>
-    backlogRoom.isFull(key)
+  const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages, (key, delivery) =>
+    backlogRoom.isFull(
+      key,
+      delivery.leftBytes !== undefined || eventOutlasts(delivery, options.eventAge())
+    )
   )
   return {
     life,

@@ -30,6 +30,7 @@ import { acquireSurroundings } from "./partition-surroundings.ts"
 import { FinalMemory } from "./recovery/final-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
+import { sentBytes } from "./retry/left-bodies.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
 import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import { BacklogSource } from "./source/backlog-source.ts"
@@ -115,6 +116,7 @@ export class Partition {
         settlement: queueSettlement,
         ...{ lanes: this.#lanes, health: its.health },
         isTaking: () => this.#takesFromEvents(),
+        leftBodies: options.leftBodies,
         failed: (key, bytes) => options.queueRoom.willCome(memory.index, key, bytes),
         events: its.names.events
       },
@@ -344,8 +346,12 @@ export class Partition {
   #interpreterOf(memory: StreamMemory, settlement: Settlement): Interpreter {
     const { clock } = this.#options.sender
     const { isTrusted: isClockTrusted } = this.#options.workerClock
+    const { leftBodies } = this.#options
     const { directory, mayAttempt } = this.#its
-    return new Interpreter({ memory, settlement, clock, mayAttempt, isClockTrusted }, directory)
+    return new Interpreter(
+      { memory, settlement, leftBodies, clock, mayAttempt, isClockTrusted },
+      directory
+    )
   }
 
   #makeContext(): TaskContext {
@@ -375,7 +381,7 @@ export class Partition {
       admit: health.admit,
       rateBudget: health.soon,
       hasBacklog: (key) => index.hasBacklog(key),
-      bytes: (task) => task.handle.body.length,
+      bytes: (task) => sentBytes(task.handle),
       isOver: ({ handle }) =>
         isPastDeadline(handle.delivery, sender.clock.currentTimeMillisUnsafe()) &&
         workerClock.isTrusted(),

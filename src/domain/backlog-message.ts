@@ -17,7 +17,7 @@ import { placeName, readPlace } from "./fact.ts"
 export const maxEntries = 256
 
 /** A delivery whose event is read from EVENTS when it is attempted. */
-export type DeliveryReference = Omit<Delivery, "content" | "event" | "type"> & {
+export type DeliveryReference = Omit<Delivery, "content" | "event" | "leftBytes" | "type"> & {
   /** Size of the event's body, bytes. */
   readonly bytes: number
 }

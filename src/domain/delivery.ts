@@ -64,6 +64,11 @@ export interface Delivery extends EventIdentity {
   readonly progress: Progress
   /** The place that the message was moved from: a `placeName`. */
   readonly origin?: string
+  /**
+   * Size of the event's body, bytes, where the message does not hold it: it is read from EVENTS.
+   * Absent where the message holds the body.
+   */
+  readonly leftBytes?: number
 }
 
 /** Returns `<event id>.<endpoint id>`, the id that people see. */
@@ -117,6 +122,9 @@ export const firstRound = "0"
 
 type Pair = readonly [name: string, value: string]
 
+/** Present where a message does not hold its event's body: its size, bytes. */
+const leftBytesHeader = "petrel-left-bytes"
+
 /** Carries the publisher's headers that are forwarded, as one: their own names are not Petrel's. */
 const forwardedHeader = "petrel-forwarded"
 
@@ -144,6 +152,7 @@ export const deliveryHeaders = (delivery: Delivery, messageId: string): Array<Pa
   if (content.forwarded !== undefined)
     headers.push([forwardedHeader, forwardedText(content.forwarded)])
   if (delivery.origin !== undefined) headers.push(["petrel-origin", delivery.origin])
+  if (delivery.leftBytes !== undefined) headers.push([leftBytesHeader, String(delivery.leftBytes)])
   if (progress.attempts > 0 || progress.ends !== undefined)
     headers.push(["petrel-progress", JSON.stringify(progress)])
   return headers
@@ -178,6 +187,9 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
   const progress = stored === undefined ? untried : progressOf(stored)
   if (progress === undefined) return undefined
   const origin = get("petrel-origin")
+  const leftText = get(leftBytesHeader)
+  const leftBytes = leftText === undefined ? undefined : Number(leftText)
+  if (leftBytes !== undefined && !Number.isSafeInteger(leftBytes)) return undefined
   return {
     tenant,
     endpoint,
@@ -192,7 +204,8 @@ export const parseDelivery = (subject: string, get: GetHeader): Delivery | undef
     revision,
     content: carriedContent(get),
     progress,
-    ...(origin === undefined ? {} : { origin })
+    ...(origin === undefined ? {} : { origin }),
+    ...(leftBytes === undefined ? {} : { leftBytes })
   }
 }
 

@@ -63,6 +63,52 @@ export const countBacklogs = Effect.fnUntraced(function* (
   )
 })
 
+/** Where a delivery stands in its endpoint's backlog. */
+export interface BacklogStanding {
+  /** 1 for the first that is sent. */
+  readonly position: number
+  /** How many wait there. */
+  readonly of: number
+}
+
+/**
+ * Returns where a delivery stands in its endpoint's backlog, by the numbers that messages carry:
+ * reads its message, the first and the last from the leader. Those that have ended and whose message
+ * is not removed yet count. Undefined where the message is gone, or an older version wrote one of
+ * them.
+ *
+ * @param place of the delivery in the stream of its partition's backlogs.
+ */
+export const standingInBacklog = Effect.fnUntraced(function* (
+  stream: string,
+  { entry = 1, seq }: { readonly seq: number; readonly entry?: number | undefined }
+): Effect.fn.Return<BacklogStanding | undefined, BrokerError, Broker> {
+  const { readMessage } = yield* Broker
+  const operation = "look where a delivery stands in its backlog"
+  const own = yield* readMessage(operation, stream, { seq })
+  if (own === null) return undefined
+  const { subject } = own
+  const [first, last] = yield* Effect.all(
+    [
+      readMessage(operation, stream, { seq: 1, next_by_subj: subject }),
+      readMessage(operation, stream, { last_by_subj: subject })
+    ],
+    { concurrency: 2 }
+  )
+  const [before, upTo] = [storedBefore(first), storedBefore(own)]
+  const stored = last === null ? undefined : labelIn(headerIn(last))?.stored
+  if (before === undefined || upTo === undefined || stored === undefined) return undefined
+  const standing = { position: upTo - before + entry, of: stored - before }
+  return standing.position >= 1 && standing.position <= standing.of ? standing : undefined
+})
+
+/** Returns how many deliveries were stored in a backlog before those of a message. */
+const storedBefore = (message: StoredMsg | null): number | undefined => {
+  if (message === null) return undefined
+  const label = labelIn(headerIn(message))
+  return label === undefined ? undefined : label.stored - entryCount(headerIn(message))
+}
+
 /** Returns the endpoint key in a subject. */
 const keyIn = (subject: string): string => {
   const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)

@@ -7,6 +7,11 @@ const uncounted = 1 / 2
  * `late`, so that nobody is shut out by others.
  */
 const mostInAll = { whole: 3 / 2, late: 1 / 4 } as const
+/**
+ * The same for the endpoints of one tenant, as a multiple of its share. Beyond `most` a tenant takes
+ * nothing, whichever endpoint it is for.
+ */
+const mostOfTenant = { whole: 5 / 4, late: 1 / 4, most: 3 / 2 } as const
 
 /** A room that several share, bytes. */
 export interface Room {
@@ -24,6 +29,8 @@ interface RoomUse {
   readonly endpoints: number
   /** Number of tenants that take some, this one included. */
   readonly tenants: number
+  /** True where there is no other tenant, for whom a part would have to be kept. */
+  readonly isOnlyTenant?: boolean
 }
 
 /** True where shares count: more than half of the room is taken. */
@@ -43,16 +50,21 @@ const shareOf = (maxBytes: number, sharers: number, alone: number): number =>
  * Returns true where an endpoint may take no more of a room. Once more than half is taken, each
  * tenant has an equal share; and once a tenant takes more than half of its share, each of its
  * endpoints has an equal part of that. Nobody's share depends on how much others hold, only on how
- * many they are.
+ * many they are: an endpoint that comes late has its part, too, where others of its tenant hold more
+ * than theirs.
  */
 export const isOverQuota = (room: Room, use: RoomUse): boolean => {
   const { bytes, maxBytes } = room
   if (maxBytes === undefined || !isCrowded(room)) return false
-  const left = bytes < maxBytes * mostInAll.whole ? 1 : mostInAll.late
-  const tenantShare = shareOf(maxBytes * left, use.tenants, mostAlone.tenant)
-  if (use.tenantBytes >= tenantShare) return true
+  const isRoomLeft = bytes < maxBytes * mostInAll.whole
+  const ofTenants = isRoomLeft ? maxBytes : maxBytes * mostInAll.late
+  const alone = use.isOnlyTenant === true ? 1 : mostAlone.tenant
+  const tenantShare = shareOf(ofTenants, use.tenants, alone)
+  const most = tenantShare * (isRoomLeft ? mostOfTenant.most : 1)
+  if (use.tenantBytes >= most) return true
+  const left = use.tenantBytes < tenantShare * mostOfTenant.whole ? 1 : mostOfTenant.late
   const isTenantCrowded = use.tenantBytes > tenantShare * uncounted
-  const share = shareOf(tenantShare, use.endpoints, mostAlone.endpoint)
+  const share = shareOf(tenantShare * left, use.endpoints, mostAlone.endpoint)
   return isTenantCrowded && use.endpointBytes >= share
 }
 

@@ -202,7 +202,7 @@ class FanOut implements TimedEvent {
       else if (end._tag === "Failed") {
         this.#failed ??= new Map()
         this.#failed.set(planned.id, end.progress)
-        this.#store(planned, end.progress)
+        this.#store(planned, end.progress, end.leavesBody)
       } else if (next === "store") this.#storeUntried(planned)
       this.advance()
     })
@@ -269,11 +269,15 @@ class FanOut implements TimedEvent {
     timers.cancel(this.#commitTimer)
   }
 
-  #store(planned: Planned, progress: Progress): void {
+  #store(planned: Planned, progress: Progress, leavesBody = false): void {
     const { message, planCommit } = this.#routed
+    const { store } = this.#common.options
     this.#storing++
     const delivery = deliveryOf(planCommit.event, planned, progress)
-    this.#common.options.store.store(delivery, message.data, (why) => this.#stored(planned, why))
+    const stored = (why?: StoreFailure) => this.#stored(planned, why)
+    if (leavesBody)
+      store.store({ ...delivery, leftBytes: message.data.length }, new Uint8Array(), stored)
+    else store.store(delivery, message.data, stored)
   }
 
   #stored(planned: Planned, why: StoreFailure | undefined): void {

@@ -10,8 +10,11 @@ export type DirectEnd =
   | { readonly _tag: "Delivered" }
   /** No request was sent. */
   | { readonly _tag: "Untried" }
-  /** The history holds the fact of a failed attempt. */
-  | { readonly _tag: "Failed"; readonly progress: Progress }
+  /**
+   * The history holds the fact of a failed attempt. The delivery goes to the queue: without its body
+   * if `leavesBody`.
+   */
+  | { readonly _tag: "Failed"; readonly progress: Progress; readonly leavesBody: boolean }
   /** The attempt was cancelled: the history may hold its outcome or not. */
   | { readonly _tag: "Unknown" }
 

@@ -33,9 +33,7 @@ const heldAfterMs = 1_000
  * them.
  *
  * No endpoint and no tenant fills them: what they may let wait there is less
- * (`delivery/retry/queue-room.ts`), and what waits in backlogs does not count here. Only where there
- * is a single tenant, which nobody has to be kept apart from, nothing of it ends because much of it
- * waits: backlogs have no shares, and count here as well.
+ * (`delivery/retry/queue-room.ts`), and what waits in backlogs does not count here.
  *
  * The deliveries of events in flight count in full, wherever they are: a direct delivery that fails
  * is copied too, and endpoints may fail all at once.
@@ -44,12 +42,10 @@ const heldAfterMs = 1_000
  * an event costs no request.
  *
  * @param inFlightBytes returns the bytes of all deliveries of the events in flight.
- * @param hasOtherTenants returns true where there is more than one tenant.
  */
 export const makeQueueBrake = Effect.fnUntraced(function* (
   partitions: number,
-  inFlightBytes: () => number,
-  hasOtherTenants: () => boolean
+  inFlightBytes: () => number
 ) {
   const { names, streamInfo } = yield* Broker
   let left = 0
@@ -58,18 +54,14 @@ export const makeQueueBrake = Effect.fnUntraced(function* (
   /** True while routing is held back and the log says so. */
   let said = false
 
-  const indices = Array.from({ length: partitions }, (_, index) => index)
-  const queues = indices.map(names.deliveries)
-  const backlogs = indices.map(names.backlog)
+  const queues = Array.from({ length: partitions }, (_, index) => names.deliveries(index))
   const look = Effect.gen(function* () {
     // A delivery may be stored while the streams are read, and its event end: it counts here.
     const before = inFlightBytes()
-    const rooms = yield* readWaitingRooms
-    if (rooms.queues === undefined || rooms.backlogs === undefined) return withoutBound
-    const isAlone = !hasOtherTenants()
-    const most = rooms.queues + (isAlone ? rooms.backlogs : 0)
+    const { queues: most } = yield* readWaitingRooms
+    if (most === undefined) return withoutBound
     const held = yield* Effect.forEach(
-      isAlone ? [...queues, ...backlogs] : queues,
+      queues,
       (name) => streamInfo(`look at stream ${name}`, name),
       { concurrency: 16 }
     )

@@ -85,11 +85,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     partial: yield* makePartialRoutings(partitions),
     recovery: yield* RoutingRecovery.make(services),
     inFlight: yield* makeInFlight<Broker>(),
-    queueBrake: yield* makeQueueBrake(
-      partitions,
-      () => prefetch.deliveryBytes,
-      () => directory.tenantCount() > 1
-    ),
+    queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes),
     fanOut: yield* makeFanOut({
       ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
       hasOtherTenants: () => directory.tenantCount() > 1

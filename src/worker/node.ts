@@ -69,6 +69,8 @@ export interface WorkerOptions {
    * (Default: 20,000)
    */
   readonly maxWaiting?: number | undefined
+  /** Bodies of this size or more are left in their event by retries, bytes. (Default: 32 KiB) */
+  readonly leastLeftBytes?: number | undefined
   /**
    * How long nobody delivers in the partitions of a worker that has died, ms; must be the same for
    * all workers. (Default: 10 s)

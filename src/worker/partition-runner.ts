@@ -21,6 +21,7 @@ import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
 import { AwaitingSpace } from "../delivery/retry/awaiting-space.ts"
 import { DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
+import { LeftBodies } from "../delivery/retry/left-bodies.ts"
 import { QueueRoom } from "../delivery/retry/queue-room.ts"
 import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { sweepUnavailable } from "../delivery/sweep/sweep-unavailable.ts"
@@ -83,6 +84,8 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   const limits = { requests: maxInFlight, bytes: maxBytes / 2 }
   const pool = new CapacityPool(limits, () => directory.tenantCount() > 1)
   const metrics = yield* Metrics
+  const bodies = yield* EventBodies.make()
+  const eventAge = yield* watchEventAge
   metrics.load = () => ({
     requests: pool.requests.inFlight,
     slowRequests: pool.requests.slow,
@@ -106,8 +109,9 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     hosts: yield* makeHostLimits,
     pool,
     dutyCycle: { until: 0 },
-    bodies: yield* EventBodies.make(),
-    eventAge: yield* watchEventAge,
+    bodies,
+    eventAge,
+    leftBodies: new LeftBodies({ bodies, eventAge, least: options.leastLeftBytes }),
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
     takeovers: yield* makeTakeovers(layout.partitions),
     sweeps: yield* Semaphore.make(1),
@@ -201,6 +205,7 @@ class PartitionRunner {
     ) {
       const { layout, nextId, options, workerClock } = this.#node
       const { backlogRoom, bodies, deadLetters, dutyCycle, eventAge, hosts } = this.#shared
+      const { leftBodies } = this.#shared
       const { maxPrefetchBytes, pool, queueRoom, records } = this.#shared
       const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
@@ -215,6 +220,7 @@ class PartitionRunner {
         settle: (memory, maxWaiting = options.maxWaiting) =>
           Settlement.make({
             ...{ worker, layout, memory, records, deadLetters, awaiting, fence, nextId },
+            leftBodies,
             ...{ onDeadLettered, maxWaiting, queueRoom, isQueue: memory === taken.memory }
           }),
         ...{
@@ -230,6 +236,7 @@ class PartitionRunner {
           queueRoom,
           dutyCycle,
           bodies,
+          leftBodies,
           eventAge,
           maxPrefetchBytes,
           workerClock

@@ -9,6 +9,7 @@ import { DirectDeliveryRegistry } from "../../src/delivery/recovery/direct-deliv
 import type { PartitionMemory } from "../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../src/delivery/recovery/recorded-attempts.ts"
+import type { LeftBodies } from "../../src/delivery/retry/left-bodies.ts"
 import type { AttemptOutcome } from "../../src/domain/attempt-outcome.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
@@ -62,6 +63,12 @@ export const deliveryOf = (changes: Partial<Delivery> = {}): Delivery => ({
   ...{ revision: 1, content: {}, progress: untried },
   ...changes
 })
+
+/** Leaves no body in its event: each message holds its own. */
+export const keptBodies: Pick<LeftBodies, "leave" | "read"> = {
+  leave: (delivery) => delivery,
+  read: ({ body }) => Effect.succeed(body)
+}
 
 /** A message of the queue that writes down how it is answered. */
 export class NotedHandle implements AckHandle {

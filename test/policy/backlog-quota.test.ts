@@ -21,7 +21,12 @@ describe("a room that tenants share", () => {
     ["has a share for a second one that comes late", false, room(600), alone(100, 2)],
     ["three quarters of which one endpoint may take", true, room(900), alone(375, 2)],
     ["and no less", false, room(900), alone(374, 2)],
-    ["has equal shares for three", true, room(700), { ...alone(334, 3), endpointBytes: 0 }],
+    [
+      "has equal shares for three",
+      true,
+      room(700),
+      { endpointBytes: 167, tenantBytes: 334, endpoints: 2, tenants: 3 }
+    ],
     ["has them whatever the others hold", false, room(1_300), alone(180, 4)],
     ["has smaller shares far beyond its limit", true, room(1_500), alone(47, 4)],
     ["but shuts nobody out", false, room(1_500), alone(46, 4)],
@@ -38,10 +43,46 @@ describe("a room that tenants share", () => {
       { endpointBytes: 50, tenantBytes: 300, endpoints: 2, tenants: 2 }
     ],
     [
-      "bounds the tenant before its endpoints",
+      "has a part for another endpoint that comes late, though its tenant holds its share",
+      false,
+      room(600),
+      { endpointBytes: 50, tenantBytes: 500, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "and no more than a part",
       true,
       room(600),
-      { endpointBytes: 0, tenantBytes: 500, endpoints: 9, tenants: 2 }
+      { endpointBytes: 56, tenantBytes: 500, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "has a quarter of it where the tenant holds a quarter more",
+      true,
+      room(800),
+      { endpointBytes: 14, tenantBytes: 625, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "bounds the tenant before its endpoints",
+      true,
+      room(900),
+      { endpointBytes: 0, tenantBytes: 750, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "bounds it by its share where the room is far beyond its limit",
+      true,
+      room(1_500),
+      { endpointBytes: 0, tenantBytes: 125, endpoints: 9, tenants: 2 }
+    ],
+    [
+      "is a tenant's own where there is no other",
+      false,
+      room(740),
+      { ...alone(740), isOnlyTenant: true }
+    ],
+    [
+      "three quarters of which its first endpoint may take, the rest waits for the next",
+      true,
+      room(750),
+      { ...alone(750), isOnlyTenant: true }
     ],
     [
       "lets an endpoint take what its tenant does not need",

@@ -7,7 +7,11 @@ import type { World } from "./made-fan-out.ts"
 import { fanOutTo, safeRepublishMs } from "./made-fan-out.ts"
 import { endpointIds, storeFailure } from "./made-routing.ts"
 
-const failed = { _tag: "Failed", progress: { attempts: 1, lastStatus: 503 } } as const
+const failed: DirectEnd & { readonly _tag: "Failed" } = {
+  _tag: "Failed",
+  progress: { attempts: 1, lastStatus: 503 },
+  leavesBody: false
+}
 const delivered: DirectEnd = { _tag: "Delivered" }
 const untried: DirectEnd = { _tag: "Untried" }
 const unknown: DirectEnd = { _tag: "Unknown" }
@@ -40,6 +44,12 @@ describe("where the delivery of an event goes", () => {
       "into the queue after a failure, though a backlog would take it",
       { ...ends(failed), backlog: "stored" },
       ["attempt hook", "queue hook after 1"],
+      "complete"
+    ],
+    [
+      "into the queue without its body after a failure, where that is left in its event",
+      ends({ ...failed, leavesBody: true }),
+      ["attempt hook", "queue hook after 1 without its 2 bytes"],
       "complete"
     ],
     ["nowhere where its end is not known", ends(unknown), ["attempt hook"], `${nobody}hook`],

@@ -78,7 +78,7 @@ class Happenings {
   storeIn(world: World): DeliveryStore {
     const send: ConstructorParameters<typeof DeliveryStore>[0]["send"] = (
       subject,
-      _,
+      body,
       headers,
       settle
     ) => {
@@ -86,7 +86,10 @@ class Happenings {
       const header = new Map(headers)
       assert.strictEqual(header.get("Nats-Msg-Id"), `7@${event.at}.0.${endpoint}`)
       const { attempts } = JSON.parse(header.get("petrel-progress") ?? `{"attempts":0}`)
-      this.log.push(`queue ${endpoint}${attempts > 0 ? ` after ${attempts}` : ""}`)
+      const left = header.get("petrel-left-bytes")
+      assert.strictEqual(body.length, left === undefined ? 2 : 0)
+      const without = left === undefined ? "" : ` without its ${left} bytes`
+      this.log.push(`queue ${endpoint}${attempts > 0 ? ` after ${attempts}` : ""}${without}`)
       this.queued.push(endpoint)
       const { queue } = world
       if (queue === "no answer yet") this.answers.push(() => settle(stored))

@@ -30,7 +30,7 @@ const store = Effect.fnUntraced(function* (key: string, messages: number, bytes:
 
 const isFull = (room: BacklogRoom, key: string, expected: boolean) =>
   eventually(
-    Effect.sync(() => room.isFull(key)),
+    Effect.sync(() => room.isFull(key, false)),
     (isFull) => isFull === expected
   )
 
@@ -42,13 +42,15 @@ describe.concurrent("the room of all backlogs", () => {
         const { ask, jsm, names } = yield* natsClients
         yield* store("calm.hook", 2, 1_000)
         const room = yield* makeBacklogRoom(2, () => true)
-        assert.isFalse(room.isFull("loud.down"))
+        assert.isFalse(room.isFull("loud.down", false))
         // Somebody else stores most of it: this worker learns of it by a reading.
         yield* store("loud.down", 24, 100_000)
         yield* isFull(room, "loud.down", true)
-        assert.isTrue(room.isFull("loud.another"))
-        assert.isFalse(room.isFull("calm.hook"))
-        assert.isFalse(room.isFull("new.hook"))
+        // Bodies have half of the tenant's share; what waits without one has the rest.
+        assert.isTrue(room.isFull("loud.another", false))
+        assert.isFalse(room.isFull("loud.another", true))
+        assert.isFalse(room.isFull("calm.hook", false))
+        assert.isFalse(room.isFull("new.hook", false))
         const filter = names.subjects.backlog(1, "loud", "down")
         yield* ask("purge", () => jsm.streams.purge(names.backlog(1), { filter }))
         yield* isFull(room, "loud.down", false)
@@ -64,13 +66,13 @@ describe.concurrent("the room of all backlogs", () => {
         const room = yield* makeBacklogRoom(2, () => true)
         for (let n = 0; n < 24; n++) room.stored("loud.down", 100_000)
         for (let n = 0; n < 400; n++) room.stored("calm.hook", 200)
-        assert.isTrue(room.isFull("loud.down"))
+        assert.isTrue(room.isFull("loud.down", false))
         yield* store("loud.down", 24, 100_000)
         yield* store("third.hook", 14, 100_000)
         // The broker counts messages of each, and bytes of all together.
         yield* isFull(room, "third.hook", true)
-        assert.isTrue(room.isFull("loud.down"))
-        assert.isFalse(room.isFull("calm.hook"))
+        assert.isTrue(room.isFull("loud.down", false))
+        assert.isFalse(room.isFull("calm.hook", false))
       }),
     shares
   )

@@ -183,6 +183,33 @@ describe("what one tenant's endpoint cannot take", () => {
   )
 })
 
+describe("what a single tenant's endpoint cannot take", () => {
+  inSmallStore("ends beyond its share, and does not stop the tenant's other endpoint", (flags) =>
+    Effect.gen(function* () {
+      const log = makeLog()
+      const well = yield* receiver()
+      // Both keep their bodies: their events may be gone before their deadlines.
+      const retry = { ...lateRetry, window: "8 days" }
+      yield* endpoint({ tenant: "loud", id: "down", retry })
+      yield* endpoint({ tenant: "loud", id: "well", url: well.url, retry })
+      yield* pauseEndpoint({ tenant: "loud", id: "down" }, {}, "test")
+      const facts = yield* history
+      yield* Effect.provide(worker(), log.layer)
+      yield* flood("loud.a", 250)
+      yield* facts.count("delivered", 250)
+      yield* eventually(
+        Effect.sync(() => facts.of("dead-lettered").length),
+        (ended) => ended > 0
+      )
+      assert.isTrue(facts.of("dead-lettered").every(({ endpoint }) => endpoint === "down"))
+      assert.isTrue(facts.of("dead-lettered").every(({ reason }) => reason === "backlog-full"))
+      yield* eventually(status(flags), (said) => said.includes("backlogs take"))
+      assert.strictEqual(log.count("events are not routed"), 0)
+      yield* isClean
+    })
+  )
+})
+
 describe("queues that nobody delivers", () => {
   inSmallStore("stop routing before they fill the store, as status says", (flags) =>
     Effect.gen(function* () {

@@ -6,6 +6,7 @@ import { listRecords } from "../../src/delivery/retry/retry-records.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import { run } from "../cli/in-process.ts"
 import { closedBooks, isClean, noRecords } from "../kit/books.ts"
 import {
@@ -19,7 +20,7 @@ import {
   worker
 } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
-import { onServer } from "../kit/scenario.ts"
+import { byAttempt, onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 
@@ -54,6 +55,32 @@ describe.concurrent("what waits for an endpoint", () => {
       for (const request of requests) assert.strictEqual(request.body.toString(), body)
       yield* closedBooks
       yield* isClean
+    })
+  )
+
+  scenario("tells which one it is of all that wait", (place) =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver()
+      yield* endpoint({ url, paused })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(10)
+      yield* eventually(backlogged, (count) => count === 10)
+      const ids = facts.of("routed").map(({ event }) => `${event}.hook`)
+      const shown = yield* Effect.forEach(ids, (id) => explainDelivery(id))
+      const waits = shown.map(({ rounds }) => rounds[0]?.waitsIn)
+      const positions = waits.map((waiter) => waiter?.position ?? 0)
+      assert.deepStrictEqual(
+        positions.toSorted((a, b) => a - b),
+        [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
+      )
+      assert.isTrue(waits.every((waiter) => waiter?.of === 10))
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const { out } = yield* run("delivery", "show", ids[0] ?? "", ...flags)
+      assert.match(
+        out.join("\n"),
+        new RegExp(`, ${positions[0]} of the 10 that wait for its endpoint`)
+      )
     })
   )
 
@@ -118,6 +145,78 @@ describe.concurrent("what waits for an endpoint", () => {
       yield* closedBooks
       yield* eventually(backlogged, (count) => count === 0)
       yield* noRecords
+    })
+  )
+
+  for (const [how, maxWaiting] of [
+    ["in the queue", 100],
+    ["as a schedule", 0]
+  ] as const)
+    scenario(`is not copied for a retry where its body is large, ${how}`, (place) =>
+      Effect.gen(function* () {
+        const { url, requests } = yield* receiver({ answer: byAttempt(503, 503, 200) })
+        const backoff = { kind: "fixed", delay: "4 seconds" } as const
+        yield* endpoint({ url, retry: quickRetry({ backoff, window: "1 hour" }) })
+        const facts = yield* history
+        yield* worker({ maxWaiting })
+        const body = "ü".repeat(20_000)
+        yield* Effect.forEach(Array(10), () => publish("large", body), { concurrency: 8 })
+        yield* facts.count("attempt-failed", 10)
+        const { ask, jsm, names } = yield* natsClients
+        const queue = names.deliveries(partitionOf("acme", "hook", 2))
+        const { state } = yield* ask("look", () => jsm.streams.info(queue))
+        assert.isBelow(state.bytes, 10 * 2_000)
+        // They need their events, as what waits in a backlog does.
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const refused = yield* run("init", "--event-age", "1 hour", ...flags)
+        assert.match(refused.err.join(), /--event-age \(1 h\) must be longer than 1 h 10 min: /)
+        yield* facts.count("delivered", 10)
+        assert.lengthOf(requests, 30)
+        for (const request of requests) assert.strictEqual(request.body.toString(), body)
+        yield* closedBooks
+        yield* isClean
+        yield* noRecords
+      })
+    )
+
+  scenario("is a dead letter with its body, though its retries were not copied", () =>
+    Effect.gen(function* () {
+      const { url } = yield* receiver({ answer: { status: 503 } })
+      yield* endpoint({ url, retry: quickRetry({ maxAttempts: 2 }) })
+      const facts = yield* history
+      yield* worker()
+      const body = "ü".repeat(20_000)
+      yield* publish("large", body)
+      yield* facts.count("dead-lettered", 1)
+      const { ask, jsm, names } = yield* natsClients
+      const letter = yield* ask("read", () =>
+        jsm.streams.getMessage(names.dead, { last_by_subj: names.subjects.dead("acme", "hook") })
+      )
+      assert.strictEqual(Buffer.from(letter?.data ?? []).toString(), body)
+      assert.strictEqual(letter?.header.get("petrel-left-bytes"), "")
+      yield* isClean
+    })
+  )
+
+  scenario("ends where its retry is due and somebody has removed its event", () =>
+    Effect.gen(function* () {
+      const { url, requests } = yield* receiver({ answer: byAttempt(503, 200) })
+      const backoff = { kind: "fixed", delay: "3 seconds" } as const
+      yield* endpoint({ url, retry: quickRetry({ backoff }) })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("large", "x".repeat(40_000))
+      yield* facts.count("attempt-failed", 1)
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("remove the event", () => jsm.streams.purge(names.events))
+      yield* facts.count("dead-lettered", 1)
+      assert.deepStrictEqual(
+        facts.of("dead-lettered").map(({ reason }) => reason),
+        ["event-gone"]
+      )
+      assert.lengthOf(requests, 1)
+      const { judgement } = yield* audit({})
+      assert.strictEqual(judgement.problems.counts.get("event-gone"), 1)
     })
   )
 

@@ -42,6 +42,8 @@ export interface Plan {
   readonly eventAgeMs: number
   /** Size beyond which the history drops its oldest facts, bytes; undefined for enough. */
   readonly historyBytes: number | undefined
+  /** True where retries leave their bodies in their events. (Default: large ones only) */
+  readonly leavesBodies?: boolean | undefined
   /** How far copies of streams are behind their leader, ms; 0 for streams with one copy. */
   readonly replicaLagMs: number
 }
@@ -199,6 +201,7 @@ export const planOf = (seed: number): Plan => {
   const deadAgeMs = more.isHit(0.1) ? more.pick([5_000, 20_000]) : undefined
   return {
     deadAgeMs,
+    leavesBodies: chanceOf(seed, "plan", "bodies").isHit(0.5),
     workers: 1 + chance.int(3),
     partitions: chance.pick([1, 2, 2, 4]),
     endpoints: Array.from({ length: 1 + chance.int(5) }, () => ({

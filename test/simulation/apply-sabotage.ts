@@ -1,12 +1,12 @@
 import { registerHooks } from "node:module"
-import { mendsTakenBack, sabotages } from "./sabotages.ts"
+import { backlogTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
 
 /**
  * Changes what is loaded of the engine from now on. Throws where the sabotage does not fit the source
  * any more: it is written anew then, and not dropped.
  */
 export const applySabotage = (name: string): void => {
-  const all = [...sabotages, ...mendsTakenBack]
+  const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]
   const sabotage = all.find((each) => each.name === name)
   if (sabotage === undefined)
     throw new Error(`no sabotage ${name}: ${all.map((each) => each.name).join(", ")}`)

@@ -3,7 +3,7 @@ import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { FaultTable } from "./fault-table.ts"
 import type { Options } from "./options.ts"
-import { sabotages } from "./sabotages.ts"
+import { backlogTraps, sabotages } from "./sabotages.ts"
 import type { Scenario } from "./scenario.ts"
 import { readScenario, runOne } from "./scenario.ts"
 import { shrink } from "./shrink.ts"
@@ -68,9 +68,10 @@ const inProcess = (args: ReadonlyArray<string>, show: (text: string) => void): P
   })
 
 const trySabotages = async (options: Options): Promise<number> => {
+  const all = [...sabotages, ...backlogTraps]
   let found = 0
   const seeds = options.seeds ?? String(sabotageSeeds)
-  for (const { name, what } of sabotages) {
+  for (const { name, what } of all) {
     let output = ""
     await inProcess(["--sabotage", name, "--seeds", seeds, "--from", options.from], (text) => {
       output += text
@@ -79,8 +80,8 @@ const trySabotages = async (options: Options): Promise<number> => {
     if (line !== undefined) found++
     console.log(`${line ?? `${name}: NOT FOUND in ${seeds} seeds`} (${what})`)
   }
-  console.log(`${found} of ${sabotages.length} sabotages found`)
-  return found === sabotages.length ? 0 : 1
+  console.log(`${found} of ${all.length} sabotages found`)
+  return found === all.length ? 0 : 1
 }
 
 /** Restarts processes after some seeds: what V8 keeps of a run adds up. */

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs"
 import { expect, test } from "vitest"
-import { mendsTakenBack, sabotages } from "./sabotages.ts"
+import { backlogTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
 
 test("each sabotage changes exactly one place of the source", () => {
   expect(sabotages).toHaveLength(12)
-  for (const { file, find, name, replace } of [...sabotages, ...mendsTakenBack]) {
+  const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]
+  for (const { file, find, name, replace } of all) {
     const source = readFileSync(new URL(`../../src/${file}`, import.meta.url), "utf8")
     expect(source.split(find).length - 1, name).toBe(1)
     expect(replace, name).not.toBe(find)

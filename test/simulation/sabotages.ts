@@ -284,3 +284,60 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "export const answerShare = 0.3"
   }
 ]
+
+/**
+ * Defects that a backlog of references invites: what is taken wrongly there loses deliveries, or
+ * sends them twice. Each is a change of the source, and the simulation has a fault that shows it.
+ */
+export const backlogTraps: ReadonlyArray<Sabotage> = [
+  {
+    name: "late-message-taken-for-own",
+    what: "what a former owner stores late in a backlog is taken for the owner's own (stalls)",
+    file: "delivery/backlog/drainer.ts",
+    find: "const isOther = label !== undefined && label.owner !== this.#options.owner",
+    replace: "const isOther = label !== undefined && label.owner < 0"
+  },
+  {
+    name: "references-not-located",
+    what: "a search for deliveries does not unpack the messages of backlogs (crashes of routers)",
+    file: "history/locate.ts",
+    find: "const packed = referencesIn(message.subject, header, streams)",
+    replace: "const packed = referencesIn('', header, streams)"
+  },
+  {
+    name: "siblings-ended-together",
+    what: "the end of one entry counts for all of its message (crashes)",
+    file: "domain/fact.ts",
+    find: "seq + entry / entriesPerSequence",
+    replace: "seq + Math.min(1, entry) / entriesPerSequence"
+  },
+  {
+    name: "entry-before-sole-plan",
+    what: "a sole plan is not stored before its entry (crashes at delivery-stored)",
+    file: "routing/fan-out.ts",
+    find: "    if (planCommit.isCommitted) {\n      this.#store(planned, untried)",
+    replace:
+      "    if (planCommit.isCommitted || untried.attempts === 0) {\n      this.#store(planned, untried)"
+  },
+  {
+    name: "gone-by-a-replica",
+    what: "a replica that lacks an event proves that it is gone (copies of streams that lag)",
+    file: "delivery/backlog/event-bodies.ts",
+    find: "            else missing.push(reference)",
+    replace: '            else settle(reference, "gone")'
+  },
+  {
+    name: "event-by-sequence-alone",
+    what: "an event is known by its sequence, which a power cut gives again",
+    file: "delivery/backlog/event-bodies.ts",
+    find: "message !== undefined && message.seq === eventSeq && message.time.getTime() === eventAt",
+    replace: "message !== undefined && message.seq === eventSeq && eventAt > 0"
+  },
+  {
+    name: "body-left-in-a-short-lived-event",
+    what: "a delivery waits without its body though its event is removed before (events that expire)",
+    file: "policy/event-outlasts.ts",
+    find: "keptMs !== undefined && keptMs > neededMs(delivery)",
+    replace: "keptMs !== undefined && keptMs + neededMs(delivery) > 0"
+  }
+]

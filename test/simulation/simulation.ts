@@ -352,6 +352,7 @@ export class Simulation {
         allowNetworks: [],
         stopWithin: stopWithinMs,
         maxWaiting: plan.maxWaiting,
+        leastLeftBytes: plan.leavesBodies === true ? 1 : undefined,
         makeConnections: this.receivers.connections(process)
       })
       yield* refused

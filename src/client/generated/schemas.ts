@@ -503,6 +503,8 @@ export interface Delivery {
       readonly stream: string
       readonly seq: number
       readonly deadline: string | null
+      readonly position?: number
+      readonly of?: number
     } | null
     readonly inMemory?: {
       readonly worker: string

@@ -1,3 +1,4 @@
+import type { Delivery } from "../../domain/delivery.ts"
 import type { Drain } from "./drain.ts"
 import type { Beginning } from "./drain-window.ts"
 
@@ -20,13 +21,17 @@ export class BacklogIndex {
    */
   readonly empty = new Map<string, EmptyBacklog>()
   readonly #most: number
-  readonly #isOverShare: (key: string) => boolean
+  readonly #isOverShare: (key: string, delivery: Delivery) => boolean
 
   /**
    * @param most maximum deliveries in one backlog.
-   * @param isOverShare returns true where an endpoint has its share of the room for backlogs.
+   * @param isOverShare returns true where an endpoint has its share of the room for backlogs, so that
+   *   a delivery finds none.
    */
-  constructor(most: number, isOverShare: (key: string) => boolean = () => false) {
+  constructor(
+    most: number,
+    isOverShare: (key: string, delivery: Delivery) => boolean = () => false
+  ) {
     this.#most = most
     this.#isOverShare = isOverShare
   }
@@ -39,9 +44,9 @@ export class BacklogIndex {
     return this.drains.has(key)
   }
 
-  /** True where an endpoint's backlog accepts no more deliveries. */
-  isFull(key: string): boolean {
-    return this.count(key) >= this.#most || this.#isOverShare(key)
+  /** True where an endpoint's backlog does not accept a delivery. */
+  isFull(key: string, delivery: Delivery): boolean {
+    return this.count(key) >= this.#most || this.#isOverShare(key, delivery)
   }
 
   /** Returns the number of deliveries in an endpoint's backlog, without unreadable messages. */

@@ -74,14 +74,17 @@ export class PendingStore {
     this.delivery = { ...request.delivery, progress, origin: placeName(place) }
     this.body = body
     this.hasLeft = hasLeft
-    const reference = referenceTo(this.delivery, body.length)
-    const isReference = isPackable(reference) && asReference(this.delivery)
+    const { leftBytes } = this.delivery
+    const reference = referenceTo(this.delivery, leftBytes ?? body.length)
+    // What comes without its body goes on so: who left it knew how long its event is kept.
+    const isReference =
+      isPackable(reference) && (leftBytes !== undefined || asReference(this.delivery))
     this.reference = isReference ? reference : undefined
   }
 }
 
 const referenceTo = (delivery: Delivery, bytes: number): DeliveryReference => {
-  const { content: _, event: __, type: ___, ...rest } = delivery
+  const { content: _, event: __, leftBytes: ___, type: ____, ...rest } = delivery
   return { ...rest, bytes }
 }
 

@@ -90,7 +90,7 @@ export class DirectToBacklog {
     return (
       (index.hasBacklog(key) || health.limit(key) === 0 || isHeld(key)) &&
       !health.refuses(key) &&
-      !index.isFull(key) &&
+      !index.isFull(key, delivery) &&
       settlement.isOpen &&
       directory.liveNow(delivery, key) !== undefined
     )

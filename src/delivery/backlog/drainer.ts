@@ -116,9 +116,9 @@ export class Drainer {
     })
   }
 
-  /** True where an endpoint's backlog accepts no more messages. */
-  isFull(key: string): boolean {
-    return this.#index.isFull(key)
+  /** True where an endpoint's backlog does not accept a delivery. */
+  isFull(key: string, delivery: Delivery): boolean {
+    return this.#index.isFull(key, delivery)
   }
 
   /** Runs a store into an endpoint's backlog, and drains it after those that are there. */

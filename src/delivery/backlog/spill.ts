@@ -57,7 +57,7 @@ export class Spill {
     const { drainer, health, interpreter } = this.#options
     if (this.hasBegun(handle.place)) return this.resume(handle)
     if (health.refuses(key)) return interpreter.reject(handle, "circuit-open")
-    if (drainer.isFull(key)) return interpreter.reject(handle, "backlog-full")
+    if (drainer.isFull(key, handle.delivery)) return interpreter.reject(handle, "backlog-full")
     return interpreter.relocate(handle, this.#store)
   }
 
@@ -82,7 +82,7 @@ export class Spill {
   ): Effect.Effect<unknown, unknown, Broker | Facts> | undefined {
     const { drainer, health, interpreter } = this.#options
     if (this.hasBegun(handle.place)) return this.resume(handle)
-    return health.refuses(key) || drainer.isFull(key)
+    return health.refuses(key) || drainer.isFull(key, handle.delivery)
       ? undefined
       : interpreter.hurry(handle, this.#store)
   }

@@ -75,9 +75,9 @@ export class StreamRoom {
     this.#readings = readings
   }
 
-  /** True where an endpoint may take no more. */
-  isFull(key: string): boolean {
-    return this.#room.isFull(key)
+  /** True where an endpoint may take no more; see `TenantRoom.isFull`. */
+  isFull(key: string, part: 0.5 | 1, isOnlyTenant: boolean): boolean {
+    return this.#room.isFull(key, part, isOnlyTenant)
   }
 
   /** Counts a message that was stored for an endpoint, bytes with its headers. */

@@ -64,8 +64,9 @@ export class TenantRoom {
    * True where an endpoint may take no more.
    *
    * @param part of the room, for what may take less of it: a half at least. (Default: all)
+   * @param isOnlyTenant true where there is no other tenant. (Default: false)
    */
-  isFull(key: string, part: 0.5 | 1 = 1): boolean {
+  isFull(key: string, part: 0.5 | 1 = 1, isOnlyTenant = false): boolean {
     const room = partOf({ bytes: this.#bytes, maxBytes: this.#maxBytes }, part)
     if (!isCrowded(room)) return false
     const tenant = this.#tenants.get(tenantOfKey(key))
@@ -75,7 +76,8 @@ export class TenantRoom {
       endpointBytes: endpointBytes ?? 0,
       tenantBytes: tenant?.bytes ?? 0,
       endpoints: (tenant?.endpoints.size ?? 0) + newEndpoint,
-      tenants: this.#tenants.size + (tenant === undefined ? 1 : 0)
+      tenants: this.#tenants.size + (tenant === undefined ? 1 : 0),
+      isOnlyTenant
     })
   }
 

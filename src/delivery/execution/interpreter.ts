@@ -12,6 +12,7 @@ import type { Goal, KnownDelivery, NextMove } from "../../policy/decide.ts"
 import { decide, maxUnstoredDelayMs, timerToleranceMs } from "../../policy/decide.ts"
 import type { Sender } from "../http/sender.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
+import type { LeftBodies } from "../retry/left-bodies.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
@@ -34,6 +35,8 @@ type Carrier = Pick<
 export interface InterpreterOptions {
   readonly memory: Pick<StreamMemory, "poisonGuard">
   readonly settlement: Carrier
+  /** The bodies of deliveries whose messages do not hold them. */
+  readonly leftBodies: Pick<LeftBodies, "read">
   readonly clock: Sender["clock"]
   /** No attempt begins while this returns false. */
   readonly mayAttempt: () => boolean
@@ -83,6 +86,7 @@ export class Interpreter {
     const isTime = !isPastDeadline(delivery, now) && now + timerToleranceMs >= nextAttemptAt
     return isTime &&
       ends === undefined &&
+      delivery.leftBytes === undefined &&
       !memory.poisonGuard.isSuspect(slotOf(place), deliveryCount)
       ? this.#directory.liveNow(delivery)
       : undefined
@@ -90,7 +94,14 @@ export class Interpreter {
 
   /** Decides about a delivery whose turn it is. Returns the attempt to make, if any. */
   attempt(handle: AckHandle) {
-    return this.#guarded(handle, this.#decide(handle, attemptGoal))
+    return this.#guarded(
+      handle,
+      Effect.flatMap(this.#decide(handle, attemptGoal), (attempt) =>
+        attempt === undefined || handle.delivery.leftBytes === undefined
+          ? Effect.succeed(attempt)
+          : this.#withBody(handle, attempt)
+      )
+    )
   }
 
   /** Moves a delivery elsewhere, where it would be attempted. */
@@ -179,6 +190,22 @@ export class Interpreter {
           return undefined
         }
       }
+    }
+  )
+
+  /** Reads the body of an attempt. The delivery ends where its event is gone. */
+  readonly #withBody = Effect.fnUntraced(
+    { self: this },
+    function* (handle: AckHandle, attempt: AttemptToMake) {
+      const body = yield* this.#options.leftBodies.read(handle)
+      if (body === "gone") {
+        yield* this.#options.settlement.end(handle, attempt.progress, "event-gone")
+        return undefined
+      }
+      // That may have taken seconds.
+      if (this.#mayStillAttempt(handle)) return { ...attempt, body }
+      handle.nak(maxUnstoredDelayMs)
+      return undefined
     }
   )
 

@@ -17,6 +17,8 @@ import { decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../policy/dec
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isAttemptRecorded, isEndFact } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/awaiting-space.ts"
+import type { LeftBodies } from "../retry/left-bodies.ts"
+import { withBody } from "../retry/left-bodies.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
 import type { QueueRoom } from "../retry/queue-room.ts"
@@ -46,6 +48,8 @@ export interface SettlementOptions extends MovesOptions {
    * Shared by the partition's queue and backlog.
    */
   readonly awaiting: Pick<AwaitingSpace, "note"> | undefined
+  /** The bodies of deliveries whose messages do not hold them. */
+  readonly leftBodies: Pick<LeftBodies, "leave" | "read">
   /** What endpoints may let wait in queues. (Default: no limit) */
   readonly queueRoom?: Pick<QueueRoom, "isFullForEnded" | "left" | "waits" | "willCome">
   /** True for the settlement of the partition's queue. */
@@ -305,9 +309,10 @@ export class Settlement {
   readonly #schedule = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, record: RetryRecord, at: number, begun: boolean) {
-      yield* this.#moves.toSchedule(handle, record, at, begun)
+      const left = { ...this.#options.leftBodies.leave(handle), place: handle.place }
+      yield* this.#moves.toSchedule(left, record, at, begun)
       this.#reached("moved")
-      const { body, delivery } = handle
+      const { body, delivery } = left
       const key = endpointKey(delivery.tenant, delivery.endpoint)
       this.#options.queueRoom?.willCome(this.#memory.index, key, body.length)
       yield* this.#scheduled(handle, record)
@@ -323,7 +328,9 @@ export class Settlement {
   readonly #deadLetter = Effect.fnUntraced(
     { self: this },
     function* (handle: AckHandle, record: RetryRecord, reason: DeadReason, begun: boolean) {
-      const stored = yield* Effect.result(this.#moves.toDead(handle, record, reason, begun))
+      const stored = yield* Effect.result(
+        this.#moves.toDead(yield* this.#whole(handle), record, reason, begun)
+      )
       if (stored._tag === "Success") {
         this.#reached("dead-stored")
         return yield* this.#recordEnd(handle, record, reason, stored.success)
@@ -336,6 +343,14 @@ export class Settlement {
         : this.#awaitSpace(handle, record, reason)
     }
   )
+
+  /** Returns a delivery with its body: empty where its event is gone. */
+  readonly #whole = Effect.fnUntraced({ self: this }, function* (handle: AckHandle) {
+    const { delivery, place } = handle
+    if (delivery.leftBytes === undefined) return handle
+    const body = yield* this.#options.leftBodies.read(handle)
+    return { place, delivery: withBody(delivery), body: body === "gone" ? new Uint8Array() : body }
+  })
 
   /**
    * Appends the fact of an end, and releases the message.

@@ -46,6 +46,8 @@ export interface AttemptToMake {
   readonly endpoint: LiveEndpoint
   /** The progress before the attempt. */
   readonly progress: Progress
+  /** Present where the delivery's message does not hold its body. */
+  readonly body?: Uint8Array
 }
 
 type Work<A> = Effect.Effect<A, unknown, Broker | Facts>
@@ -208,10 +210,11 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   #send(attempt: AttemptToMake): void {
     const { sender } = this.#context
-    const { endpoint, progress } = attempt
+    const { body, endpoint, progress } = attempt
+    const sending = body === undefined ? this.handle : { delivery: this.handle.delivery, body }
     this.step(() => {
       if (!this.#enter("sending")) return
-      this.#request = startSending(sender, this.handle, endpoint, progress.attempts + 1, (sent) =>
+      this.#request = startSending(sender, sending, endpoint, progress.attempts + 1, (sent) =>
         this.step(() => this.#answered(attempt, sent))
       )
     })

@@ -22,6 +22,7 @@ import type { TaskContext, TaskSource } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { DirectInFlight } from "../recovery/direct-delivery-registry.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
+import type { LeftBodies } from "../retry/left-bodies.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 
 export interface EventSourceOptions {
@@ -36,7 +37,12 @@ export interface EventSourceOptions {
   readonly mayAttempt: () => boolean
   readonly lanes: Pick<LaneScheduler<DeliveryTask>, "enter" | "isQuick">
   readonly health: Pick<EndpointHealth, "isClosed">
-  /** Called with key and body size where a delivery failed, and goes on in the queue. */
+  /** Says whether a delivery that failed leaves its body in its event. */
+  readonly leftBodies: Pick<LeftBodies, "leave">
+  /**
+   * Called with key and body size where a delivery failed, and goes on in the queue: 0 where it
+   * leaves its body in its event.
+   */
   readonly failed: (key: string, bytes: number) => void
   /** True while deliveries may be taken from events. */
   readonly isTaking: () => boolean
@@ -224,8 +230,10 @@ export class EventSource implements TaskSource<DirectHandle> {
       memory.completed.stored(seq)
       context.reached("outcome-stored")
       memory.directDeliveries.failed(handle.delivery, progress)
-      this.#options.failed(handle.direct.key, handle.body.length)
-      handle.end = { _tag: "Failed", progress }
+      const { body, delivery } = this.#options.leftBodies.leave(handle)
+      this.#options.failed(handle.direct.key, body.length)
+      const leavesBody = delivery.leftBytes !== undefined
+      handle.end = { _tag: "Failed", progress, leavesBody }
       yield* logFact(fact)
     }
   )

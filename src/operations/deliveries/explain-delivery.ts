@@ -15,6 +15,7 @@ import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import { scanFor } from "../../history/audit/pending-scan.ts"
+import { standingInBacklog } from "../../history/backlog-count.ts"
 import { readDeliveryFacts } from "../../history/delivery-facts.ts"
 import { type DeliveryLife, type DeliveryRound, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
@@ -84,7 +85,11 @@ export const RoundView = Schema.Struct({
         stream: Schema.String,
         seq: Schema.Int,
         /** Null if this version cannot read it. */
-        deadline: Schema.NullOr(Timestamp)
+        deadline: Schema.NullOr(Timestamp),
+        /** Which one it is of all that wait in its endpoint's backlog, 1 for the first. */
+        position: Schema.optionalKey(Schema.Int),
+        /** How many wait there. */
+        of: Schema.optionalKey(Schema.Int)
       })
     )
   ),
@@ -231,13 +236,20 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
   )
   const task = owner?.task
   const settings = yield* readSettingsInForce(tenant)
+  const standing =
+    waiter?.stream === names.backlog(activity.partition)
+      ? yield* standingInBacklog(waiter.stream, waiter)
+      : undefined
   const now = yield* Clock.currentTimeMillis
   const situation = { round, waiter, isInRouter, endpoint, health, activity, settings, task }
   return {
     waitsIn:
       waiter === undefined
         ? null
-        : { stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
+        : {
+            ...{ stream: waiter.stream, seq: waiter.seq, deadline: waiter.deadline ?? null },
+            ...standing
+          },
     ...(owner?.task === undefined ? {} : { inMemory: { worker: owner.worker, ...owner.task } }),
     holds: blockersOf(situation, now)
   }

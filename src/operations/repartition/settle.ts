@@ -5,11 +5,13 @@ import { logTransitions, makeGate } from "../../broker/gate.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { TopologyError } from "../../broker/installed.ts"
 import { withContents } from "../../delivery/backlog/backlog-reader.ts"
+import { EventBodies } from "../../delivery/backlog/event-bodies.ts"
 import type { AckHandle } from "../../delivery/execution/ack-handle.ts"
 import { Settlement } from "../../delivery/execution/settlement.ts"
 import { heldIn, saveEnded } from "../../delivery/recovery/ended-entries.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isAttemptRecorded } from "../../delivery/retry/applied-steps.ts"
+import { LeftBodies } from "../../delivery/retry/left-bodies.ts"
 import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
@@ -147,6 +149,11 @@ export const settleDecisions = Effect.fnUntraced(function* (
     "the dead-letter stream takes nothing",
     "the dead-letter stream takes dead letters again"
   )
+  // It leaves no further body: what waits keeps what it has.
+  const leftBodies = new LeftBodies({
+    bodies: yield* EventBodies.make(),
+    eventAge: () => undefined
+  })
   let undone = 0
   let checked = 0
 
@@ -158,6 +165,7 @@ export const settleDecisions = Effect.fnUntraced(function* (
       records,
       deadLetters: { store: (_tenant, _bytes, publish) => say(publish) },
       awaiting: undefined,
+      leftBodies,
       // It sends nothing, so there is no success to record late.
       fence: { asOwner, holds: () => true, stillOwner: Effect.as(asOwner, true) },
       nextId: () => crypto.randomUUID()

@@ -84,7 +84,7 @@ const aboutBacklogs = ({ room, waitingByTenant }: Survey): ReadonlyArray<Conditi
     : [
         {
           code: "backlogs-crowded",
-          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf([...(waitingByTenant ?? [])])}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`), or, with a single tenant, events are not routed once queues and backlogs are full; mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
+          text: `backlogs take ${bytesText(bytes)} of ${bytesText(maxBytes)}${mostOf([...(waitingByTenant ?? [])])}: each tenant has an equal share now, and what comes for an endpoint beyond it is a dead letter (\`backlog-full\`); mend the receivers of the endpoints for which the most waits (\`petrel endpoint list TENANT\` shows them), end what waits for one with \`petrel endpoint disable\`, or raise \`petrel init --event-bytes\``
         }
       ]
 }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
 import { Drain } from "../../../src/delivery/backlog/drain.ts"
-import { key, makeMemory } from "../made-deliveries.ts"
+import { deliveryOf, key, makeMemory } from "../made-deliveries.ts"
 
 const drainOf = (changes: Partial<Pick<Drain, "count" | "last">> = {}) =>
   Object.assign(
@@ -24,7 +24,7 @@ describe("what is known of the backlogs of a partition", () => {
   it("is nothing at first", () => {
     const index = new BacklogIndex(2)
     assert.isFalse(index.hasBacklog(key))
-    assert.isFalse(index.isFull(key))
+    assert.isFalse(index.isFull(key, deliveryOf()))
     assert.deepStrictEqual([index.highest(), index.unreadableCount()], [0, 0])
   })
 
@@ -42,10 +42,16 @@ describe("what is known of the backlogs of a partition", () => {
     const index = new BacklogIndex(2)
     const drain = drainOf({ count: 1 })
     index.drains.set(key, drain)
-    assert.isFalse(index.isFull(key))
+    assert.isFalse(index.isFull(key, deliveryOf()))
     drain.count = 2
-    assert.isTrue(index.isFull(key))
-    assert.isFalse(index.isFull("acme.other"))
+    assert.isTrue(index.isFull(key, deliveryOf()))
+    assert.isFalse(index.isFull("acme.other", deliveryOf()))
+  })
+
+  it("tells that it has no room for a delivery, whatever it holds", () => {
+    const index = new BacklogIndex(2, (_, { deadline }) => deadline > 100)
+    assert.isFalse(index.isFull(key, deliveryOf({ deadline: 100 })))
+    assert.isTrue(index.isFull(key, deliveryOf({ deadline: 101 })))
   })
 
   it("has the highest sequence of those stored, read, and found empty", () => {

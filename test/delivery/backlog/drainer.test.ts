@@ -21,6 +21,7 @@ import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
+import { deliveryOf } from "../made-deliveries.ts"
 
 const key = "acme.hook"
 
@@ -209,11 +210,11 @@ describe("a backlog with messages that are unreadable", () => {
       })
       store(200)
       yield* drainer.find
-      assert.isTrue(drainer.isFull(key))
+      assert.isTrue(drainer.isFull(key, deliveryOf()))
       yield* eventually(
         Effect.sync(() => {
           drainer.tick()
-          return drainer.isFull(key)
+          return drainer.isFull(key, deliveryOf())
         }),
         (isFull) => !isFull
       )

@@ -12,9 +12,24 @@ describe("what endpoints take of a room", () => {
   it("is full for who has his share, and not for others", () => {
     const room = roomOf({ "loud.a": 600, "loud.b": 10, "calm.a": 10 }, 1_000)
     assert.isTrue(room.isFull("loud.a"))
-    assert.isTrue(room.isFull("loud.new"))
+    assert.isFalse(room.isFull("loud.b"))
+    assert.isFalse(room.isFull("loud.new"))
     assert.isFalse(room.isFull("calm.a"))
     assert.isFalse(room.isFull("new.a"))
+  })
+
+  it("is full for all of a tenant's once it holds half more than its share", () => {
+    const room = roomOf({ "loud.a": 500, "loud.b": 260, "calm.a": 10 }, 1_000)
+    assert.isTrue(room.isFull("loud.new"))
+    assert.isFalse(room.isFull("calm.a"))
+  })
+
+  it("is all of a single tenant's, whose endpoints have parts of it", () => {
+    const room = roomOf({ "acme.a": 700, "acme.b": 10 }, 1_000)
+    assert.isTrue(room.isFull("acme.a", 1, true))
+    assert.isFalse(room.isFull("acme.b", 1, true))
+    assert.isTrue(roomOf({ "acme.a": 750 }, 1_000).isFull("acme.a", 1, true))
+    assert.isFalse(roomOf({ "acme.a": 740 }, 1_000).isFull("acme.a", 1, true))
   })
 
   it("counts what is stored after a reading", () => {

@@ -13,6 +13,7 @@ import {
   deliveryOf,
   directoryOf,
   fixedClock,
+  keptBodies,
   live,
   makeMemory,
   NotedHandle,
@@ -28,21 +29,28 @@ interface World {
   /** Whether this worker has the live endpoint in memory. */
   readonly isKnown: boolean
   readonly isOpen: boolean
-  readonly holds: boolean
+  readonly holds: () => boolean
   readonly isClockTrusted: boolean
   readonly settlement: Partial<InterpreterOptions["settlement"]>
+  readonly leftBodies: InterpreterOptions["leftBodies"]
 }
 
 const usual: World = {
   recalled: undefined,
   standing: { _tag: "Live", endpoint: live },
-  ...{ isKnown: true, isOpen: true, holds: true, isClockTrusted: true, settlement: {} }
+  ...{
+    isKnown: true,
+    isOpen: true,
+    holds: () => true,
+    isClockTrusted: true,
+    settlement: {},
+    leftBodies: keptBodies
+  }
 }
 
 /** An interpreter in such a world, and the steps by which it carries decisions out. */
 const makeInterpreter = (changes: Partial<World> = {}) => {
-  const { holds: _, ...rest } = { ...usual, ...changes }
-  const world = { ...rest, holds: () => changes.holds ?? usual.holds }
+  const world = { ...usual, ...changes }
   const steps: Array<string> = []
   const noted = (step: string) => Effect.sync(() => void steps.push(step))
   let { isOpen } = world
@@ -58,6 +66,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
     {
       memory: { poisonGuard },
       clock: fixedClock,
+      leftBodies: world.leftBodies,
       mayAttempt: world.holds,
       isClockTrusted: () => world.isClockTrusted,
       settlement: {
@@ -140,7 +149,7 @@ describe("a delivery whose turn it is", () => {
 
   it.effect("is not attempted where the partition was lost while it was marked", () =>
     Effect.gen(function* () {
-      const world = { ...usual, holds: true }
+      const world = { ...usual, holds: () => true }
       const { interpreter } = makeInterpreter({
         ...world,
         get holds() {
@@ -149,13 +158,47 @@ describe("a delivery whose turn it is", () => {
         settlement: {
           mark: (_handle, progress, times) =>
             Effect.sync(() => {
-              world.holds = false
+              world.holds = () => false
               const record = recordOf({ _tag: "Trying", times }, { progress })
               return { record, storedAt: now, isOutcomeRecorded: true }
             })
         }
       })
       const handle = new NotedHandle(deliveryOf({}), placeOf(3), 100)
+      assert.isUndefined(yield* run(interpreter.attempt(handle)))
+      assert.deepStrictEqual(handle.answers, [1_000])
+    })
+  )
+
+  it.effect("gets its body from its event where its message does not hold it", () =>
+    Effect.gen(function* () {
+      const body = new Uint8Array([1, 2, 3])
+      const handle = new NotedHandle(deliveryOf({ leftBytes: 3 }))
+      const { interpreter } = makeInterpreter({ leftBodies: { read: () => Effect.succeed(body) } })
+      assert.isUndefined(interpreter.readyFor(handle))
+      const attempt = yield* run(interpreter.attempt(handle))
+      assert.strictEqual(attempt?.body, body)
+    })
+  )
+
+  it.effect("ends where its message does not hold its body and its event is gone", () =>
+    Effect.gen(function* () {
+      const leftBodies = { read: () => Effect.succeed("gone" as const) }
+      const ended = yield* attempt({ leftBodies }, { leftBytes: 3 })
+      assertIs(ended, { steps: ["end 0 event-gone"] })
+    })
+  )
+
+  it.effect("is left alone where its body took so long that somebody else owns it", () =>
+    Effect.gen(function* () {
+      let holds = true
+      const read = () =>
+        Effect.sync(() => {
+          holds = false
+          return new Uint8Array(3)
+        })
+      const { interpreter } = makeInterpreter({ leftBodies: { read }, holds: () => holds })
+      const handle = new NotedHandle(deliveryOf({ leftBytes: 3 }))
       assert.isUndefined(yield* run(interpreter.attempt(handle)))
       assert.deepStrictEqual(handle.answers, [1_000])
     })
@@ -213,7 +256,7 @@ describe("a delivery whose turn it is", () => {
 
   it.effect("is left to the next owner, which is no sign of poison", () =>
     Effect.gen(function* () {
-      const result = yield* attempt({ holds: false })
+      const result = yield* attempt({ holds: () => false })
       assertIs(result, { answers: [1_000] })
       assert.isTrue(result.poisonGuard.isCleared(3))
     })
@@ -268,7 +311,7 @@ describe("memory alone", () => {
   it("shows it for no other", () => {
     assert.isFalse(isReady({ recalled: storedAs({ _tag: "Nak", at: now }) }))
     assert.isFalse(isReady({ isOpen: false }))
-    assert.isFalse(isReady({ holds: false }))
+    assert.isFalse(isReady({ holds: () => false }))
     assert.isFalse(isReady({ isKnown: false }))
     assert.isFalse(isReady({}, new NotedHandle(deliveryOf({ deadline: now }))))
     assert.isFalse(isReady({}, new NotedHandle(deliveryOf({ progress: early }))))

@@ -2,9 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Exit } from "effect"
 import type { FailedAttempt } from "../../../src/delivery/execution/failed-attempt.ts"
 import { judgeFailure } from "../../../src/delivery/execution/failed-attempt.ts"
+import type { LeftDelivery } from "../../../src/delivery/retry/left-bodies.ts"
 import type { DirectHandle } from "../../../src/delivery/source/event-source.ts"
 import { untried } from "../../../src/domain/delivery.ts"
-import { key, live, now, outcomeOf } from "../made-deliveries.ts"
+import { keptBodies, key, live, now, outcomeOf } from "../made-deliveries.ts"
 import type { World } from "./made-event-source.ts"
 import { makeHandle, makePlan, makeSource } from "./made-event-source.ts"
 
@@ -114,7 +115,25 @@ describe("the failure of a direct delivery", () => {
       assert.deepStrictEqual(made.history.kinds, ["attempt-failed"])
       const progress = made.memory.directDeliveries.progressOf(handle.delivery)
       assert.strictEqual(progress?.nextAttemptAt, now + 5_000)
-      assert.deepStrictEqual(ends, [{ _tag: "Failed", progress: progress ?? untried }])
+      assert.deepStrictEqual(ends, [
+        { _tag: "Failed", progress: progress ?? untried, leavesBody: false }
+      ])
+    })
+  )
+
+  it.effect("leaves its body in its event where that is kept long enough", () =>
+    Effect.gen(function* () {
+      const leave = ({ delivery }: LeftDelivery) => ({
+        delivery: { ...delivery, leftBytes: 9 },
+        body: new Uint8Array()
+      })
+      const made = makeSource({ leftBodies: { ...keptBodies, leave } })
+      const { ends, handle } = makeHandle()
+      made.source.begin(handle)
+      yield* retry(made, handle)
+      made.source.left(handle)
+      assert.isTrue(ends.every((end) => end._tag === "Failed" && end.leavesBody))
+      assert.deepStrictEqual(made.failed, [0])
     })
   )
 

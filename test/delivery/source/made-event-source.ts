@@ -2,6 +2,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
 import type { DeliveryTask, TaskContext } from "../../../src/delivery/execution/task.ts"
+import type { LeftBodies } from "../../../src/delivery/retry/left-bodies.ts"
 import { DirectHandle, EventSource } from "../../../src/delivery/source/event-source.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import type { Plan } from "../../../src/domain/fact.ts"
@@ -11,6 +12,7 @@ import {
   deliveryOf,
   directoryOf,
   fixedClock,
+  keptBodies,
   key,
   live,
   makeMemory,
@@ -32,6 +34,7 @@ export interface World {
   readonly isTaking: boolean
   readonly isClosed: boolean
   readonly isQuick: boolean
+  readonly leftBodies: Pick<LeftBodies, "leave">
 }
 
 /** A plan of the event that no fact holds yet, and what it is told. */
@@ -50,7 +53,7 @@ export const makePlan = (changes: Partial<UncommittedPlan> = {}) => {
 export const makeSource = (changes: Partial<World> = {}) => {
   const world: World = {
     ...{ holds: [true], isOpen: true, mayAttempt: true, isKnown: true },
-    ...{ isTaking: true, isClosed: true, isQuick: true },
+    ...{ isTaking: true, isClosed: true, isQuick: true, leftBodies: keptBodies },
     ...changes
   }
   const entered: Array<DeliveryTask> = []
@@ -78,6 +81,7 @@ export const makeSource = (changes: Partial<World> = {}) => {
     ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
     cutOff: () => undefined
   }
+  const failed: Array<number> = []
   const source = new EventSource(
     {
       ...{ memory, context, fence, nextId: () => `id${ids++}` },
@@ -85,13 +89,14 @@ export const makeSource = (changes: Partial<World> = {}) => {
       lanes: { isQuick: () => world.isQuick, enter: (_, task) => void entered.push(task) },
       health: { isClosed: () => world.isClosed },
       ...{ isTaking: () => world.isTaking, events: "EVENTS" },
-      failed: () => undefined,
+      leftBodies: world.leftBodies,
+      failed: (_, bytes) => void failed.push(bytes),
       mayAttempt: () => world.mayAttempt
     },
     directoryOf({ liveNow: () => (world.isKnown ? live : undefined) }),
     facts
   )
-  return { broker, entered, history: broker.history, memory, source }
+  return { broker, entered, failed, history: broker.history, memory, source }
 }
 
 /** A delivery that is only in its event, and how it ended. */

@@ -92,6 +92,12 @@ const answerLines = (
   ].map((line) => `${indent}${line}`.trimEnd())
 }
 
+/** Returns which one a delivery is of all that wait in its endpoint's backlog. */
+const standingText = ({ of, position }: NonNullable<RoundView["waitsIn"]>): string =>
+  of === undefined || position === undefined
+    ? ""
+    : `, ${countText(position)} of the ${countText(of)} that wait for its endpoint`
+
 const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyArray<string> => {
   const width = screenWidth()
   const {
@@ -135,7 +141,7 @@ const roundLines = (round: RoundView, now: number, isWhole: boolean): ReadonlyAr
     ]),
     ...(waitsIn === undefined || waitsIn === null
       ? []
-      : [`  in       message ${waitsIn.seq} of ${waitsIn.stream}`]),
+      : [`  in       message ${waitsIn.seq} of ${waitsIn.stream}${standingText(waitsIn)}`]),
     ...(inMemory === undefined
       ? []
       : [`  memory   ${inMemory.mode} in worker ${inMemory.worker}, ${spanText(inMemory.forMs)}`]),

@@ -1,12 +1,13 @@
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { seeStream } from "../broker/scan.ts"
+import { scanQueue, seeStream } from "../broker/scan.ts"
 import { originStreams, referencesIn } from "../domain/backlog-message.ts"
+import { deliveryIn } from "../domain/delivery.ts"
 import { neededMs } from "../policy/event-outlasts.ts"
 
 /**
- * Returns how long events must be kept for what waits in backlogs without a body, ms; 0 where nothing
- * does. Reads all backlogs.
+ * Returns how long events must be kept for what waits without its body in backlogs and queues, ms; 0
+ * where nothing does. Reads all of them.
  */
 export const readNeededEventAge = Effect.fnUntraced(function* (partitions: number) {
   const { names } = yield* Broker
@@ -21,6 +22,12 @@ export const readNeededEventAge = Effect.fnUntraced(function* (partitions: numbe
           needed = Math.max(needed, neededMs(reference))
         return false
       }
+    )
+    yield* Stream.runForEach(scanQueue(names.deliveries(index), ">"), (message) =>
+      Effect.sync(() => {
+        const delivery = deliveryIn(message)
+        if (delivery?.leftBytes !== undefined) needed = Math.max(needed, neededMs(delivery))
+      })
     )
   }
   return needed
