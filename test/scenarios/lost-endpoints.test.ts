@@ -67,6 +67,10 @@ describe.concurrent("a bucket of endpoints that somebody removed", () => {
         (lines) => lines === 1
       )
       assert.include(yield* problemCodes, "endpoints-lost")
+      const { problems } = yield* readStatus
+      const texts = problems.map(({ text }) => text).join()
+      assert.notInclude(texts, "no worker is running", "one waits")
+      assert.include(texts, "no worker is ready")
 
       const dry = yield* run("rebuild", "endpoints", "--dry-run", "--json", ...flagsOf(place))
       assert.lengthOf(dry.out, 3)

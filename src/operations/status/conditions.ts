@@ -160,16 +160,15 @@ export const workerConditions = (survey: Survey): Conditions => {
     }
   if (workers === undefined) return { problems: [], notices: [] }
   const alive = workers.flatMap(({ heartbeat }) => (heartbeat === undefined ? [] : [heartbeat]))
-  if (alive.length === 0)
-    return {
-      problems: [
-        {
-          code: "no-worker",
-          text: "no worker is running, so nothing is delivered: start one with `petrel worker`"
-        }
-      ],
-      notices: []
-    }
+  if (alive.length === 0) {
+    // One that has been started is not among them before it has read the endpoints.
+    const { lost = 0 } = survey.endpoints ?? {}
+    const text =
+      lost > 0
+        ? "no worker is ready, so nothing is delivered: those that were started go on once the endpoints are there; without any, start one with `petrel worker`"
+        : "no worker is running, so nothing is delivered: start one with `petrel worker`"
+    return { problems: [{ code: "no-worker", text }], notices: [] }
+  }
   const routes = alive.some(({ leaving, roles }) => leaving !== true && roles.includes("router"))
   const { notices, problems } = partitionConditions(survey)
   return {
