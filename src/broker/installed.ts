@@ -161,6 +161,11 @@ export const findPartitions = Effect.gen(function* () {
   const { names, streamNames } = yield* Broker
   const { record } = yield* readLayoutRecord
   const all = new Set(yield* streamNames("list the streams"))
+  if (all.has(names.restoring))
+    return yield* new TopologyError({
+      message:
+        "a backup is being restored to this broker, or was until that was broken off: run `petrel restore` again where no other one runs"
+    })
   const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
   const indexes = prefixes.flatMap((prefix) =>
     [...all]

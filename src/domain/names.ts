@@ -47,6 +47,8 @@ export interface Names {
   readonly dead: string
   /** Every change of an endpoint's configuration, copied from the history and never deleted. */
   readonly configuration: string
+  /** There while a backup is being restored. Nothing is published to it. */
+  readonly restoring: string
   readonly deliveries: (partition: number) => string
   readonly backlog: (partition: number) => string
   readonly buckets: {
@@ -168,6 +170,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     history: stream("HISTORY"),
     dead: stream("DEAD"),
     configuration: stream("CONFIGURATION"),
+    restoring: stream("RESTORE"),
     deliveries: (partition) => stream(`DELIVERIES_${partition}`),
     backlog: (partition) => stream(`BACKLOG_${partition}`),
     buckets: {

@@ -1,3 +1,4 @@
+import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type AlertRecord, alertKey } from "../../src/alerts/alert-store.ts"
@@ -9,6 +10,7 @@ import { writeHealth } from "../../src/endpoints/health-store.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
+import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { installations } from "./command-line.ts"
 import { helpOf, subcommandsIn } from "./help.ts"
@@ -121,6 +123,16 @@ describe("--json", () => {
           const replayed = ["--to", "acme/hook", "--since", "1h"]
           yield* ask("replay", ...replayed, "--dry-run")
           yield* ask("replay", ...replayed)
+
+          const copy = join(yield* directory, "copy")
+          yield* ask("backup", copy)
+          const other = yield* Effect.acquireRelease(
+            Effect.promise(() => startServer()),
+            ({ stop }) => Effect.promise(stop)
+          )
+          const there = ["--nats", other.url, ...place.flags.slice(2)]
+          const restored = yield* run("restore", copy, "--json", ...there)
+          look("restore", restored.out)
 
           yield* ask("endpoint add", "acme/crm", "--url", hook.url)
           yield* ask("endpoint set", "acme/crm", "--max-in-flight", "3")

@@ -29,6 +29,8 @@ export type User =
   | "alerts"
   | "access_operator"
   | "access_console"
+  | "access_backup"
+  | "backup"
   | "acme"
   | "auditor"
 

@@ -441,3 +441,44 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
     })
   )
 })
+
+describe("with the accounts of nats.conf, a backup", () => {
+  scenario("is made by its own user, and restored by the operator to the same accounts", (people) =>
+    Effect.gen(function* () {
+      const directory = join(
+        yield* Effect.acquireRelease(
+          Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-backup-"))),
+          (path) => Effect.promise(() => rm(path, { recursive: true, force: true }))
+        ),
+        "copy"
+      )
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      const first = yield* people.worker()
+      yield* people.publish("a", 3)
+      yield* facts.count("delivered", 3)
+      yield* first.stop
+      const flagsFor = (server: AccountsServer, user: "backup" | "operator") => [
+        ...["--nats", server.url(user)],
+        ...["--access-nats", server.url(user === "backup" ? "access_backup" : "access_operator")]
+      ]
+      const made = yield* run("backup", directory, ...flagsFor(people.server, "backup"))
+      assert.strictEqual(made.code, 0, made.err.join("\n"))
+      const without = yield* run("restore", directory, "--nats", people.server.url("operator"))
+      assert.include(without.err.join("\n"), "in an account of their own")
+
+      const other = yield* Effect.acquireRelease(
+        Effect.promise(() => startWithAccounts()),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const done = yield* run("restore", directory, ...flagsFor(other, "operator"))
+      assert.strictEqual(done.code, 0, done.err.join("\n"))
+      const again = yield* run("audit", "--nats", other.url("operator"))
+      assert.strictEqual(again.code, 0, again.err.join("\n"))
+      assert.include(again.out.join("\n"), "Caution: restored")
+      const tokens = yield* run("token", "list", ...flagsFor(other, "operator"))
+      assert.strictEqual(tokens.code, 0, tokens.err.join("\n"))
+    })
+  )
+})

@@ -49,6 +49,25 @@ const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 export const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
+/** A flag for a whole number of a range, both ends included. */
+export const wholeNumber = (
+  name: string,
+  [least, most]: readonly [number, number],
+  description: string
+) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("N"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) => {
+        const number = /^\d{1,6}$/.test(text) ? Number(text) : 0
+        return number >= least && number <= most ? Option.some(number) : Option.none()
+      },
+      () => `must be a whole number from ${least} to ${most}`
+    ),
+    maybe
+  )
+
 /** An optional flag whose value is a text. */
 export const textFlag = (name: string, metavar: string, description: string) =>
   maybe(Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description)))

@@ -1,10 +1,14 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
+import { readRestored } from "../../broker/restored.ts"
+import { seeStream } from "../../broker/scan.ts"
 import { compareSources } from "../../broker/sources/comparison.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"
 import { copyingStreams } from "../../broker/sources/record.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
+import { timeText } from "../../domain/timestamp.ts"
+import { nobody } from "../../domain/token.ts"
 import { roundName } from "../fact-record.ts"
 import { hasEnded } from "../fold/round.ts"
 import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
@@ -32,9 +36,9 @@ import {
 
 /** A risk that an operator should know of, and that is no problem of a delivery. */
 export interface Caution {
-  readonly kind: "ids-without-tenant" | "source-behind"
+  readonly kind: "ids-without-tenant" | "restored" | "source-behind"
   readonly tenant: string
-  /** Number of events concerned. */
+  /** Number of events concerned, as far as it is known. */
   readonly events: number
   readonly says: string
 }
@@ -68,9 +72,39 @@ const behind = Effect.gen(function* () {
     )
 })
 
+/**
+ * The installation was made of a backup, which lacks what was done after it: only before and since
+ * is everything there. The events of this caution came after the backup's last fact.
+ */
+const restored = Effect.fnUntraced(function* ({ since, tenant, until }: Scope) {
+  const found = yield* readRestored
+  if (found === undefined || since > found.at || until < found.factsUntil) return []
+  const { at, eventsUntil, factsUntil, lastEvent } = found
+  const { events, subjects } = (yield* Broker).names
+  let after = 0
+  const range = {
+    stream: events,
+    subjects: tenant === undefined ? [">"] : [subjects.eventsOf(tenant)],
+    fromTime: factsUntil + 1,
+    headersOnly: true
+  }
+  yield* seeStream(range, ({ seq }) => {
+    if (seq <= lastEvent) after++
+    return seq >= lastEvent
+  })
+  const caution: Caution = {
+    kind: "restored",
+    tenant: tenant ?? nobody,
+    events: after,
+    says: `this was restored from a backup: all is known up to ${timeText(factsUntil)} and since ${timeText(at)}. What was sent in between, by the installation that was backed up, is not known here and may have been sent again; what was published after ${timeText(eventsUntil)} is not here`
+  }
+  return [caution]
+})
+
 /** Reads the cautions, each as a count of events. */
-const readCautions = (headers: EventHeaders) =>
-  Effect.map(behind, (cautions) => [...foreignIds(headers), ...cautions])
+const readCautions = Effect.fnUntraced(function* (headers: EventHeaders, { scope }: AuditReach) {
+  return [...foreignIds(headers), ...(yield* behind), ...(yield* restored(scope))]
+})
 
 /**
  * Finds sources that lost what was copied from them: what has taken the sequences since was stored
@@ -179,7 +213,7 @@ export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
   const { reach } = findings
   const { ackWait } = yield* readLayout
   const remarks = yield* compareCircuits(books, ackWait)
-  const cautions = yield* readCautions(books.headers)
+  const cautions = yield* readCautions(books.headers, reach)
   return { reach, books, findings, remarks, cautions, judgement: yield* judge(books, findings) }
 })
 

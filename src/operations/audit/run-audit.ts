@@ -200,7 +200,7 @@ export const AuditReport = Schema.Struct({
   ),
   cautions: Schema.Array(
     Schema.Struct({
-      kind: Schema.Literals(["ids-without-tenant", "source-behind"]),
+      kind: Schema.Literals(["ids-without-tenant", "restored", "source-behind"]),
       tenant: Schema.String,
       events: Schema.Int,
       says: Schema.String

@@ -121,7 +121,11 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...problemLines(audit),
     ...audit.cautions.flatMap(({ events, kind, says, tenant }) => [
       "",
-      ...fitted(`Caution: ${kind}: ${plural(events, "event")} of ${tenant}: ${says}`)
+      ...fitted(
+        kind === "restored"
+          ? `Caution: ${kind}: ${says}`
+          : `Caution: ${kind}: ${plural(events, "event")} of ${tenant}: ${says}`
+      )
     ]),
     ...audit.remarks.flatMap(({ endpoint, kind, says, tenant }) => [
       "",

@@ -16,26 +16,12 @@ import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { readNeededEventAge } from "../../../history/needed-event-age.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { bytesExpected, bytesText, durationText, readBytes } from "../../../text/quantities.ts"
-import { durationExpected, maybe, readDuration } from "../../flags/shared.ts"
+import { durationExpected, maybe, readDuration, wholeNumber } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connectedWithAccess, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
 import type { InitChanges } from "./room.ts"
 import { makeWithRoom } from "./room.ts"
-
-const count = (name: string, [least, most]: readonly [number, number], description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("N"),
-    Flag.withDescription(description),
-    Flag.filterMap(
-      (text) => {
-        const number = /^\d{1,6}$/.test(text) ? Number(text) : 0
-        return number >= least && number <= most ? Option.some(number) : Option.none()
-      },
-      () => `must be a whole number from ${least} to ${most}`
-    ),
-    maybe
-  )
 
 const time = (name: string, fallback: number, least: number, description: string) =>
   Flag.String(name).pipe(
@@ -74,8 +60,8 @@ const size = (name: string, fallback: string, description: string) =>
   )
 
 const flags = {
-  replicas: count("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
-  partitions: count(
+  replicas: wholeNumber("replicas", [1, 5], "Copies of each stream in a cluster (default: 1)"),
+  partitions: wholeNumber(
     "partitions",
     [1, 256],
     "Slices of all endpoints, fixed once made: 8 for one machine, 32 or more for a fleet (default: 8)"

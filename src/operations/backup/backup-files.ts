@@ -1,0 +1,150 @@
+import { createHash, type Hash } from "node:crypto"
+import { createReadStream } from "node:fs"
+import { type FileHandle, mkdir, open, readdir, readFile, rename } from "node:fs/promises"
+import { join } from "node:path"
+import { Effect } from "effect"
+import { BackupError, type BackupFile, manifestFile } from "./manifest.ts"
+
+/** Only who made a backup may read it: it holds the endpoints' secrets. */
+const fileMode = 0o600
+const directoryMode = 0o700
+
+const because = (what: string) => (cause: unknown) => {
+  const code = cause instanceof Error && "code" in cause ? cause.code : undefined
+  const why =
+    code === "ENOSPC"
+      ? "there is no room left on its disk"
+      : code === "EACCES" || code === "EPERM"
+        ? "this user may not"
+        : code === "ENOENT"
+          ? "there is no such file or folder"
+          : cause instanceof Error
+            ? cause.message
+            : String(cause)
+  return new BackupError({ message: `cannot ${what}: ${why}` })
+}
+
+const attempt = <A>(what: string, run: () => Promise<A>) =>
+  Effect.tryPromise({ try: run, catch: because(what) })
+
+/** Makes the folder of a backup. Fails if there is something in it. */
+export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) {
+  const found = yield* attempt(`write to ${directory}`, async () => {
+    await mkdir(directory, { recursive: true, mode: directoryMode })
+    return await readdir(directory)
+  })
+  if (found.includes(manifestFile))
+    return yield* new BackupError({
+      message: `there is a backup in ${directory} already: give another folder`
+    })
+  if (found.length > 0)
+    return yield* new BackupError({
+      message: `${directory} is not empty, perhaps of a backup that was broken off: give another folder, or remove what is in it`
+    })
+})
+
+/** A file under way. Its bytes are on disk once it is closed. */
+export class BackupWriter {
+  readonly #file: FileHandle
+  readonly #hash: Hash = createHash("sha256")
+  #bytes = 0
+
+  constructor(file: FileHandle) {
+    this.#file = file
+  }
+
+  readonly write = async (chunk: Uint8Array): Promise<void> => {
+    this.#hash.update(chunk)
+    this.#bytes += chunk.length
+    await this.#file.writeFile(chunk)
+  }
+
+  async close(name: string): Promise<BackupFile> {
+    await this.#file.sync()
+    return { file: name, bytes: this.#bytes, sha256: this.#hash.digest("hex") }
+  }
+}
+
+/**
+ * Writes a file of a backup, over what it was before.
+ *
+ * @returns the file, and what `fill` returned.
+ */
+export const writeBackupFile = <A, E, R>(
+  directory: string,
+  name: string,
+  fill: (writer: BackupWriter) => Effect.Effect<A, E, R>
+) =>
+  Effect.acquireUseRelease(
+    attempt(`write ${name}`, () => open(join(directory, name), "w", fileMode)),
+    Effect.fnUntraced(function* (file) {
+      const writer = new BackupWriter(file)
+      const filled = yield* fill(writer)
+      const written = yield* attempt(`write ${name}`, () => writer.close(name))
+      return { ...written, filled }
+    }),
+    (file) => Effect.promise(() => file.close())
+  )
+
+/** Writes the manifest, which makes a backup of what is in its folder. */
+export const writeManifest = Effect.fnUntraced(function* (directory: string, text: string) {
+  const draft = `${manifestFile}.tmp`
+  yield* writeBackupFile(directory, draft, (writer) =>
+    attempt(`write ${draft}`, () => writer.write(Buffer.from(text)))
+  )
+  yield* attempt(`write ${manifestFile}`, async () => {
+    await rename(join(directory, draft), join(directory, manifestFile))
+    const folder = await open(directory)
+    await folder.sync().finally(() => folder.close())
+  })
+})
+
+/** Reads the text of a backup's manifest. */
+export const readManifestText = (directory: string) =>
+  Effect.tryPromise({
+    try: () => readFile(join(directory, manifestFile), "utf8"),
+    catch: (cause) =>
+      cause instanceof Error && "code" in cause && cause.code === "ENOENT"
+        ? new BackupError({
+            message: `there is no whole backup in ${directory}: ${manifestFile}, which is written last, is missing`
+          })
+        : because(`read ${manifestFile}`)(cause)
+  })
+
+/** The bytes of a file of a backup. */
+export const chunksOf = (directory: string, { file }: BackupFile): AsyncIterable<Uint8Array> =>
+  createReadStream(join(directory, file), { highWaterMark: 1024 * 1024 })
+
+/** Reads a small file of a backup as a whole. */
+export const readBackupFile = (directory: string, { file }: BackupFile) =>
+  attempt(`read ${file}`, () => readFile(join(directory, file), "utf8"))
+
+/**
+ * Fails unless a file is as it was written.
+ *
+ * @param advance called with the number of bytes read.
+ */
+export const checkFile = Effect.fnUntraced(function* (
+  directory: string,
+  expected: BackupFile,
+  advance: (bytes: number) => void
+) {
+  const found = yield* attempt(`read ${expected.file}`, async () => {
+    const hash = createHash("sha256")
+    let bytes = 0
+    for await (const chunk of chunksOf(directory, expected)) {
+      hash.update(chunk)
+      bytes += chunk.length
+      advance(chunk.length)
+    }
+    return { bytes, sha256: hash.digest("hex") }
+  })
+  if (found.bytes !== expected.bytes)
+    return yield* new BackupError({
+      message: `${expected.file} has ${found.bytes} bytes instead of ${expected.bytes}: this backup is damaged, restore another one`
+    })
+  if (found.sha256 !== expected.sha256)
+    return yield* new BackupError({
+      message: `${expected.file} is not as it was written (its checksum differs): this backup is damaged, restore another one`
+    })
+})

@@ -1,0 +1,116 @@
+import { randomUUID } from "node:crypto"
+import type { StreamState } from "@nats-io/jetstream"
+import { Clock, Effect } from "effect"
+import { requireAccess } from "../../broker/access.ts"
+import { Broker } from "../../broker/broker.ts"
+import { readInstallation } from "../../broker/installation.ts"
+import { readLayout, readLayoutRecord, storedFormat } from "../../broker/installed.ts"
+import type { Names } from "../../domain/names.ts"
+import { makeBackupFolder, writeManifest } from "./backup-files.ts"
+import { type BackupStep, Copies, stateOf } from "./copies.ts"
+import { BackupError, type Manifest, manifestText } from "./manifest.ts"
+
+export interface BackupOptions {
+  readonly directory: string
+  /** The version of Petrel that makes it. */
+  readonly version: string
+  readonly tell: (step: BackupStep) => Effect.Effect<void>
+  /** Called with the number of bytes that came, fewer than the broker counts; it is waited for. */
+  readonly copied: (bytes: number) => void | Promise<void>
+}
+
+/**
+ * Copies an installation into a folder while it works. One stream is copied after the other, and what
+ * is stored or removed meanwhile makes each copy another moment's. The order makes them agree as after
+ * a crash: what has left the stream of an early copy by then is there, with what a later copy says of
+ * it.
+ *
+ * 1. How far routing was, and the bucket of workers: from there on everything is looked at again.
+ * 2. Each queue, then its backlogs, then what came into the queue meanwhile: a delivery that has not
+ *    ended is in one of them.
+ * 3. Retry records and the copy of configurations, then the history: it has the end of all that left
+ *    2, and whatever configurations hold.
+ * 4. The events, so that the history names none that is not there; then what the history is not
+ *    compared with, or brings up to date by itself.
+ */
+export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
+  const { directory, tell, version } = options
+  const { consumerInfo, names, server } = yield* Broker
+  const layout = yield* readLayout
+  yield* requireAccess
+  if (layout.isSourced)
+    return yield* new BackupError({
+      message:
+        "tenants of this installation have streams in accounts of their own, which a backup from here would lack: back up the broker's disks instead"
+    })
+  const { epoch, isAccessApart = false } = (yield* readLayoutRecord).record
+  yield* makeBackupFolder(directory)
+  const startedAt = yield* Clock.currentTimeMillis
+  const { ack_floor } = yield* consumerInfo(
+    "look how far routing is",
+    names.events,
+    names.routerConsumer
+  )
+  const { last_seq: historyFrom } = yield* stateOf(names, names.history)
+
+  const all = streamsOf(names, layout.partitions)
+  const states = yield* Effect.forEach(all, (name) => stateOf(names, name), { concurrency: 8 })
+  const bytes = states.reduce((sum, state) => sum + state.bytes, 0)
+  yield* tell({ event: "begun", bytes, streams: all.length })
+
+  const { buckets } = names
+  const copies = new Copies({ ...options, names, isAccessApart })
+  yield* copies.busyBucket(buckets.workers)
+  for (let index = 0; index < layout.partitions; index++) yield* copies.partition(index)
+  yield* copies.busyBucket(buckets.retries)
+  yield* copies.plain(names.configuration)
+  const { last_seq: deadBefore } = yield* stateOf(names, names.dead)
+  const history = yield* copies.plain(names.history)
+  const events = yield* copies.plain(names.events)
+  yield* copies.plain(names.dead)
+  yield* copies.busyBucket(buckets.health)
+  for (const bucket of [buckets.endpoints, buckets.alerts, buckets.tokens, buckets.jobs])
+    yield* copies.quietBucket(bucket)
+
+  const { record } = yield* readLayoutRecord
+  if (record.epoch !== epoch || record.change !== undefined)
+    return yield* new BackupError({
+      message: "the number of partitions was changed meanwhile: back up again, into another folder"
+    })
+  const manifest: Manifest = {
+    v: 1,
+    id: yield* Effect.sync(randomUUID),
+    petrel: version,
+    format: storedFormat,
+    natsServer: server().version ?? "",
+    installation: (yield* readInstallation) ?? null,
+    prefix: names.events.replace(/EVENTS$/, ""),
+    eventRoot: names.eventRoot,
+    partitions: layout.partitions,
+    ackWaitMs: layout.ackWait,
+    startedAt,
+    completedAt: yield* Clock.currentTimeMillis,
+    routedUpTo: ack_floor.stream_seq,
+    historyFrom,
+    history: endOf(history),
+    events: endOf(events),
+    deadBefore,
+    streams: copies.streams
+  }
+  yield* writeManifest(directory, manifestText(manifest))
+  return manifest
+})
+
+const endOf = ({ last_seq, last_ts }: StreamState) => ({
+  seq: last_seq,
+  at: last_seq === 0 ? 0 : Date.parse(last_ts)
+})
+
+const streamsOf = (names: Names, partitions: number): ReadonlyArray<string> => [
+  ...Object.values(names.buckets).map((bucket) => `KV_${bucket}`),
+  ...[names.configuration, names.history, names.events, names.dead],
+  ...Array.from({ length: partitions }, (_, index) => [
+    names.deliveries(index),
+    names.backlog(index)
+  ]).flat()
+]

@@ -1,0 +1,159 @@
+import { Effect, Stream } from "effect"
+import { inAccess } from "../../broker/access.ts"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import { type SnapshotInfo, takeSnapshot } from "../../broker/snapshot.ts"
+import { isOfAccess } from "../../broker/topology.ts"
+import type { Names } from "../../domain/names.ts"
+import { writeBackupFile } from "./backup-files.ts"
+import { BackupError, type BackupFile, type CopiedStream } from "./manifest.ts"
+import { bucketTail, cameThroughQueue, queueTail } from "./tail.ts"
+
+/** Copies of one stream, or of a queue and its backlog, until one is good. */
+const maxCopies = 20
+
+/** What a backup does, for who shows its progress. */
+export type BackupStep =
+  /** Bytes of the streams, as the broker counts them: more than a copy has. */
+  | { readonly event: "begun"; readonly bytes: number; readonly streams: number }
+  | { readonly event: "copying"; readonly stream: string }
+  | { readonly event: "stream"; readonly stream: CopiedStream }
+
+/** A stream that was copied. */
+interface Copy {
+  readonly name: string
+  readonly info: SnapshotInfo
+  readonly file: BackupFile
+}
+
+interface CopiesOptions {
+  readonly names: Names
+  readonly directory: string
+  /** Whether the tokens are in an account of their own. */
+  readonly isAccessApart: boolean
+  readonly tell: (step: BackupStep) => Effect.Effect<void>
+  /** Called with the number of bytes of a copy that came; the copy waits for it. */
+  readonly copied: (bytes: number) => void | Promise<void>
+}
+
+/** Carries something out in the account that a stream is in. */
+export const inAccountOf = <A, E, R>(
+  names: Names,
+  stream: string,
+  effect: Effect.Effect<A, E, R | Broker>
+) => (isOfAccess(names, stream) ? inAccess(effect) : effect)
+
+/** Reads the state of a stream, in whichever account it is. */
+export const stateOf = (names: Names, stream: string) =>
+  inAccountOf(
+    names,
+    stream,
+    Effect.flatMap(Broker, ({ streamInfo }) =>
+      Effect.map(streamInfo(`look at ${stream}`, stream), ({ state }) => state)
+    )
+  )
+
+/** The copies of an installation's streams, one after the other. */
+export class Copies {
+  readonly #options: CopiesOptions
+  readonly #kept: Array<CopiedStream> = []
+
+  constructor(options: CopiesOptions) {
+    this.#options = options
+  }
+
+  /** Those that were made, in this order. */
+  get streams(): ReadonlyArray<CopiedStream> {
+    return this.#kept
+  }
+
+  /** Copies a stream from which nothing is removed, but what is too old. */
+  readonly plain = (name: string) =>
+    Effect.flatMap(this.#copy(name), (copy) => Effect.as(this.#keep(copy), copy.info.state))
+
+  /** Copies a bucket that is written to all the time, and what was written meanwhile. */
+  readonly busyBucket = (bucket: string) => {
+    const name = `KV_${bucket}`
+    return Effect.flatMap(this.#copy(name), (copy) =>
+      Effect.flatMap(this.#tail(name, bucketTail(name, copy.info.state.last_seq)), (tail) =>
+        this.#keep(copy, tail)
+      )
+    )
+  }
+
+  /**
+   * Copies a bucket in which each value must keep its revision. A value that is written while it is
+   * copied may be missing in the copy.
+   */
+  readonly quietBucket = Effect.fnUntraced({ self: this }, function* (bucket: string) {
+    const { names } = this.#options
+    const name = `KV_${bucket}`
+    for (let tries = 1; tries <= maxCopies; tries++) {
+      const copy = yield* this.#copy(name)
+      const { last_seq } = yield* stateOf(names, name)
+      if (last_seq === copy.info.state.last_seq) return yield* this.#keep(copy)
+    }
+    return yield* new BackupError({
+      message: `${name} was changed each of the ${maxCopies} times that it was copied: back up when nobody changes so many endpoints, tokens or jobs`
+    })
+  })
+
+  /** Copies the queue and the backlogs of a partition, and what moved into the queue meanwhile. */
+  readonly partition = Effect.fnUntraced({ self: this }, function* (index: number) {
+    const { names } = this.#options
+    for (let tries = 1; tries <= maxCopies; tries++) {
+      const queue = yield* this.#copy(names.deliveries(index))
+      const backlog = yield* this.#copy(names.backlog(index))
+      const after = queue.info.state.last_seq
+      const tail = yield* this.#tail(queue.name, queueTail(queue.name, after))
+      // It came into the queue after the queue's copy, and went on after the backlog's.
+      const hasEscaped = yield* cameThroughQueue(backlog.name, backlog.info.state.last_seq, {
+        stream: queue.name,
+        after
+      })
+      if (hasEscaped) continue
+      yield* this.#keep(queue, tail)
+      return yield* this.#keep(backlog)
+    }
+    return yield* new BackupError({
+      message: `in partition ${index}, deliveries went to and fro each of the ${maxCopies} times that it was copied: try again later`
+    })
+  })
+
+  #copy(name: string) {
+    const { copied, directory, names, tell } = this.#options
+    const copy = writeBackupFile(directory, `${name}.snapshot`, (writer) =>
+      inAccountOf(
+        names,
+        name,
+        takeSnapshot(name, async (chunk) => {
+          await writer.write(chunk)
+          await copied(chunk.length)
+        })
+      )
+    ).pipe(Effect.map(({ filled, ...file }): Copy => ({ name, file, info: filled })))
+    return Effect.andThen(tell({ event: "copying", stream: name }), copy)
+  }
+
+  #tail(name: string, lines: Stream.Stream<Uint8Array, BrokerError, Broker>) {
+    return writeBackupFile(this.#options.directory, `${name}.tail`, (writer) =>
+      Stream.runForEach(lines, (line) => Effect.promise(() => writer.write(line)))
+    ).pipe(Effect.map(({ filled: _, ...file }): BackupFile => file))
+  }
+
+  #keep({ file, info, name }: Copy, tail?: BackupFile) {
+    const { isAccessApart, names, tell } = this.#options
+    const stream: CopiedStream = {
+      name,
+      account: isAccessApart && isOfAccess(names, name) ? "access" : "streams",
+      ...file,
+      messages: info.state.messages,
+      lastSeq: info.state.last_seq,
+      config: { ...info.config },
+      state: { ...info.state },
+      ...(tail === undefined ? {} : { tail })
+    }
+    this.#kept.push(stream)
+    return tell({ event: "stream", stream })
+  }
+}

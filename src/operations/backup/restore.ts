@@ -1,0 +1,238 @@
+import type { StreamConfig, StreamState } from "@nats-io/jetstream"
+import { Clock, Effect, Schema } from "effect"
+import { AccessBroker, inAccess } from "../../broker/access.ts"
+import { Broker } from "../../broker/broker.ts"
+import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
+import { storedFormat } from "../../broker/installed.ts"
+import { checkReservations } from "../../broker/reservation.ts"
+import { noteRestored } from "../../broker/restored.ts"
+import {
+  markRestoring,
+  readRestoring,
+  removeStream,
+  restoreSnapshot
+} from "../../broker/snapshot.ts"
+import type { Names } from "../../domain/names.ts"
+import { checkFile, chunksOf, readManifestText } from "./backup-files.ts"
+import { BackupError, type CopiedStream, type Manifest, readManifest } from "./manifest.ts"
+import { type Mended, mend, restoreTail } from "./mend.ts"
+
+/** What a restore does, for who shows its progress. */
+export type RestoreStep =
+  /** Bytes of all files, each of which is read to check it, and then to restore it. */
+  | { readonly event: "begun"; readonly bytes: number; readonly manifest: Manifest }
+  | { readonly event: "checked"; readonly bytes: number }
+  | { readonly event: "restoring"; readonly stream: string }
+  | { readonly event: "sent"; readonly bytes: number }
+  | { readonly event: "stream"; readonly stream: string; readonly messages: number }
+
+export interface RestoreOptions {
+  readonly directory: string
+  /** Copies of each stream. (Default: as many as there were) */
+  readonly replicas?: number | undefined
+  /** Checks the backup and the broker, and changes nothing. (Default: false) */
+  readonly dryRun?: boolean
+  readonly tell: (step: RestoreStep) => void
+}
+
+/** What a restore made, or would make. */
+export interface RestoreResult {
+  readonly manifest: Manifest
+  /** What was mended; undefined for a dry run. */
+  readonly mended: Mended | undefined
+  /** True if an earlier restore was broken off, whose streams were removed first. */
+  readonly resumed: boolean
+  readonly streams: number
+  readonly messages: number
+  /** How long it took, ms. */
+  readonly tookMs: number
+}
+
+const versionOf = (text: string): readonly [number, number] => {
+  const [major = 0, minor = 0] = text.split(".").map(Number)
+  return [major, minor]
+}
+
+const isOlder = (one: string, other: string): boolean => {
+  const [[a, b], [c, d]] = [versionOf(one), versionOf(other)]
+  return a < c || (a === c && b < d)
+}
+
+/** Fails unless the backup is one of this version and of the names that were asked for. */
+const checkBackup = Effect.fnUntraced(function* (manifest: Manifest) {
+  const { names, server } = yield* Broker
+  const { eventRoot, format, natsServer, prefix } = manifest
+  if (format !== storedFormat)
+    return yield* new BackupError({
+      message: `this backup was made by Petrel ${manifest.petrel}, whose data this version neither reads nor changes: restore it with that version`
+    })
+  if (`${prefix}EVENTS` !== names.events || eventRoot !== names.eventRoot)
+    return yield* new BackupError({
+      message: `this is a backup of the installation ${prefix} with events on ${eventRoot}: restore it with --prefix ${prefix} --events ${eventRoot}`
+    })
+  const here = server().version ?? ""
+  if (isOlder(here, natsServer))
+    return yield* new BackupError({
+      message: `this backup was made by nats-server ${natsServer}, and this one is ${here}, which may not read it: restore it to ${natsServer} or newer`
+    })
+})
+
+/** Fails where the tokens are to be in another account than they were. */
+const checkAccess = Effect.fnUntraced(function* ({ streams }: Manifest) {
+  const access = yield* AccessBroker
+  const isApart = streams.some(({ account }) => account === "access")
+  if (isApart && access === undefined)
+    return yield* new BackupError({
+      message:
+        "this installation kept its tokens in an account of their own (ACCESS in nats.conf): give the login of a user of it in NATS_ACCESS_URL, or with --access-creds or --access-nkey"
+    })
+  if (!isApart && access !== undefined)
+    return yield* new BackupError({
+      message:
+        "this installation kept its tokens in the account of its streams: restore it without NATS_ACCESS_URL, then run `petrel init` with it"
+    })
+})
+
+/** Streams of this installation that are on the broker. */
+const existing = Effect.fnUntraced(function* (names: Names) {
+  const { streamNames } = yield* Broker
+  const prefix = names.events.replace(/EVENTS$/, "")
+  const bucket = `KV_${prefix.toLowerCase()}`
+  const isOurs = (name: string) => name.startsWith(prefix) || name.startsWith(bucket)
+  return (yield* streamNames("list the streams")).filter(isOurs)
+})
+
+const inAccountOf = <A, E, R>(
+  { account }: Pick<CopiedStream, "account">,
+  effect: Effect.Effect<A, E, R | Broker>
+) => (account === "access" ? inAccess(effect) : effect)
+
+/** Fails where there is an installation already. Returns whether a restore was broken off. */
+const checkEmpty = Effect.fnUntraced(function* ({ streams }: Manifest) {
+  const { names } = yield* Broker
+  if ((yield* readRestoring) !== undefined) return true
+  const found = yield* existing(names)
+  const apart = streams.filter(({ account }) => account === "access")
+  for (const stream of apart)
+    if ((yield* inAccess(existing(names))).includes(stream.name)) found.push(stream.name)
+  const [first] = found
+  if (first === undefined) return false
+  return yield* new BackupError({
+    message: `there is an installation on this broker already (${first}${found.length > 1 ? ` and ${found.length - 1} more streams` : ""}), and a restore replaces none: restore to an empty broker`
+  })
+})
+
+const decodeConfig = Schema.decodeUnknownSync(
+  Schema.StructWithRest(Schema.Struct({ name: Schema.String, num_replicas: Schema.Int }), [
+    Schema.Record(Schema.String, Schema.Unknown)
+  ])
+)
+
+/** The broker gives configurations, and takes them as they are. */
+const configOf = ({ config }: CopiedStream, replicas: number | undefined): StreamConfig => {
+  const read = decodeConfig(config)
+  return { ...read, num_replicas: replicas ?? read.num_replicas } as unknown as StreamConfig
+}
+
+/** The state is the broker's own, too, and goes back as it came. */
+const stateOf = ({ state }: CopiedStream): StreamState => state as unknown as StreamState
+
+/** The order in which streams are made: what others copy from first, and what makes it usable last. */
+const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
+  const rank = ({ name }: CopiedStream) =>
+    name === names.history ? 0 : name === `KV_${names.buckets.workers}` ? 2 : 1
+  return streams.toSorted((a, b) => rank(a) - rank(b))
+}
+
+/**
+ * Makes an installation of a backup, on a broker that has none. Until it is complete, nobody can use
+ * what is there; a restore that was broken off begins anew.
+ */
+export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
+  const { directory, dryRun = false, replicas, tell } = options
+  const startedAt = yield* Clock.currentTimeMillis
+  const { makeConsumer, names, streamInfo } = yield* Broker
+  const manifest = yield* Effect.flatMap(readManifestText(directory), readManifest)
+  yield* checkBackup(manifest)
+  yield* checkAccess(manifest)
+  const resumed = yield* checkEmpty(manifest)
+
+  const streams = inOrder(names, manifest.streams)
+  const files = streams.flatMap((stream) => [stream, ...(stream.tail ? [stream.tail] : [])])
+  tell({ event: "begun", manifest, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) })
+  for (const file of files)
+    yield* checkFile(directory, file, (bytes) => tell({ event: "checked", bytes }))
+
+  const config = (stream: CopiedStream) => configOf(stream, replicas)
+  const copies = Math.max(...streams.map((stream) => config(stream).num_replicas))
+  if (!dryRun && resumed) {
+    for (const stream of streams) yield* inAccountOf(stream, removeStream(stream.name))
+    yield* removeStream(names.restoring)
+  }
+  yield* checkReservations(
+    streams
+      .filter(({ account }) => account === "streams")
+      .map((stream) => ({ stream: config(stream) })),
+    copies
+  )
+  const result = {
+    manifest,
+    resumed,
+    streams: streams.length,
+    messages: streams.reduce((sum, { messages }) => sum + messages, 0)
+  }
+  if (dryRun) {
+    const tookMs = (yield* Clock.currentTimeMillis) - startedAt
+    return { ...result, mended: undefined, tookMs } satisfies RestoreResult
+  }
+
+  yield* markRestoring(manifest.id, copies)
+  const restoreOne = Effect.fnUntraced(function* (stream: CopiedStream) {
+    tell({ event: "restoring", stream: stream.name })
+    const counted = async function* () {
+      for await (const chunk of chunksOf(directory, stream)) {
+        tell({ event: "sent", bytes: chunk.length })
+        yield chunk
+      }
+    }
+    const state = yield* inAccountOf(
+      stream,
+      restoreSnapshot({ config: config(stream), state: stateOf(stream) }, counted())
+    )
+    if (state.last_seq !== stream.lastSeq)
+      return yield* new BackupError({
+        message: `${stream.name} came back with ${state.last_seq} as its last sequence instead of ${stream.lastSeq}: the broker did not take all of it`
+      })
+    tell({ event: "stream", stream: stream.name, messages: state.messages })
+  })
+  const workers = `KV_${names.buckets.workers}`
+  for (const stream of streams) if (stream.name !== workers) yield* restoreOne(stream)
+
+  yield* makeConsumer("make the routers' consumer", names.events, {
+    ...routerConsumer(names, manifest.ackWaitMs),
+    ...startAfter(manifest.routedUpTo)
+  })
+  for (let index = 0; index < manifest.partitions; index++)
+    yield* makeConsumer(
+      `make the consumer of partition ${index}`,
+      names.deliveries(index),
+      deliverConsumer(names, index, manifest.ackWaitMs)
+    )
+  for (const stream of streams) if (stream.name === workers) yield* restoreOne(stream)
+  for (const stream of streams)
+    if (stream.tail !== undefined && stream.name.startsWith("KV_"))
+      yield* restoreTail(directory, stream.tail)
+  const mended = yield* mend(directory, manifest)
+  const at = yield* Clock.currentTimeMillis
+  yield* noteRestored({
+    backup: manifest.id,
+    factsUntil: manifest.history.at,
+    eventsUntil: manifest.events.at,
+    lastEvent: manifest.events.seq,
+    at
+  })
+  // The consumers of a cluster are there once their leader answers.
+  yield* streamInfo(`look at ${names.events}`, names.events)
+  yield* removeStream(names.restoring)
+  return { ...result, mended, tookMs: at - startedAt } satisfies RestoreResult
+})

@@ -1,0 +1,139 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { HeaderList } from "../../broker/publisher.ts"
+import { readStream, scanQueue } from "../../broker/scan.ts"
+import { deliverySubject, eventNameIn } from "../../domain/delivery.ts"
+import { readPlace } from "../../domain/fact.ts"
+import { BackupError } from "./manifest.ts"
+
+/*
+ * What was stored in a stream after its copy was begun, and belongs to the copy: it replaces what was
+ * removed from the stream before the copy came to it. A delivery that moves is stored at the end of a
+ * stream before it is removed from its old place, and so is a newer value of a bucket's key.
+ */
+
+/** A message of a tail, one line of JSON each. */
+const TailMessage = Schema.Struct({
+  seq: Schema.Int,
+  subject: Schema.String,
+  headers: Schema.Array(Schema.Tuple([Schema.String, Schema.String])),
+  /** In base64. */
+  body: Schema.String
+})
+export type TailMessage = typeof TailMessage.Type
+
+const encode = Schema.encodeSync(Schema.fromJsonString(TailMessage))
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(TailMessage))
+
+/** Headers of the broker that a message is stored with again. It makes the others itself. */
+const kept: ReadonlySet<string> = new Set([
+  "nats-msg-id",
+  "nats-schedule",
+  "nats-schedule-target",
+  "nats-ttl",
+  "nats-rollup"
+])
+
+const isKept = (name: string): boolean =>
+  !name.toLowerCase().startsWith("nats-") || kept.has(name.toLowerCase())
+
+interface Headers {
+  readonly keys: () => Array<string>
+  readonly values: (name: string) => Array<string>
+}
+
+const headersOf = (headers: Headers | undefined): HeaderList =>
+  (headers?.keys() ?? [])
+    .filter(isKept)
+    .flatMap((name) => (headers?.values(name) ?? []).map((value) => [name, value] as const))
+
+interface Stored {
+  readonly seq: number
+  readonly subject: string
+  readonly data: Uint8Array
+}
+
+const lineOf = ({ data, seq, subject }: Stored, headers: HeaderList): Uint8Array => {
+  const body = Buffer.from(data).toString("base64")
+  return Buffer.from(
+    `${encode({ seq, subject, headers: headers.map(([a, b]) => [a, b]), body })}\n`
+  )
+}
+
+/** The messages of a queue that were stored after a sequence, those that are still there. */
+export const queueTail = (stream: string, after: number) =>
+  scanQueue(stream, ">", after + 1).pipe(
+    Stream.map((message) => lineOf(message, headersOf(message.header)))
+  )
+
+/**
+ * The values of a bucket that were stored after a sequence, the last of each key. What the broker
+ * has removed by itself, as its time was over, is no value.
+ */
+export const bucketTail = (
+  stream: string,
+  after: number
+): Stream.Stream<Uint8Array, BrokerError, Broker> =>
+  readStream({ stream, subjects: [">"], fromSeq: after + 1 }).pipe(
+    Stream.map((message) => {
+      const isGone = message.headers?.has("Nats-Marker-Reason") === true
+      return lineOf(
+        message,
+        isGone
+          ? [
+              ["KV-Operation", "PURGE"],
+              ["Nats-Rollup", "sub"],
+              ["Nats-TTL", "60s"]
+            ]
+          : headersOf(message.headers)
+      )
+    })
+  )
+
+/** True if something came into the backlog that was stored in its queue after a sequence. */
+export const cameThroughQueue = Effect.fnUntraced(function* (
+  backlog: string,
+  after: number,
+  queue: { readonly stream: string; readonly after: number }
+) {
+  const found = yield* scanQueue(backlog, ">", after + 1).pipe(
+    Stream.filter(({ header }) => {
+      const place = readPlace(header.get("petrel-origin"))
+      return place?.stream === queue.stream && place.seq > queue.after
+    }),
+    Stream.runHead
+  )
+  return Option.isSome(found)
+})
+
+/** Parses a tail. */
+export const readTail = Effect.fnUntraced(function* (text: string) {
+  const found: Array<TailMessage> = []
+  for (const line of text.split("\n")) {
+    if (line === "") continue
+    const message = Option.getOrUndefined(decode(line))
+    if (message === undefined)
+      return yield* new BackupError({
+        message: "a file of this backup is not what it should be: restore another backup"
+      })
+    found.push(message)
+  }
+  return found
+})
+
+/** Which delivery a message of a queue's tail is. */
+export const deliveryNamed = ({ headers, subject }: TailMessage) => {
+  const get = (name: string) =>
+    headers.find(([key]) => key.toLowerCase() === name.toLowerCase())?.[1] ?? ""
+  const [tenant = "", endpoint = ""] = deliverySubject({ subject, header: { get } })
+    .split(".")
+    .slice(-2)
+  return { tenant, endpoint, event: eventNameIn(get), round: get("petrel-round") }
+}
+
+/** Stores a message of a tail. */
+export const storeAgain = Effect.fnUntraced(function* ({ body, headers, subject }: TailMessage) {
+  const { publish } = yield* Broker
+  yield* publish(subject, Buffer.from(body, "base64"), headers)
+})

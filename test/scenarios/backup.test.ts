@@ -1,0 +1,452 @@
+import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { assert, describe } from "@effect/vitest"
+import { Effect, Fiber, Layer, type Scope } from "effect"
+import { vi } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
+import { connectTo } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { Facts } from "../../src/history/facts.ts"
+import { backUp } from "../../src/operations/backup/backup.ts"
+import type { BackupStep } from "../../src/operations/backup/copies.ts"
+import { restore } from "../../src/operations/backup/restore.ts"
+import { run } from "../cli/in-process.ts"
+import { start } from "../cli/running.ts"
+import { quiet } from "../kit/books.ts"
+import type { Installation } from "../kit/engine.ts"
+import {
+  endpoint,
+  eventually,
+  history,
+  publish,
+  publishMany,
+  quickRetry,
+  testTopology,
+  worker
+} from "../kit/engine.ts"
+import { change } from "../kit/live-endpoints.ts"
+import type { TestServer } from "../kit/nats-server.ts"
+import { startServer } from "../kit/nats-server.ts"
+import type { Received } from "../kit/receiver.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 120_000 })
+
+const { scenario } = onServer()
+
+const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-backup-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+const otherServer = Effect.acquireRelease(
+  Effect.promise(() => startServer()),
+  (server) => Effect.promise(() => server.stop())
+)
+
+const nothing = () => undefined
+
+const backedUp = (
+  directory: string,
+  tell: (step: BackupStep) => Effect.Effect<void> = () => Effect.void
+) => backUp({ directory, version: "0.0.0", tell, copied: nothing })
+
+const restored = (directory: string) => restore({ directory, tell: nothing })
+
+const streams = Effect.flatMap(Broker, ({ streamNames }) => streamNames("list the streams"))
+
+/** The flags by which a command finds an installation, on its own broker or on another one. */
+const flagsOf = (place: Installation, { url }: Pick<TestServer, "url"> = place) => [
+  ...["--nats", url, "--prefix", place.prefix, "--events", place.eventRoot]
+]
+
+/** Does something at another broker, under the names of the same installation. */
+const at = <A, E>(
+  place: Installation,
+  server: Pick<TestServer, "url">,
+  effect: Effect.Effect<A, E, Broker | Facts | Scope.Scope>
+) =>
+  Effect.provide(
+    Effect.scoped(effect),
+    Facts.layer.pipe(Layer.provideMerge(connectTo({ ...place, url: server.url })))
+  )
+
+const idOf = ({ headers }: Received) => `${headers["webhook-id"]}`
+const numberOf = (request: Received) => Number(idOf(request).split("-").at(-1))
+
+const problems = Effect.map(audit({}), ({ cautions, judgement }) => ({
+  list: judgement.problems.list,
+  tally: judgement.tally,
+  cautions: cautions.filter(({ kind }) => kind === "restored")
+}))
+
+describe("a backup", () => {
+  scenario(
+    "that is made under load is restored elsewhere, and each event of it is delivered",
+    (place) =>
+      Effect.gen(function* () {
+        let isDown = true
+        const hook = yield* receiver({
+          answer: (request) => {
+            if (request.path === "/down" && isDown) return { status: 503 }
+            if (numberOf(request) % 11 === 0) return { status: 400 }
+            const isFirst = request.headers["petrel-attempt"] === "1"
+            return { status: isFirst && numberOf(request) % 3 === 0 ? 503 : 200 }
+          }
+        })
+        const ids = ["a", "b", "down"]
+        for (const id of ids)
+          yield* endpoint({
+            id,
+            url: `${hook.url}/${id}`,
+            retry: quickRetry({
+              backoff: { kind: "fixed", delay: "200 millis" },
+              maxAttempts: 1_000,
+              window: "10 minutes"
+            }),
+            ...(id === "down"
+              ? { circuit: { failures: 3, coolDown: "300 millis", maxCoolDown: "300 millis" } }
+              : {})
+          })
+        const directory = yield* folder
+        let published = 0
+        let isOver = false
+        const copied = yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker({ maxWaiting: 20 })
+            const publisher = yield* Effect.forkScoped(
+              Effect.gen(function* () {
+                while (!isOver) {
+                  const id = `acme-${published + 1}`
+                  yield* publish("invoice.paid", id, { "Nats-Msg-Id": id })
+                  published++
+                  yield* Effect.sleep("3 millis")
+                }
+              })
+            )
+            yield* hook.received(600)
+            const manifest = yield* backedUp(join(directory, "copy"))
+            const during = published
+            yield* hook.received(hook.requests.length + 200)
+            isOver = true
+            yield* Fiber.join(publisher)
+            return { manifest, during }
+          })
+        )
+        const { manifest } = copied
+        const sentBefore = hook.requests.length
+        assert.isAbove(manifest.events.seq, 100)
+        assert.isAtMost(manifest.events.seq, copied.during)
+        assert.isAtLeast(manifest.events.seq, manifest.routedUpTo)
+
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const dry = yield* restore({
+              directory: join(directory, "copy"),
+              dryRun: true,
+              tell: nothing
+            })
+            assert.isAbove(dry.messages, 0)
+            yield* restored(join(directory, "copy"))
+            yield* init({ ...testTopology })
+            isDown = false
+            yield* worker()
+            yield* quiet
+            const { cautions, list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.begun, manifest.events.seq * ids.length)
+            assert.strictEqual(tally.pending + tally.missing, 0)
+            assert.lengthOf(cautions, 1)
+            assert.include(cautions[0]?.says, new Date(manifest.history.at).toISOString())
+            const again = hook.requests
+              .slice(sentBefore)
+              .filter((request) => numberOf(request) <= manifest.routedUpTo)
+            // What had ended before the backup was begun is not sent again.
+            const endedBefore = hook.requests
+              .slice(0, sentBefore)
+              .filter((request) => request.path !== "/down" && numberOf(request) < 50)
+              .map((request) => `${idOf(request)} ${request.path}`)
+            for (const request of again)
+              assert.notInclude(endedBefore, `${idOf(request)} ${request.path}`)
+          })
+        )
+        const reached = new Set(
+          hook.requests.map((request) => `${numberOf(request)} ${request.path}`)
+        )
+        for (let number = 1; number <= manifest.events.seq; number++)
+          for (const id of ids) assert.isTrue(reached.has(`${number} /${id}`), `${number} to ${id}`)
+      })
+  )
+
+  scenario(
+    "has what moves from a backlog to its queue while it is copied",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const target = { tenant: "acme", endpoint: "hook" }
+        yield* endpoint({
+          url: hook.url,
+          retry: quickRetry({ backoff: { kind: "fixed", delay: "15 seconds" }, window: "1 hour" })
+        })
+        const directory = yield* folder
+        const facts = yield* history
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        const events = 20
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* worker({ maxWaiting: 0 })
+            yield* pauseEndpoint(target, undefined, "a test")
+            yield* publishMany(events)
+            yield* facts.planned(events)
+            yield* backedUp(join(directory, "copy"), (step) =>
+              // Its queue has been copied, and is empty.
+              step.event === "copying" && step.stream.endsWith("BACKLOG_0")
+                ? Effect.gen(function* () {
+                    yield* resumeEndpoint(target, "a test")
+                    yield* facts.count("attempt-failed", events)
+                    yield* eventually(
+                      Effect.flatMap(Broker, ({ names, streamInfo }) =>
+                        streamInfo("look", names.backlog(0))
+                      ),
+                      ({ state }) => state.messages === 0
+                    )
+                  }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
+                : Effect.void
+            )
+          })
+        )
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const { mended } = yield* restored(join(directory, "copy"))
+            assert.strictEqual(mended?.moved, events)
+            const before = yield* problems
+            assert.deepStrictEqual(before.list, [])
+            assert.strictEqual(before.tally.pending, events)
+            hook.answer({ status: 200 })
+            yield* worker()
+            yield* quiet
+            const after = yield* problems
+            assert.deepStrictEqual(after.list, [])
+            assert.strictEqual(after.tally.delivered, events)
+          })
+        )
+        assert.strictEqual(hook.requests.length, 2 * events)
+      }),
+    { partitions: 1 }
+  )
+
+  scenario("copies endpoints again that are changed meanwhile", (place) =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "changed", url: "http://127.0.0.1:9/before" })
+      const directory = yield* folder
+      const context = Layer.merge(
+        Layer.succeed(Broker, yield* Broker),
+        Layer.succeed(Facts, yield* Facts)
+      )
+      let copies = 0
+      let stream = ""
+      yield* backUp({
+        directory: join(directory, "copy"),
+        version: "0.0.0",
+        tell: (step) =>
+          Effect.sync(() => {
+            if (step.event !== "copying") return
+            stream = step.stream
+            if (stream.endsWith("_endpoints")) copies++
+          }),
+        // The copy has begun, and lacks what is stored from now on.
+        copied: async () => {
+          if (!stream.endsWith("_endpoints") || copies > 1) return
+          const changed = change("changed", { url: "http://127.0.0.1:9/after" })
+          await Effect.runPromise(Effect.provide(changed, context))
+        }
+      })
+      assert.strictEqual(copies, 2)
+      const other = yield* otherServer
+      yield* at(
+        place,
+        other,
+        Effect.gen(function* () {
+          yield* restored(join(directory, "copy"))
+          const { list } = yield* problems
+          assert.deepStrictEqual(list, [])
+        })
+      )
+      const listed = yield* run("endpoint", "list", ...flagsOf(place, other))
+      assert.include(listed.out.join("\n"), "http://127.0.0.1:9/after")
+    })
+  )
+
+  scenario("is for nobody else to read, and says so", (place) =>
+    Effect.gen(function* () {
+      yield* endpoint()
+      const directory = join(yield* folder, "copy")
+      const { code, out } = yield* run("backup", directory, ...flagsOf(place))
+      assert.strictEqual(code, 0)
+      assert.include(out.join("\n"), "secrets of all endpoints")
+      assert.strictEqual(statSync(directory).mode & 0o777, 0o700)
+      const files = readdirSync(directory)
+      assert.include(files, "manifest.json")
+      for (const file of files)
+        assert.strictEqual(statSync(join(directory, file)).mode & 0o777, 0o600, file)
+      const again = yield* run("backup", directory, ...flagsOf(place))
+      assert.strictEqual(again.code, 1)
+      assert.include(again.err.join("\n"), "there is a backup in")
+    })
+  )
+
+  scenario("that is killed is none, and another one can be made", (place) =>
+    Effect.gen(function* () {
+      yield* publishMany(3_000, "invoice.paid", 4_000)
+      const directory = yield* folder
+      const broken = join(directory, "broken")
+      const process = yield* start("backup", broken, ...flagsOf(place))
+      yield* eventually(
+        Effect.sync(() => {
+          try {
+            return readdirSync(broken).length
+          } catch {
+            return 0
+          }
+        }),
+        (files) => files > 2
+      )
+      yield* process.signal("SIGKILL")
+      assert.strictEqual(yield* process.ended, 128)
+      assert.notInclude(readdirSync(broken), "manifest.json")
+      const other = yield* otherServer
+      const refused = yield* run("restore", broken, ...flagsOf(place, other))
+      assert.strictEqual(refused.code, 1)
+      assert.include(refused.err.join("\n"), "there is no whole backup in")
+      const again = yield* run("backup", broken, ...flagsOf(place))
+      assert.strictEqual(again.code, 1)
+      assert.include(again.err.join("\n"), "is not empty")
+      yield* backedUp(join(directory, "whole"))
+      const whole = yield* run(
+        "restore",
+        join(directory, "whole"),
+        "--dry-run",
+        ...flagsOf(place, other)
+      )
+      assert.strictEqual(whole.code, 0)
+      assert.include(whole.out.join("\n"), "is whole")
+    })
+  )
+})
+
+describe("a restore", () => {
+  scenario("refuses what is damaged or lacks a file, and makes nothing of it", (place) =>
+    Effect.gen(function* () {
+      yield* endpoint()
+      yield* publishMany(50)
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const other = yield* otherServer
+      const refusal = Effect.gen(function* () {
+        const { code, err } = yield* run("restore", directory, ...flagsOf(place, other))
+        assert.strictEqual(code, 1)
+        assert.deepStrictEqual(yield* at(place, other, streams), [])
+        return err.join("\n")
+      })
+      /** Restores with a file changed, then puts it back. */
+      const changed = (name: string, edit: (bytes: Buffer) => Buffer) => {
+        const path = join(directory, name)
+        const was = readFileSync(path)
+        return Effect.suspend(() => {
+          writeFileSync(path, edit(Buffer.from(was)))
+          return refusal
+        }).pipe(Effect.ensuring(Effect.sync(() => writeFileSync(path, was))))
+      }
+      const snapshot = `${place.prefix}EVENTS.snapshot`
+      const flipped = (bytes: Buffer) => {
+        bytes[bytes.length >> 1] = (bytes[bytes.length >> 1] ?? 0) ^ 1
+        return bytes
+      }
+      assert.include(yield* changed(snapshot, flipped), `${snapshot} is not as it was written`)
+      assert.include(yield* changed(snapshot, (bytes) => bytes.subarray(1)), `${snapshot} has `)
+      assert.include(
+        yield* changed("manifest.json", (bytes) =>
+          Buffer.from(bytes.toString().replace('"partitions": 2', '"partitions": 1'))
+        ),
+        "manifest.json of this backup is damaged"
+      )
+      assert.include(
+        yield* changed("manifest.json", (bytes) => bytes.subarray(0, bytes.length / 2)),
+        "manifest.json of this backup is damaged"
+      )
+      rmSync(join(directory, snapshot))
+      assert.include(yield* refusal, `cannot read ${snapshot}: there is no such file`)
+    })
+  )
+
+  scenario("refuses a broker with an installation, and other names", (place) =>
+    Effect.gen(function* () {
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const { code, err } = yield* run("restore", directory, ...flagsOf(place))
+      assert.strictEqual(code, 1)
+      assert.include(err.join("\n"), "there is an installation on this broker already")
+      const named = yield* run("restore", directory, "--nats", place.url, "--prefix", "OTHER_")
+      assert.strictEqual(named.code, 1)
+      assert.include(named.err.join("\n"), `--prefix ${place.prefix} --events ${place.eventRoot}`)
+    })
+  )
+
+  scenario("that is killed is not taken for an installation, and begins anew", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const events = 2_000
+      yield* publishMany(events, "invoice.paid", 2_000)
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const other = yield* otherServer
+      const process = yield* start("restore", directory, ...flagsOf(place, other))
+      const isMade = (name: string) =>
+        at(
+          place,
+          other,
+          Effect.map(streams, (all) => all.includes(`${place.prefix}${name}`))
+        )
+      yield* at(
+        place,
+        other,
+        eventually(streams, (all) => all.includes(`${place.prefix}HISTORY`))
+      )
+      yield* process.signal("SIGKILL")
+      assert.strictEqual(yield* process.ended, 128)
+      assert.isTrue(yield* isMade("RESTORE"))
+      for (const command of [["init"], ["worker"], ["backup", `${directory}2`]]) {
+        const { code, err } = yield* run(...command, ...flagsOf(place, other))
+        assert.strictEqual(code, 1)
+        assert.include(err.join("\n"), "run `petrel restore` again")
+      }
+      const again = yield* run("restore", directory, ...flagsOf(place, other))
+      assert.strictEqual(again.code, 0, again.err.join("\n"))
+      assert.isFalse(yield* isMade("RESTORE"))
+      yield* at(
+        place,
+        other,
+        Effect.gen(function* () {
+          yield* worker()
+          yield* quiet
+          const { list, tally } = yield* problems
+          assert.deepStrictEqual(list, [])
+          assert.strictEqual(tally.delivered, events)
+        })
+      )
+      assert.strictEqual(hook.requests.length, events)
+    })
+  )
+})
