@@ -7,6 +7,7 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
+import { findEndedRounds } from "../history/ended-rounds.ts"
 import { isPastDeadline } from "../policy/deadline.ts"
 import { eventOutlasts } from "../policy/event-outlasts.ts"
 import type { BacklogCandidate } from "../routing/partition-owner.ts"
@@ -431,6 +432,8 @@ export class Partition {
       lanes: this.#lanes,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       isKnown: (delivery) => isKnown(memory, names.events, delivery),
+      ended: (to, deliveries) =>
+        Effect.provideService(findEndedRounds(memory.index, to, deliveries), Broker, broker),
       begin: (key, handle) =>
         this.#lanes.refill(key, new DeliveryTask(this.#context, this.#backlog, key, handle)),
       streamTruncated: tail.lose,

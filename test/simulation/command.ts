@@ -2,6 +2,7 @@
 import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { FaultTable } from "./fault-table.ts"
+import { lifeOf } from "./life.ts"
 import type { Options } from "./options.ts"
 import { backlogTraps, sabotages } from "./sabotages.ts"
 import type { Scenario } from "./scenario.ts"
@@ -31,6 +32,10 @@ const oneSeed = async (options: Options): Promise<number> => {
   const result = await runOne(seed, scenario, options.trace)
   const { only = "" } = options
   for (const line of result.log) if (line.includes(only)) console.log(line)
+  const [failure] = result.failures
+  const life = failure === undefined ? [] : lifeOf(result.log, failure.what)
+  if (life.length > 0) console.log(`\nThe life of ${failure?.what}:`)
+  for (const line of life) console.log(line)
   say(result)
   return result.failures.length === 0 ? 0 : 1
 }

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util"
 export const help = `npm run simulate -- [OPTIONS]
 
   --seeds N         runs N seeds (default: 100), from --from on (default: 1)
-  --seed N          runs one seed; with --trace it prints what happened
+  --seed N          runs one seed; with --trace it prints what happened, then the life of what failed
   --only TEXT       with --trace: prints lines that contain the text only
   --file FILE       runs a file of explicit actions, as --shrink writes them
   --shrink          leaves out what the failure of --seed does not need, and prints a file of actions

@@ -215,6 +215,7 @@ export class Oracle implements ServerEvents {
     } else if (stream.name.includes("DELIVERIES") || stream.name.includes("BACKLOG")) {
       for (const { delivery, origin, round } of this.#deliveriesIn(stream.name, message)) {
         const key = `${delivery}.${round}`
+        this.#sim.world.note(() => `${stream.name} ${message.seq} holds ${key}, from ${origin}`)
         this.#places.set(key, (this.#places.get(key) ?? 0) + 1)
         if (this.#lostMessages.get(delivery) === round) {
           this.#lostMessages.delete(delivery)
@@ -320,6 +321,7 @@ export class Oracle implements ServerEvents {
     const id = message.headers.get("Nats-Msg-Id") ?? ""
     const type = message.subject.split(".").slice(2).join(".")
     const { now } = this.#sim.world
+    this.#sim.world.note(() => `event ${key} is ${id}, a ${type}`)
     this.#events.set(key, { key, id, type, seq: message.seq, storedAt: now, plan: undefined })
     this.#unplanned++
   }

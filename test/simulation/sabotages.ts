@@ -214,6 +214,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "if (stored.seq < 0) {"
   },
   {
+    name: "late-message-not-looked-up",
+    what: "an owner sends what a former one has stored late where it has forgotten that it ended",
+    file: "delivery/backlog/drainer.ts",
+    find: "isKnown(delivery) || found.value.has(roundKey(delivery))",
+    replace: "isKnown(delivery)",
+    seed: 950_492
+  },
+  {
     name: "copy-moved-while-taken-directly",
     what: "a queued copy is moved while its delivery is taken directly from its event",
     file: "delivery/source/queue-source.ts",

@@ -65,8 +65,8 @@ const stopWithinMs = 5_000
 const killAfterMs = 15_000
 /** Pause until the audit, in which what was written last is read by who follows it, ms. */
 const settleMs = 2_000
-/** How long a worker goes on after it was held up, ms. */
-const heldUpMs = 5_000
+/** How long a run goes on after a worker was held up, ms: others look for its late messages. */
+const heldUpMs = 65_000
 /** Pause until a worker that could not start, or gave up, is started again, ms. */
 const restartMs = 1_000
 
@@ -162,7 +162,7 @@ export class Simulation {
     // What was released lately is acknowledged.
     looks = 0
     world.runUntil(world.now + 4 * plan.ackWaitMs, () => ++looks % 512 === 0 && this.#isEmpty())
-    // Who was held up records as late what came too late.
+    // Who was held up records as late what came too late, and others find what it has stored.
     const heldUpUntil = this.workers.map((each) => each?.connection.wasStalledUntil ?? 0)
     world.runUntil(Math.max(world.now, ...heldUpUntil.map((until) => until + heldUpMs)))
     const judgement = this.#audit()

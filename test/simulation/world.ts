@@ -155,6 +155,11 @@ export class World {
     this.#log?.push(`${(this.age / 1000).toFixed(3).padStart(9)} ${what}`)
   }
 
+  /** Notes for people what is no more than another view of what happened. */
+  note(what: () => string): void {
+    this.#log?.push(`${(this.age / 1000).toFixed(3).padStart(9)} ${what()}`)
+  }
+
   /** Runs a task of a process after a time, ms; again and again where `every` is given. */
   after(ms: number, run: () => void, of: SimProcess, every = 0): Task {
     const at = this.now + Math.max(0, ms)

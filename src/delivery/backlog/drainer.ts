@@ -1,6 +1,8 @@
-import { Cause, type Clock, Effect } from "effect"
+import { Cause, type Clock, Effect, Option } from "effect"
+import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publisher.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { slotOf } from "../../domain/fact.ts"
 import { timers } from "../../time/timers.ts"
@@ -18,7 +20,7 @@ import type { Stored } from "./backlog-write.ts"
 import type { BacklogWriter } from "./backlog-writer.ts"
 import type { BacklogMessage } from "./drain.ts"
 import { Drain } from "./drain.ts"
-import type { DutyCycle } from "./expiry.ts"
+import type { DutyCycle, Standing } from "./expiry.ts"
 import { Expiry } from "./expiry.ts"
 import type { NextTurn } from "./keyed-scheduler.ts"
 import { KeyedScheduler } from "./keyed-scheduler.ts"
@@ -66,6 +68,11 @@ export interface DrainerOptions {
   readonly owner: number
   /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
   readonly isKnown: (delivery: Delivery) => boolean
+  /** Returns which of an endpoint's deliveries the history has the end of, by `roundKey`. */
+  readonly ended: (
+    to: Addressee,
+    deliveries: ReadonlyArray<Delivery>
+  ) => Effect.Effect<ReadonlySet<string>, BrokerError>
   /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, handle: BacklogMessage) => void
   /** True once nothing may begin any more. */
@@ -107,7 +114,8 @@ export class Drainer {
       ...options,
       batch: searchBatch,
       keep: (drain, seq) => this.#keep(drain, seq),
-      ended: (drain, page, slots) => options.remover.endedEarly(drain, page, slots)
+      ended: (drain, page, slots) => options.remover.endedEarly(drain, page, slots),
+      standing: (drain, read) => this.#standing(drain, read)
     })
     this.#scheduler = new KeyedScheduler({
       atOnce: maxConcurrentSteps,
@@ -319,9 +327,10 @@ export class Drainer {
         })
       )
     )
+    const standingOf = yield* this.#standing(drain, read.deliveries)
     if (this.#options.closed()) return "never"
     for (const position of read.passed) yield* this.#pass(drain, position)
-    for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery)
+    for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery, standingOf)
     if (read.readThrough > 0) window.pass(read.readThrough + 1)
     if (read.isAnything) return this.#wanted(key, drain) > 0 ? "at once" : expiryCheckMs
     return (yield* this.#isDone(key, drain)) ? "never" : rereadPauseMs
@@ -356,30 +365,65 @@ export class Drainer {
     return Effect.void
   }
 
-  #take(key: string, drain: Drain, read: ReadDelivery): Effect.Effect<void> {
-    const { begin, isKnown, left } = this.#options
+  #take(
+    key: string,
+    drain: Drain,
+    read: ReadDelivery,
+    standingOf: (read: ReadDelivery) => Standing
+  ): Effect.Effect<void> {
+    const { begin, left } = this.#options
     const { body, delivery, position } = read
     const { next, slot } = position
     if (!drain.window.add(slot, next)) return Effect.void
-    if (this.#isLate(position.page) && !drain.adopted.has(slot)) {
-      // What is being stored may be found there.
-      if (drain.storing > 0) return Effect.sync(() => drain.giveBack(position, delivery))
-      if (isKnown(delivery)) {
-        drain.finish(slot, Effect.void)
-        return Effect.logInfo("a former owner stored a delivery late: it is known", {
-          stream: this.#options.memory.stream,
-          ...placeIn(position)
-        })
-      }
-      // From here on it is known, also where its lane gives it back.
-      drain.adopted.add(slot)
+    const where = standingOf(read)
+    if (where === "unknown") return Effect.sync(() => drain.giveBack(position, delivery))
+    if (where === "elsewhere") {
+      drain.finish(slot, Effect.void)
+      return Effect.logInfo("a former owner stored a delivery late: it is known", {
+        stream: this.#options.memory.stream,
+        ...placeIn(position)
+      })
     }
+    // From here on it is known, also where its lane gives it back.
+    if (this.#isUndecided(drain, position)) drain.adopted.add(slot)
     left(delivery)
     const handle = drain.hold(placeIn(position), delivery, body)
     return Effect.sync(() => begin(key, handle)).pipe(
       Effect.onError(() => Effect.sync(() => drain.forget(slot, delivery)))
     )
   }
+
+  /** True for a delivery that a former owner stored late, until this one delivers from there. */
+  #isUndecided(drain: Drain, { page, slot }: BacklogPosition): boolean {
+    return this.#isLate(page) && !drain.adopted.has(slot)
+  }
+
+  /**
+   * Tells where deliveries are that were read. Those that a former owner stored late are looked up in
+   * the history, too: this owner may have forgotten what has ended, as it looks for them once a minute.
+   */
+  readonly #standing = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, read: ReadonlyArray<ReadDelivery>) {
+      const { ended, isKnown } = this.#options
+      const late = read.filter(({ position }) => this.#isUndecided(drain, position))
+      const found =
+        late.length === 0
+          ? undefined
+          : yield* Effect.option(
+              ended(
+                drain.to,
+                late.map(({ delivery }) => delivery)
+              )
+            )
+      return ({ delivery, position }: ReadDelivery): Standing => {
+        if (found === undefined || !this.#isUndecided(drain, position)) return "here"
+        // What is being stored may be found there.
+        if (drain.storing > 0 || Option.isNone(found)) return "unknown"
+        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "elsewhere" : "here"
+      }
+    }
+  )
 
   /** True where a former owner stored the message after this one had begun. */
   #isLate({ label, seq }: LastMessage): boolean {

@@ -14,6 +14,9 @@ import type { Drain } from "./drain.ts"
 /** Pause before the end of a delivery is tried again that failed, ms. */
 const endRetryMs = 30_000
 
+/** Where a delivery is that was read: `elsewhere` where it has ended or is under way. */
+export type Standing = "here" | "elsewhere" | "unknown"
+
 interface ExpiryOptions {
   readonly reader: Pick<BacklogReader, "contents" | "pages">
   readonly memory: Pick<StreamMemory, "completed">
@@ -22,6 +25,11 @@ interface ExpiryOptions {
   readonly isClockTrusted: () => boolean
   /** Ends a delivery whose deadline has passed. It was read and is not begun. */
   readonly expire: (handle: AckHandle) => Effect.Effect<void>
+  /** Tells where deliveries are that were read, of which a former owner may have stored some late. */
+  readonly standing: (
+    drain: Drain,
+    read: ReadonlyArray<ReadDelivery>
+  ) => Effect.Effect<(read: ReadDelivery) => Standing>
   /** Keeps an unreadable message, whose deadlines are therefore unknown. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
   /**
@@ -172,7 +180,7 @@ export class Expiry {
   readonly #endAll = Effect.fnUntraced(
     { self: this },
     function* (drain: Drain, page: BacklogPage, over: ReadonlyArray<BacklogPosition>) {
-      const { ended, reader } = this.#options
+      const { ended, reader, standing } = this.#options
       const slots: Array<number> = []
       const endOne = (read: ReadDelivery) =>
         Effect.map(this.#end(drain, read), (isGone) => {
@@ -180,7 +188,14 @@ export class Expiry {
         })
       for (const positions of inPortions(over)) {
         const found = yield* reader.contents(drain, positions)
-        yield* Effect.forEach(found, endOne, { concurrency: 16, discard: true })
+        const standingOf = yield* standing(drain, found)
+        const elsewhere = found.filter((read) => standingOf(read) === "elsewhere")
+        for (const { position } of elsewhere) {
+          drain.endedEarly(position.slot, Effect.void)
+          slots.push(position.slot)
+        }
+        const here = found.filter((read) => standingOf(read) === "here")
+        yield* Effect.forEach(here, endOne, { concurrency: 16, discard: true })
       }
       if (slots.length > 0) yield* ended(drain, page, slots)
       return over.length - slots.length

@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import type { StoredMsg } from "@nats-io/jetstream"
 import { headers } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
+import { BrokerError } from "../../../src/broker/broker-error.ts"
 import { BacklogIndex } from "../../../src/delivery/backlog/backlog-index.ts"
 import type { BacklogReaderOptions } from "../../../src/delivery/backlog/backlog-reader.ts"
 import { BacklogReader } from "../../../src/delivery/backlog/backlog-reader.ts"
@@ -17,7 +18,7 @@ import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-de
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
 import { labelHeaders } from "../../../src/domain/backlog-message.ts"
-import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
+import { deliveryHeaders, roundKey, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
@@ -111,6 +112,7 @@ const partition = Effect.fnUntraced(function* (
   }
   const drainer = new Drainer({
     ...{ backlog, writer, index, memory, owner: 1, isKnown: () => false },
+    ended: () => Effect.succeed(new Set()),
     reader: new BacklogReader({
       ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
       bodies: { read: () => Effect.succeed([]) },
@@ -157,6 +159,12 @@ const partition = Effect.fnUntraced(function* (
     )
   }
 })
+
+/** Marks a message as a former owner's. */
+const byFormerOwner = (message: StoredMsg | undefined): void => {
+  for (const [name, value] of labelHeaders({ stored: 1, owner: 7, replaces: [] }))
+    message?.header.set(name, value)
+}
 
 const range = (from: number, to: number) =>
   Array.from({ length: to - from + 1 }, (_, index) => from + index)
@@ -239,11 +247,45 @@ describe("what a former owner stored late", () => {
       })
       yield* drainer.find
       store(1)
-      const label = labelHeaders({ stored: 1, owner: 7, replaces: [] })
-      for (const [name, value] of label) stored.get(1)?.header.set(name, value)
+      byFormerOwner(stored.get(1))
       yield* drained
       assert.deepStrictEqual(begun, [1, 1])
       assert.deepStrictEqual(left(), [])
+    })
+  )
+})
+
+describe("what a former owner stored late, and this one has forgotten", () => {
+  it.live("is not begun where the history has its end", () =>
+    Effect.gen(function* () {
+      const ended = roundKey({ eventSeq: 1, eventAt: 0, round: "0" })
+      const { begun, drained, drainer, left, store, stored } = yield* partition(() => false, {
+        ended: () => Effect.succeed(new Set([ended]))
+      })
+      yield* drainer.find
+      store(2)
+      for (const message of stored.values()) byFormerOwner(message)
+      yield* drained
+      assert.deepStrictEqual(begun, [2])
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+
+  it.live("waits where the broker does not tell", () =>
+    Effect.gen(function* () {
+      let asked = 0
+      const { begun, drained, drainer, store, stored } = yield* partition(() => false, {
+        ended: () =>
+          ++asked > 2
+            ? Effect.succeed(new Set([roundKey({ eventSeq: 1, eventAt: 0, round: "0" })]))
+            : Effect.fail(new BrokerError({ operation: "look", cause: "no answer" }))
+      })
+      yield* drainer.find
+      store(1)
+      byFormerOwner(stored.get(1))
+      yield* drained
+      assert.strictEqual(asked, 3)
+      assert.deepStrictEqual(begun, [])
     })
   )
 })

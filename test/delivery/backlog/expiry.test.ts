@@ -84,6 +84,7 @@ const setUp = Effect.fnUntraced(function* (
   const expiry = new Expiry({
     reader,
     ended: () => Effect.void,
+    standing: () => Effect.succeed(() => "here"),
     clock,
     isClockTrusted: () => true,
     memory,
