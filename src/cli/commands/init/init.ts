@@ -276,7 +276,7 @@ export const init = Command.make(
       yield* warnOfAges(topology)
       yield* warnOfTenants(
         topology,
-        installed.partitions !== undefined && installed.tenants === undefined
+        installed.partitions !== undefined && (installed.tenants ?? []).length === 0
       )
       return { changes, room, topology }
     })
