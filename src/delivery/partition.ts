@@ -56,7 +56,7 @@ const tickMs = 100
 export class Partition {
   readonly memory: PartitionMemory
   readonly #options: PartitionOptions
-  readonly #its: Surroundings
+  readonly #acquired: Surroundings
   readonly #tallies = new AttemptTallies()
   readonly #lanes: LaneScheduler<DeliveryTask>
   readonly #writer: BacklogWriter
@@ -89,7 +89,7 @@ export class Partition {
 
   private constructor(options: PartitionOptions, its: Surroundings) {
     this.#options = options
-    this.#its = its
+    this.#acquired = its
     this.memory = options.memory
     this.#context = this.#makeContext()
     this.#lanes = this.#makeLanes()
@@ -138,14 +138,14 @@ export class Partition {
   /** Loads the health of endpoints, and finds the messages that wait in backlogs. */
   get prepare() {
     return Effect.suspend(() => {
-      this.#its.health.load(this.#options.health)
+      this.#acquired.health.load(this.#options.health)
       return this.#drainer.find
     })
   }
 
   /** Delivers until the worker stops. Fails where a stream was truncated: its memory is wrong. */
   readonly deliverAll = Effect.gen({ self: this }, function* () {
-    const { health, healthFacts, life, tail } = this.#its
+    const { health, healthFacts, life, tail } = this.#acquired
     const { ackWait, history } = this.#options
     yield* life.deliver
     yield* Effect.forkScoped(this.#findForever)
@@ -170,7 +170,7 @@ export class Partition {
 
   /** Waits for requests in flight; what lasts too long is cancelled as the scope closes. */
   readonly #finishInFlight = Effect.gen({ self: this }, function* () {
-    const { inFlight } = this.#its
+    const { inFlight } = this.#acquired
     const { memory, releaseWithin } = this.#options
     const ended = yield* Effect.timeoutOption(inFlight.none, releaseWithin)
     if (Option.isSome(ended)) return
@@ -183,7 +183,7 @@ export class Partition {
 
   /** True while it delivers. */
   get isDelivering(): boolean {
-    const { life, stopping } = this.#its
+    const { life, stopping } = this.#acquired
     return life.isDelivering && !stopping()
   }
 
@@ -194,7 +194,7 @@ export class Partition {
     yield* Effect.yieldNow
     // What was read from a backlog meanwhile has not begun.
     this.#giveBackLines()
-    if ((yield* this.#its.inFlight.size) === 0) this.final.note()
+    if ((yield* this.#acquired.inFlight.size) === 0) this.final.note()
   })
 
   /** Stores a delivery directly in the backlog where it must wait there; else returns false. */
@@ -209,7 +209,7 @@ export class Partition {
 
   /** Returns the number of deliveries in flight, and of all in memory. */
   get load() {
-    return Effect.map(this.#its.inFlight.size, (inFlight) => ({
+    return Effect.map(this.#acquired.inFlight.size, (inFlight) => ({
       inFlight,
       inMemory: this.#queue.size
     }))
@@ -219,7 +219,7 @@ export class Partition {
   eachInFlight(add: (url: string, requests: number) => void): void {
     for (const key of this.#lanes.keys()) {
       const { inFlight } = this.#lanes.countsOf(key)
-      const url = inFlight === 0 ? undefined : this.#its.directory.find(key)?.target.url
+      const url = inFlight === 0 ? undefined : this.#acquired.directory.find(key)?.target.url
       if (url !== undefined) add(url, inFlight)
     }
   }
@@ -240,7 +240,7 @@ export class Partition {
 
   /** Runs what runs at intervals, and answers queries, until the scope closes. */
   readonly #run = Effect.fnUntraced({ self: this }, function* () {
-    const { directory, health } = this.#its
+    const { directory, health } = this.#acquired
     yield* Effect.acquireRelease(
       Effect.sync(() => health.onFreed((key) => this.#freed(key))),
       (stop) => Effect.sync(stop)
@@ -259,11 +259,11 @@ export class Partition {
     )
     yield* answerAbout({
       options: this.#options,
-      surroundings: this.#its,
+      surroundings: this.#acquired,
       lanes: this.#lanes,
       queue: this.#queue,
       tallies: this.#tallies,
-      isReady: () => this.#its.life.isDelivering
+      isReady: () => this.#acquired.life.isDelivering
     })
   })
 
@@ -274,8 +274,8 @@ export class Partition {
   }
 
   #tick(): void {
-    if (this.#its.stopping()) return
-    this.#its.health.tick()
+    if (this.#acquired.stopping()) return
+    this.#acquired.health.tick()
     this.#lanes.tick()
     this.#drainer.tick()
   }
@@ -287,7 +287,7 @@ export class Partition {
   }
 
   get #recoverForever() {
-    const { mayAttempt, queueSettlement, stopping } = this.#its
+    const { mayAttempt, queueSettlement, stopping } = this.#acquired
     return recoverLeftBehind({
       memory: this.memory,
       recall: (placed) => queueSettlement.decisions.recall(placed),
@@ -299,11 +299,11 @@ export class Partition {
 
   /** True while it is unknown whether a stream was truncated. */
   #isDoubtful(): boolean {
-    return this.#its.tail.isDoubtful() || this.#options.history.isDoubtful()
+    return this.#acquired.tail.isDoubtful() || this.#options.history.isDoubtful()
   }
 
   #takesFromEvents(): boolean {
-    return this.isDelivering && this.#its.mayAttempt()
+    return this.isDelivering && this.#acquired.mayAttempt()
   }
 
   #hasEnded(key: string, delivery: Delivery): boolean {
@@ -327,12 +327,12 @@ export class Partition {
     this.#options.alerts.windows.answered(endpoint, delivery, sent, progress)
     this.#tallies.note(endpoint, sent.verdict === "delivered", durationMs, sent.at)
     this.#lanes.answered(endpoint.key, durationMs)
-    return this.#its.health.answered(endpoint, delivery, sent, progress)
+    return this.#acquired.health.answered(endpoint, delivery, sent, progress)
   }
 
   /** Ends the request of a task whose endpoint was removed, replaced or disabled. */
   #endObsolete(task: DeliveryTask): void {
-    const { config } = this.#its.directory.find(task.key) ?? {}
+    const { config } = this.#acquired.directory.find(task.key) ?? {}
     if (config?.generation !== task.handle.delivery.generation)
       task.endRequest("the endpoint was removed")
     else if (config?.disabled !== undefined) task.endRequest("the endpoint was disabled")
@@ -348,7 +348,7 @@ export class Partition {
     const { clock } = this.#options.sender
     const { isTrusted: isClockTrusted } = this.#options.workerClock
     const { leftBodies } = this.#options
-    const { directory, mayAttempt } = this.#its
+    const { directory, mayAttempt } = this.#acquired
     return new Interpreter(
       { memory, settlement, leftBodies, clock, mayAttempt, isClockTrusted },
       directory
@@ -356,7 +356,7 @@ export class Partition {
   }
 
   #makeContext(): TaskContext {
-    const { facts, inFlight, logsDeliveries, metrics, reached } = this.#its
+    const { facts, inFlight, logsDeliveries, metrics, reached } = this.#acquired
     const { fence, memory, sender, worker } = this.#options
     return {
       ...{ sender, worker, inFlight, reached, logsDeliveries },
@@ -369,7 +369,7 @@ export class Partition {
   }
 
   #makeLanes(): LaneScheduler<DeliveryTask> {
-    const { health, index, stopping } = this.#its
+    const { health, index, stopping } = this.#acquired
     const { pool, sender, workerClock } = this.#options
     return new LaneScheduler<DeliveryTask>({
       pool,
@@ -397,7 +397,7 @@ export class Partition {
 
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
-    const { broker, runInBackground: run } = this.#its
+    const { broker, runInBackground: run } = this.#acquired
     const { backlogRoom, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
@@ -413,7 +413,7 @@ export class Partition {
 
   /** @param owner see `#makeWriter`. */
   #makeDrainer(interpreter: Interpreter, owner: number): Drainer {
-    const { backlog, broker, index, names, runInBackground, stopping: closed, tail } = this.#its
+    const { backlog, broker, index, names, runInBackground, stopping: closed, tail } = this.#acquired
     const { bodies, dutyCycle, memory, sender, workerClock } = this.#options
     const writer = this.#writer
     const isDoubtful = () => tail.isDoubtful()
@@ -422,7 +422,7 @@ export class Partition {
       reader: new BacklogReader({
         ...{ broker, backlog, bodies, memory: memory.backlog },
         streams: originStreams(names, memory.index),
-        forwards: (key) => [...(this.#its.directory.find(key)?.forwards ?? [])]
+        forwards: (key) => [...(this.#acquired.directory.find(key)?.forwards ?? [])]
       }),
       remover: new BacklogRemover({
         ...{ broker, backlog, writer, memory: memory.backlog, isDoubtful }
@@ -448,7 +448,7 @@ export class Partition {
   }
 
   #makeSpill(): Spill {
-    const { health, queueSettlement: settlement } = this.#its
+    const { health, queueSettlement: settlement } = this.#acquired
     const { memory } = this.#options
     const interpreter = this.#queueInterpreter
     const [drainer, writer] = [this.#drainer, this.#writer]
@@ -456,7 +456,7 @@ export class Partition {
   }
 
   #makeQueueSource(): QueueSource {
-    const { mayAttempt, queueSettlement: settlement, stopping } = this.#its
+    const { mayAttempt, queueSettlement: settlement, stopping } = this.#acquired
     const { isAskedFor, maxPrefetchBytes, memory, nextId, worker } = this.#options
     const interpreter = this.#queueInterpreter
     return new QueueSource({

@@ -20,9 +20,9 @@ export interface SuccessRecord {
   /** Message id under which the history stores it once. */
   readonly id: string
   /** Stores it where a single append did not or may not. (Default: {@link SuccessLog.append}) */
-  readonly otherwise?: () => Effect.Effect<StoredSuccess, never, Broker>
-  /** True where `otherwise` is the only way. */
-  readonly isSpecial?: boolean
+  readonly fallback?: () => Effect.Effect<StoredSuccess, never, Broker>
+  /** True where `fallback` is the only way. */
+  readonly isFallbackOnly?: boolean
 }
 
 /** A delivery whose success is being recorded. */
@@ -95,16 +95,16 @@ export class SuccessLog {
    */
   record(work: Succeeding, success: SuccessRecord): void {
     const mark = this.#completed.open()
-    if (success.isSpecial === true || !this.#fence.holds())
+    if (success.isFallbackOnly === true || !this.#fence.holds())
       work.step(() => this.#recordInFiber(work, success, mark))
     else
       this.#facts.tryAppend(success.fact, success.id, (stored) => {
-        const isNew = stored !== undefined && (success.otherwise === undefined || !stored.duplicate)
+        const isNew = stored !== undefined && (success.fallback === undefined || !stored.duplicate)
         // The fact may be stored already, so the mark stays open while it is appended again.
         if (!isNew) return work.step(() => this.#recordInFiber(work, success, mark))
         if (!this.#fence.holds()) {
-          const otherwise = () => this.confirm(success, stored.seq)
-          return work.step(() => this.#recordInFiber(work, { ...success, otherwise }, mark))
+          const fallback = () => this.confirm(success, stored.seq)
+          return work.step(() => this.#recordInFiber(work, { ...success, fallback }, mark))
         }
         work.step(() => this.#release(work, success.fact, stored))
         this.#completed.close(mark)
@@ -120,10 +120,10 @@ export class SuccessLog {
 
   #recordInFiber(
     work: Succeeding,
-    { fact, id, otherwise = () => this.append(fact, id) }: SuccessRecord,
+    { fact, id, fallback = () => this.append(fact, id) }: SuccessRecord,
     mark: ReturnType<CompletedDeliveries["open"]>
   ): void {
-    const whole = Effect.flatMap(otherwise(), ({ fact, seq }) => {
+    const whole = Effect.flatMap(fallback(), ({ fact, seq }) => {
       this.#completed.stored(seq)
       return work.recorded(fact)
     })

@@ -65,7 +65,7 @@ const isSame = (one: Fact, other: Fact): boolean =>
   one.worker === other.worker
 
 /** Marks the outcome `planned-otherwise` if another router's plan won. */
-const beside = (fact: Fact, planned: Option.Option<Fact>): Fact =>
+const markPlannedOtherwise = (fact: Fact, planned: Option.Option<Fact>): Fact =>
   Option.exists(planned, ({ eventAt, eventSeq, plan }) => {
     if (eventSeq !== fact.eventSeq || eventAt !== fact.eventAt) return false
     // A plan with several parts may name the endpoint in another part.
@@ -165,13 +165,13 @@ export class EventSource implements TaskSource<DirectHandle> {
     const plan = fence.holds() ? uncommitted?.piggyback() : undefined
     if (uncommitted !== undefined && plan !== undefined) {
       const whole = factOf(plan)
-      const otherwise = () => this.#appendWithPlan(factOf(), whole, uncommitted)
-      return { fact: whole, id: uncommitted.id, otherwise }
+      const fallback = () => this.#appendWithPlan(factOf(), whole, uncommitted)
+      return { fact: whole, id: uncommitted.id, fallback }
     }
     const fact = factOf()
     if (uncommitted === undefined || uncommitted.isCommitted) return { fact, id: nextId() }
-    const otherwise = () => this.#appendBeside(fact, uncommitted, context.successes.append)
-    return { fact, id: "", otherwise, isSpecial: true }
+    const fallback = () => this.#appendAfterPlan(fact, uncommitted, context.successes.append)
+    return { fact, id: "", fallback, isFallbackOnly: true }
   }
 
   complete(handle: DirectHandle): Effect.Effect<void> {
@@ -226,7 +226,7 @@ export class EventSource implements TaskSource<DirectHandle> {
         )
       const { seq } = yield* uncommitted === undefined || uncommitted.isCommitted
         ? append(fact, nextId())
-        : this.#appendBeside(fact, uncommitted, append)
+        : this.#appendAfterPlan(fact, uncommitted, append)
       memory.completed.stored(seq)
       context.reached("outcome-stored")
       memory.directDeliveries.failed(handle.delivery, progress)
@@ -258,7 +258,7 @@ export class EventSource implements TaskSource<DirectHandle> {
         if (!duplicate) return yield* context.successes.confirm({ fact: whole, id }, seq)
         uncommitted.adoptExisting(seq)
       }
-      return yield* this.#appendBeside(fact, uncommitted, context.successes.append)
+      return yield* this.#appendAfterPlan(fact, uncommitted, context.successes.append)
     }
   )
 
@@ -266,7 +266,7 @@ export class EventSource implements TaskSource<DirectHandle> {
    * Appends an attempt's fact once the history holds a plan, unless the plan's fact is this
    * outcome.
    */
-  readonly #appendBeside = Effect.fnUntraced(
+  readonly #appendAfterPlan = Effect.fnUntraced(
     { self: this },
     function* (
       fact: Fact,
@@ -284,7 +284,7 @@ export class EventSource implements TaskSource<DirectHandle> {
           ? yield* successes.confirm({ fact, id: uncommitted.id }, seq)
           : { fact, seq }
       }
-      return yield* append(beside(fact, planned), this.#options.nextId())
+      return yield* append(markPlannedOtherwise(fact, planned), this.#options.nextId())
     }
   )
 }

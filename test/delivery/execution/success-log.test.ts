@@ -178,8 +178,8 @@ describe("a success with another way to store it", () => {
   it.live("does not need it where its id is new", () =>
     Effect.gen(function* () {
       const { history, record } = yield* makeLog()
-      const otherwise = () => Effect.die("not needed")
-      assert.deepStrictEqual(yield* record({ otherwise }), ["recorded delivered", "ended true"])
+      const fallback = () => Effect.die("not needed")
+      assert.deepStrictEqual(yield* record({ fallback }), ["recorded delivered", "ended true"])
       assert.lengthOf(history.stored, 1)
     })
   )
@@ -189,8 +189,8 @@ describe("a success with another way to store it", () => {
       const { history, record } = yield* makeLog()
       history.store({ ...fact, kind: "attempt-failed" }, "1")
       let asked = 0
-      const otherwise = () => Effect.sync(() => ({ ...other, seq: 9 + asked++ }))
-      assert.deepStrictEqual(yield* record({ otherwise }), ["recorded delivered", "ended true"])
+      const fallback = () => Effect.sync(() => ({ ...other, seq: 9 + asked++ }))
+      assert.deepStrictEqual(yield* record({ fallback }), ["recorded delivered", "ended true"])
       assert.strictEqual(asked, 1)
     })
   )
@@ -207,8 +207,8 @@ describe("a success with another way to store it", () => {
   it.live("goes only that way where it is special", () =>
     Effect.gen(function* () {
       const { history, record } = yield* makeLog()
-      const otherwise = () => Effect.succeed(other)
-      const steps = yield* record({ otherwise, isSpecial: true })
+      const fallback = () => Effect.succeed(other)
+      const steps = yield* record({ fallback, isFallbackOnly: true })
       assert.deepStrictEqual(steps, ["recorded delivered", "ended true"])
       assert.deepStrictEqual(history.stored, [])
     })
@@ -232,7 +232,7 @@ describe("the watermark", () => {
     Effect.gen(function* () {
       const { completed, inFlight, log, position } = yield* makeLog()
       const gate = yield* Deferred.make<void>()
-      const special = { isSpecial: true, otherwise: () => Effect.succeed({ fact, seq: 1 }) }
+      const special = { isFallbackOnly: true, fallback: () => Effect.succeed({ fact, seq: 1 }) }
       const work = new Work(Deferred.await(gate))
       inFlight.add(work)
       log.record(work, { fact, id: "1", ...special })

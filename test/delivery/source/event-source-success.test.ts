@@ -13,12 +13,12 @@ const storeSuccess = Effect.fnUntraced(function* (
   { broker, history, source }: ReturnType<typeof makeSource>,
   handle: DirectHandle
 ) {
-  const { fact, id, isSpecial, otherwise } = source.successOf(handle, untried, sent)
-  if (isSpecial !== true) {
+  const { fact, id, isFallbackOnly, fallback } = source.successOf(handle, untried, sent)
+  if (isFallbackOnly !== true) {
     const { duplicate, seq } = history.store(fact, id)
-    if (!duplicate || otherwise === undefined) return { fact, seq }
+    if (!duplicate || fallback === undefined) return { fact, seq }
   }
-  return yield* broker.run(otherwise?.() ?? Effect.die("no other way"))
+  return yield* broker.run(fallback?.() ?? Effect.die("no other way"))
 })
 
 const idOf = ({ id }: { readonly id: string }) => id
@@ -43,7 +43,7 @@ describe("the success of a direct delivery", () => {
     for (const uncommitted of [undefined, committed.uncommitted]) {
       const success = source.successOf(makeHandle(uncommitted).handle, untried, sent)
       assert.deepStrictEqual([success.id.slice(0, 2), success.fact.plan], ["id", undefined])
-      assert.isUndefined(success.otherwise)
+      assert.isUndefined(success.fallback)
     }
   })
 
@@ -118,7 +118,7 @@ describe("the success of a direct delivery", () => {
       const { broker, history, source } = makeSource()
       const { uncommitted } = makePlan({ safeRepublishMs: 0 })
       const success = source.successOf(makeHandle(uncommitted).handle, untried, sent)
-      const { fact } = yield* broker.run(success.otherwise?.() ?? Effect.die("no other way"))
+      const { fact } = yield* broker.run(success.fallback?.() ?? Effect.die("no other way"))
       assert.isUndefined(fact.plan)
       assert.deepStrictEqual(history.stored.map(idOf), ["id0"])
     })
@@ -158,7 +158,7 @@ describe("the success of a direct delivery", () => {
       const { uncommitted } = makePlan()
       const success = source.successOf(makeHandle(uncommitted).handle, untried, sent)
       assert.strictEqual(success.fact.plan, plan)
-      const { fact } = yield* broker.run(success.otherwise?.() ?? Effect.die("no other way"))
+      const { fact } = yield* broker.run(success.fallback?.() ?? Effect.die("no other way"))
       assert.deepStrictEqual([fact.kind, fact.plan], ["delivered-late", undefined])
       assert.deepStrictEqual(history.stored.map(idOf), ["id0"])
     })
