@@ -41,7 +41,7 @@ export interface PrefetchLimits {
  * for less, ms.
  */
 const minFreeShare = 1 / 2
-const moment = 5
+const freeCheckMs = 5
 /** How long `hasCapacity` waits at most, ms. */
 const maxKeepAliveMs = 1_000
 
@@ -218,7 +218,7 @@ export class PrefetchWindow {
       this.#waiting = undefined
       resume(Effect.void)
     }
-    const timer = timers.every(moment, () => {
+    const timer = timers.every(freeCheckMs, () => {
       if (this.capacity !== undefined || timers.monotonicMs() >= until) done()
     })
     this.#waiting = done

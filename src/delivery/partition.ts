@@ -413,7 +413,15 @@ export class Partition {
 
   /** @param owner see `#makeWriter`. */
   #makeDrainer(interpreter: Interpreter, owner: number): Drainer {
-    const { backlog, broker, index, names, runInBackground, stopping: closed, tail } = this.#acquired
+    const {
+      backlog,
+      broker,
+      index,
+      names,
+      runInBackground,
+      stopping: closed,
+      tail
+    } = this.#acquired
     const { bodies, dutyCycle, memory, sender, workerClock } = this.#options
     const writer = this.#writer
     const isDoubtful = () => tail.isDoubtful()

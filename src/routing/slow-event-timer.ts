@@ -7,9 +7,9 @@ import { timers } from "../time/timers.ts"
  * How long direct deliveries may keep an event in the prefetch window, ms: `answers` applies when
  * all requests are sent, `line` when some deliveries still wait in lanes.
  */
-const moments = { answers: 20, line: 100 }
+const maxDirectMs = { answers: 20, line: 100 }
 /** Interval of the check while there are such events, ms. */
-const tick = 10
+const tickMs = 10
 
 /** An event with direct deliveries in flight. */
 export interface TimedEvent extends Linked<TimedEvent> {
@@ -31,7 +31,7 @@ export class SlowEventTimer {
     if (this.#young.has(event)) return
     event.since = timers.monotonicMs()
     this.#young.add(event)
-    this.#timer ??= timers.after(tick, () => this.#look())
+    this.#timer ??= timers.after(tickMs, () => this.#look())
   }
 
   remove(event: TimedEvent): void {
@@ -48,11 +48,11 @@ export class SlowEventTimer {
     const now = timers.monotonicMs()
     for (const event of this.#young) {
       const age = now - event.since
-      if (age < moments.answers) break
-      if (age < moments.line && !event.areRequestsBegun) continue
+      if (age < maxDirectMs.answers) break
+      if (age < maxDirectMs.line && !event.areRequestsBegun) continue
       this.#young.remove(event)
       event.becameSlow()
     }
-    if (this.#young.size > 0) this.#timer ??= timers.after(tick, () => this.#look())
+    if (this.#young.size > 0) this.#timer ??= timers.after(tickMs, () => this.#look())
   }
 }

@@ -53,7 +53,7 @@ const otherFamilyMs = 500
 /**
  * A silent name server is asked again after some 1, 2 or 3 and 5 s, however quick it was before.
  */
-const patience = { timeout: 1_000, maxTimeout: 2_000, tries: 5 }
+const resolverLimits = { timeout: 1_000, maxTimeout: 2_000, tries: 5 }
 
 interface Answer {
   readonly found: LookupResult
@@ -183,7 +183,7 @@ export class NameResolver {
     const { servers } = this.#options
     const configured = servers?.join(" ") ?? this.#resolvConf.text()
     if (this.#resolver === undefined || configured !== this.#configured) {
-      this.#resolver = new Resolver(patience)
+      this.#resolver = new Resolver(resolverLimits)
       if (servers !== undefined) this.#resolver.setServers(servers)
       this.#configured = configured
     }

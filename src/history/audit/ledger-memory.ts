@@ -135,7 +135,7 @@ export class Block {
   }
 }
 
-/** Lanes begin at 1, so that no key is 0. */
+/** LaneNumbers begin at 1, so that no key is 0. */
 const keyOf = (offset: number, lane: number): number => ((offset << 24) | lane) >>> 0
 
 /** An endpoint and a round, shared by the deliveries of many events. */
@@ -152,7 +152,7 @@ const laneKeyOf = (tenant: string, endpoint: string, round: string): string =>
  * Numbers lanes from 1, so that each name is stored once. A number is freed with its last use,
  * because most later rounds have a single delivery.
  */
-export class Lanes {
+export class LaneNumbers {
   readonly #numbers = new Map<string, number>()
   readonly #lanes: Array<AuditLane | undefined> = []
   /** By number - 1: how often it is in use. */

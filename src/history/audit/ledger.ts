@@ -17,7 +17,7 @@ import {
   isComplete,
   isPlanned,
   isThere,
-  Lanes
+  LaneNumbers
 } from "./ledger-memory.ts"
 import type { Scope } from "./reach.ts"
 
@@ -38,7 +38,7 @@ type Objection = "unreadable-fact" | "plans-differ" | "event-replaced" | "fact-b
  */
 export class Ledger {
   scope: Scope
-  readonly lanes = new Lanes()
+  readonly lanes = new LaneNumbers()
   readonly deadEnds = new DeadEnds()
   /** From the events; until they are read, from the facts about them. */
   readonly times = new EventTimes()
