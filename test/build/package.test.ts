@@ -1,8 +1,9 @@
-import { access, readdir, readFile, stat, writeFile } from "node:fs/promises"
+import { access, readdir, readFile, stat, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { revisionOf } from "../../build/revision.ts"
+import { httpClient } from "../../src/client/client.ts"
 import { installations, parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { tellInstalled, writeStory } from "../client/told.ts"
@@ -13,6 +14,9 @@ import { runModule, thisNode } from "../kit/runtimes.ts"
 
 const place = installations()
 const { path, run: runPackaged, start: startPackaged, startDev } = packaged()
+
+/** Where the packages of the NATS client are. */
+const natsScope = join(import.meta.dirname, "../../node_modules/@nats-io")
 
 /** A program that is compiled, and not run. */
 const typedProgram = `import { httpClient, isProblem, type DeliveryList, type List } from "petrel/client"
@@ -62,6 +66,9 @@ describe("the package that npm run build makes", () => {
     const manual = await readFile(join(packed, "man/petrel.1"), "utf8")
     assert.match(manual, /^petrel \\- deliver webhooks/m)
     assert.match(manual, /^\.SS petrel endpoint retry\\-now$/m)
+    const { version } = JSON.parse(await readFile(join(packed, "package.json"), "utf8"))
+    const [, first = ""] = (await readFile(join(packed, "CHANGELOG.md"), "utf8")).split(/^## /m)
+    assert.isTrue(first.startsWith(`${version} `), first.slice(0, 20))
   })
 
   it("passes on the licenses of what is bundled", async () => {
@@ -143,6 +150,67 @@ describe("the package that npm run build makes", () => {
       for (const over of ["http", "nats"] as const)
         yield* tellInstalled(thisNode, path("project"), dev, over)
     })
+  )
+
+  it.live(
+    "runs what the guide of the client shows",
+    () =>
+      Effect.gen(function* () {
+        const page = yield* Effect.promise(() =>
+          readFile(path("petrel/docs/guide/client.md"), "utf8")
+        )
+        const [setUp, ...snippets] = Array.from(
+          page.matchAll(/^```ts\n(.*?)^```$/gms),
+          ([, ts]) => ts
+        )
+        assert.lengthOf(snippets, 10)
+        const dev = yield* startDev
+        const hook = yield* receiver({
+          answer: ({ path }) => ({ status: path === "/failing" ? 503 : 200 })
+        })
+        const petrel = httpClient({ ...dev, tenant: "acme" })
+        yield* Effect.promise(() =>
+          petrel.endpoints.put({ id: "failing", url: `${hook.url}/failing`, types: ["fails"] })
+        )
+        const here = (text: string) => text.replace("http://127.0.0.1:3000", hook.url)
+        yield* Effect.promise(() => writeFile(path("project/petrel.ts"), setUp ?? ""))
+        // Packages beside petrel are found from here.
+        yield* Effect.promise(() => symlink(natsScope, path("project/node_modules/@nats-io")))
+        for (const [index, text = ""] of snippets.entries()) {
+          const expected = Array.from(
+            text.matchAll(/console\.log\(.*\) \/\/ (.*)$/gm),
+            ([, said]) => said
+          )
+          const file = `snippet-${index}.ts`
+          yield* Effect.promise(() => writeFile(path("project", file), here(text)))
+          // What is to be seen has to happen.
+          if (text.includes("log.list"))
+            yield* eventually(
+              Effect.promise(() => petrel.log.stats()),
+              ({ whole }) => whole.attempts >= 2_001
+            )
+          const failing = text.includes("petrel.live(")
+            ? setInterval(
+                () => petrel.publish({ type: "fails", data: 1 }).catch(() => undefined),
+                500
+              )
+            : undefined
+          const { stdout } = yield* Effect.promise(() =>
+            exec(process.execPath, [file], {
+              cwd: path("project"),
+              env: {
+                ...process.env,
+                PETREL_URL: dev.url,
+                PETREL_TOKEN: dev.token,
+                NATS_URL: dev.nats
+              }
+            })
+          )
+          clearInterval(failing)
+          assert.deepStrictEqual(stdout.trimEnd().split("\n"), expected, text)
+        }
+      }),
+    300_000
   )
 
   it.live("runs a worker, a console with its threads, and an audit", () => {

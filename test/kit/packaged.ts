@@ -40,7 +40,7 @@ export const packaged = () => {
       path("global"),
       path("packed", file)
     )
-  })
+  }, 300_000)
   afterAll(() => rm(folder, { recursive: true, force: true }))
 
   /** Starts the installed command in the empty folder. */
