@@ -41,10 +41,13 @@ interface Place {
   readonly ast: SchemaAST.AST | undefined
 }
 
+/** Returns a part of a value. One text stands for a list of one, as in a query. */
 const within = (value: unknown, key: PropertyKey): unknown =>
-  typeof value === "object" && value !== null && Object.hasOwn(value, key)
-    ? Reflect.get(value, key)
-    : undefined
+  typeof value === "string" && key === 0
+    ? value
+    : typeof value === "object" && value !== null && Object.hasOwn(value, key)
+      ? Reflect.get(value, key)
+      : undefined
 
 const shownKey = (key: PropertyKey): string => shortened(String(key), maxKey) || '""'
 

@@ -309,15 +309,21 @@ describe.concurrent("a request that is wrong", () => {
 
   scenario("names the unknown field, and the nearest one", () =>
     Effect.gen(function* () {
-      const { ask, token } = yield* startConsole()
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
       const answer = yield* ask("/v1/tenants/acme/endpoints/e", {
         method: "PUT",
-        token: yield* token(),
+        token,
         body: { url: "https://example.com", maxInflight: 3 }
       })
       assert.deepStrictEqual(answer.json.errors, [
         { field: "maxInflight", message: "is not a field; did you mean maxInFlight?" }
       ])
+      const query = yield* ask("/v1/tenants/acme/deliveries?status=9", { token })
+      assert.deepInclude((query.json.errors as Array<object>)[0], {
+        field: "status.0",
+        message: '"9" must be an HTTP status such as 503, or a class of them such as 5xx'
+      })
     })
   )
 
