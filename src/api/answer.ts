@@ -6,12 +6,16 @@ import { follow } from "./following.ts"
 import { RequestNotes } from "./request-notes.ts"
 import { withHeader } from "./with-header.ts"
 
-/** Gives the answer of this request another status. */
+const firstRefusal = 400
+
+/** Gives the answer of this request another status, unless making the answer fails. */
 const withStatus = (status: number) =>
   Effect.andThen(
     noteStatus(status),
     HttpEffect.appendPreResponseHandler((_, response) =>
-      Effect.succeed(HttpServerResponse.setStatus(response, status))
+      Effect.succeed(
+        response.status >= firstRefusal ? response : HttpServerResponse.setStatus(response, status)
+      )
     )
   )
 

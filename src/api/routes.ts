@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Layer } from "effect"
+import { Array as Arr, Effect, Layer, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { carryOutOnce } from "../operations/once/carry-out-once.ts"
 import type { Operation, OperationGroup, ServicesOf } from "../operations/operation.ts"
@@ -17,18 +17,24 @@ interface Decoded {
 
 type Needed = ServicesOf<(typeof groups)[number]["operations"][number]>
 
+/** Returns the schema of what an operation answers, as JSON. */
+const answered = ({ output }: Operation<Needed>) =>
+  Schema.toCodecJson(Schema.Union(Arr.ensure(output)) as unknown as Schema.Codec<unknown>)
+
 /** Carries out an operation for a request, which the API has decoded by the operation's schemas. */
-const handlerOf =
-  (id: string, { once, refusals, run }: Operation<Needed>) =>
-  (request: Decoded) => {
+const handlerOf = (id: string, operation: Operation<Needed>) => {
+  const { once, refusals, run } = operation
+  const schema = answered(operation)
+  return (request: Decoded) => {
     const { headers: { "idempotency-key": key } = {}, params, payload, query } = request
     const running = run(request as never)
     const answering =
       once === undefined || key === undefined
         ? running
-        : carryOutOnce({ id, key, asked: { params, payload, query }, kept: once }, running)
+        : carryOutOnce({ id, key, asked: { params, payload, query }, kept: once, schema }, running)
     return answeringProblems(refusals, Effect.flatMap(answering, answerWith))
   }
+}
 
 const handlersOf = ({ name, operations }: OperationGroup<Operation<Needed>>) =>
   HttpApiBuilder.group(Api, name, (handlers) => {

@@ -30,6 +30,14 @@ const stored = Effect.gen(function* () {
   return values.map(({ key, text }) => ({ key, text }))
 })
 
+/** Leaves the only key as a console does that is killed before it has noted the answer. */
+const forgetAnswer = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const { key, text } = nth(yield* stored, 0)
+  const { answer: _, ...claim } = JSON.parse(text)
+  yield* writeValue(names.buckets.jobs, key, JSON.stringify(claim), { ttl: 60_000 })
+})
+
 describe.concurrent("a request with an Idempotency-Key", () => {
   scenario("is carried out once, of whichever console it is asked", () =>
     Effect.gen(function* () {
@@ -144,14 +152,30 @@ describe.concurrent("a request with an Idempotency-Key", () => {
       yield* endpoint()
       const job = yield* send(replays, "k", { endpoint: "hook" })
       assert.strictEqual(job.status, 202, job.text)
-      // As a console leaves it that is killed before it has noted the answer.
-      const { names } = yield* Broker
-      const { key, text } = nth(yield* stored, 0)
-      const { answer: _, ...claim } = JSON.parse(text)
-      yield* writeValue(names.buckets.jobs, key, JSON.stringify(claim), { ttl: 60_000 })
+      yield* forgetAnswer
       const again = yield* send(replays, "k", { endpoint: "hook" })
       assert.deepStrictEqual([again.status, again.json.id], [202, job.json.id])
       assert.lengthOf(yield* readJobs("acme"), 1)
+    })
+  )
+
+  scenario("adds one endpoint under an id that is made, also where its console died", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const send = asking({ ask }, token)
+      const endpoints = `${acme}/endpoints`
+      const settings = { url: "https://example.com/hooks" }
+      const made = yield* send(endpoints, "k", settings)
+      assert.strictEqual(made.status, 201, made.text)
+      yield* forgetAnswer
+      const again = yield* send(endpoints, "k", settings)
+      const { secret, ...shown } = made.json
+      assert.match(String(secret), /^whsec_/)
+      assert.strictEqual(again.status, 201, again.text)
+      assert.deepStrictEqual(again.json, shown)
+      assert.lengthOf((yield* ask(endpoints, { token })).json.endpoints as Array<unknown>, 1)
+      assert.notInclude(JSON.stringify(yield* stored), String(secret))
     })
   )
 

@@ -153,37 +153,27 @@ const get = operation("get", "GET", one, {
     })
 })
 
-const idempotency = {
-  "idempotency-key": Schema.optionalKey(
-    Schema.NonEmptyString.check(Schema.isMaxLength(255)).annotateKey({
-      description:
-        "Makes repeating safe: the same key is the same endpoint, for as long as that is there. With other settings it is refused (409).",
-      examples: ["customer-42"]
-    })
-  )
+/** What is kept of an endpoint that was made, for repetitions of the request. */
+const withoutSecret = (made: typeof Changed.Type): typeof Changed.Type => {
+  const { secret: _, ...shown } = made
+  return shown
 }
 
 const create = operation("create", "POST", `${tenantPath}/endpoints`, {
   scope: "endpoints:write",
   summary: "Add an endpoint under an id that is made for it",
   description:
-    "201 with the endpoint and its path in `Location`; 200 where the key in `Idempotency-Key` has made it before, without its secret.",
+    "Its path is in `Location`. A repetition with the same Idempotency-Key is answered without the secret that was made.",
   hasRevision: true,
   params: { tenant: Tenant },
-  headers: idempotency,
   payload: NewEndpointBody,
-  output: [Changed, withStatus(Changed, 201)],
+  output: withStatus(Changed, 201),
+  once: withoutSecret,
   refusals: ["conflict"],
-  run: ({ headers, params: { tenant }, payload }) =>
+  run: ({ params: { tenant }, payload }) =>
     Effect.gen(function* () {
-      const caller = yield* Caller
-      const { endpoint, isNew } = yield* createEndpoint(
-        tenant,
-        payload,
-        caller,
-        headers["idempotency-key"]
-      )
-      return changed(endpoint, isNew, `/v1/tenants/${tenant}/endpoints/${endpoint.id}`)
+      const endpoint = yield* createEndpoint(tenant, payload, yield* Caller)
+      return changed(endpoint, true, `/v1/tenants/${tenant}/endpoints/${endpoint.id}`)
     })
 })
 

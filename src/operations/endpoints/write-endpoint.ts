@@ -1,4 +1,3 @@
-import { createHash } from "node:crypto"
 import { Clock, Effect, Random, Schema } from "effect"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
@@ -11,16 +10,11 @@ import {
   addEndpoint as store
 } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
-import { Contradiction } from "../refusals.ts"
+import { CurrentOnce } from "../once/idempotency-key.ts"
 import { withinQuota } from "../tenants/quota.ts"
 import { cautions } from "./cautions.ts"
 import { blankEndpoint, changedEndpoint, maxTimeoutFor, originCautions } from "./endpoint-change.ts"
-import {
-  type EndpointName,
-  type EndpointPatch,
-  endpointLabel,
-  type NewEndpoint
-} from "./endpoint-settings.ts"
+import type { EndpointName, EndpointPatch, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** An endpoint that was added. */
@@ -33,7 +27,7 @@ export const AddedEndpoint = Schema.Struct({
 })
 export type AddedEndpoint = typeof AddedEndpoint.Type
 
-/** Digits of an id that is made: 64 bits of chance, or of what a key comes to. */
+/** Digits of an id that is made: 64 bits. */
 const idDigits = 16
 
 const halfId = Effect.map(Random.nextIntBetween(0, 2 ** 32), (number) =>
@@ -172,57 +166,28 @@ export const putEndpoint = Effect.fnUntraced(function* (
   )
 })
 
-/** Makes the id of an endpoint. The same key makes the same one. */
-const makeId = (key: string | undefined): Effect.Effect<string> =>
-  Effect.map(
-    key === undefined
-      ? makeDigits
-      : Effect.succeed(createHash("sha256").update(key).digest("hex").slice(0, idDigits)),
-    (digits) => `ep_${digits}`
-  )
-
-/** Returns the endpoint that a key has made, if it is still as these settings make it. */
-const madeBefore = Effect.fnUntraced(function* (name: EndpointName, settings: NewEndpoint) {
-  const stored = yield* getEndpoint(name.tenant, name.id)
-  const { endpoint } = stored
-  const now = yield* Clock.currentTimeMillis
-  const maxTimeoutMs = yield* maxTimeoutFor(name.tenant, settings)
-  const { secret, ...others } = settings
-  // A new one has no URL, on which some defaults depend.
-  const blank = { ...reset(endpoint), url: "" }
-  const again = yield* changedEndpoint(blank, others, now, { scopes: [], maxTimeoutMs })
-  const hasSecret = secret === undefined || endpoint.secrets.some(({ value }) => value === secret)
-  if (!hasSecret || differences(endpoint, again.endpoint).length > 0)
-    return yield* new Contradiction({
-      message: `the key has made ${endpointLabel(name)} already, whose settings are others: take another key, or change that endpoint`
-    })
-  return { ...endpointView(stored), cautions: [], changed: [] } satisfies ChangedEndpointView
-})
-
 /**
- * Adds an endpoint under an id that is made here. Fails as `addEndpoint`, and with Contradiction
- * where the key has made one whose settings are others by now.
- *
- * @param key makes repeating safe: the same key of a tenant stands for the same endpoint, for as
- *   long as that is there. (Default: each call adds one)
+ * Adds an endpoint under an id that is made here. Fails as `addEndpoint`. Of what is carried out once
+ * (`CurrentOnce`) the id is made: where it was added before, it is returned without its secret.
  */
 export const createEndpoint = Effect.fnUntraced(function* (
   tenant: string,
   settings: NewEndpoint,
-  { by }: Pick<Asker, "by">,
-  key?: string
+  { by }: Pick<Asker, "by">
 ) {
-  const name = { tenant, id: yield* makeId(key) }
-  const add = Effect.map(addEndpoint(name, settings, by), (added) => ({
-    endpoint: { ...added, changed: [] } satisfies ChangedEndpointView,
-    isNew: true
-  }))
-  if (key === undefined) return yield* add
-  const before = Effect.map(madeBefore(name, settings), (endpoint) => ({ endpoint, isNew: false }))
-  return yield* Effect.catchTag(add, "EndpointExists", () => before).pipe(
-    Effect.catchTag(
-      "EndpointNotFound",
-      () => new Contradiction({ message: "the key's endpoint was removed just now: try again" })
+  const once = yield* CurrentOnce
+  const digits = once === undefined ? yield* makeDigits : once.id.slice(0, idDigits)
+  const name = { tenant, id: `ep_${digits}` }
+  const added: ChangedEndpointView = yield* addEndpoint(name, settings, by).pipe(
+    Effect.map((endpoint) => ({ ...endpoint, changed: [] })),
+    Effect.catchTag("EndpointExists", (exists) =>
+      once === undefined
+        ? Effect.fail(exists)
+        : getEndpoint(tenant, name.id).pipe(
+            Effect.map((stored) => ({ ...endpointView(stored), cautions: [], changed: [] })),
+            Effect.catchTag("EndpointNotFound", () => Effect.fail(exists))
+          )
     )
   )
+  return added
 })

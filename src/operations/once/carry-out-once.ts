@@ -70,23 +70,26 @@ const makeRoom = Effect.fnUntraced(function* (bucket: string, tenant: string) {
 
 const answerIn = (
   { answer, hash: known }: Record,
-  hash: string
+  { hash, schema }: Pick<KeyedRequest, "schema"> & { readonly hash: string }
 ): Effect.Effect<Option.Option<Replied<unknown>>, AnswerNotKept | KeyReused> => {
   if (known !== hash) return Effect.fail(new KeyReused())
   if (answer === undefined) return Effect.succeed(Option.none())
   const { output, ...rest } = answer
-  return output === undefined
-    ? Effect.fail(new AnswerNotKept())
-    : Effect.succeed(Option.some(new Replied({ output, ...rest, isRepeated: true })))
+  // Another version may have kept it.
+  return Option.match(Schema.decodeUnknownOption(schema)(output), {
+    onNone: () => Effect.fail(new AnswerNotKept()),
+    onSome: (output) =>
+      Effect.succeed(Option.some(new Replied({ output, ...rest, isRepeated: true })))
+  })
 }
 
 /** What is kept of an answer. */
 const keptOf = (
   result: unknown,
-  kept: (output: never) => unknown
+  { kept, schema }: Pick<KeyedRequest, "kept" | "schema">
 ): NonNullable<Record["answer"]> => {
   const { output, ...rest } = result instanceof Replied ? result : { output: result }
-  const part = kept(output as never)
+  const part = Schema.encodeUnknownSync(schema)(kept(output as never))
   const isSmall = Buffer.byteLength(JSON.stringify(part)) <= maxKeptBytes
   return { ...rest, ...(isSmall ? { output: part } : {}) }
 }
@@ -100,6 +103,8 @@ interface KeyedRequest {
   readonly asked: unknown
   /** What of its output is kept for repetitions: nothing that is secret. */
   readonly kept: (output: never) => unknown
+  /** Of its output, as JSON. */
+  readonly schema: Schema.Codec<unknown>
 }
 
 /**
@@ -109,7 +114,7 @@ interface KeyedRequest {
  * repetition goes on as the same `CurrentOnce`.
  */
 export const carryOutOnce = Effect.fnUntraced(function* <E, R>(
-  { asked, id, kept, key }: KeyedRequest,
+  { asked, id, kept, key, schema }: KeyedRequest,
   run: Effect.Effect<unknown, E, R>
 ) {
   const { names } = yield* Broker
@@ -122,7 +127,7 @@ export const carryOutOnce = Effect.fnUntraced(function* <E, R>(
   const look = Effect.gen(function* () {
     const { revision, text } = yield* readEntry(bucket, entryKey)
     const record = text === undefined ? undefined : Option.getOrUndefined(decode(text))
-    const answer = record === undefined ? Option.none() : yield* answerIn(record, hash)
+    const answer = record === undefined ? Option.none() : yield* answerIn(record, { hash, schema })
     return { revision, record, answer }
   })
   const store = (record: Record, expected: number) =>
@@ -152,7 +157,7 @@ export const carryOutOnce = Effect.fnUntraced(function* <E, R>(
       Effect.tapError(() => Effect.ignore(eraseValue(bucket, entryKey, revision)))
     )
     // It is done, whether the broker takes that or not.
-    yield* store({ ...claim, answer: keptOf(result, kept) }, revision).pipe(
+    yield* store({ ...claim, answer: keptOf(result, { kept, schema }) }, revision).pipe(
       Effect.catch((error) =>
         Effect.logWarning("an answer is not kept for repetitions of its request", {
           operation: id,

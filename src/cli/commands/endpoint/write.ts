@@ -127,7 +127,7 @@ export const add = Command.make(
     const settings = { ...read.success, url: read.success.url }
     const adding =
       id === undefined
-        ? Effect.map(createEndpoint(tenant, settings, { by }), ({ endpoint }) => endpoint)
+        ? createEndpoint(tenant, settings, { by })
         : addEndpoint({ id, tenant }, settings, by)
     const { cautions, ...added } = yield* adding.pipe(Effect.provide(connected))
     for (const caution of cautions) yield* Effect.logWarning(caution)
