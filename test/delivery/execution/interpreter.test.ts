@@ -149,16 +149,13 @@ describe("a delivery whose turn it is", () => {
 
   it.effect("is not attempted where the partition was lost while it was marked", () =>
     Effect.gen(function* () {
-      const world = { ...usual, holds: () => true }
+      let holds = true
       const { interpreter } = makeInterpreter({
-        ...world,
-        get holds() {
-          return world.holds
-        },
+        holds: () => holds,
         settlement: {
           mark: (_handle, progress, times) =>
             Effect.sync(() => {
-              world.holds = () => false
+              holds = false
               const record = recordOf({ _tag: "Trying", times }, { progress })
               return { record, storedAt: now, isOutcomeRecorded: true }
             })
