@@ -99,6 +99,7 @@ describe("--json", () => {
           yield* ask("init")
           yield* ask("status")
           yield* ask("workers")
+          yield* ask("upgrade")
           yield* ask("rebuild health", "--dry-run")
           yield* ask("history")
           yield* ask("history export")

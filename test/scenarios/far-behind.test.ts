@@ -38,6 +38,9 @@ no_auth_user: p`
 
 const body = "x".repeat(100_000)
 
+/** Events are kept for 7 days: what waits longer keeps its body, wherever it waits. */
+const keepsBodies = { ...lateRetry, window: "8 days" } as const
+
 /** A story on a server of its own, in an account with a limit. */
 const inSmallStore = <E>(
   name: string,
@@ -109,10 +112,7 @@ describe("what one tenant's endpoint cannot take", () => {
     Effect.gen(function* () {
       const log = makeLog()
       const areDelivered = yield* calmTenant
-      yield* endpoint({
-        ...{ tenant: "loud", id: "down" },
-        retry: { ...lateRetry, window: "8 days" }
-      })
+      yield* endpoint({ tenant: "loud", id: "down", retry: keepsBodies })
       yield* pauseEndpoint({ tenant: "loud", id: "down" }, {}, "test")
       const facts = yield* history
       yield* Effect.provide(worker(), log.layer)
@@ -140,7 +140,7 @@ describe("what one tenant's endpoint cannot take", () => {
       const areDelivered = yield* calmTenant
       const failing = yield* receiver({ answer: { status: 503 } })
       yield* endpoint({
-        ...{ tenant: "loud", id: "down", url: failing.url, retry: lateRetry },
+        ...{ tenant: "loud", id: "down", url: failing.url, retry: keepsBodies },
         circuit: closedCircuit
       })
       yield* Effect.provide(worker(), log.layer)
@@ -162,7 +162,7 @@ describe("what one tenant's endpoint cannot take", () => {
       const areDelivered = yield* calmTenant
       const refusing = yield* receiver({ answer: { status: 400 } })
       yield* endpoint({
-        ...{ tenant: "loud", id: "bad", url: refusing.url },
+        ...{ tenant: "loud", id: "bad", url: refusing.url, retry: keepsBodies },
         circuit: { ...closedCircuit, permanentFailures: 10_000 }
       })
       yield* ask("resize", () => jsm.streams.update(names.dead, { max_bytes: 1 }))
@@ -188,10 +188,8 @@ describe("what a single tenant's endpoint cannot take", () => {
     Effect.gen(function* () {
       const log = makeLog()
       const well = yield* receiver()
-      // Both keep their bodies: their events may be gone before their deadlines.
-      const retry = { ...lateRetry, window: "8 days" }
-      yield* endpoint({ tenant: "loud", id: "down", retry })
-      yield* endpoint({ tenant: "loud", id: "well", url: well.url, retry })
+      yield* endpoint({ tenant: "loud", id: "down", retry: keepsBodies })
+      yield* endpoint({ tenant: "loud", id: "well", url: well.url, retry: keepsBodies })
       yield* pauseEndpoint({ tenant: "loud", id: "down" }, {}, "test")
       const facts = yield* history
       yield* Effect.provide(worker(), log.layer)
