@@ -192,7 +192,7 @@ describe.concurrent("a sampled trace", () => {
       yield* storeTracePosition({ seq: (position?.seq ?? 0) + 1_000, nanoseconds: "" }, revision)
       yield* start(collector)
       yield* eventually(
-        Effect.sync(() => log.count("the history is another one")),
+        Effect.sync(() => log.count("this history is not the one")),
         (count) => count > 0
       )
       yield* publishTraced(1)
