@@ -29,8 +29,8 @@ const simulate = (...args: ReadonlyArray<string>): Promise<ReadonlyArray<Run>> =
   })
 
 /** How many seeds are run, in so many seconds: on a slow machine there are fewer of them. */
-const mostSeeds = 360
-const seconds = 60
+const mostSeeds = 180
+const seconds = 30
 /** Seeds that are run twice. */
 const comparedSeeds = 5
 
