@@ -16,7 +16,7 @@ const elsewhere = [
   /^api\/api\.ts/,
   // Written into the history, and commands of their own.
   /^operations\/endpoints\/rebuild\.ts/,
-  /^operations\/repartition\//
+  /^operations\/(backup|repartition)\//
 ]
 
 /** A command, or a flag of one; no decrement, no name of a client. */

@@ -653,15 +653,15 @@ export interface Operations {
     /**
      * Add an endpoint under an id that is made for it
      *
-     * 201 with the endpoint and its path in `Location`; 200 where the key in `Idempotency-Key` has made it before, without its secret.
+     * Its path is in `Location`. A repetition with the same Idempotency-Key is answered without the secret that was made.
      *
-     * Scope: endpoints:write. Refused with conflict.
+     * Scope: endpoints:write. Refused with conflict, key-reused.
      */
     create(input: {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & NewEndpoint, options?: CallOptions & {
-      /** Makes repeating safe: the same key is the same endpoint, for as long as that is there. With other settings it is refused (409). */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ChangedEndpoint>
     /**

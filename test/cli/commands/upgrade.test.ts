@@ -48,7 +48,7 @@ describe("petrel upgrade", () => {
       old: [{ worker: "w1", host: "a", pid: 7 }]
     })
     assert.include(head, "From feature level 1 to 2")
-    assert.include(lines.join("\n"), "only a backup takes it back")
+    assert.include(lines.join("\n"), "only a backup brings the former level back")
     assert.include(lines.join("\n"), "The worker w1 (on a, process 7) is older: replace it first.")
   })
 })
