@@ -56,7 +56,8 @@ describe.concurrent("long work of a tenant", () => {
           yield* eventually(showJob(one.id, any), ({ state }) => state === "running")
       }),
     {},
-    90_000
+    // Sixteen replays write until they are held back: half a minute on a free machine.
+    240_000
   )
 
   scenario("is so much at a time that others have their turn, and is refused beyond", () =>
