@@ -1,5 +1,6 @@
 import type { Clock } from "effect"
 import { Duration, Effect, Schema } from "effect"
+import type { LeftBodies } from "../../src/delivery/bodies/left-bodies.ts"
 import type { AckHandle } from "../../src/delivery/execution/ack-handle.ts"
 import {
   CompletedDeliveries,
@@ -9,7 +10,6 @@ import { DirectDeliveryRegistry } from "../../src/delivery/recovery/direct-deliv
 import type { PartitionMemory } from "../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../src/delivery/recovery/poison-guard.ts"
 import { RecordedAttempts } from "../../src/delivery/recovery/recorded-attempts.ts"
-import type { LeftBodies } from "../../src/delivery/retry/left-bodies.ts"
 import type { AttemptOutcome } from "../../src/domain/attempt-outcome.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"

@@ -330,14 +330,14 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
   {
     name: "gone-by-a-replica",
     what: "a replica that lacks an event proves that it is gone (copies of streams that lag)",
-    file: "delivery/backlog/event-bodies.ts",
+    file: "delivery/bodies/event-bodies.ts",
     find: "            else missing.push(reference)",
     replace: '            else settle(reference, "gone")'
   },
   {
     name: "event-by-sequence-alone",
     what: "an event is known by its sequence, which a power cut gives again",
-    file: "delivery/backlog/event-bodies.ts",
+    file: "delivery/bodies/event-bodies.ts",
     find: "message !== undefined && message.seq === eventSeq && message.time.getTime() === eventAt",
     replace: "message !== undefined && message.seq === eventSeq && eventAt > 0"
   },

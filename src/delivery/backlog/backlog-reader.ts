@@ -9,13 +9,13 @@ import { eventId } from "../../domain/event.ts"
 import type { EventContents } from "../../domain/event-contents.ts"
 import { slotOf } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
+import type { EventBodies } from "../bodies/event-bodies.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import { readEnded } from "../retry/retry-records.ts"
 import type { Backlog } from "./backlog.ts"
 import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
 import { bodyBytes, isPacked, positionsIn } from "./backlog-page.ts"
 import type { Drain } from "./drain.ts"
-import type { EventBodies } from "./event-bodies.ts"
 
 /** A delivery that was read from a backlog, and its body. */
 export interface ReadDelivery {

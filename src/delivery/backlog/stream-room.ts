@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { estimateBytes } from "../../policy/backlog-quota.ts"
-import { isCounted, TenantRoom } from "./tenant-room.ts"
+import { isCounted, TenantRoom } from "../retry/tenant-room.ts"
 
 /** Interval at which sizes are read, ms: `crowded` while shares count. */
 const readEveryMs = { crowded: 1_000, calm: 5_000 }

@@ -3,7 +3,7 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import { eventOutlasts } from "../../policy/event-outlasts.ts"
-import type { EventBodies } from "../backlog/event-bodies.ts"
+import type { EventBodies } from "./event-bodies.ts"
 
 /**
  * Bodies of this size or more are left in their event, bytes. A smaller copy costs less than a

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { EventCache } from "../../../src/delivery/backlog/event-cache.ts"
+import { EventCache } from "../../../src/delivery/bodies/event-cache.ts"
 
 const fill = (cache: EventCache<number>, tenant: string, from: number, to: number) => {
   for (let n = from; n <= to; n++) cache.add(tenant, `${tenant}${n}`, n, 10)
