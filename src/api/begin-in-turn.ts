@@ -8,7 +8,7 @@ import { clientAddress, networkOf } from "./client-address.ts"
 import type { Connections } from "./connections.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { problemResponse } from "./problems.ts"
-import type { Turns } from "./turns.ts"
+import { type Turns, turnOfTenant } from "./turns.ts"
 
 const bearer = /^Bearer +(\S+)$/i
 
@@ -46,7 +46,7 @@ export const beginInTurn = Effect.fnUntraced(function* <E, R>(
     insider: InsiderRecord | undefined
   ): string => {
     const { tenant } = insider ?? tokens.find(tokenIn(headers.authorization)) ?? {}
-    if (tenant !== undefined) return `tenant ${tenant}`
+    if (tenant !== undefined) return turnOfTenant(tenant)
     const peer = Option.getOrElse(remoteAddress, () => "")
     return `address ${networkOf(clientAddress(peer, headers["x-forwarded-for"], proxies) ?? peer)}`
   }

@@ -46,6 +46,8 @@ export interface ApiOptions {
   readonly trustedProxies?: ReadonlyArray<IpNetwork.IpNetwork> | undefined
   /** Origins whose pages may ask, as `readOrigin` returns them. (Default: none) */
   readonly corsOrigins?: ReadonlyArray<string> | undefined
+  /** Who may use the thread. (Default: turns of its own) */
+  readonly turns?: Turns | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
   readonly stopWithin?: number | undefined
   /** How long a client may take for its headers, ms. (Default: 10 s) */
@@ -233,7 +235,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     Effect.provideService(HistoryReadings, HistoryReadings.make()),
     Effect.provideService(PageTurns, PageTurns.make())
   )
-  const turns = new Turns(refused)
+  const turns = options.turns ?? (yield* Turns.make)
   node.on("connection", () => turns.noteAccepted())
   const app = yield* beginInTurn(answered, turns, connections, options.trustedProxies ?? []).pipe(
     Effect.provideContext(tokens)

@@ -1,5 +1,5 @@
 import { Effect, type Fiber, Scheduler } from "effect"
-import type { RefusalCells } from "../metrics/refused-requests.ts"
+import { type RefusalCells, RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairTime } from "../policy/fair-time.ts"
 import { Shares } from "../policy/shares.ts"
 import { timers } from "../time/timers.ts"
@@ -26,6 +26,9 @@ const waitWithinMs = 5_000
  * so that who connects again and again takes half of the time at most.
  */
 const acceptMs = 1
+
+/** The key of a tenant's turns; `*` for operators. */
+export const turnOfTenant = (tenant: string): string => `tenant ${tenant}`
 
 /** Notes who uses the thread: from where a fiber of a request goes on to the end of the callback. */
 class Meter {
@@ -118,10 +121,17 @@ export class Turns {
     })
   }
 
+  /** Makes those of a console, whose refusals are counted with its others. */
+  static readonly make = Effect.map(RefusedRequests, (refused) => new Turns(refused))
+
   /** Notes that a client has connected: others may be waiting to be let in. */
   noteAccepted(): void {
     this.#hasAccepted = true
   }
+
+  /** Returns what schedules the jobs of a tenant: what they use counts as what its requests use. */
+  readonly schedulerOfTenant = (tenant: string): Scheduler.Scheduler =>
+    this.schedulerOf(turnOfTenant(tenant))
 
   /** Returns what schedules the fibers that work for a key. */
   schedulerOf(key: string): Scheduler.Scheduler {

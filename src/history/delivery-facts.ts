@@ -41,11 +41,13 @@ export const readFact = Effect.fnUntraced(function* (seq: number) {
  * filter, and parsing only texts that name the event, keep it affordable.
  *
  * @param event its id, or `evt_` + its sequence, which works for every event.
+ * @param after excludes facts up to this sequence of the history.
  */
 export const readDeliveryFacts = Effect.fnUntraced(function* (
   tenant: string,
   endpoint: string,
-  event: string
+  event: string,
+  after = 0
 ) {
   const { names, streamInfo } = yield* Broker
   const { fact } = names.subjects
@@ -56,7 +58,7 @@ export const readDeliveryFacts = Effect.fnUntraced(function* (
     {
       stream: names.history,
       subjects: [fact(tenant, "*", "*", "*")],
-      from: state.first_seq,
+      from: Math.max(state.first_seq, after + 1),
       to: state.last_seq
     },
     ({ message, seq }) => {

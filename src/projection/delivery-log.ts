@@ -311,6 +311,8 @@ export const LoggedDeliveries = Schema.Struct({
   unwanted: Schema.Array(LoggedEvent),
   /** How far the log reaches back: when the oldest of its ended rounds ended; null without any. */
   oldest: Schema.NullOr(Timestamp),
+  /** Sequence in HISTORY up to which it has taken the facts. */
+  position: Schema.Int,
   lag: Lag
 })
 export type LoggedDeliveries = typeof LoggedDeliveries.Type

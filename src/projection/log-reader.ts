@@ -189,7 +189,7 @@ export class LogReader {
         isFound || eventSeq === undefined ? byId : find("event_seq = ?", [Number(eventSeq)])
       const filled = segments.filter((one) => one.newest > 0)
       const oldest = filled.length === 0 ? null : Math.min(...filled.map((one) => one.oldest))
-      return { ...found, oldest }
+      return { ...found, oldest, position: seq }
     })
   }
 

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Scope } from "effect"
+import { Effect, Exit, Scheduler, Scope } from "effect"
 import { timeText } from "../../src/domain/timestamp.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { readJobs, takeJob } from "../../src/operations/jobs/job-store.ts"
@@ -56,6 +56,38 @@ describe.concurrent("long work", () => {
         ({ json }) => json.state === "done"
       )
       assert.deepInclude(second.json.result, { redelivered: 0, before: 20 })
+    })
+  )
+
+  scenario("goes on in the turns of its tenant alone", () =>
+    Effect.gen(function* () {
+      yield* buried(5)
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const held: Array<() => void> = []
+      let isTurn = false
+      const scheduler = new Scheduler.MixedScheduler("async", (run) => {
+        if (isTurn) setImmediate(run)
+        else held.push(run)
+        return () => undefined
+      })
+      const tenants = new Set<string>()
+      yield* runJobs("one", (tenant) => {
+        tenants.add(tenant)
+        return scheduler
+      })
+      const asked = yield* ask(redeliveries, { method: "POST", token, body: { endpoint: "e" } })
+      const path = asked.headers.get("location") ?? ""
+      yield* eventually(
+        Effect.sync(() => held.length),
+        (waiting) => waiting > 0
+      )
+      assert.notStrictEqual((yield* ask(path, { token })).json.state, "done")
+      isTurn = true
+      for (const run of held) run()
+      const done = yield* eventually(ask(path, { token }), ({ json }) => json.state === "done")
+      assert.deepInclude(done.json.result, { redelivered: 5 })
+      assert.deepStrictEqual([...tenants], ["acme"])
     })
   )
 

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
@@ -11,15 +11,17 @@ import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
-/** A console whose process cannot read the history: its log has to know. */
+/** A console whose process reads nothing of the history that its log has taken: the log has to know. */
 const consoleWithoutHistory = Effect.gen(function* () {
-  const altered = yield* alteredBroker(({ firstSince, names, streamInfo }) => ({
-    firstSince: (stream, time) =>
-      stream === names.history ? Effect.die("the history was read") : firstSince(stream, time),
-    streamInfo: (operation, stream, options) =>
-      stream === names.history
-        ? Effect.die("the history was read")
-        : streamInfo(operation, stream, options)
+  const { names, streamInfo: infoNow } = yield* Broker
+  const taken = (yield* infoNow("look at the history", names.history)).state.last_seq
+  const refused = <A, E, R>(stream: string, from: number, reading: Effect.Effect<A, E, R>) =>
+    stream === names.history && from <= taken ? Effect.die("the history was read") : reading
+  const altered = yield* alteredBroker(({ firstSince, read, readRun }) => ({
+    firstSince: (stream, time) => refused(stream, 0, firstSince(stream, time)),
+    read: (range, from) =>
+      Stream.unwrap(refused(range.stream, from, Effect.succeed(read(range, from)))),
+    readRun: (options, see) => refused(options.stream, options.from, readRun(options, see))
   }))
   return yield* Effect.provideService(startConsole(), Broker, altered)
 })
@@ -128,6 +130,53 @@ describe.concurrent("a console with a log of deliveries", () => {
         token: asked
       })
       assert.strictEqual(wrong.status, 400)
+    })
+  )
+
+  scenario("finds in the newest facts what its log has not taken yet", () =>
+    Effect.gen(function* () {
+      const { listen, names, say } = yield* Broker
+      const hook = yield* receiver({})
+      yield* endpoint({ id: "billing", url: hook.url, types: ["paid"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("delivered", 1)
+      // A log that has begun and taken nothing.
+      const nothing = { rounds: [], unwanted: [], oldest: null, position: 0 }
+      const text = JSON.stringify({ found: { ...nothing, lag: { facts: 1, ms: 300 } } })
+      yield* Effect.acquireRelease(
+        Effect.sync(() =>
+          listen(names.subjects.projection, ({ reply = "" }) =>
+            say(reply, JSON.stringify({ from: "late", isLast: true, text }))
+          )
+        ),
+        (unlisten) => Effect.sync(unlisten)
+      )
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const event = yield* ask("/v1/tenants/acme/events/one", { token })
+      assert.deepInclude(event.json, { id: "acme.one", routed: true })
+      const delivery = yield* ask("/v1/tenants/acme/deliveries/one.billing", { token })
+      assert.strictEqual(delivery.status, 200)
+    })
+  )
+
+  scenario("answers many who ask at the same time for what there is not", (place) =>
+    Effect.gen(function* () {
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const answers = yield* Effect.forEach(
+        Array.from({ length: 10 }, (_, n) => n),
+        (n) => ask(`/v1/tenants/acme/events/none-${n}`, { token }),
+        { concurrency: 10 }
+      )
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        Array(10).fill(404)
+      )
     })
   )
 

@@ -22,7 +22,7 @@ import { attemptsOf, endOf, hasEnded } from "../../history/fold/round.ts"
 import { Lag, type LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
-import { askLog, readingHistory, unlessLogged } from "../history/history-readings.ts"
+import { askLog, searchBeyondLog } from "../history/history-readings.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
 import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
@@ -132,10 +132,13 @@ export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("De
   }
 }
 
+interface DeliveryId {
+  readonly event: string
+  readonly endpoint: string
+}
+
 /** Splits a delivery's id. Returns undefined for a text that is none. */
-export const readDeliveryId = (
-  text: string
-): { readonly event: string; readonly endpoint: string } | undefined => {
+export const readDeliveryId = (text: string): DeliveryId | undefined => {
   const dot = text.lastIndexOf(".")
   return dot <= 0 || dot === text.length - 1
     ? undefined
@@ -156,8 +159,12 @@ const tenantsWith = Effect.fnUntraced(function* (endpoint: string) {
 })
 
 /** Reads the rounds of an event for an endpoint from the history, with all facts about them. */
-const readLives = Effect.fnUntraced(function* (tenant: string, endpoint: string, event: string) {
-  const facts = (yield* readDeliveryFacts(tenant, endpoint, event)).map(({ fact }) => fact)
+const readLives = Effect.fnUntraced(function* (
+  tenant: string,
+  { endpoint, event }: DeliveryId,
+  after: number | undefined
+) {
+  const facts = (yield* readDeliveryFacts(tenant, endpoint, event, after)).map(({ fact }) => fact)
   const skips = facts.flatMap(({ plan }) => plan?.skipped ?? [])
   return {
     lives: [...HashMap.values(viewOf(facts).deliveries)]
@@ -177,29 +184,31 @@ const isAbout =
     eventSeq === life.eventSeq &&
     eventAt === life.eventAt
 
-/** Returns the rounds of a delivery, according to the facts, and the facts. */
-const findRecorded = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
-  const id = readDeliveryId(delivery)
-  if (id === undefined)
-    return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
-  const { endpoint, event } = id
-  const tenants = tenant === undefined ? yield* tenantsWith(endpoint) : [tenant]
-  const read = yield* readingHistory(
-    Effect.forEach(tenants, (one) => readLives(one, endpoint, event))
-  )
+/**
+ * Returns the rounds of a delivery, according to the facts, and the facts; undefined if none is about
+ * it. Fails with DeliveryNotFound if the endpoint was left out.
+ *
+ * @param after excludes facts up to this sequence of the history.
+ */
+const findRecorded = Effect.fnUntraced(function* (
+  delivery: string,
+  id: DeliveryId,
+  tenant: string | undefined,
+  after: number | undefined
+) {
+  const tenants = tenant === undefined ? yield* tenantsWith(id.endpoint) : [tenant]
+  const read = yield* Effect.forEach(tenants, (one) => readLives(one, id, after))
   const lives = read.flatMap((one) => one.lives)
-  const newest = lives.at(-1)
-  if (newest === undefined) {
-    const reason = read.find(({ skipped }) => skipped !== undefined)?.skipped
-    return yield* new DeliveryNotFound({ delivery, ...(reason === undefined ? {} : { reason }) })
-  }
+  const reason = read.find(({ skipped }) => skipped !== undefined)?.skipped
+  if (lives.length === 0 && reason !== undefined)
+    return yield* new DeliveryNotFound({ delivery, reason })
   const owners = [...new Set(lives.map(({ life }) => life.tenant))]
   if (owners.length > 1)
     return yield* invalid(
       "",
       `there is more than one delivery ${delivery}: say whose with \`tenant\` (${owners.join(", ")})`
     )
-  return newest
+  return lives.at(-1)
 })
 
 /** Looks for the message of an open round, and for what blocks it. */
@@ -281,21 +290,19 @@ const loggedDelivery = ({ lag, rounds }: LoggedDeliveries) => {
 /** Returns a delivery, and how to read the answers of its attempts. */
 const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
   const id = readDeliveryId(delivery)
-  const found =
-    id === undefined
-      ? undefined
-      : yield* askLog({ ...id, ...(tenant === undefined ? {} : { tenant }) })
+  if (id === undefined)
+    return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
+  const found = yield* askLog({ ...id, ...(tenant === undefined ? {} : { tenant }) })
   const logged = found === undefined ? undefined : loggedDelivery(found)
   if (logged !== undefined) {
     const { lag, life, seqs } = logged
     return { life, lag, answers: readAnswers(seqs, isAbout(life)) }
   }
-  const skip = found?.rounds.find(({ state }) => state === "skipped")?.reason
-  const reason = skip == null ? {} : { reason: skip }
-  const { facts, life } = yield* unlessLogged(
+  const reason = found?.rounds.find(({ state }) => state === "skipped")?.reason ?? undefined
+  const { facts, life } = yield* searchBeyondLog(
     found?.rounds.every(({ state }) => state === "skipped") ? found : undefined,
-    (reach) => new DeliveryNotFound({ delivery, reach, ...reason }),
-    findRecorded(delivery, tenant)
+    (after) => findRecorded(delivery, id, tenant, after),
+    (reach) => new DeliveryNotFound({ delivery, ...present({ reach, reason }) })
   )
   return { life, lag: undefined, answers: Effect.succeed(answersIn(facts)) }
 })

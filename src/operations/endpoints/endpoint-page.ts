@@ -1,14 +1,10 @@
-import { Context, Deferred, Effect, Option } from "effect"
+import { Context, Effect, Option } from "effect"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { hasMetadata, type MetadataEntry } from "../../domain/metadata.ts"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
 import { getEndpoint, type StoredEndpoint } from "../../endpoints/endpoint-store.ts"
-import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import { FairLine } from "../../policy/fair-line.ts"
-import { Shares } from "../../policy/shares.ts"
-import { Caller } from "../caller.ts"
-import { Busy } from "../failures.ts"
-import { allTenants } from "../tokens/token.ts"
+import type { Busy } from "../failures.ts"
+import { inTenantTurn, TenantTurns } from "../tenant-turns.ts"
 import { readHealthUnder } from "./endpoint-queries.ts"
 import { type EndpointHealthView, endpointHealthView } from "./endpoint-view.ts"
 
@@ -19,57 +15,14 @@ import { type EndpointHealthView, endpointHealthView } from "./endpoint-view.ts"
 const maxPages = 8
 /** Pages of one tenant that wait for their turn. */
 const maxWaiting = 64
-/** Seconds after which another one is worth trying. */
-const retryAfter = 2
-
-type Turn = Deferred.Deferred<void>
-
-/** Who is next: one of each tenant in turn, of those that have not their share already. */
-export class FairTurns {
-  readonly #waiting: FairLine<Turn>
-  readonly #reading: Shares
-
-  /** @param most turns at the same time. @param mostWaiting of one tenant. */
-  constructor(most: number, mostWaiting: number) {
-    this.#reading = new Shares(most)
-    this.#waiting = new FairLine(mostWaiting)
-  }
-
-  /** Waits for a tenant's turn. Returns false, at once, where too much of it waits. */
-  take(tenant: string): Effect.Effect<boolean> {
-    return Effect.suspend(() => {
-      if (this.#reading.take(tenant)) return Effect.succeed(true)
-      const turn: Turn = Deferred.makeUnsafe()
-      if (!this.#waiting.add(tenant, turn)) return Effect.succeed(false)
-      return Effect.as(Deferred.await(turn), true).pipe(
-        Effect.onInterrupt(() =>
-          Effect.sync(() => {
-            // Its turn may have come in the same moment.
-            if (Deferred.isDoneUnsafe(turn)) this.giveBack(tenant)
-            else this.#waiting.remove(tenant, turn)
-          })
-        )
-      )
-    })
-  }
-
-  /** Ends a turn of a tenant, and begins those that are next. */
-  giveBack(tenant: string): void {
-    this.#reading.give(tenant)
-    const begin = () => this.#waiting.next((key) => this.#reading.take(key))
-    for (let next = begin(); next !== undefined; next = begin())
-      Deferred.doneUnsafe(next, Effect.void)
-  }
-}
-
 /**
  * Whose page of endpoints is read next. Without turns, hundreds of pages of one tenant are before
  * whatever others ask the broker.
  */
-export class PageTurns extends Context.Service<PageTurns, FairTurns>()(
+export class PageTurns extends Context.Service<PageTurns, TenantTurns>()(
   "petrel/operations/PageTurns"
 ) {
-  static readonly make = () => PageTurns.of(new FairTurns(maxPages, maxWaiting))
+  static readonly make = () => PageTurns.of(new TenantTurns(maxPages, maxWaiting))
 }
 
 /**
@@ -77,27 +30,17 @@ export class PageTurns extends Context.Service<PageTurns, FairTurns>()(
  * pages wait. The command line, which reads for itself, waits for nobody.
  */
 export const inPageTurn = <A, E, R>(page: Effect.Effect<A, E, R>): Effect.Effect<A, Busy | E, R> =>
-  Effect.gen(function* () {
-    const turns = yield* Effect.serviceOption(PageTurns)
-    if (Option.isNone(turns)) return yield* page
-    const caller = yield* Effect.serviceOption(Caller)
-    const tenant = Option.match(caller, { onNone: () => allTenants, onSome: (one) => one.tenant })
-    const refused = yield* RefusedRequests
-    return yield* Effect.acquireUseRelease(
-      Effect.interruptible(turns.value.take(tenant)),
-      (isTaken): Effect.Effect<A, Busy | E, R> =>
-        isTaken
-          ? page
-          : Effect.suspend(() => {
-              refused.note("pages")
-              return new Busy({
-                message: `${maxWaiting} pages of endpoints wait for their turn: ask for one after the other`,
-                retryAfter
-              })
-            }),
-      (isTaken) => Effect.sync(() => (isTaken ? turns.value.giveBack(tenant) : undefined))
-    )
-  })
+  Effect.flatMap(
+    Effect.serviceOption(PageTurns),
+    Option.match({
+      onNone: (): Effect.Effect<A, Busy | E, R> => page,
+      onSome: (turns) =>
+        inTenantTurn(page, turns, {
+          bound: "pages",
+          why: `${maxWaiting} pages of endpoints wait for their turn: ask for one after the other`
+        })
+    })
+  )
 
 /**
  * Endpoints of a page that are read at the same time: what one after the other costs is mostly the

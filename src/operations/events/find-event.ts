@@ -11,13 +11,14 @@ import {
   idOfTenant,
   parseEventSubject
 } from "../../domain/event.ts"
+import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type DeliveryLife, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
 import { readFacts } from "../../history/read.ts"
 import type { LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
-import { askLog, readingHistory, unlessLogged } from "../history/history-readings.ts"
+import { askLog, searchBeyondLog } from "../history/history-readings.ts"
 import { EventNotKept } from "../replays/replay-events.ts"
 
 /** An event of which nothing is recorded yet. */
@@ -151,15 +152,16 @@ const loggedEvent = (found: LoggedDeliveries): KnownEvent | undefined => {
 }
 
 /**
- * Finds an event in the history, which has no index by event: this reads the tenant's facts. Fails
- * with EventNotKept.
+ * Finds an event in the history, which has no index by event: this reads the tenant's facts. Returns
+ * undefined if none of them is about it.
+ *
+ * @param after excludes facts up to this sequence of the history.
  */
-const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string) {
-  const facts = yield* Stream.runCollect(readFacts({ tenant, event }))
+const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string, after?: number) {
+  const facts = yield* Stream.runCollect(readFacts({ tenant, event, after }))
   const last = facts.findLast(({ fact }) => fact.eventSeq !== undefined)?.fact
   const { eventAt, eventSeq } = last ?? {}
-  if (eventAt === undefined || eventSeq === undefined)
-    return yield* new EventNotKept({ tenant, event })
+  if (eventAt === undefined || eventSeq === undefined) return undefined
   const own = facts.map(({ fact }) => fact).filter((fact) => fact.eventSeq === eventSeq)
   return {
     id: own.find((fact) => fact.event !== undefined)?.event ?? event,
@@ -178,20 +180,19 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
 const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
   // Before what is recorded is looked at: it may be routed meanwhile.
   const from = yield* firstUnrouted
-  const orUnrouted = Effect.fnUntraced(function* (gone: EventNotKept) {
-    const found = from === undefined ? undefined : yield* findUnrouted(tenant, event, from)
-    if (found === undefined) return yield* gone
-    return { ...found, lives: [], skipped: [] } satisfies KnownEvent as KnownEvent
+  const search = Effect.fnUntraced(function* (after?: number) {
+    const recorded: KnownEvent | undefined = yield* findInHistory(tenant, event, after)
+    if (recorded !== undefined || from === undefined) return recorded
+    const found = yield* findUnrouted(tenant, event, from)
+    return found && ({ ...found, lives: [], skipped: [] } satisfies KnownEvent as KnownEvent)
   })
   const found = yield* askLog({ tenant, event })
   const logged = found === undefined ? undefined : loggedEvent(found)
   if (logged !== undefined) return logged
-  return yield* readingHistory(
-    unlessLogged(
-      found,
-      (reach) => orUnrouted(new EventNotKept({ tenant, event, reach })),
-      Effect.catchTag(findInHistory(tenant, event), "EventNotKept", orUnrouted)
-    )
+  return yield* searchBeyondLog(
+    found,
+    search,
+    (reach) => new EventNotKept({ tenant, event, ...present({ reach }) })
   )
 })
 

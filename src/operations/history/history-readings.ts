@@ -1,12 +1,10 @@
 import { Context, Effect, Option } from "effect"
 import { timeText } from "../../domain/timestamp.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import { Shares } from "../../policy/shares.ts"
 import type { DeliveryLookup, LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
-import { Caller } from "../caller.ts"
 import { Busy } from "../failures.ts"
-import { allTenants } from "../tokens/token.ts"
+import { inTenantTurn, TenantTurns } from "../tenant-turns.ts"
 
 /**
  * Readings of the history at the same time in one console. Each takes the broker and the console's
@@ -15,8 +13,9 @@ import { allTenants } from "../tokens/token.ts"
 const maxReadings = 4
 /** How long one may take, ms. Who asks has left by then, or its proxy has. */
 const readWithinMs = 30_000
-/** Seconds after which another one is worth trying: most have ended by then. */
-const retryAfter = 2
+/** Readings of one tenant that wait for their turn, and how long one waits, ms. */
+const maxWaiting = 16
+const turnWithinMs = 5_000
 /** Seconds after which one that took too long is worth repeating: the load may be less then. */
 const retrySlowAfter = 60
 
@@ -29,17 +28,17 @@ const insteadOfReading =
  */
 export class HistoryReadings extends Context.Service<
   HistoryReadings,
-  { readonly shares: Shares; readonly withinMs: number }
+  { readonly turns: TenantTurns; readonly withinMs: number }
 >()("petrel/operations/HistoryReadings") {
   /** @param withinMs how long one may take. (Default: 30 s) */
   static readonly make = (withinMs = readWithinMs) =>
-    HistoryReadings.of({ shares: new Shares(maxReadings), withinMs })
+    HistoryReadings.of({ turns: new TenantTurns(maxReadings, maxWaiting), withinMs })
 }
 
 /**
- * Reads the history for a caller of the API. Fails with Busy where its tenant, or all together, have
- * too many readings under way, or where it takes too long. Who reads it without an API, as the
- * command line does, is not bounded.
+ * Reads the history for a caller of the API, in the turn of its tenant. Fails with Busy where too many
+ * readings of the tenant wait, or where it takes too long. Who reads it without an API, as the command
+ * line does, is not bounded.
  */
 export const readingHistory = <A, E, R>(
   reading: Effect.Effect<A, E, R>
@@ -47,36 +46,23 @@ export const readingHistory = <A, E, R>(
   Effect.gen(function* () {
     const readings = yield* Effect.serviceOption(HistoryReadings)
     if (Option.isNone(readings)) return yield* reading
-    const { shares, withinMs } = readings.value
-    const caller = yield* Effect.serviceOption(Caller)
-    const tenant = Option.match(caller, {
-      onNone: () => allTenants,
-      onSome: (one) => one.tenant
-    })
+    const { turns, withinMs } = readings.value
     const refused = yield* RefusedRequests
-    const busy = (message: string, after: number) =>
-      Effect.suspend(() => {
+    const bounded = Effect.timeoutOrElse(reading, {
+      duration: withinMs,
+      orElse: () => {
         refused.note("history")
-        return new Busy({ message, retryAfter: after })
-      })
-    return yield* Effect.acquireUseRelease(
-      Effect.sync(() => shares.take(tenant)),
-      (isTaken) =>
-        isTaken
-          ? Effect.timeoutOrElse(reading, {
-              duration: withinMs,
-              orElse: () =>
-                busy(
-                  `reading the history took longer than ${withinMs / 1_000} s and was broken off: ask for a shorter time, or for newer data; ${insteadOfReading}`,
-                  retrySlowAfter
-                )
-            })
-          : busy(
-              `the history is being read for others already, as much as is done at once: try again; ${insteadOfReading}`,
-              retryAfter
-            ),
-      (isTaken) => Effect.sync(() => (isTaken ? shares.give(tenant) : undefined))
-    )
+        return new Busy({
+          message: `reading the history took longer than ${withinMs / 1_000} s and was broken off: ask for a shorter time, or for newer data; ${insteadOfReading}`,
+          retryAfter: retrySlowAfter
+        })
+      }
+    })
+    return yield* inTenantTurn(bounded, turns, {
+      bound: "history",
+      why: `the history is being read for others already, as much as is done at once: try again; ${insteadOfReading}`,
+      withinMs: turnWithinMs
+    })
   })
 
 /** A log that is further behind the history is not asked about one event or delivery, ms. */
@@ -92,21 +78,29 @@ export const askLog = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
 const reachOf = ({ oldest }: Pick<LoggedDeliveries, "oldest">): string => {
   const reach =
     oldest === null ? "which has no delivery yet" : `which reaches back to ${timeText(oldest)}`
-  return `the log of deliveries has nothing of it, ${reach}; what has just been published, or is not routed yet, is in the stream of events only`
+  return `the log of deliveries has nothing of it, ${reach}; what is not routed yet has no deliveries`
 }
 
 /**
- * Goes on where a log has nothing of what is asked for. Callers of the API are told so, as reading
- * the history takes seconds and the log has what is newer; the command line reads the history, which
- * reaches back further.
+ * Looks for what a log has nothing of. For callers of the API in those facts that the log has not taken
+ * yet, as reading the whole history takes seconds and the log has what is newer; for the command line
+ * in all facts, which reach back further.
+ *
+ * @param search in the facts after a sequence of the history, or in all; undefined if it finds nothing.
+ * @param unknown what the caller of the API is told if there is nothing.
  */
-export const unlessLogged = <A, E, R, A1, E1, R1>(
-  log: Pick<LoggedDeliveries, "oldest"> | undefined,
-  unknown: (reach: string) => Effect.Effect<A1, E1, R1>,
-  reading: Effect.Effect<A, E, R>
-): Effect.Effect<A | A1, E | E1, R | R1> =>
-  Effect.flatMap(
-    Effect.serviceOption(HistoryReadings),
-    (readings): Effect.Effect<A | A1, E | E1, R | R1> =>
-      log !== undefined && Option.isSome(readings) ? unknown(reachOf(log)) : reading
-  )
+export const searchBeyondLog = <A, E, R, B, E1, R1>(
+  log: Pick<LoggedDeliveries, "oldest" | "position"> | undefined,
+  search: (after?: number) => Effect.Effect<A | undefined, E, R>,
+  unknown: (reach?: string) => Effect.Effect<B, E1, R1>
+): Effect.Effect<A | B, Busy | E | E1, R | R1> =>
+  Effect.flatMap(Effect.serviceOption(HistoryReadings), (readings) => {
+    const known = Option.isSome(readings) ? log : undefined
+    return Effect.flatMap(
+      readingHistory(search(known?.position)),
+      (found): Effect.Effect<A | B, E1, R1> =>
+        found === undefined
+          ? unknown(known === undefined ? undefined : reachOf(known))
+          : Effect.succeed(found)
+    )
+  })

@@ -1,5 +1,14 @@
 import { randomBytes } from "node:crypto"
-import { Cause, Clock, Effect, Exit, FiberMap, Option, PartitionedSemaphore } from "effect"
+import {
+  Cause,
+  Clock,
+  Effect,
+  Exit,
+  FiberMap,
+  Option,
+  PartitionedSemaphore,
+  Scheduler
+} from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
@@ -114,9 +123,13 @@ const work = Effect.fnUntraced(function* (id: string, name: string, lease: Lease
  * died is taken up by another one when its lease has expired.
  *
  * @param name of this console, for whoever looks at a lease.
+ * @param schedulerOf returns what schedules the work for a tenant. (Default: as the caller's)
  * @returns what counts the jobs of the installation.
  */
-export const runJobs = Effect.fnUntraced(function* (name: string) {
+export const runJobs = Effect.fnUntraced(function* (
+  name: string,
+  schedulerOf?: (tenant: string) => Scheduler.Scheduler
+) {
   const { names } = yield* Broker
   const owner = yield* Effect.sync(() => `${name} ${randomBytes(6).toString("hex")}`)
   const running = yield* FiberMap.make<string>()
@@ -142,8 +155,10 @@ export const runJobs = Effect.fnUntraced(function* (name: string) {
     if (lease === undefined) return
     const watch = new JobWatch()
     places.set(id, { id, tenant, kind, watch, takenAt: timers.monotonicMs() })
+    const scheduler = schedulerOf?.(tenant) ?? (yield* Scheduler.Scheduler)
     const working = work(id, owner, lease, watch).pipe(
       Effect.provideService(Turns, turnsOf(tenant)),
+      Effect.provideService(Scheduler.Scheduler, scheduler),
       // A console that is stopped, or cut off for a while, has not ended in the middle of it.
       Effect.ensuring(giveUp(id).pipe(Effect.timeoutOption(giveUpWithin), Effect.ignore)),
       Effect.ensuring(lease.giveBack),

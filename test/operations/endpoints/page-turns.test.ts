@@ -1,11 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { Caller } from "../../../src/operations/caller.ts"
-import {
-  FairTurns,
-  inPageTurn,
-  PageTurns
-} from "../../../src/operations/endpoints/endpoint-page.ts"
+import { inPageTurn, PageTurns } from "../../../src/operations/endpoints/endpoint-page.ts"
+import { TenantTurns } from "../../../src/operations/tenant-turns.ts"
 
 const as = (tenant: string) =>
   Effect.provideService(Caller, {
@@ -19,7 +16,7 @@ const as = (tenant: string) =>
 const setUp = Effect.sync(() => {
   const order: Array<string> = []
   // One at a time: two tenants would need a third turn to be left.
-  const turns = PageTurns.of(new FairTurns(2, 3))
+  const turns = PageTurns.of(new TenantTurns(2, 3))
   const read = (tenant: string, work: Effect.Effect<void> = Effect.void) =>
     inPageTurn(
       Effect.andThen(

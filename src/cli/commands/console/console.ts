@@ -107,12 +107,14 @@ const ownName = (): string => `${hostname()}-${process.pid}`
 const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
   yield* requireAccess
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
+  const { Turns } = yield* Effect.promise(() => import("../../../api/turns.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
-  const countJobs = yield* runJobs(ownName())
+  const turns = yield* Turns.make
+  const countJobs = yield* runJobs(ownName(), turns.schedulerOfTenant)
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")
   )
-  const { app, port, refused } = yield* serveApi(options).pipe(
+  const { app, port, refused } = yield* serveApi({ ...options, turns }).pipe(
     Effect.provideService(JobCounter, countJobs),
     Effect.catchTag(
       "ListenRefused",

@@ -144,6 +144,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   tracesOtlp
 }: DevConsoleOptions) {
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
+  const { Turns } = yield* Effect.promise(() => import("../../../api/turns.ts"))
   const { serveProjection } = yield* Effect.promise(
     () => import("../../../projection/serve-projection.ts")
   )
@@ -163,8 +164,9 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     maxBytes: defaultMaxBytes,
     stopWithinMs: stopWithin
   })
-  const countJobs = yield* runJobs(name)
-  const { app, port, refused } = yield* serveApi({ ...at, stopWithin }).pipe(
+  const turns = yield* Turns.make
+  const countJobs = yield* runJobs(name, turns.schedulerOfTenant)
+  const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns }).pipe(
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })
