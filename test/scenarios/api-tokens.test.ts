@@ -58,6 +58,22 @@ describe.concurrent("a token that was made with another one", () => {
     })
   )
 
+  scenario("is shown by its id to its tenant, without its secret", () =>
+    Effect.gen(function* () {
+      const { ask, child, make } = yield* making
+      const parent = yield* make({ scopes: [...scopes] })
+      const { id, made, token } = yield* child(parent)
+      const shown = yield* ask(`${tokens}/${id}`, { token: parent })
+      const { token: _, ...known } = made
+      assert.deepStrictEqual(shown.json, known)
+      assert.notInclude(shown.text, token)
+      const stranger = yield* make({ tenant: "globex", scopes: [...scopes] })
+      const path = `/v1/tenants/globex/tokens/${id}`
+      assert.strictEqual((yield* ask(path, { token: stranger })).status, 404)
+      assert.strictEqual((yield* ask(`${tokens}/none`, { token: parent })).status, 404)
+    })
+  )
+
   scenario("is revoked with it, and so are those that were made with it in turn", () =>
     Effect.gen(function* () {
       const { ask, child, make, untilRefused, url } = yield* making

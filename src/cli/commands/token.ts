@@ -16,6 +16,7 @@ import {
   scopes,
   TokenView
 } from "../../operations/tokens/token.ts"
+import { showToken } from "../../operations/tokens/token-operations.ts"
 import { countText, localTime, plural } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import {
@@ -164,6 +165,16 @@ const tokenArgument = Argument.String("TOKEN").pipe(
   Argument.withSchema(Schema.NonEmptyString)
 )
 
+const show = Command.make(
+  "show",
+  { id: tokenArgument },
+  Effect.fnUntraced(function* ({ id }) {
+    const found = yield* Effect.provide(showToken(id), connectedWithTokens)
+    const rows = [rowOf(yield* Clock.currentTimeMillis)(found)]
+    yield* report(encodeView(found), makeTable(headings).lines(rows).join("\n"))
+  })
+).pipe(Command.withDescription("Show a token of the HTTP API, without what is secret of it"))
+
 const revoke = Command.make(
   "revoke",
   { id: tokenArgument, by: byFlag },
@@ -185,5 +196,5 @@ const revoke = Command.make(
 export const token = Command.make("token").pipe(
   Command.withDescription("Tokens of the HTTP API: who may do what through it"),
   Command.withShortDescription("Tokens of the HTTP API"),
-  Command.withSubcommands([create, list, revoke])
+  Command.withSubcommands([create, list, show, revoke])
 )

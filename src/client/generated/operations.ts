@@ -921,6 +921,17 @@ export interface Operations {
       readonly tenant?: string | undefined
     }, options?: CallOptions): Promise<TokenList>
     /**
+     * Show a token, without what is secret of it
+     *
+     * Scope: tokens:write. Refused with not-found.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The token's id. */
+      readonly token: string
+    }, options?: CallOptions): Promise<Token>
+    /**
      * Revoke a token and those made with it: they are refused within a second
      *
      * A token revokes those whose scopes it has itself, and none that it was made with.
@@ -1031,6 +1042,7 @@ export const operations = {
   "settings.setSystemThresholds": { method: "PUT", path: "/v1/alert-thresholds", hasBody: true },
   "tokens.create": { method: "POST", path: "/v1/tenants/{tenant}/tokens", headers: ["idempotency-key"], hasBody: true },
   "tokens.list": { method: "GET", path: "/v1/tenants/{tenant}/tokens" },
+  "tokens.get": { method: "GET", path: "/v1/tenants/{tenant}/tokens/{token}" },
   "tokens.revoke": { method: "DELETE", path: "/v1/tenants/{tenant}/tokens/{token}" },
   "system.status": { method: "GET", path: "/v1/status" },
   "system.workers": { method: "GET", path: "/v1/workers" },

@@ -2,7 +2,7 @@ import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { PathText, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
-import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
+import { createToken, listTokens, revokeToken, TokenNotFound } from "./manage-tokens.ts"
 import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"
 
 const { tenant: _, ...settings } = NewToken.fields
@@ -79,6 +79,21 @@ const list = operation("list", "GET", path, {
     Effect.map(listTokens(tenantOf(tenant)), (tokens) => ({ tokens }))
 })
 
+/** Returns a token without what is secret of it. Fails with TokenNotFound. */
+export const showToken = Effect.fnUntraced(function* (id: string, tenant?: string) {
+  const found = (yield* listTokens(tenant)).find((one) => one.id === id)
+  return found ?? (yield* new TokenNotFound({ id }))
+})
+
+const get = operation("get", "GET", `${path}/:token`, {
+  scope: "tokens:write",
+  refusals: ["not-found"],
+  summary: "Show a token, without what is secret of it",
+  params: one,
+  output: View,
+  run: ({ params: { tenant, token } }) => showToken(token, tenantOf(tenant))
+})
+
 const revoke = operation("revoke", "DELETE", `${path}/:token`, {
   scope: "tokens:write",
   refusals: ["not-found"],
@@ -96,5 +111,6 @@ export const tokenOperations = operationGroup(
   "Who may do what through this API.",
   create,
   list,
+  get,
   revoke
 )
