@@ -21,6 +21,8 @@ const maxObsoleteMs = 5_000
  * be pulled, ms.
  */
 const maxCrowdingMs = 100
+/** Lanes, and deliveries in their lines, that are looked at each time for what is due. */
+const maxLooks = 1_000
 /** How long a tenant counts as crowding after it was seen to, ms. */
 const crowdingKeptMs = 1_000
 
@@ -107,6 +109,8 @@ export class LaneScheduler<A> {
   #crowding: { readonly tenant: string; readonly until: number } | undefined
   readonly #waiters: CapacityWaiters
   readonly #options: LaneOptions<A>
+  /** The lanes that are looked at next. */
+  #turn = this.#lanes.values()
   readonly #advanceLane = (lane: Lane<A>, most: number) => this.#advance(lane, most)
 
   constructor(options: LaneOptions<A>) {
@@ -219,10 +223,30 @@ export class LaneScheduler<A> {
     this.#noteSlow(now - slowFromMs)
     if (this.#unavailable.size > 0) this.#endObsolete(now - maxObsoleteMs)
     this.#relieve(now)
-    for (const lane of this.#lanes.values()) if (lane.line.size > 0) this.#leaveLine(lane, now)
+    this.#lookAtLanes(now)
     this.#slow.tick(now)
-    this.advance()
     this.#options.pool.next()
+  }
+
+  /**
+   * Looks at lanes in turn: at all of them, or at as many as have `maxLooks` deliveries in line, and
+   * goes on there the next time. Thousands of endpoints that catch up would otherwise take all of the
+   * worker's time, whoever else it works for.
+   */
+  #lookAtLanes(now: number): void {
+    let looks = maxLooks
+    for (let left = this.#lanes.size; left > 0 && looks > 0; left--) {
+      let next = this.#turn.next()
+      if (next.done === true) {
+        this.#turn = this.#lanes.values()
+        next = this.#turn.next()
+      }
+      const lane = next.value
+      if (lane === undefined) return
+      looks -= 1 + lane.line.size
+      if (lane.line.size > 0) this.#leaveLine(lane, now)
+      this.#advance(lane)
+    }
   }
 
   /** Returns an endpoint's requests in flight, and the length of its line. */

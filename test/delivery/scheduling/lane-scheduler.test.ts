@@ -25,7 +25,9 @@ const makeLanes = (
   const running: Array<LanePosition<string>> = []
   const state = {
     ...{ closed: false, tokens: Number.POSITIVE_INFINITY, rateBudget: 1_000 },
-    crowdedBy: undefined as string | undefined
+    crowdedBy: undefined as string | undefined,
+    /** How often a deadline was looked at. */
+    looks: 0
   }
   const lanes = new LaneScheduler<string>({
     pool,
@@ -36,7 +38,10 @@ const makeLanes = (
     isHeld: (key) => held.has(key),
     isRetry: (item) => item.startsWith("retry"),
     bytes: () => kilobyte,
-    isOver: (item) => over.has(item),
+    isOver: (item) => {
+      state.looks++
+      return over.has(item)
+    },
     start: (item, position) => {
       started.push(item)
       running.push(position)
@@ -224,6 +229,21 @@ describe("what stands in line for too long", () => {
     vi.advanceTimersByTime(1_000)
     lanes.tick()
     assert.deepStrictEqual(defer, ["2", "4", "5"])
+  })
+
+  it("is looked at in turn where very many wait, and takes no more time each time", () => {
+    const pool = new CapacityPool({ requests: 1_000, bytes: 8_192 * kilobyte })
+    const { lanes, over, started, state } = makeLanes(pool)
+    state.tokens = 0
+    for (let n = 0; n < 4_000; n++) lanes.refill(`endpoint ${n}`, `${n}`)
+    over.add("3999")
+    for (let ticks = 1; ticks <= 8; ticks++) {
+      const before = state.looks
+      lanes.tick()
+      assert.isAtMost(state.looks - before, 1_000)
+    }
+    assert.strictEqual(state.looks, 4_000)
+    assert.deepStrictEqual(started, ["3999"])
   })
 
   it("ends where its time is over, whatever its endpoint takes", () => {
