@@ -5,6 +5,7 @@ import { writeClient } from "./client.ts"
 import { licensesOf } from "./licenses.ts"
 import { manPage } from "./man-page.ts"
 import { revisionOf } from "./revision.ts"
+import { pageFiles } from "./ui.ts"
 
 const root = join(import.meta.dirname, "..")
 
@@ -53,6 +54,8 @@ export const writePackage = async (folder: string): Promise<void> => {
       { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
     )
   await writeClient(join(folder, "client"))
+  await mkdir(join(folder, "ui/assets"), { recursive: true })
+  for (const { name, text } of await pageFiles()) await writeFile(join(folder, "ui", name), text)
   const modules = pieces.flatMap((piece) => (piece.type === "chunk" ? piece.moduleIds : []))
   const sources = await textOf("package.json")
   await writeFile(join(folder, "package.json"), manifest(sources))

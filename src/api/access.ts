@@ -14,6 +14,7 @@ import { Insider, type InsiderRecord } from "./insider.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
+import { credentialOf } from "./session-cookie.ts"
 import { holdSlot, Slots } from "./tokens/caller-slots.ts"
 import { rateHeaders } from "./tokens/rate-headers.ts"
 import { RequestRates } from "./tokens/request-rates.ts"
@@ -61,6 +62,13 @@ const refusalOf = (
   return tenant === own ? undefined : `the ${what} is one of ${own}, and not of ${tenant}`
 }
 
+/** Returns why a token does not stand for itself in this place, or undefined. */
+const misuseOf = ({ use }: TokenRecord, isCookie: boolean): string | undefined => {
+  if (use === "link") return "this is a link: a browser opens a session with it, and nothing else"
+  if (use === "session" && !isCookie) return "this is the session of a browser, in its cookie"
+  return use !== "session" && isCookie ? "the cookie holds no session: log in again" : undefined
+}
+
 /** The scope that each operation needs, by its id. */
 const scopeOf: ReadonlyMap<string, TokenScope> = new Map(
   listedOperations.flatMap(({ id, operation: { scope } }) =>
@@ -68,60 +76,73 @@ const scopeOf: ReadonlyMap<string, TokenScope> = new Map(
   )
 )
 
-/** `Access` by the tokens in the bucket, or by what has authorised an insider. */
-export const accessLayer = Layer.effect(
-  Access,
-  Effect.gen(function* () {
-    const tokens = yield* LiveTokens
-    const bodies = yield* RequestBodies
-    const connections = yield* LiveConnections
-    const slots = yield* Slots
-    const rates = new RequestRates()
-    return Access.of({
-      token: Effect.fnUntraced(function* (next, { credential, endpoint, group }) {
-        const insider = yield* Insider
-        const { tenant } = yield* HttpRouter.params
-        const needs = scopeOf.get(`${group.identifier}.${endpoint.identifier}`) ?? "operator"
-        if (insider !== undefined) {
-          const refusal = refusalOf(insider, needs, tenant, "subject")
-          if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
-          return yield* countingBody(bodies, insider.tenant, next).pipe(
-            Effect.provideService(Caller, { token: undefined, isValid: () => true, ...insider })
-          )
-        }
-        const given = Redacted.value(credential)
-        if (given === "") return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
-        const record = tokens.find(given)
-        if (record === undefined)
-          return yield* unauthorized("there is no such token: it was revoked, or never was")
-        const notes = yield* RequestNotes
-        notes.token = record.id
-        if (hasExpired(record, timers.wallMs())) return yield* unauthorized("the token has expired")
-        const { source } = yield* HttpServerRequest.HttpServerRequest
-        if (source instanceof IncomingMessage) connections.recognize(source.socket, record.tenant)
-        yield* takeRequest(rates, record)
-        const refusal = refusalOf(record, needs, tenant, "token")
-        if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
-        const by = `token ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
-        const caller = {
-          token: tokenView(record),
-          tenant: record.tenant,
-          scopes: record.scopes,
-          by,
-          isValid: () => {
-            const now = tokens.find(given)
-            return now !== undefined && !hasExpired(now, timers.wallMs())
+/**
+ * `Access` by the tokens in the bucket, or by what has authorised an insider.
+ *
+ * @param isSecure true if browsers ask over TLS.
+ */
+export const accessLayer = (isSecure: boolean) =>
+  Layer.effect(
+    Access,
+    Effect.gen(function* () {
+      const tokens = yield* LiveTokens
+      const bodies = yield* RequestBodies
+      const connections = yield* LiveConnections
+      const slots = yield* Slots
+      const rates = new RequestRates()
+      return Access.of({
+        token: Effect.fnUntraced(function* (next, { credential, endpoint, group }) {
+          const insider = yield* Insider
+          const { tenant } = yield* HttpRouter.params
+          const needs = scopeOf.get(`${group.identifier}.${endpoint.identifier}`) ?? "operator"
+          if (insider !== undefined) {
+            const refusal = refusalOf(insider, needs, tenant, "subject")
+            if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
+            return yield* countingBody(bodies, insider.tenant, next).pipe(
+              Effect.provideService(Caller, { token: undefined, isValid: () => true, ...insider })
+            )
           }
-        }
-        yield* holdSlot(slots.requests, caller, {
-          bound: "requests",
-          things: "requests that are not answered yet",
-          advice: "send more when some of them are"
+          const request = yield* HttpServerRequest.HttpServerRequest
+          const bearer = Redacted.value(credential)
+          const { isCookie, token: given } =
+            bearer === "" ? credentialOf(isSecure, request) : { isCookie: false, token: bearer }
+          if (given === "")
+            return yield* unauthorized("send a token: `Authorization: Bearer ptl_…`")
+          const record = tokens.find(given)
+          if (record === undefined)
+            return yield* unauthorized("there is no such token: it was revoked, or never was")
+          const misuse = misuseOf(record, isCookie)
+          if (misuse !== undefined) return yield* unauthorized(misuse)
+          const notes = yield* RequestNotes
+          notes.token = record.id
+          if (hasExpired(record, timers.wallMs()))
+            return yield* unauthorized("the token has expired")
+          const { source } = request
+          if (source instanceof IncomingMessage) connections.recognize(source.socket, record.tenant)
+          yield* takeRequest(rates, record)
+          const refusal = refusalOf(record, needs, tenant, "token")
+          if (refusal !== undefined) return yield* new Forbidden({ detail: refusal })
+          const by = `${record.use ?? "token"} ${record.id}${record.name === undefined ? "" : ` (${record.name})`}`
+          const caller = {
+            token: tokenView(record),
+            tenant: record.tenant,
+            scopes: record.scopes,
+            by,
+            endpoint: record.endpoint,
+            isValid: () => {
+              const now = tokens.find(given)
+              return now !== undefined && !hasExpired(now, timers.wallMs())
+            }
+          }
+          yield* holdSlot(slots.requests, caller, {
+            bound: "requests",
+            things: "requests that are not answered yet",
+            advice: "send more when some of them are"
+          })
+          return yield* countingBody(bodies, record.tenant, next).pipe(
+            Effect.provideService(Caller, caller)
+          )
         })
-        return yield* countingBody(bodies, record.tenant, next).pipe(
-          Effect.provideService(Caller, caller)
-        )
       })
     })
-  })
-)
+  )

@@ -8,13 +8,8 @@ import { clientAddress, networkOf } from "./client-address.ts"
 import type { Connections } from "./connections.ts"
 import { Insider, type InsiderRecord } from "./insider.ts"
 import { problemResponse } from "./problems.ts"
+import { credentialOf } from "./session-cookie.ts"
 import { type Turns, turnOfTenant } from "./turns.ts"
-
-const bearer = /^Bearer +(\S+)$/i
-
-/** Returns the token in a header Authorization; empty if it holds none. */
-export const tokenIn = (authorization: string | undefined): string =>
-  bearer.exec(authorization ?? "")?.[1] ?? ""
 
 /** Seconds after which a refused request is worth trying again. */
 const retryAfter = 2
@@ -38,14 +33,16 @@ export const beginInTurn = Effect.fnUntraced(function* <E, R>(
   answered: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>,
   turns: Turns,
   connections: Connections,
-  proxies: ReadonlyArray<IpNetwork.IpNetwork>
+  proxies: ReadonlyArray<IpNetwork.IpNetwork>,
+  isSecure: boolean
 ) {
   const tokens = yield* LiveTokens
   const keyOf = (
-    { headers, remoteAddress }: HttpServerRequest.HttpServerRequest,
+    request: HttpServerRequest.HttpServerRequest,
     insider: InsiderRecord | undefined
   ): string => {
-    const { tenant } = insider ?? tokens.find(tokenIn(headers.authorization)) ?? {}
+    const { headers, remoteAddress } = request
+    const { tenant } = insider ?? tokens.find(credentialOf(isSecure, request).token) ?? {}
     if (tenant !== undefined) return turnOfTenant(tenant)
     const peer = Option.getOrElse(remoteAddress, () => "")
     return `address ${networkOf(clientAddress(peer, headers["x-forwarded-for"], proxies) ?? peer)}`

@@ -7,11 +7,11 @@ import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { allTenants, hasExpired } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { timers } from "../time/timers.ts"
-import { tokenIn } from "./begin-in-turn.ts"
 import { LiveConnections } from "./connections.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
+import { bearerIn } from "./session-cookie.ts"
 
 export const metricsPath = "/metrics"
 
@@ -94,9 +94,10 @@ export const metricsRoute = (
       const read = yield* keepReading(Effect.flatMap(readProjection, readSystemFamilies))
       const isOpen = isLoopback(host) && publicUrl === undefined
       const mayAsk = (authorization: string) => {
-        const record = tokens.find(tokenIn(authorization))
+        const record = tokens.find(bearerIn(authorization))
         return (
           record !== undefined &&
+          record.use === undefined &&
           record.tenant === allTenants &&
           record.scopes.includes("operator") &&
           !hasExpired(record, timers.wallMs())

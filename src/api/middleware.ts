@@ -282,6 +282,9 @@ export const middleware = (
           })
           return HttpServerResponse.setHeaders(withoutTokensIn(response), {
             ...usualHeaders,
+            ...(response.headers["cache-control"] === undefined
+              ? {}
+              : { "cache-control": response.headers["cache-control"] }),
             ...origins.headersFor(request.headers),
             ...headersOf[path]
           })

@@ -1,5 +1,7 @@
-import { Array as Arr, Effect, Layer, Schema } from "effect"
+import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
+import { Caller } from "../operations/caller.ts"
+import { NotAllowed } from "../operations/failures.ts"
 import { carryOutOnce } from "../operations/once/carry-out-once.ts"
 import type { Operation, OperationGroup, ServicesOf } from "../operations/operation.ts"
 import { answerWith } from "./answer.ts"
@@ -21,13 +23,36 @@ type Needed = ServicesOf<(typeof groups)[number]["operations"][number]>
 const answered = ({ output }: Operation<Needed>) =>
   Schema.toCodecJson(Schema.Union(Arr.ensure(output)) as unknown as Schema.Codec<unknown>)
 
+const elsewhere = (endpoint: string) =>
+  new NotAllowed({
+    message: `this is for the endpoint ${endpoint} alone, and for what is about it`
+  })
+
+/** Carries out an operation if it is about the endpoint of a caller for whom there is one only. */
+const withinEndpoint = (
+  { showsWithin, within }: Operation<Needed>,
+  request: Decoded,
+  running: Effect.Effect<unknown, unknown, Needed>
+) =>
+  Effect.flatMap(Effect.serviceOption(Caller), (caller) => {
+    const own = Option.isSome(caller) ? caller.value.endpoint : undefined
+    if (own === undefined) return running
+    if (showsWithin !== undefined)
+      return Effect.filterOrFail(
+        running,
+        (output) => showsWithin(output as never) === own,
+        () => elsewhere(own)
+      )
+    return within?.(request as never) === own ? running : Effect.fail(elsewhere(own))
+  })
+
 /** Carries out an operation for a request, which the API has decoded by the operation's schemas. */
 const handlerOf = (id: string, operation: Operation<Needed>) => {
   const { once, refusals, run } = operation
   const schema = answered(operation)
   return (request: Decoded) => {
     const { headers: { "idempotency-key": key } = {}, params, payload, query } = request
-    const running = run(request as never)
+    const running = withinEndpoint(operation, request, run(request as never))
     const answering =
       once === undefined || key === undefined
         ? running

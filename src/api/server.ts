@@ -24,10 +24,12 @@ import { listedOperations } from "./groups.ts"
 import { allowedHosts } from "./hosts.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { middleware } from "./middleware.ts"
+import { pageRoutes } from "./pages.ts"
 import { rawProblem } from "./problems.ts"
 import { RequestBodies } from "./request-body.ts"
 import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
+import { sessionPath, sessionRoutes } from "./session-routes.ts"
 import { Stopping } from "./stopping.ts"
 import { Slots } from "./tokens/caller-slots.ts"
 import { Turns } from "./turns.ts"
@@ -46,6 +48,8 @@ export interface ApiOptions {
   readonly trustedProxies?: ReadonlyArray<IpNetwork.IpNetwork> | undefined
   /** Origins whose pages may ask, as `readOrigin` returns them. (Default: none) */
   readonly corsOrigins?: ReadonlyArray<string> | undefined
+  /** True to serve the pages for browsers, too. (Default: false) */
+  readonly hasPages?: boolean | undefined
   /** Who may use the thread. (Default: turns of its own) */
   readonly turns?: Turns | undefined
   /** How long a stop waits for requests in flight, ms. (Default: 10 s) */
@@ -124,9 +128,10 @@ const makeServer = (
   return server
 }
 
-const answering = handlers.pipe(
-  Layer.provide(Layer.mergeAll(accessLayer, validationLayer, EndpointKeys.layer))
-)
+const answering = (isSecure: boolean) =>
+  handlers.pipe(
+    Layer.provide(Layer.mergeAll(accessLayer(isSecure), validationLayer, EndpointKeys.layer))
+  )
 
 /** The viewer is a part of the page: it asks nobody but this server. */
 const contentPolicy =
@@ -151,12 +156,23 @@ const apiRoutes = listedOperations.map(({ operation, path }) => ({
   path
 }))
 
-const extraRoutes = ["/openapi.json", "/docs", metricsPath].map((path) => ({ method: "get", path }))
+const extraRoutes = [
+  ...["/openapi.json", "/docs", metricsPath, sessionPath].map((path) => ({ method: "get", path })),
+  ...["post", "delete"].map((method) => ({ method, path: sessionPath })),
+  ...["/", "/ui", "/ui/{page}", "/ui/assets/{file}"].map((path) => ({ method: "get", path }))
+]
+
+/** True if clients ask over TLS, which this server or a proxy in front of it ends. */
+const isSecureOf = ({ publicUrl, tls }: ApiOptions): boolean =>
+  tls !== undefined || publicUrl?.startsWith("https:") === true
 
 const routes = (options: ApiOptions) => {
+  const isSecure = isSecureOf(options)
   const durations = new RequestDurations()
   return Layer.mergeAll(
-    HttpApiBuilder.layer(Api).pipe(Layer.provide(answering)),
+    HttpApiBuilder.layer(Api).pipe(Layer.provide(answering(isSecure))),
+    sessionRoutes(isSecure),
+    ...(options.hasPages === true ? [pageRoutes] : []),
     docs(options.publicUrl),
     metricsRoute(options.host, options.publicUrl, durations),
     middleware(
@@ -237,9 +253,9 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   )
   const turns = options.turns ?? (yield* Turns.make)
   node.on("connection", () => turns.noteAccepted())
-  const app = yield* beginInTurn(answered, turns, connections, options.trustedProxies ?? []).pipe(
-    Effect.provideContext(tokens)
-  )
+  const app = yield* beginInTurn(
+    ...([answered, turns, connections, options.trustedProxies ?? [], isSecureOf(options)] as const)
+  ).pipe(Effect.provideContext(tokens))
   yield* Layer.build(
     HttpServer.serve(app).pipe(Layer.provide(closing), Layer.provide(server))
   ).pipe(

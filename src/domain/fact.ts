@@ -154,7 +154,11 @@ const FactToken = Schema.Struct({
   rate: Schema.optional(Schema.Int),
   expiresAt: Schema.optional(Timestamp),
   /** The id of the token that it was made with. */
-  parent: Schema.optional(Schema.String)
+  parent: Schema.optional(Schema.String),
+  /** `link` opens a session in a browser, `session` is one. (Default: of a program) */
+  use: Schema.optional(Schema.Literals(["link", "session"])),
+  /** The one endpoint that it is about. */
+  endpoint: Schema.optional(Schema.String)
 })
 
 /**

@@ -23,6 +23,8 @@ export class Caller extends Context.Service<
     readonly scopes: ReadonlyArray<TokenScope>
     /** Who asks, as the history records it. */
     readonly by: string
+    /** The one endpoint of the tenant that there is for them; undefined: all. */
+    readonly endpoint?: string | undefined
     /** False once the token was revoked or has expired. */
     readonly isValid: () => boolean
   }

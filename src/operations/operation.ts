@@ -141,6 +141,10 @@ export interface Operation<out R> extends Described {
   readonly output: Schemas
   /** Where repeating it is safe with an Idempotency-Key: what of its output is kept for that. */
   readonly once: ((output: never) => unknown) | undefined
+  /** Returns the one endpoint that it is about; undefined where it is about more than one. */
+  readonly within: ((input: never) => string | undefined) | undefined
+  /** The same of what it shows, where its input does not tell. */
+  readonly showsWithin: ((output: never) => string | undefined) | undefined
   readonly run: (input: never) => Effect.Effect<unknown, unknown, R>
 }
 
@@ -182,6 +186,13 @@ export const operation = <
      * for repetitions. It is kept in the clear for a day.
      */
     readonly once?: (output: TypeOf<Output>) => unknown
+    /**
+     * Returns the one endpoint that it is about; undefined where it is about more. Whom one endpoint
+     * only is shown may ask for it if it is that one, and without this or the next function may not.
+     */
+    readonly within?: (input: Input<Params, Query, Headers, TypeOf<Payload>>) => string | undefined
+    /** The same of what it shows, where its input does not tell and it changes nothing. */
+    readonly showsWithin?: (output: TypeOf<Output>) => string | undefined
     readonly run: (
       input: Input<Params, Query, Headers, TypeOf<Payload>>
     ) => Effect.Effect<
@@ -200,6 +211,8 @@ export const operation = <
     ])
   ],
   once: described.once,
+  within: described.within,
+  showsWithin: described.showsWithin,
   params: described.params,
   query: described.query,
   headers:

@@ -7,6 +7,7 @@ import { jobOperations } from "./jobs/job-operations.ts"
 import { retryOperations } from "./retries/retry-operations.ts"
 import { healthOperations, systemOperations } from "./status/system-operations.ts"
 import { settingsOperations } from "./tenants/settings-operations.ts"
+import { portalOperations } from "./tokens/portal-operations.ts"
 import { tokenOperations } from "./tokens/token-operations.ts"
 
 /** What can be asked of Petrel over HTTP and NATS, beside publishing (src/api/publishing.ts). */
@@ -20,6 +21,7 @@ export const operationGroups = [
   endpointOperations,
   settingsOperations,
   tokenOperations,
+  portalOperations,
   systemOperations,
   healthOperations
 ] as const

@@ -141,3 +141,13 @@ export const rangeProblems = ({ since, until }: TimeRange, now: number): Readonl
     ? [{ field: "since", message: "is in the future: there are no events yet" }]
     : []
 }
+
+/** Returns the endpoint in a delivery's id, `<event id>.<endpoint id>`. */
+export const endpointIn = (delivery: string): string =>
+  delivery.slice(delivery.lastIndexOf(".") + 1)
+
+/** Returns a text that is given alone; undefined for none, several, or anything else. */
+export const onlyOne = (given: unknown): string | undefined => {
+  const [one, ...others] = Array.isArray(given) ? given : [given]
+  return typeof one === "string" && others.length === 0 ? one : undefined
+}

@@ -114,7 +114,7 @@ describe.concurrent("the NATS service", () => {
 })
 
 const token = Effect.gen(function* () {
-  const { hash, id, token } = yield* generateToken
+  const { hash, id, token } = yield* generateToken()
   const record: TokenRecord = {
     ...{ v: 1, id, hash, tenant: allTenants, scopes: [...scopes] },
     ...{ createdAt: 0, by: "nobody" }

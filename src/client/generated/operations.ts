@@ -29,7 +29,10 @@ import type {
   Job,
   JobList,
   NewEndpoint,
+  NewPortalLink,
   NewToken,
+  PortalLink,
+  PortalLinkList,
   Projection,
   Reason,
   Recovery,
@@ -102,6 +105,19 @@ export interface Operations {
       /** The delivery's id, <event id>.<endpoint id>. */
       readonly delivery: string
     }, options?: CallOptions): Promise<Delivery>
+    /**
+     * Get the body of a delivery's event, as its receiver gets it
+     *
+     * It has the event's content type.
+     *
+     * Scope: payloads:read. Refused with not-found.
+     */
+    deliveryBody(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The delivery's id, <event id>.<endpoint id>. */
+      readonly delivery: string
+    }, options?: CallOptions): Promise<Bytes>
     /**
      * Sum up what happened, by hour, day, endpoint or event type
      *
@@ -945,6 +961,28 @@ export interface Operations {
       readonly token: string
     }, options?: CallOptions): Promise<RevokedToken>
   }
+  readonly portalLinks: {
+    /**
+     * Make a link that opens the pages about a tenant or an endpoint, once
+     *
+     * Who opens it sees the log of what is sent there, sends again, and changes endpoints. The link opens one session within an hour; link and session end after `lastsMs`. It is revoked as a token is, by its id.
+     *
+     * Scope: tokens:write. Refused with not-found, conflict.
+     */
+    create(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & NewPortalLink, options?: CallOptions): Promise<PortalLink>
+    /**
+     * List links that were not opened, and sessions, without what is secret of them
+     *
+     * Scope: tokens:write.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<PortalLinkList>
+  }
   readonly system: {
     /**
      * Show how the installation fares, and what to do about problems
@@ -981,6 +1019,7 @@ export const operations = {
   "deliveries.event": { method: "GET", path: "/v1/tenants/{tenant}/events/{event}" },
   "deliveries.eventBody": { method: "GET", path: "/v1/tenants/{tenant}/events/{event}/body", isBytes: true },
   "deliveries.delivery": { method: "GET", path: "/v1/tenants/{tenant}/deliveries/{delivery}" },
+  "deliveries.deliveryBody": { method: "GET", path: "/v1/tenants/{tenant}/deliveries/{delivery}/body", isBytes: true },
   "deliveries.totals": { method: "GET", path: "/v1/tenants/{tenant}/totals", query: ["by","since","until","limit"] },
   "deliveries.alerts": { method: "GET", path: "/v1/tenants/{tenant}/alerts" },
   "deliveries.live": { method: "GET", path: "/v1/tenants/{tenant}/live", query: ["endpoint"], headers: ["last-event-id"], insteadOverNats: "subscribe to petrel.failures.<tenant>.>" },
@@ -1044,6 +1083,8 @@ export const operations = {
   "tokens.list": { method: "GET", path: "/v1/tenants/{tenant}/tokens" },
   "tokens.get": { method: "GET", path: "/v1/tenants/{tenant}/tokens/{token}" },
   "tokens.revoke": { method: "DELETE", path: "/v1/tenants/{tenant}/tokens/{token}" },
+  "portalLinks.create": { method: "POST", path: "/v1/tenants/{tenant}/portal-links", hasBody: true },
+  "portalLinks.list": { method: "GET", path: "/v1/tenants/{tenant}/portal-links" },
   "system.status": { method: "GET", path: "/v1/status" },
   "system.workers": { method: "GET", path: "/v1/workers" },
   "system.tenants": { method: "GET", path: "/v1/tenants", query: ["limit","cursor"], list: "tenants" },

@@ -321,6 +321,14 @@ export interface CreatedToken {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  readonly use?: "link" | "session"
+  readonly opensUntil?: string
+  readonly endpoint?: string
+  readonly brand?: {
+    readonly name?: string
+    readonly colour?: string
+    readonly logo?: string
+  }
   /** When it was made. */
   readonly createdAt: string
   /** Who made it. */
@@ -1210,6 +1218,26 @@ export interface JobList {
   readonly next?: string
 }
 
+export interface LinkOrSession {
+  readonly id: string
+  readonly tenant: "*" | string
+  readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
+  readonly name?: string
+  readonly rate?: number
+  readonly expiresAt?: string
+  readonly use?: "link" | "session"
+  readonly opensUntil?: string
+  readonly endpoint?: string
+  readonly brand?: {
+    readonly name?: string
+    readonly colour?: string
+    readonly logo?: string
+  }
+  readonly createdAt: string
+  readonly by: string
+  readonly parent?: string
+}
+
 /** One attempt of a delivery. */
 export interface LoggedAttempt {
   /** Its delivery's id, <event id>.<endpoint id>. */
@@ -1400,6 +1428,23 @@ export type NewEvent = {
   readonly base64: string
 }
 
+export interface NewPortalLink {
+  /** The endpoint that it is about. (Default: all of the tenant's) */
+  readonly endpoint?: string | undefined
+  /** How long link and session last, ms, a minute to a day. (Default: an hour) */
+  readonly lastsMs?: number | undefined
+  /** Whom it is for. */
+  readonly name?: string | undefined
+  /** Its pages show, and change nothing. (Default: false) */
+  readonly readOnly?: boolean | undefined
+  /** What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL. */
+  readonly brand?: {
+    readonly name?: string | undefined
+    readonly colour?: string | undefined
+    readonly logo?: string | undefined
+  } | undefined
+}
+
 export interface NewToken {
   /** What it may do: endpoints:read, endpoints:write, secrets:read, events:publish, deliveries:read, payloads:read, dead:read, dead:write, replay:write, tokens:write, operator. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
@@ -1409,6 +1454,38 @@ export interface NewToken {
   readonly rate?: number | undefined
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string | Date | undefined
+}
+
+/** A link that was made. */
+export interface PortalLink {
+  readonly id: string
+  readonly tenant: "*" | string
+  readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
+  /** Whom it is for. */
+  readonly name?: string
+  readonly rate?: number
+  /** When link and session end. */
+  readonly expiresAt?: string
+  readonly use?: "link" | "session"
+  /** Until when it opens a session. */
+  readonly opensUntil?: string
+  /** The endpoint that it is about. (Default: all of the tenant's) */
+  readonly endpoint?: string
+  /** What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL. */
+  readonly brand?: {
+    readonly name?: string
+    readonly colour?: string
+    readonly logo?: string
+  }
+  readonly createdAt: string
+  readonly by: string
+  readonly parent?: string
+  /** What stands behind the console's address. It is shown this once. */
+  readonly path: string
+}
+
+export interface PortalLinkList {
+  readonly links: ReadonlyArray<LinkOrSession>
 }
 
 /** How the projection does that the log of deliveries is read from. */
@@ -1693,6 +1770,14 @@ export interface RevokedToken {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  readonly use?: "link" | "session"
+  readonly opensUntil?: string
+  readonly endpoint?: string
+  readonly brand?: {
+    readonly name?: string
+    readonly colour?: string
+    readonly logo?: string
+  }
   /** When it was made. */
   readonly createdAt: string
   /** Who made it. */
@@ -2168,6 +2253,14 @@ export interface Token {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  readonly use?: "link" | "session"
+  readonly opensUntil?: string
+  readonly endpoint?: string
+  readonly brand?: {
+    readonly name?: string
+    readonly colour?: string
+    readonly logo?: string
+  }
   /** When it was made. */
   readonly createdAt: string
   /** Who made it. */

@@ -10,6 +10,7 @@ import {
   EndpointId,
   makeCursor,
   next,
+  onlyOne,
   pageQuery,
   Tenant,
   TenantOrAll,
@@ -101,6 +102,7 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
   output: Schema.Struct({ deadLetters: Schema.Array(Listed), next, previous }).annotate({
     identifier: "DeadLetterList"
   }),
+  within: ({ query }) => onlyOne(query.endpoint),
   run: ({ params, query }) =>
     Effect.gen(function* () {
       const { cursor, endpoint, limit = defaultLimit, open, reason, since, status, until } = query
@@ -127,6 +129,7 @@ const get = operation("get", "GET", one, {
   params: { tenant: Tenant, number },
   output: Detail,
   refusals: ["not-found"],
+  showsWithin: (letter) => letter.endpoint,
   run: ({ params: { number, tenant } }) =>
     Effect.gen(function* () {
       const caller = yield* Caller

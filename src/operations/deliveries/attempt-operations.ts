@@ -4,7 +4,7 @@ import { asCaller, Caller } from "../caller.ts"
 import { Diagnosis, diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
-import { DeliveryId, EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import { DeliveryId, EndpointId, endpointIn, Tenant, tenantPath } from "../parameters.ts"
 import {
   RetriedDelivery,
   RetriedEndpoint,
@@ -51,6 +51,7 @@ const test = operation("test", "POST", `${endpoint}/test`, {
   }),
   refusals: ["not-found"],
   once: (report) => report,
+  within: ({ params }) => params.id,
   run: ({ params, payload }) =>
     Effect.flatMap(Caller, (caller) => testEndpoint(params, payload ?? {}, caller))
 })
@@ -72,6 +73,7 @@ const retryNow = operation("retryNow", "POST", `${endpoint}/retry-now`, {
     fields: { pace: "What sets the pace of its deliveries from here on." }
   }),
   refusals: ["not-found", "conflict"],
+  within: ({ params }) => params.id,
   run: ({ params, payload }) =>
     Effect.map(
       asCaller((by) => retryEndpointNow(params, payload ?? {}, by)),
@@ -89,6 +91,7 @@ const diagnose = operation("diagnose", "GET", `${endpoint}/diagnosis`, {
     description: "Why an endpoint gets nothing or fails, and what to do."
   }),
   refusals: ["not-found"],
+  within: ({ params }) => params.id,
   run: ({ params }) =>
     Effect.map(
       Effect.flatMap(Caller, (caller) => diagnoseEndpoint(params, caller)),
@@ -113,6 +116,7 @@ const retryOne = operation("retryDelivery", "POST", `${delivery}/retry`, {
     fields: { pace: "What sets its pace from here on." }
   }),
   refusals: ["not-found", "conflict"],
+  within: ({ params }) => endpointIn(params.delivery),
   run: ({ params: { delivery, tenant }, payload }) =>
     Effect.map(
       asCaller((by) => retryDelivery(delivery, tenant, payload ?? {}, by)),
@@ -133,6 +137,7 @@ const resend = operation("resend", "POST", `${delivery}/resend`, {
   ),
   refusals: ["not-found", "conflict"],
   once: (resent) => resent,
+  within: ({ params }) => endpointIn(params.delivery),
   run: ({ params: { delivery, tenant } }) => asCaller((by) => resendDelivery(delivery, tenant, by))
 })
 

@@ -23,13 +23,14 @@ import {
   defaultLimit,
   EndpointId,
   EventId,
+  endpointIn,
   pageQuery,
   Tenant,
   TenantOrAll,
   tenantOf,
   tenantPath
 } from "../parameters.ts"
-import { ExplainedDelivery, explainDelivery } from "./explain-delivery.ts"
+import { ExplainedDelivery, explainDelivery, findDelivery } from "./explain-delivery.ts"
 
 const event = operation("event", "GET", `${tenantPath}/events/:event`, {
   scope: "deliveries:read",
@@ -78,11 +79,29 @@ const delivery = operation("delivery", "GET", `${tenantPath}/deliveries/:deliver
     description: "One event for one endpoint: its rounds and attempts, and why it waits."
   }),
   refusals: ["not-found"],
+  within: ({ params }) => endpointIn(params.delivery),
   run: ({ params: { delivery, tenant } }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
       const explained = withoutCommandsIn(yield* explainDelivery(delivery, tenant))
       return maySeeAnswers(caller) ? explained : withoutAnswers(explained)
+    })
+})
+
+const deliveryBody = operation("deliveryBody", "GET", `${tenantPath}/deliveries/:delivery/body`, {
+  scope: "payloads:read",
+  summary: "Get the body of a delivery's event, as its receiver gets it",
+  description: "It has the event's content type.",
+  params: { tenant: Tenant, delivery: DeliveryId },
+  output: Schema.Uint8Array,
+  media: "*/*",
+  refusals: ["not-found"],
+  within: ({ params }) => endpointIn(params.delivery),
+  run: ({ params: { delivery, tenant } }) =>
+    Effect.gen(function* () {
+      // An event is shown to whom it was delivered.
+      const { event, eventSeq } = yield* findDelivery(delivery, tenant)
+      return new Bytes(yield* readEventBody(tenant, event ?? `evt_${eventSeq}`))
     })
 })
 
@@ -237,6 +256,7 @@ const live = operation("live", "GET", `${tenantPath}/live`, {
   headers: lastEvent,
   output: Schema.String,
   media: "text/event-stream",
+  within: ({ query }) => query.endpoint,
   run: ({ headers: { "last-event-id": last }, params, query: { endpoint } }) =>
     Effect.map(Caller, (caller) => {
       const followed = { tenant: tenantOf(params.tenant), endpoint }
@@ -255,6 +275,7 @@ export const deliveryOperations = operationGroup(
   event,
   body,
   delivery,
+  deliveryBody,
   totals,
   alerts,
   live

@@ -19,6 +19,7 @@ import {
   defaultLimit,
   EndpointId,
   next,
+  onlyOne,
   pageQuery,
   previous,
   Tenant,
@@ -109,6 +110,7 @@ const list = operation("list", "GET", `${tenantPath}/deliveries`, {
   output: Schema.Struct({ deliveries: Schema.Array(Row), ...pageFields }).annotate({
     identifier: "DeliveryList"
   }),
+  within: ({ query }) => onlyOne(query.endpoint),
   run: ({ params, query: { limit = defaultLimit, ...query } }) =>
     Effect.gen(function* () {
       const { find } = yield* log
@@ -156,6 +158,7 @@ const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
   output: Schema.Struct({ attempts: Schema.Array(Attempt), ...pageFields }).annotate({
     identifier: "AttemptList"
   }),
+  within: ({ query }) => onlyOne(query.endpoint),
   run: ({ params, query: { limit = defaultLimit, ...query } }) =>
     Effect.gen(function* () {
       const { findAttempts } = yield* log
@@ -257,6 +260,7 @@ const endpointStats = operation("endpointStats", "GET", `${tenantPath}/endpoints
   params: { tenant: Tenant, id: EndpointId },
   query: statsQuery,
   output: statsOutput,
+  within: ({ params }) => params.id,
   run: ({ params: { id, tenant }, query }) => readStats({ tenant, endpoint: id, ...query })
 })
 

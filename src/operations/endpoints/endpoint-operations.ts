@@ -143,6 +143,7 @@ const get = operation("get", "GET", one, {
   headers: ifNoneMatch,
   output: [Detail, unchanged],
   refusals: ["not-found"],
+  within: ({ params }) => params.id,
   run: ({ headers, params }) =>
     Effect.gen(function* () {
       const shown = yield* showEndpoint(params)
@@ -209,6 +210,7 @@ const patch = operation("patch", "PATCH", one, {
   payload: PatchBody,
   output: Changed,
   refusals: changes,
+  within: ({ params }) => params.id,
   run: ({ headers, params, payload }) =>
     Effect.map(
       expecting(headers, (caller, expected) => setEndpoint(params, payload, caller, expected)),
@@ -236,6 +238,7 @@ const enable = operation("enable", "POST", `${one}/enable`, {
   scope: "endpoints:write",
   summary: "Put a disabled endpoint back to work",
   ...state,
+  within: ({ params }) => params.id,
   run: ({ headers, params }) =>
     Effect.gen(function* () {
       const { by } = yield* Caller
@@ -253,6 +256,7 @@ const disable = operation("disable", "POST", `${one}/disable`, {
   summary: "Take an endpoint out of service; what waits becomes dead letters",
   ...state,
   payload: [ReasonBody, Schema.Null],
+  within: ({ params }) => params.id,
   run: ({ headers, params, payload }) =>
     changing(headers, (by, expected) => disableEndpoint(params, payload ?? {}, by, expected))
 })
@@ -262,6 +266,7 @@ const pause = operation("pause", "POST", `${one}/pause`, {
   summary: "Hold an endpoint's deliveries back until it is resumed",
   ...state,
   payload: [ReasonBody, Schema.Null],
+  within: ({ params }) => params.id,
   run: ({ headers, params, payload }) =>
     changing(headers, (by, expected) => pauseEndpoint(params, payload ?? {}, by, expected))
 })
@@ -270,6 +275,7 @@ const resume = operation("resume", "POST", `${one}/resume`, {
   scope: "endpoints:write",
   summary: "Let the deliveries of a paused or suspended endpoint go on",
   ...state,
+  within: ({ params }) => params.id,
   run: ({ headers, params }) =>
     changing(headers, (by, expected) => resumeEndpoint(params, by, expected))
 })
@@ -283,6 +289,7 @@ const rotate = operation("rotate", "POST", `${one}/rotate`, {
   payload: [RotationBody, Schema.Null],
   output: Rotated,
   refusals: changes,
+  within: ({ params }) => params.id,
   run: ({ headers, params, payload }) =>
     changing(headers, (by, expected) =>
       rotateSecret(params, { keepOld: defaultKeepOld, ...payload }, by, expected)
@@ -296,6 +303,7 @@ const secret = operation("secret", "GET", `${one}/secret`, {
   params: name,
   output: Secrets,
   refusals: ["not-found"],
+  within: ({ params }) => params.id,
   run: ({ params }) =>
     asCaller((by) =>
       Effect.map(showEndpoint(params, { revealTo: by }), ({ headers, secrets }) => ({

@@ -200,6 +200,7 @@ export const history = operation("history", "GET", `${tenantPath}/endpoints/:id/
     next
   }).annotate({ identifier: "EndpointHistory" }),
   refusals: ["not-found"],
+  within: ({ params }) => params.id,
   run: ({ params, query: { cursor, limit = defaultLimit } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)

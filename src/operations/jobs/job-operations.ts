@@ -10,6 +10,7 @@ import { documented, operation, operationGroup } from "../operation.ts"
 import {
   EndpointId,
   endpointOf,
+  onlyOne,
   rangeProblems,
   Tenant,
   tenantOf,
@@ -90,6 +91,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],
   once: (started) => started,
   refusals: ["conflict"],
+  within: ({ payload }) => onlyOne(payload.endpoint),
   run: ({ params, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis
@@ -127,6 +129,7 @@ const startReplay = operation("replay", "POST", replays, {
   output: [ReplayPlan.annotate({ identifier: "ReplayPlan" }), Accepted],
   once: (started) => started,
   refusals: ["not-found", "conflict"],
+  within: ({ payload }) => onlyOne(payload.endpoint),
   run: ({ params: { tenant }, payload: { dryRun, endpoint, ...rest } }) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis

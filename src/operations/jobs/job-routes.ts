@@ -5,6 +5,7 @@ import {
   defaultLimit,
   makeCursor,
   next,
+  onlyOne,
   PathText,
   pageQuery,
   TenantOrAll,
@@ -89,6 +90,7 @@ export const jobsOf = (
     }),
     operation(`get${one}`, "GET", `${path}/:job`, {
       ...{ ...described, params: ofJob, summary: summaries[1] },
+      showsWithin: (shown) => onlyOne(shown.asked.endpoint),
       run: ({ params: { job, tenant } }) => showJob(job, inScope(kind, tenant))
     }),
     operation(`cancel${one}`, "DELETE", `${path}/:job`, {

@@ -97,6 +97,7 @@ const recover = operation("recover", "POST", `${tenantPath}/endpoints/:id/recove
   output: [RecoveryPlan.annotate({ identifier: "RecoveryPlan" }), Accepted],
   once: (started) => started,
   refusals: ["not-found", "conflict"],
+  within: ({ params }) => params.id,
   run: ({ params, payload: { dryRun, since, until } }) =>
     Effect.gen(function* () {
       const now = yield* Clock.currentTimeMillis

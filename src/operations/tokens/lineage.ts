@@ -1,6 +1,6 @@
 import { countText } from "../../text/quantities.ts"
 import type { Asker } from "../caller.ts"
-import type { NewToken, TokenRecord, TokenScope, TokenView } from "./token.ts"
+import type { AnyNewToken, TokenRecord, TokenScope, TokenView } from "./token.ts"
 import { defaultTokenRate } from "./token.ts"
 
 /** Tokens that are made with each other, at most: each request looks at all before its own. */
@@ -41,7 +41,7 @@ const lacking = (wanted: ReadonlyArray<TokenScope>, own: ReadonlyArray<TokenScop
   wanted.filter((scope) => !own.includes(scope)).join(", ")
 
 /** What a token makes: its settings, or why it may not. */
-type Inherited = { readonly settings: NewToken } | { readonly refusal: string }
+type Inherited = { readonly settings: AnyNewToken } | { readonly refusal: string }
 
 /**
  * Returns the settings of a token that somebody makes: it can do no more than its maker and, if that
@@ -50,7 +50,7 @@ type Inherited = { readonly settings: NewToken } | { readonly refusal: string }
  * @param before how many tokens that token was made with, one with the other.
  */
 export const inherited = (
-  asked: NewToken,
+  asked: AnyNewToken,
   { scopes, token: maker }: Pick<Asker, "scopes" | "token">,
   before: number
 ): Inherited => {
@@ -62,7 +62,7 @@ export const inherited = (
     return {
       refusal: `this token is the ${maxLine}th in a line of tokens that made each other, and makes none: use one before it`
     }
-  const { rate: most = defaultTokenRate, expiresAt: end } = maker
+  const { rate: most = defaultTokenRate, endpoint, expiresAt: end } = maker
   const { rate = most, expiresAt = end } = asked
   if (rate > most)
     return {
@@ -71,6 +71,10 @@ export const inherited = (
   if (end !== undefined && (expiresAt === undefined || expiresAt > end))
     return {
       refusal: `a token makes none that outlives it: it expires at ${new Date(end).toISOString()}`
+    }
+  if (endpoint !== undefined && asked.endpoint !== endpoint)
+    return {
+      refusal: `this token is about the endpoint ${endpoint} alone, as must be what it makes`
     }
   return { settings: { ...asked, rate, ...(expiresAt === undefined ? {} : { expiresAt }) } }
 }

@@ -6,7 +6,7 @@ import { NotAllowed } from "../failures.ts"
 import { quotaOf, quotaReached } from "../tenants/quota.ts"
 import { inherited, lineOf, madeWith, revocationRefusal } from "./lineage.ts"
 import { LiveTokens } from "./live-tokens.ts"
-import type { CreatedToken, NewToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
+import type { AnyNewToken, CreatedToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
 import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
 import { appendTokenFact, eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
 
@@ -20,7 +20,7 @@ export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNot
 }
 
 const problemsOf = (
-  { expiresAt, scopes, tenant }: NewToken,
+  { expiresAt, scopes, tenant }: AnyNewToken,
   now: number
 ): ReadonlyArray<Problem> => [
   ...(scopes.includes("operator") && tenant !== allTenants
@@ -53,7 +53,7 @@ const reserve = Effect.fnUntraced(function* (tenant: string, id: string, now: nu
  * NotAllowed for what the asker's own token may not give, with QuotaReached if there are as many as
  * there may be.
  */
-export const createToken = Effect.fnUntraced(function* (asked: NewToken, asker: Asker) {
+export const createToken = Effect.fnUntraced(function* (asked: AnyNewToken, asker: Asker) {
   const now = yield* Clock.currentTimeMillis
   const { get, reservations } = yield* LiveTokens
   const { by, token: maker } = asker
@@ -62,7 +62,7 @@ export const createToken = Effect.fnUntraced(function* (asked: NewToken, asker: 
   if ("refusal" in made) return yield* new NotAllowed({ message: made.refusal })
   const problems = problemsOf(made.settings, now)
   if (problems.length > 0) return yield* new Invalid({ problems })
-  const { hash, id, token } = yield* generateToken
+  const { hash, id, token } = yield* generateToken()
   const { tenant } = asked
   const parent = maker === undefined ? {} : { parent: maker.id }
   const shown: TokenView = { id, ...made.settings, createdAt: now, by, ...parent }

@@ -2,7 +2,7 @@ import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import { readUser } from "../../broker/user.ts"
-import { eraseValue, readValue, readValues, writeValue } from "../../broker/values.ts"
+import { eraseValue, isConflict, readValue, readValues, writeValue } from "../../broker/values.ts"
 import { isToken, nobody } from "../../domain/token.ts"
 import { appendFact } from "../../history/facts.ts"
 import { TokenRecord, type TokenView } from "./token.ts"
@@ -27,6 +27,19 @@ export const readToken = Effect.fnUntraced(function* (id: string) {
   return entry === undefined ? undefined : decodeToken(id, entry.string())
 }, inAccess)
 
+/** Stores a token in the place of another one with its id. Returns false if that is there no more. */
+export const replaceToken = Effect.fnUntraced(function* (before: TokenRecord, after: TokenRecord) {
+  const { names } = yield* Broker
+  const bucket = names.buckets.tokens
+  const entry = yield* readValue(bucket, before.id)
+  const stored = entry === undefined ? undefined : decodeToken(before.id, entry.string())
+  if (entry === undefined || stored?.hash !== before.hash) return false
+  return yield* writeValue(bucket, before.id, encode(after), { expected: entry.revision }).pipe(
+    Effect.as(true),
+    Effect.catchIf(isConflict, () => Effect.succeed(false))
+  )
+}, inAccess)
+
 /** Removes a token for good. */
 export const eraseToken = Effect.fnUntraced(function* (id: string) {
   const { names } = yield* Broker
@@ -49,7 +62,7 @@ export const readTokens = Effect.gen(function* () {
  */
 export const appendTokenFact = Effect.fnUntraced(function* (
   kind: "token-created" | "token-revoked",
-  { by: _, createdAt: __, tenant, ...token }: TokenView,
+  { brand: _, by: __, createdAt: ___, opensUntil: ____, tenant, ...token }: TokenView,
   by: string,
   reason?: string
 ) {

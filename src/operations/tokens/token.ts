@@ -50,9 +50,54 @@ export const NewToken = Schema.Struct({
 })
 export type NewToken = typeof NewToken.Type
 
+/** Upper bound of a logo, characters of its data URL. */
+const maxLogo = 32 * 1024
+
+/** What the pages of a session are headed with instead of Petrel's name. */
+export const Brand = Schema.Struct({
+  name: Schema.optionalKey(TokenName),
+  /** The colour of links and buttons. */
+  colour: Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter((text: string) =>
+        /^#[0-9a-fA-F]{6}$/.test(text) ? undefined : "must be a colour such as #0b63ce"
+      )
+    )
+  ),
+  logo: Schema.optionalKey(
+    Schema.String.check(
+      Schema.makeFilter((text: string) =>
+        text.length <= maxLogo &&
+        /^data:image\/(?:png|webp|jpeg|svg\+xml);base64,[A-Za-z0-9+/]+={0,2}$/.test(text)
+          ? undefined
+          : `must be a data URL of a PNG, WebP, JPEG or SVG image, in base64, of ${maxLogo / 1024} KiB at most`
+      )
+    )
+  )
+})
+export type Brand = typeof Brand.Type
+
+/** What makes a token one of a browser. */
+const sessionFields = {
+  /**
+   * `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a
+   * browser's, in a cookie. (Default: a program's)
+   */
+  use: Schema.optionalKey(Schema.Literals(["link", "session"])),
+  /** Until when a link opens a session, ms since the epoch. */
+  opensUntil: Schema.optionalKey(Timestamp),
+  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
+  endpoint: Schema.optionalKey(Token),
+  brand: Schema.optionalKey(Brand)
+}
+
+/** A token to be made, of a program or of a browser. */
+export const AnyNewToken = Schema.Struct({ ...NewToken.fields, ...sessionFields })
+export type AnyNewToken = typeof AnyNewToken.Type
+
 const shownFields = {
   id: Schema.String,
-  ...NewToken.fields,
+  ...AnyNewToken.fields,
   /** ms since the epoch. */
   createdAt: Timestamp,
   /** Who made it. */
@@ -104,12 +149,13 @@ export const tokenIdOf = (token: string): string | undefined => tokenPattern.exe
 
 const hashOf = (token: string): Buffer => createHash("sha256").update(token).digest()
 
-/** Makes a token: `ptl_<id>_<256 bits>`. */
-export const generateToken = Effect.sync(() => {
-  const id = randomBytes(8).toString("hex")
-  const token = `ptl_${id}_${randomBytes(32).toString("base64url")}`
-  return { id, token, hash: hashOf(token).toString("hex") }
-})
+/** Makes a token: `ptl_<id>_<256 bits>`. @param given its id. (Default: a new one) */
+export const generateToken = (given?: string) =>
+  Effect.sync(() => {
+    const id = given ?? randomBytes(8).toString("hex")
+    const token = `ptl_${id}_${randomBytes(32).toString("base64url")}`
+    return { id, token, hash: hashOf(token).toString("hex") }
+  })
 
 /** Returns true if a token is the one of a record, compared in constant time. */
 export const isTokenOf = ({ hash }: Pick<TokenRecord, "hash">, token: string): boolean => {

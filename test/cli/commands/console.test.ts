@@ -118,7 +118,7 @@ describe("petrel console", () => {
           [["console", "--public-url", "petrel.example"], /must be a URL without a path/],
           [
             ["console", "--roles", "all"],
-            /--roles "all" must be api, projection, audit or several/
+            /--roles "all" must be api, ui, projection, audit or several/
           ],
           [["console", "--keep", "1s"], /--keep "1s" must be at least a minute/],
           [["console", "--max-bytes", "1k"], /--max-bytes "1k" must be at least/],

@@ -10,7 +10,7 @@ import {
 describe("a token", () => {
   it.effect("is made anew each time, and known by its hash alone", () =>
     Effect.gen(function* () {
-      const [one, other] = yield* Effect.all([generateToken, generateToken])
+      const [one, other] = yield* Effect.all([generateToken(), generateToken()])
       assert.match(one.token, /^ptl_[0-9a-f]{16}_[A-Za-z0-9_-]{43}$/)
       assert.notStrictEqual(one.token, other.token)
       assert.strictEqual(tokenIdOf(one.token), one.id)

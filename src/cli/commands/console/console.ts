@@ -7,6 +7,7 @@ import { isLoopback } from "../../../api/hosts.ts"
 import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
 import { readLayout } from "../../../broker/installed.ts"
+import { operatorNamed } from "../../../operations/caller.ts"
 import { JobCounter } from "../../../operations/jobs/job-queue.ts"
 import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
@@ -27,7 +28,7 @@ import { auditSinceFlag, startAudit } from "./audit.ts"
 import { projectionFlags } from "./projection.ts"
 
 /** What a console can do. */
-const roleNames = ["api", "projection", "audit"] as const
+const roleNames = ["api", "ui", "projection", "audit"] as const
 type ConsoleRole = (typeof roleNames)[number]
 
 export const defaultListen = "127.0.0.1:4280"
@@ -122,8 +123,29 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
     )
   )
   yield* startNatsService(app, { refused, broker: yield* connectionForRequests })
-  return addressOf(options, port)
+  const address = addressOf(options, port)
+  // Who reads what is printed here is on this machine, as are those who can ask it.
+  const isOwn = options.hasPages === true && isLoopback(options.host) && !options.publicUrl
+  const login = isOwn ? yield* makeLoginLink(ownName()) : undefined
+  return { address, ...(login === undefined ? {} : { login: `${address}${login}` }) }
 })
+
+/** Returns path and fragment of a link that logs an operator in; undefined if none can be made. */
+export const makeLoginLink = (name: string) =>
+  Effect.gen(function* () {
+    const { LiveTokens } = yield* Effect.promise(
+      () => import("../../../operations/tokens/live-tokens.ts")
+    )
+    const { makeOperatorLink } = yield* Effect.promise(
+      () => import("../../../operations/tokens/make-link.ts")
+    )
+    const made = makeOperatorLink("the login of a console", operatorNamed(name))
+    return (yield* Effect.provide(made, LiveTokens.layer)).path
+  }).pipe(
+    Effect.catch(({ message }) =>
+      Effect.as(Effect.logWarning("no link for logging in could be made", { message }), undefined)
+    )
+  )
 
 /**
  * Growth of the old generation before it is collected, percent. Most that a console's requests make is
@@ -150,15 +172,17 @@ const serve = Effect.fnUntraced(function* (
     : undefined
   if (roles.includes("audit")) yield* startAudit(broker, ownName(), auditSinceMs)
   const api = serveRoleApi(options, listen)
-  const address = roles.includes("api")
+  const served = roles.includes("api")
     ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
     : undefined
   giveBackMemory()
   yield* Effect.ignore(
     report(
-      { event: "ready", ...(address === undefined ? {} : { address }), roles },
-      address !== undefined
-        ? `the console answers at ${address}`
+      { event: "ready", ...served, roles },
+      served !== undefined
+        ? served.login === undefined
+          ? `the console answers at ${served.address}`
+          : `the console answers at ${served.address}; log in once, within an hour: ${served.login}`
         : log !== undefined
           ? `the projection runs, with its files in ${projection.data}`
           : "the audit runs"
@@ -195,12 +219,12 @@ export const console = Command.make(
     roles: Flag.String("roles").pipe(
       Flag.withMetavar("ROLES"),
       Flag.withDescription(
-        "What it does: api, projection (the log of deliveries), audit (whether every event reached every endpoint), or several of them (default: all)"
+        "What it does: api, ui (pages for browsers, with api), projection (the log of deliveries), audit (whether every event reached every endpoint), or several of them (default: all)"
       ),
       Flag.withDefault(roleNames.join(",")),
       Flag.filterMap(
         readRoles,
-        () => "must be api, projection, audit or several of them with commas between"
+        () => "must be api, ui, projection, audit or several of them with commas between"
       )
     ),
     ...projectionFlags,
@@ -225,6 +249,8 @@ export const console = Command.make(
     const at = readListen(listen) ?? { host: "", port: 0 }
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
+    if (roles.includes("ui") && !roles.includes("api"))
+      return yield* refusal(["--roles ui needs api: the pages ask it"])
     if (behindProxy && publicUrl === undefined)
       return yield* refusal([
         "--behind-proxy needs --public-url: the name that requests of the proxy have"
@@ -246,7 +272,14 @@ export const console = Command.make(
     const projection = { data, keepMs: keep, maxBytes, replacesOther: given.replaceLog }
     yield* serve(
       roles,
-      { ...at, publicUrl, tls: tls.success, trustedProxies: proxies.success, corsOrigins },
+      {
+        ...at,
+        publicUrl,
+        hasPages: roles.includes("ui"),
+        tls: tls.success,
+        trustedProxies: proxies.success,
+        corsOrigins
+      },
       listen,
       projection,
       given.auditSince,

@@ -12,7 +12,7 @@ import { readToken } from "../../../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import { startTraces } from "../../flags/metrics-flags.ts"
 import { Refused } from "../../refused.ts"
-import { addressOf, listenProblem, readListen } from "../console/console.ts"
+import { addressOf, listenProblem, makeLoginLink, readListen } from "../console/console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "../console/projection.ts"
 
 const usable = /^[A-Za-z0-9_-]{16,128}$/
@@ -74,6 +74,8 @@ export const readDevToken = (data: string): Effect.Effect<DevToken, Refused> => 
 /** The HTTP API of `petrel dev`, and the file of a token for it. */
 export interface DevConsole {
   readonly address: string
+  /** Logs in once; undefined if that could not be made. */
+  readonly login: string | undefined
   readonly tokenFile: string
   /** The token's header for a shell, without the token itself. */
   readonly shellHeader: string
@@ -166,7 +168,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   })
   const turns = yield* Turns.make
   const countJobs = yield* runJobs(name, turns.schedulerOfTenant)
-  const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns }).pipe(
+  const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns, hasPages: true }).pipe(
     Effect.catchTag(
       "ListenRefused",
       (error) => new Refused({ message: listenProblem(error, listen) })
@@ -176,8 +178,11 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   )
   yield* startNatsService(app, { refused, broker: yield* openBroker(client) })
   yield* startTraces(tracesOtlp, name)
+  const address = addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port)
+  const login = yield* makeLoginLink(name)
   return {
-    address: addressOf({ host: at.host, publicUrl: undefined, tls: undefined }, port),
+    address,
+    login: login === undefined ? undefined : `${address}${login}`,
     tokenFile,
     shellHeader: `"Authorization: Bearer ${contentOf(tokenFile)}"`
   } satisfies DevConsole

@@ -50,6 +50,9 @@ export const welcome = (options: {
       token === undefined
         ? "Everybody on this machine may read and change all of it, secrets too; --token asks for one."
         : `It asks its clients for the token in ${token.file}.`,
+      ...(console.login === undefined
+        ? []
+        : ["See every delivery in a browser (this link logs in once):", `  ${console.login}`]),
       `Its HTTP API is at ${console.address} (${console.address}/docs shows it), for the token in ${console.tokenFile}.`,
       ...(metrics === undefined ? [] : [`Its numbers are at ${metrics}.`]),
       "",

@@ -1,0 +1,149 @@
+import { readFileSync } from "node:fs"
+import { extname } from "node:path"
+import { Duration, Effect, Option, Result } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { present } from "../../domain/present.ts"
+import { isToken } from "../../domain/token.ts"
+import { jsonOf } from "../../operations/answered-json.ts"
+import { operatorNamed } from "../../operations/caller.ts"
+import { readInput } from "../../operations/input.ts"
+import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
+import {
+  MadeLink,
+  makeOperatorLink,
+  makePortalLink,
+  NewPortalLink
+} from "../../operations/tokens/make-link.ts"
+import { flagProblems } from "../flags/flag-problems.ts"
+import { byFlag, durationExpected, isSet, maybe, readDuration, textFlag } from "../flags/shared.ts"
+import { refusal } from "../refused.ts"
+import { connectedWithTokens, report } from "../root-command.ts"
+import { remark } from "../terminal/stdout.ts"
+
+const encodeLink = jsonOf(MadeLink)
+
+const consoleFlag = Flag.String("console").pipe(
+  Flag.withMetavar("URL"),
+  Flag.withDescription("Where people reach the console"),
+  Flag.withDefault("http://127.0.0.1:4280"),
+  Flag.filter(
+    (text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol),
+    () => "must be an address such as https://petrel.example"
+  )
+)
+
+/** Prints a link with the address of the console. */
+const show = Effect.fnUntraced(function* (console: string, made: MadeLink, whom: string) {
+  const url = `${console.replace(/\/+$/, "")}${made.path}`
+  yield* report({ ...(encodeLink(made) as object), url }, url)
+  yield* remark(
+    `It logs ${whom} in once, within an hour, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
+  )
+})
+
+const types: Readonly<Record<string, string>> = {
+  ".png": "image/png",
+  ".webp": "image/webp",
+  ".jpg": "image/jpeg",
+  ".jpeg": "image/jpeg",
+  ".svg": "image/svg+xml"
+}
+
+/** Reads an image as a data URL. */
+const readLogo = (path: string): Result.Result<string, string> => {
+  const type = types[extname(path).toLowerCase()]
+  if (type === undefined) return Result.fail("--logo must be a PNG, WebP, JPEG or SVG file")
+  return Result.mapError(
+    Result.try(() => `data:${type};base64,${readFileSync(path).toString("base64")}`),
+    () => `--logo ${path} cannot be read`
+  )
+}
+
+const link = Command.make(
+  "link",
+  {
+    place: Argument.String("TENANT[/ENDPOINT]").pipe(
+      Argument.withDescription("Whose pages it opens"),
+      Argument.filterMap(
+        (text) => {
+          const parts = text.split("/")
+          return parts.length <= 2 && parts.every(isToken) ? Option.some(parts) : Option.none()
+        },
+        () => "must be a tenant such as acme, or an endpoint such as acme/billing"
+      )
+    ),
+    lasts: Flag.String("for").pipe(
+      Flag.withMetavar("DURATION"),
+      Flag.withDescription(
+        "How long link and session last, a minute to a day, such as 8h (default: 1h)"
+      ),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readDuration(text)),
+        () => durationExpected
+      ),
+      maybe
+    ),
+    readOnly: isSet("read-only", "Its pages show, and change nothing"),
+    name: textFlag("name", "TEXT", "Whom it is for"),
+    brand: textFlag("brand", "TEXT", "The name that its pages are headed with"),
+    colour: textFlag("colour", "COLOUR", "The colour of its links and buttons, such as #0b63ce"),
+    logo: textFlag("logo", "FILE", "A PNG, WebP, JPEG or SVG image of 24 kB at most"),
+    console: consoleFlag,
+    by: byFlag
+  },
+  Effect.fnUntraced(function* ({ brand, by, colour, console, lasts, logo, name, place, readOnly }) {
+    const image = logo === undefined ? undefined : readLogo(logo)
+    if (image !== undefined && Result.isFailure(image)) return yield* refusal([image.failure])
+    const looks = present({ name: brand, colour, logo: image?.success })
+    const [tenant = "", endpoint] = place
+    const asked = readInput(NewPortalLink, {
+      ...present({ endpoint, name }),
+      ...(lasts === undefined ? {} : { lastsMs: Duration.toMillis(lasts) }),
+      ...(readOnly ? { readOnly } : {}),
+      ...(Object.keys(looks).length === 0 ? {} : { brand: looks })
+    })
+    const fields = {
+      lastsMs: "--for",
+      "brand.name": "--brand",
+      "brand.colour": "--colour",
+      "brand.logo": "--logo"
+    }
+    if (asked._tag === "Failure") return yield* refusal(flagProblems(asked.failure, fields))
+    const made = yield* makePortalLink(tenant, asked.success, operatorNamed(by)).pipe(
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems, fields))),
+      Effect.provide(LiveTokens.layer),
+      Effect.provide(connectedWithTokens)
+    )
+    yield* show(console, made, name ?? `somebody of ${place.join("/")}`)
+  })
+).pipe(
+  Command.withDescription(
+    "Make a link that opens the pages about a tenant or one of its endpoints, once, for whom it belongs to"
+  ),
+  Command.withExamples([
+    { command: "petrel portal link acme/billing --for 1h" },
+    { command: "petrel portal link acme --name 'Ada of ACME' --console https://petrel.example" }
+  ])
+)
+
+export const portal = Command.make("portal").pipe(
+  Command.withDescription("Pages for those who own endpoints"),
+  Command.withSubcommands([link])
+)
+
+/** Prints a link that logs an operator in. */
+export const login = Command.make(
+  "login",
+  { console: consoleFlag, by: byFlag },
+  Effect.fnUntraced(function* ({ by, console }) {
+    const made = yield* makeOperatorLink(by, operatorNamed(by)).pipe(
+      Effect.catchTag("Invalid", ({ message }) => refusal([message])),
+      Effect.provide(LiveTokens.layer),
+      Effect.provide(connectedWithTokens)
+    )
+    yield* show(console, made, "an operator")
+  })
+).pipe(
+  Command.withDescription("Make a link that logs an operator in to the console's pages, once"),
+  Command.withExamples([{ command: "petrel login --console https://petrel.example" }])
+)

@@ -1,0 +1,74 @@
+import { useEffect, useState } from "preact/hooks"
+import type { CallOptions } from "../src/client/client.ts"
+import { isProblem } from "../src/client/client.ts"
+import { session } from "./session.ts"
+
+/** What is known of something that was asked for. */
+export interface Asked<A> {
+  /** The last answer; it stays while a newer one is awaited. */
+  readonly value: A | undefined
+  /** Why there is no newer answer. */
+  readonly problem: string | undefined
+  /** Asks again now. */
+  readonly again: () => void
+}
+
+/** How soon it is asked again after a failure that may pass, ms. */
+const retryMs = 3_000
+
+/** Returns what a failure means to a reader. */
+export const problemText = (error: unknown): string => {
+  if (isProblem(error, "unauthorized")) return "The session has ended: log in again."
+  if (isProblem(error)) return error.message
+  return "The console does not answer. This page tries again by itself."
+}
+
+const mayPass = (error: unknown): boolean =>
+  !isProblem(error) || error.status >= 500 || error.status === 429
+
+/**
+ * Asks for something while the page is shown, again at an interval, and again after a failure that may
+ * pass.
+ *
+ * @param key says what is asked: another key asks anew.
+ * @param everyMs between an answer and the next question; undefined: ask once.
+ */
+export const useAsked = <A>(
+  key: string,
+  ask: (options: CallOptions) => Promise<A>,
+  everyMs?: number
+): Asked<A> => {
+  const [state, setState] = useState<{ key: string; value?: A; problem?: string }>({ key })
+  const [round, setRound] = useState(0)
+  useEffect(() => {
+    const leaving = new AbortController()
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const run = async (): Promise<void> => {
+      let next = everyMs
+      try {
+        const value = await ask({ signal: leaving.signal })
+        if (!leaving.signal.aborted) setState({ key, value })
+      } catch (error) {
+        if (leaving.signal.aborted) return
+        if (isProblem(error, "unauthorized")) session.value = null
+        setState((before) => ({
+          ...(before.key === key ? before : { key }),
+          problem: problemText(error)
+        }))
+        next = mayPass(error) ? retryMs : undefined
+      }
+      if (next !== undefined && !leaving.signal.aborted) timer = setTimeout(run, next)
+    }
+    void run()
+    return () => {
+      leaving.abort()
+      clearTimeout(timer)
+    }
+  }, [key, round])
+  const current = state.key === key ? state : undefined
+  return {
+    value: current?.value,
+    problem: current?.problem,
+    again: () => setRound(round + 1)
+  }
+}

@@ -1,0 +1,177 @@
+import { useAsked } from "../data.ts"
+import { shownEndpoint, shownTenant } from "../frame.tsx"
+import {
+  Ago,
+  Answered,
+  Command,
+  deliveryPage,
+  EndpointLink,
+  lasting,
+  Pager,
+  quoted,
+  Rows,
+  State
+} from "../parts.tsx"
+import { filter, query } from "../router.ts"
+import { petrel, session } from "../session.ts"
+
+const states = ["waiting", "delivered", "dead-lettered", "discarded", "skipped"] as const
+type StateName = (typeof states)[number]
+
+const sinceMs: Readonly<Record<string, number>> = {
+  "1h": 3_600_000,
+  "1d": 86_400_000,
+  "7d": 604_800_000
+}
+
+const Filter = ({ name, hint }: { readonly name: string; readonly hint: string }) => (
+  <label>
+    {name}{" "}
+    <input
+      value={query.value[name] ?? ""}
+      placeholder={hint}
+      onChange={(event) =>
+        filter({ [name]: event.currentTarget.value.trim() || undefined, cursor: undefined })
+      }
+    />
+  </label>
+)
+
+const Choice = ({
+  name,
+  options
+}: {
+  readonly name: string
+  readonly options: ReadonlyArray<string>
+}) => (
+  <label>
+    {name}{" "}
+    <select
+      value={query.value[name] ?? ""}
+      onChange={(event) =>
+        filter({ [name]: event.currentTarget.value || undefined, cursor: undefined })
+      }
+    >
+      <option value="">any</option>
+      {options.map((option) => (
+        <option key={option}>{option}</option>
+      ))}
+    </select>
+  </label>
+)
+
+const isState = (text: string | undefined): text is StateName =>
+  states.some((state) => state === text)
+
+/** The log of deliveries, by filters that are in the address. */
+export const Deliveries = () => {
+  const tenant = shownTenant()
+  const endpoint = shownEndpoint()
+  const { cursor, error, event, since, state, status, type } = query.value
+  const back = since === undefined ? undefined : sinceMs[since]
+  const asked = useAsked(
+    `deliveries ${tenant} ${endpoint} ${JSON.stringify(query.value)}`,
+    (options) =>
+      petrel.log
+        .list(
+          {
+            tenant,
+            ...(endpoint === undefined ? {} : { endpoint }),
+            ...(event === undefined ? {} : { event }),
+            ...(type === undefined ? {} : { type }),
+            ...(isState(state) ? { state } : {}),
+            ...(status === undefined ? {} : { status }),
+            ...(error === undefined ? {} : { error }),
+            ...(back === undefined ? {} : { since: new Date(Date.now() - back) })
+          } as Parameters<typeof petrel.log.list>[0],
+          options
+        )
+        .page(cursor),
+    cursor === undefined ? 5_000 : undefined
+  )
+  const flags = Object.entries({ endpoint, event, type, state, status, error })
+    .filter(([, value]) => value !== undefined)
+    .map(([name, value]) => `${name}=${encodeURIComponent(value ?? "")}`)
+  return (
+    <>
+      <h1>Deliveries</h1>
+      <search class="filters" aria-label="Filters">
+        {session.value?.endpoint === undefined && <Filter name="endpoint" hint="billing" />}
+        <Filter name="event" hint="its id, or how it begins" />
+        <Filter name="type" hint="invoice.*" />
+        <Choice name="state" options={states} />
+        <Filter name="status" hint="503 or 5xx" />
+        <Filter name="error" hint="timeout" />
+        <Choice name="since" options={Object.keys(sinceMs)} />
+      </search>
+      <Answered asked={asked}>
+        {(page) => (
+          <>
+            <Rows
+              items={page.deliveries}
+              opens={({ delivery, tenant }) => deliveryPage(tenant, delivery)}
+              empty={
+                flags.length === 0
+                  ? "Nothing was delivered yet: publish an event, and it is here within a second."
+                  : "No delivery matches these filters."
+              }
+              head={
+                <>
+                  <th>Event</th>
+                  <th>Type</th>
+                  <th class="hide-s">Endpoint</th>
+                  <th>State</th>
+                  <th class="hide-s">Last answer</th>
+                  <th class="n hide-s">Attempts</th>
+                  <th class="n hide-s">Took</th>
+                  <th class="n">When</th>
+                </>
+              }
+              row={(one) => (
+                <>
+                  <td class="mono">
+                    <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
+                  </td>
+                  <td>{one.type ?? "–"}</td>
+                  <td class="hide-s">
+                    <EndpointLink tenant={one.tenant} id={one.endpoint} />
+                  </td>
+                  <td>
+                    <State
+                      is={one.state}
+                      says={one.reason === null ? one.state : `${one.state} · ${one.reason}`}
+                    />
+                  </td>
+                  <td class="hide-s">{one.error ?? one.status ?? "–"}</td>
+                  <td class="n hide-s">{one.attempts}</td>
+                  <td class="n hide-s">
+                    {one.durationMs === null ? "–" : lasting(one.durationMs)}
+                  </td>
+                  <td class="n">
+                    <Ago at={one.at} />
+                  </td>
+                </>
+              )}
+            />
+            <div class="below">
+              <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+              <small>
+                {page.searchedUntil !== null && (
+                  <>
+                    searched until <Ago at={page.searchedUntil} />;{" "}
+                  </>
+                )}
+                {page.lag.ms > 2_000
+                  ? `the log is ${lasting(page.lag.ms)} behind`
+                  : "the log is level"}
+              </small>
+            </div>
+          </>
+        )}
+      </Answered>
+      <Command
+        text={`curl -H "Authorization: Bearer $TOKEN" ${quoted(`${location.origin}/v1/tenants/${tenant}/deliveries${flags.length === 0 ? "" : `?${flags.join("&")}`}`)}`}
+      />
+    </>
+  )
+}

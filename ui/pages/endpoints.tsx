@@ -1,0 +1,82 @@
+import type { Endpoint } from "../../src/client/client.ts"
+import { useAsked } from "../data.ts"
+import { shownTenant } from "../frame.tsx"
+import { Ago, Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import { address, filter, query } from "../router.ts"
+import { petrel } from "../session.ts"
+
+/** The state of an endpoint: what its owner has done, else what its circuit does. */
+export const stateOf = ({
+  circuit,
+  disabled,
+  paused,
+  suspended
+}: Pick<Endpoint, "circuit" | "disabled" | "paused" | "suspended">): string => {
+  if (disabled !== undefined) return "disabled"
+  if (suspended !== undefined) return "suspended"
+  if (paused !== undefined) return "paused"
+  const { state = "closed" } = circuit
+  return state === "open" ? "circuit open" : state
+}
+
+/** The endpoints of a tenant, or of all. */
+export const Endpoints = () => {
+  const tenant = shownTenant()
+  const { cursor } = query.value
+  const asked = useAsked(
+    `endpoints ${tenant} ${cursor}`,
+    (options) => petrel.endpoints.list({ tenant, limit: 100 }, options).page(cursor),
+    5_000
+  )
+  return (
+    <>
+      <h1>Endpoints</h1>
+      <Answered asked={asked}>
+        {(page) => (
+          <>
+            <Rows
+              items={page.endpoints}
+              opens={({ id, tenant }) => address(["endpoints", tenant, id])}
+              empty={
+                <>
+                  <p>There is no endpoint yet. One gets events once it is there:</p>
+                  <Command
+                    text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
+                  />
+                </>
+              }
+              head={
+                <>
+                  <th>Endpoint</th>
+                  <th>State</th>
+                  <th class="hide-s">URL</th>
+                  <th class="hide-s">Types</th>
+                  <th class="n">Failures in a row</th>
+                  <th class="n hide-s">Changed</th>
+                </>
+              }
+              row={(one) => (
+                <>
+                  <td>
+                    <EndpointLink tenant={one.tenant} id={one.id} />
+                  </td>
+                  <td>
+                    <State is={stateOf(one)} />
+                  </td>
+                  <td class="hide-s mono">{one.url}</td>
+                  <td class="hide-s">{one.types.join(", ")}</td>
+                  <td class="n">{one.health.failuresInRow}</td>
+                  <td class="n hide-s">
+                    <Ago at={one.updatedAt} />
+                  </td>
+                </>
+              )}
+            />
+            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+          </>
+        )}
+      </Answered>
+      <Command text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}`} />
+    </>
+  )
+}

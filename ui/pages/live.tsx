@@ -1,0 +1,116 @@
+import { useEffect, useState } from "preact/hooks"
+import type { Failure } from "../../src/client/client.ts"
+import { problemText } from "../data.ts"
+import { shownEndpoint, shownTenant } from "../frame.tsx"
+import { Command, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
+import { petrel } from "../session.ts"
+
+/** Lines that are kept. */
+const most = 1_000
+
+interface Line {
+  readonly seq: number
+  readonly failure?: Failure
+  readonly says?: string
+}
+
+const text = (value: unknown): string => (typeof value === "string" ? value : "")
+
+/** Failures as they happen. */
+export const Live = () => {
+  const tenant = shownTenant()
+  const endpoint = shownEndpoint()
+  const [lines, setLines] = useState<ReadonlyArray<Line>>([])
+  const [isPaused, pause] = useState(false)
+  const [state, setState] = useState("connecting")
+  useEffect(() => {
+    if (isPaused) return
+    const leaving = new AbortController()
+    let isGone = false
+    let lastEventId: string | undefined
+    const follow = async (): Promise<void> => {
+      const live = petrel.live(
+        { tenant, ...(endpoint === undefined ? {} : { endpoint }) },
+        { signal: leaving.signal, ...(lastEventId === undefined ? {} : { lastEventId }) }
+      )
+      setState("following")
+      for await (const message of live) {
+        lastEventId = live.lastEventId
+        const line: Line =
+          message.tells === "failure"
+            ? { seq: message.seq, failure: message.failure }
+            : { seq: 0, says: `${message.dropped ?? "Some"} left out: ${message.why}` }
+        setLines((before) => [line, ...before].slice(0, most))
+      }
+    }
+    const keepOn = async (): Promise<void> => {
+      while (!isGone) {
+        await follow().catch((error: unknown) => {
+          if (!isGone) setState(problemText(error))
+        })
+        await new Promise((resolve) => setTimeout(resolve, 2_000))
+      }
+    }
+    void keepOn()
+    return () => {
+      isGone = true
+      leaving.abort()
+    }
+  }, [tenant, endpoint, isPaused])
+  return (
+    <>
+      <div class="title">
+        <h1>Live failures</h1>
+        <span class="chip" role="status">
+          {isPaused ? "paused" : state}
+        </span>
+        <div class="acts">
+          <button type="button" onClick={() => pause(!isPaused)}>
+            {isPaused ? "Go on" : "Pause"}
+          </button>
+          <button type="button" onClick={() => setLines([])}>
+            Clear
+          </button>
+        </div>
+      </div>
+      <Rows
+        items={lines}
+        empty="Nothing has failed since this page was opened. What fails from now on is here at once."
+        head={
+          <>
+            <th>Time</th>
+            <th>What</th>
+            <th>Delivery</th>
+            <th class="hide-s">Endpoint</th>
+          </>
+        }
+        row={({ failure, says }) =>
+          failure === undefined ? (
+            <td colSpan={4}>{says}</td>
+          ) : (
+            <>
+              <td>{new Date(Number(failure.at)).toLocaleTimeString()}</td>
+              <td>
+                <State is="failed" says={failure.kind} />
+              </td>
+              <td class="mono">
+                <a
+                  href={deliveryPage(
+                    failure.tenant ?? "",
+                    `${text(failure.event)}.${failure.endpoint}`
+                  )}
+                >
+                  {text(failure.event)}
+                </a>
+              </td>
+              <td class="hide-s">
+                <EndpointLink tenant={failure.tenant ?? ""} id={failure.endpoint ?? ""} />
+              </td>
+            </>
+          )
+        }
+      />
+      <Command text="petrel history --follow --failures" />
+    </>
+  )
+}

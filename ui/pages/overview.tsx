@@ -1,0 +1,223 @@
+import type { Alert, Stats } from "../../src/client/client.ts"
+import { useAsked } from "../data.ts"
+import { shownTenant } from "../frame.tsx"
+import {
+  Ago,
+  Answered,
+  Command,
+  count,
+  deliveryPage,
+  EndpointLink,
+  lasting,
+  Rows,
+  State
+} from "../parts.tsx"
+import { address } from "../router.ts"
+import { may, petrel } from "../session.ts"
+
+/** A line of the rates of success or attempts of hours. */
+const Line = ({
+  values,
+  says
+}: {
+  readonly values: ReadonlyArray<number>
+  readonly says: string
+}) => {
+  const most = Math.max(1, ...values)
+  const points = values
+    .map(
+      (value, at) => `${(at / Math.max(1, values.length - 1)) * 120},${30 - (value / most) * 28}`
+    )
+    .join(" ")
+  return (
+    <svg viewBox="0 0 120 32" preserveAspectRatio="none" role="img" aria-label={says}>
+      <polyline fill="none" stroke="currentColor" stroke-width="1.5" points={points} />
+    </svg>
+  )
+}
+
+const percent = (rate: number | null): string =>
+  rate === null ? "–" : `${(rate * 100).toFixed(rate === 1 ? 0 : 2)}`
+
+const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: string }) => {
+  const { periods, whole } = stats
+  const list = (filters: Record<string, string>) => address(["deliveries"], { tenant, ...filters })
+  return (
+    <section class="row">
+      <a class="card fig" href={list({})}>
+        <span>Attempts in a day</span>
+        <b>{count(whole.attempts)}</b>
+        <Line values={periods.map(({ attempts }) => attempts)} says="Attempts by hour" />
+        <small>{count(whole.succeeded)} succeeded</small>
+      </a>
+      <a class="card fig" href={list({ state: "dead-lettered" })}>
+        <span>Success</span>
+        <b>
+          {percent(whole.successRate)}
+          <em>%</em>
+        </b>
+        <Line
+          values={periods.map(({ successRate }) => successRate ?? 1)}
+          says="Rate of success by hour"
+        />
+        <small>{count(whole.failed)} attempts failed</small>
+      </a>
+      <div class="card fig">
+        <span>Answer of receivers, p99</span>
+        <b>{whole.latencyMs === null ? "–" : lasting(whole.latencyMs.p99)}</b>
+        <Line values={periods.map(({ latencyMs }) => latencyMs?.p99 ?? 0)} says="p99 by hour" />
+        <small>
+          {whole.latencyMs === null
+            ? "nothing was sent"
+            : `p50 ${lasting(whole.latencyMs.p50)} · p95 ${lasting(whole.latencyMs.p95)}`}
+        </small>
+      </div>
+    </section>
+  )
+}
+
+const SystemVerdict = () => {
+  const asked = useAsked("status", (options) => petrel.system.status({}, options), 5_000)
+  return (
+    <Answered asked={asked}>
+      {({ deadLetters, deliveries, problems }) => (
+        <>
+          <section class={`card verdict ${problems.length === 0 ? "" : "warn"}`}>
+            <div class="mark" aria-hidden="true">
+              {problems.length === 0 ? "✓" : "▲"}
+            </div>
+            <div>
+              <strong>
+                {problems.length === 0
+                  ? "Nothing needs somebody."
+                  : `${problems.length === 1 ? "One problem needs" : `${problems.length} problems need`} somebody.`}
+              </strong>
+              <p>
+                <a href={address(["deliveries"], { state: "waiting" })}>
+                  {count(deliveries.waiting)} deliveries wait
+                </a>
+                , {count(deliveries.inFlight)} are in flight,{" "}
+                <a href={address(["dead-letters"])}>
+                  {count(deadLetters.open)} dead letters are open
+                </a>
+                .
+              </p>
+            </div>
+            <a class="btn end" href={address(["system"])}>
+              System
+            </a>
+          </section>
+          {problems.map(({ code, text }) => (
+            <div key={code} class="note">
+              <b aria-hidden="true">■</b>
+              <div>{text}</div>
+            </div>
+          ))}
+          <Command text="petrel status" />
+        </>
+      )}
+    </Answered>
+  )
+}
+
+const Figured = ({ tenant }: { readonly tenant: string }) => {
+  const asked = useAsked(
+    `stats ${tenant}`,
+    (options) => petrel.log.stats({ tenant, by: "hour" }, options),
+    15_000
+  )
+  return <Answered asked={asked}>{(stats) => <Figures stats={stats} tenant={tenant} />}</Answered>
+}
+
+export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> }) => (
+  <Rows
+    items={alerts}
+    empty="No alert is raised."
+    head={
+      <>
+        <th>About</th>
+        <th>What</th>
+        <th class="n">Since</th>
+      </>
+    }
+    row={({ endpoint, level, name, raisedAt, tenant, value, unit }) => (
+      <>
+        <td>
+          {tenant === undefined ? (
+            "the installation"
+          ) : endpoint === undefined ? (
+            tenant
+          ) : (
+            <EndpointLink tenant={tenant} id={endpoint} />
+          )}
+        </td>
+        <td>
+          <State is={level} says={name} />{" "}
+          {value !== undefined && <span class="sub">{`${count(value)} ${unit}`}</span>}
+        </td>
+        <td class="n">
+          <Ago at={raisedAt} />
+        </td>
+      </>
+    )}
+  />
+)
+
+/** What needs somebody, and how it goes. */
+export const Overview = () => {
+  const tenant = shownTenant()
+  const alerts = useAsked(
+    `alerts ${tenant}`,
+    (options) => petrel.deliveries.alerts({ tenant }, options),
+    10_000
+  )
+  const failed = useAsked(
+    `failed ${tenant}`,
+    (options) =>
+      petrel.log.list({ tenant, state: ["dead-lettered", "waiting"], limit: 10 }, options).page(),
+    5_000
+  )
+  return (
+    <>
+      <h1>Overview</h1>
+      {may("operator") && <SystemVerdict />}
+      {tenant === "*" ? (
+        <p class="small">Choose a tenant above for the figures of its day.</p>
+      ) : (
+        <Figured tenant={tenant} />
+      )}
+      <h2>Alerts</h2>
+      <Answered asked={alerts}>{({ alerts }) => <AlertRows alerts={alerts} />}</Answered>
+      <h2>Newest that are not delivered</h2>
+      <Answered asked={failed}>
+        {({ deliveries }) => (
+          <Rows
+            items={deliveries}
+            opens={({ delivery, tenant }) => deliveryPage(tenant, delivery)}
+            empty="Everything is delivered."
+            head={
+              <>
+                <th>Delivery</th>
+                <th>State</th>
+                <th class="n">When</th>
+              </>
+            }
+            row={({ at, delivery, error, state, status, tenant }) => (
+              <>
+                <td class="mono">
+                  <a href={deliveryPage(tenant, delivery)}>{delivery}</a>
+                </td>
+                <td>
+                  <State is={state} /> <span class="sub">{error ?? status ?? ""}</span>
+                </td>
+                <td class="n">
+                  <Ago at={at} />
+                </td>
+              </>
+            )}
+          />
+        )}
+      </Answered>
+    </>
+  )
+}

@@ -1,0 +1,115 @@
+import { useAsked } from "../data.ts"
+import { Ago, Answered, Command, count, Rows, State } from "../parts.tsx"
+import { petrel } from "../session.ts"
+
+const sizes = ["B", "KiB", "MiB", "GiB", "TiB"]
+
+const bytesText = (bytes: number | null): string => {
+  if (bytes === null) return "–"
+  const power = Math.min(sizes.length - 1, Math.floor(Math.log2(Math.max(1, bytes)) / 10))
+  return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${sizes[power]}`
+}
+
+/** Workers, partitions, the broker and its storage. */
+export const System = () => {
+  const asked = useAsked("status", (options) => petrel.system.status({}, options), 4_000)
+  return (
+    <>
+      <h1>System</h1>
+      <Answered asked={asked}>
+        {(status) => (
+          <>
+            {[...status.problems, ...status.notices].map(({ code, text }) => (
+              <div key={code} class="note">
+                <b aria-hidden="true">▲</b>
+                <div>{text}</div>
+              </div>
+            ))}
+            <section class="row">
+              <div class="card">
+                <h2>Broker</h2>
+                <dl class="facts">
+                  <dt>version</dt>
+                  <dd>nats-server {status.broker.version}</dd>
+                  <dt>cluster</dt>
+                  <dd>
+                    {status.broker.cluster ?? "a single server"}, {status.broker.replicas} replicas
+                  </dd>
+                  <dt>events</dt>
+                  <dd>{count(status.events.stored)} stored</dd>
+                  <dt>to be routed</dt>
+                  <dd>{count(status.events.waitingForRouter)}</dd>
+                </dl>
+              </div>
+              <div class="card">
+                <h2>Storage</h2>
+                <dl class="facts">
+                  {(["events", "history", "deadLetters", "queues", "backlogs"] as const).map(
+                    (name) => (
+                      <>
+                        <dt>{name}</dt>
+                        <dd>
+                          {bytesText(status.room[name].bytes)} of{" "}
+                          {bytesText(status.room[name].limitBytes)}
+                        </dd>
+                      </>
+                    )
+                  )}
+                </dl>
+              </div>
+            </section>
+            <h2>Workers</h2>
+            <Rows
+              items={status.workers ?? []}
+              empty="No worker runs: nothing is delivered until one does."
+              head={
+                <>
+                  <th>Worker</th>
+                  <th>State</th>
+                  <th>Partitions</th>
+                  <th class="n">Started</th>
+                </>
+              }
+              row={({ alive, partitions, startedAt, worker }) => (
+                <>
+                  <td class="mono">{worker}</td>
+                  <td>
+                    <State is={alive ? "ok" : "problem"} says={alive ? "alive" : "missed"} />
+                  </td>
+                  <td>{partitions.join(", ")}</td>
+                  <td class="n">
+                    <Ago at={startedAt} />
+                  </td>
+                </>
+              )}
+            />
+            <h2>Partitions</h2>
+            <Rows
+              items={status.partitions}
+              empty="There are none."
+              head={
+                <>
+                  <th>Partition</th>
+                  <th>Owner</th>
+                  <th class="n">In flight</th>
+                  <th class="n">Retries</th>
+                  <th class="n">Backlog</th>
+                </>
+              }
+              row={({ backlog, inFlight, owner, partition, retries }) => (
+                <>
+                  <td>{partition}</td>
+                  <td class="mono">{owner ?? <State is="problem" says="nobody" />}</td>
+                  <td class="n">{count(inFlight)}</td>
+                  <td class="n">{count(retries)}</td>
+                  <td class="n">{count(backlog)}</td>
+                </>
+              )}
+            />
+          </>
+        )}
+      </Answered>
+      <Command text="petrel status" />
+    </>
+  )
+}
