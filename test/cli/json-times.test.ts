@@ -21,7 +21,9 @@ import { timesAsNumbers } from "./times-as-numbers.ts"
 const install = installations()
 
 /** Commands that only have subcommands. */
-const groups = new Set(["endpoint", "tenant", "token", "dead", "delivery", "projection", "rebuild"])
+const groups = new Set([
+  ...["endpoint", "tenant", "token", "portal", "dead", "delivery", "projection", "rebuild"]
+])
 
 /** Commands that are not asked here, and why. */
 const leftOut = {
@@ -161,6 +163,9 @@ describe("--json", () => {
           const made = yield* ask("token create", "acme", "--scope", "all", "--expires", "1h")
           const { id } = JSON.parse(nth(made, 0))
           yield* ask("token list")
+          yield* ask("token show", id)
+          yield* ask("portal link", "acme")
+          yield* ask("login")
           yield* ask("token revoke", id)
           yield* ask("publish", "acme", "invoice.paid", "200")
           yield* ask("alerts test", "acme")

@@ -182,7 +182,7 @@ const serve = Effect.fnUntraced(function* (
       served !== undefined
         ? served.login === undefined
           ? `the console answers at ${served.address}`
-          : `the console answers at ${served.address}; log in once, within an hour: ${served.login}`
+          : `the console answers at ${served.address}\nlog in to its pages, once and within an hour: ${served.login}`
         : log !== undefined
           ? `the projection runs, with its files in ${projection.data}`
           : "the audit runs"
