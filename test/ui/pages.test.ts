@@ -104,6 +104,16 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         // The secret is gone from the address, and so from the browser's history.
         assert.strictEqual(page.url(), `${console.url}/ui/`)
         wrong.push(...(await faults(page)))
+        await page.getByText("Nothing needs somebody.").waitFor()
+        const alert = {
+          ...{ id: "1", name: "success-low", about: "tenant", level: "warn", threshold: 95 },
+          ...{ unit: "percent", windowMs: 1, raisedAt: new Date().toISOString(), tenant: "acme" }
+        }
+        await page.route("**/alerts", (route) => route.fulfill({ json: { alerts: [alert] } }))
+        await page.reload()
+        await page.getByText("One alert is raised.").waitFor()
+        assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
+        await page.unroute("**/alerts")
 
         await page.keyboard.press("g")
         await page.keyboard.press("d")

@@ -76,22 +76,27 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
   )
 }
 
-const SystemVerdict = () => {
+/** What the installation and the alerts say together; nothing is said to be well before both are known. */
+const verdictOf = (problems: number, alerts: number | undefined): string => {
+  if (problems > 0)
+    return problems === 1 ? "One problem needs somebody." : `${problems} problems need somebody.`
+  if (alerts === undefined) return "The installation has no problem; its alerts are not known yet."
+  if (alerts > 0) return alerts === 1 ? "One alert is raised." : `${alerts} alerts are raised.`
+  return "Nothing needs somebody."
+}
+
+const SystemVerdict = ({ alerts }: { readonly alerts: number | undefined }) => {
   const asked = useAsked("status", (options) => petrel.system.status({}, options), 5_000)
   return (
     <Answered asked={asked}>
       {({ deadLetters, deliveries, problems }) => (
         <>
-          <section class={`card verdict ${problems.length === 0 ? "" : "warn"}`}>
+          <section class={`card verdict ${problems.length + (alerts ?? 1) === 0 ? "" : "warn"}`}>
             <div class="mark" aria-hidden="true">
-              {problems.length === 0 ? "✓" : "▲"}
+              {problems.length + (alerts ?? 1) === 0 ? "✓" : "▲"}
             </div>
             <div>
-              <strong>
-                {problems.length === 0
-                  ? "Nothing needs somebody."
-                  : `${problems.length === 1 ? "One problem needs" : `${problems.length} problems need`} somebody.`}
-              </strong>
+              <strong>{verdictOf(problems.length, alerts)}</strong>
               <p>
                 <a href={address(["deliveries"], { state: "waiting" })}>
                   {count(deliveries.waiting)} deliveries wait
@@ -180,7 +185,7 @@ export const Overview = () => {
   return (
     <>
       <h1>Overview</h1>
-      {may("operator") && <SystemVerdict />}
+      {may("operator") && <SystemVerdict alerts={alerts.value?.alerts.length} />}
       {tenant === "*" ? (
         <p class="small">Choose a tenant above for the figures of its day.</p>
       ) : (
