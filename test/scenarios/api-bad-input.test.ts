@@ -210,9 +210,10 @@ const valueFor = (given: JsonSchema, depth = 0): fc.Arbitrary<unknown> => {
     )
   if (type === "array") return mostly(fc.array(valueFor(items ?? {}, depth + 1), { maxLength: 4 }))
   if (type === "object") return mostly(fc.dictionary(words, anything, { maxKeys: 3 }))
+  const least = Math.ceil(minimum ?? -5)
   if (type === "integer" || type === "number")
     return mostly(
-      fc.integer({ min: Math.ceil(minimum ?? -5), max: Math.min(maximum ?? 1_000, 1_000) })
+      fc.integer({ min: least, max: Math.max(least, Math.min(maximum ?? 1_000, 1_000)) })
     )
   if (type === "boolean") return mostly(fc.boolean())
   return mostly(fc.oneof(words, fc.constantFrom(...(schema.examples ?? ["x"]))))
