@@ -4,6 +4,7 @@ import { listedOperations } from "../../src/api/groups.ts"
 import { operatorNamed } from "../../src/operations/caller.ts"
 import { LiveTokens } from "../../src/operations/tokens/live-tokens.ts"
 import { makeOperatorLink, makePortalLink } from "../../src/operations/tokens/make-link.ts"
+import { readToken } from "../../src/operations/tokens/token-store.ts"
 import { revokeTestToken, startConsole, type TestConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -45,6 +46,8 @@ describe.concurrent("a session of a browser", () => {
       const { ask } = console
       const link = yield* operatorLink
       const own = yield* opened(console, secretOf(link))
+      // A console of an earlier version does not take it for a token of all.
+      assert.deepInclude(yield* readToken(link.id), { v: 2, use: "session" })
       const shown = yield* ask("/session", { headers: own })
       assert.deepInclude(shown.json, { id: link.id, tenant: "*" })
       assert.strictEqual((yield* ask("/v1/tenants/*/endpoints", { headers: own })).status, 200)

@@ -67,7 +67,8 @@ export const createToken = Effect.fnUntraced(function* (asked: AnyNewToken, aske
   const parent = maker === undefined ? {} : { parent: maker.id }
   const shown: TokenView = { id, ...made.settings, createdAt: now, by, ...parent }
   yield* reserve(tenant, id, now)
-  yield* storeToken({ v: 1, ...shown, hash }).pipe(
+  const isPlain = shown.use === undefined && shown.endpoint === undefined
+  yield* storeToken({ v: isPlain ? 1 : 2, ...shown, hash }).pipe(
     Effect.andThen(appendTokenFact("token-created", shown, by)),
     Effect.onError(() => {
       reservations.give(tenant, id)

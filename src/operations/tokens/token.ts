@@ -112,7 +112,11 @@ export type TokenView = typeof TokenView.Type
 
 /** A token as the bucket holds it, under its id. */
 export const TokenRecord = Schema.Struct({
-  v: Schema.Literal(1),
+  /**
+   * 2: of a browser, or about one endpoint. A console that does not know of these would take the token
+   * for one of its whole tenant, and knows no 2 either.
+   */
+  v: Schema.Literals([1, 2]),
   ...shownFields,
   /** SHA-256 of the token, hexadecimal. */
   hash: Schema.String
