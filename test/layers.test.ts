@@ -13,8 +13,8 @@ const rooms = [
   ["src/endpoints", "src/cluster"],
   ["src/history"],
   ["src/broker", "src/metrics"],
-  ["src/policy", "src/text", "src/time"],
-  ["src/domain", "src/client"]
+  ["src/policy", "src/text", "src/time", "src/receiver"],
+  ["src/domain", "src/client", "src/providers"]
 ]
 
 const withinCli = [["commands"], ["flags"], ["terminal"], ["format"]].map((line) =>
