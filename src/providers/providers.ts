@@ -1,0 +1,56 @@
+import { genericHmacKind } from "./generic-hmac.ts"
+import { githubKind } from "./github.ts"
+import { type ProviderKind, provide, settingsProblems } from "./kind.ts"
+import type { Provider } from "./provider.ts"
+import { InvalidProviderSettings, type ProviderSetting, type ProviderSettings } from "./settings.ts"
+import { shopifyKind } from "./shopify.ts"
+import { slackKind } from "./slack.ts"
+import { petrelKind, standardWebhooksKind } from "./standard-webhooks.ts"
+import { stripeKind } from "./stripe.ts"
+
+/** A provider by name, whose settings are only known when they are given. */
+export interface KnownProvider extends Omit<ProviderKind, "make" | "problems"> {
+  /** Returns what is wrong with settings and which are missing, as sentences that show no secret. */
+  readonly problems: (settings: ProviderSettings) => ReadonlyArray<string>
+  /** Throws InvalidProviderSettings. */
+  readonly provide: (settings: ProviderSettings) => Provider
+}
+
+const known = <Settings extends ProviderSettings>(kind: ProviderKind<Settings>): KnownProvider => {
+  const { make: _, ...described } = kind
+  return {
+    ...described,
+    problems: (settings) => settingsProblems(kind, settings),
+    // `provide` throws where they are not what this provider takes.
+    provide: (settings) => provide(kind, settings as Settings)
+  }
+}
+
+/** All providers, by name. */
+export const providers: ReadonlyMap<string, KnownProvider> = new Map(
+  [
+    known(petrelKind),
+    known(standardWebhooksKind),
+    known(stripeKind),
+    known(githubKind),
+    known(shopifyKind),
+    known(slackKind),
+    known(genericHmacKind)
+  ].map((one) => [one.name, one])
+)
+
+export type { ProviderSetting }
+
+/**
+ * Makes a provider by its name. Throws InvalidProviderSettings, also for a name that is unknown.
+ *
+ * @param name one of `providers`.
+ */
+export const provider = (name: string, settings: ProviderSettings): Provider => {
+  const found = providers.get(name)
+  if (found === undefined)
+    throw new InvalidProviderSettings(name, [
+      `there is no provider of this name: there are ${[...providers.keys()].join(", ")}`
+    ])
+  return found.provide(settings)
+}

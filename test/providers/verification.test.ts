@@ -1,0 +1,103 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { ReceivedRequest, VerificationProblem } from "../../src/providers/provider.ts"
+import { providers } from "../../src/providers/providers.ts"
+import { type Sample, samples } from "./samples.ts"
+
+const now = 1_795_000_000_000
+const minute = 60_000
+
+const withHeader = (
+  request: ReceivedRequest,
+  name: string,
+  value: string | undefined
+): ReceivedRequest => ({ ...request, headers: { ...request.headers, [name]: value } })
+
+/** One sentence, which shows neither what signs nor what was signed. */
+const isOneSentence = (text: string): boolean => /^[A-Z][^\n]{10,300}\.$/.test(text)
+
+const secretsOf = ({ keys }: Sample) => keys.map(({ verifying }) => verifying)
+
+describe.each(samples)("requests of $name", (sample) => {
+  const { body, header, isBodySigned, isTimeSigned, keys, make, sign, timeHeader } = sample
+  const [key, other] = keys
+  const one = make([key.verifying])
+
+  const refused = async (request: ReceivedRequest, problem: VerificationProblem, at = now) => {
+    const result = await one.verify(request, at)
+    if (result.ok) return assert.fail(`taken: ${problem}`)
+    assert.strictEqual(result.problem, problem)
+    assert.isTrue(isOneSentence(result.text), result.text)
+    for (const secret of secretsOf(sample)) assert.notInclude(result.text, secret)
+  }
+
+  it("are taken, with the place of the secret that fits", async () => {
+    const both = make(secretsOf(sample))
+    for (const [place, signing] of keys.entries()) {
+      const result = await both.verify(await sign({ body, at: now, key: signing }), now)
+      assert.deepInclude(result, { ok: true, secret: place })
+      assert.strictEqual(result.ok && result.at !== undefined, isTimeSigned)
+    }
+  })
+
+  it("are refused if signed by another secret", async () => {
+    await refused(await sign({ body, at: now, key: other }), "signature-mismatch")
+  })
+
+  it("are refused if any byte of the body has changed", async () => {
+    if (!isBodySigned) return
+    const good = await sign({ body, at: now, key })
+    for (let place = 0; place < body.length; place += 7) {
+      const changed = Buffer.from(body)
+      changed[place] = (changed[place] ?? 0) ^ 1
+      const result = await one.verify({ ...good, body: changed }, now)
+      assert.isFalse(result.ok, `byte ${place}`)
+    }
+    const longer = { ...good, body: Buffer.concat([body, Buffer.from(" ")]) }
+    assert.isFalse((await one.verify(longer, now)).ok)
+    assert.isFalse((await one.verify({ ...good, body: body.subarray(1) }, now)).ok)
+  })
+
+  it("are refused if a character of the signature has changed", async () => {
+    const good = await sign({ body, at: now, key })
+    const text = good.headers[header] ?? ""
+    for (let place = 0; place < text.length; place += 1) {
+      const changed = `${text.slice(0, place)}${text[place] === "0" ? "1" : "0"}${text.slice(place + 1)}`
+      assert.isFalse((await one.verify(withHeader(good, header, changed), now)).ok, changed)
+    }
+  })
+
+  it("are refused without the signature, with a malformed and with a huge one", async () => {
+    const good = await sign({ body, at: now, key })
+    await refused(withHeader(good, header, undefined), "signature-missing")
+    await refused(withHeader(good, header, ""), "signature-missing")
+    for (const text of ["x", "=", "v1,", "💥", "t=1,v1=zz"]) {
+      const result = await one.verify(withHeader(good, header, text), now)
+      assert.isFalse(result.ok)
+      assert.isTrue(isOneSentence(result.ok ? "" : result.text), result.ok ? "" : result.text)
+    }
+    const huge = `${good.headers[header]}${"a".repeat(100_000)}`
+    await refused(withHeader(good, header, huge), "signature-malformed")
+  })
+
+  it("are refused if too old or from the future, and taken at the bounds", async () => {
+    if (!isTimeSigned) return
+    const toleranceMs = providers.get(sample.name)?.toleranceMs ?? 0
+    assert.isAtLeast(toleranceMs, 5_000)
+    const good = await sign({ body, at: now, key })
+    for (const off of [toleranceMs, -toleranceMs])
+      assert.deepInclude(await one.verify(good, now + off), { ok: true, at: now })
+    await refused(good, "timestamp-too-old", now + toleranceMs + 1_000)
+    await refused(good, "timestamp-too-new", now - toleranceMs - 1_000)
+    await refused(good, "timestamp-too-new", now - 24 * 60 * minute)
+  })
+
+  it("are refused without their time, with another and with a malformed one", async () => {
+    if (timeHeader === undefined) return
+    const good = await sign({ body, at: now, key })
+    await refused(withHeader(good, timeHeader, undefined), "timestamp-missing")
+    await refused(withHeader(good, timeHeader, String((now + 1_000) / 1_000)), "signature-mismatch")
+    for (const text of ["x", "-1", "1e9", "1.5", "Infinity", "9".repeat(15)])
+      await refused(withHeader(good, timeHeader, text), "timestamp-malformed")
+    await refused(withHeader(good, timeHeader, "9".repeat(10_000)), "timestamp-malformed")
+  })
+})
