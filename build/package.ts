@@ -1,9 +1,9 @@
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { bundled } from "./bundle.ts"
-import { writeClient } from "./client.ts"
 import { licensesOf } from "./licenses.ts"
 import { manPage } from "./man-page.ts"
+import { programExports, writeProgramModules } from "./program-modules.ts"
 import { revisionOf } from "./revision.ts"
 import { pageFiles } from "./ui.ts"
 
@@ -30,7 +30,7 @@ const manifest = (sources: string): string => {
     man: "man/petrel.1",
     // What programs may import, and nothing else.
     exports: {
-      "./client": { types: "./client/client.d.ts", default: "./client/client.js" },
+      ...programExports,
       "./package.json": "./package.json"
     },
     sideEffects: false
@@ -53,7 +53,7 @@ export const writePackage = async (folder: string): Promise<void> => {
       piece.type === "chunk" ? piece.code : piece.source,
       { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
     )
-  await writeClient(join(folder, "client"))
+  await writeProgramModules(folder)
   await mkdir(join(folder, "ui/assets"), { recursive: true })
   for (const { name, text } of await pageFiles()) await writeFile(join(folder, "ui", name), text)
   const modules = pieces.flatMap((piece) => (piece.type === "chunk" ? piece.moduleIds : []))

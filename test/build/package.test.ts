@@ -20,6 +20,7 @@ const natsScope = join(import.meta.dirname, "../../node_modules/@nats-io")
 
 /** A program that is compiled, and not run. */
 const typedProgram = `import { httpClient, isProblem, type DeliveryList, type List } from "petrel/client"
+import { enqueue, type Transaction } from "petrel/outbox"
 const petrel = httpClient({ url: "https://petrel.example.com", fetch, token: async () => "ptl_" })
 export const list: List<DeliveryList["deliveries"][number], DeliveryList> = petrel.log.list({ status: "5xx" })
 export const states = async (signal: AbortSignal): Promise<string[]> => {
@@ -32,8 +33,12 @@ export const code = (error: unknown): "not-found" | "conflict" | undefined =>
 export const planned = async (): Promise<number> =>
   (await petrel.jobs.redeliver({ endpoint: "a", dryRun: true })).selected
 export const begun = async (): Promise<string> => (await petrel.jobs.redeliver({ endpoint: "a" })).state
+export const queued = (tx: Transaction): Promise<string> =>
+  enqueue(tx, { tenant: "acme", type: "invoice.paid", body: { total: "10.00" } })
 // @ts-expect-error an endpoint needs a URL
 export const wrong = petrel.endpoints.put({ id: "a" })
+// @ts-expect-error a tenant is a string
+export const alsoWrong = (tx: Transaction) => enqueue(tx, { tenant: 1, type: "a", body: "" })
 `
 
 describe("the package that npm run build makes", () => {
@@ -77,18 +82,21 @@ describe("the package that npm run build makes", () => {
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
   })
 
-  it("lets programs import the client, and nothing else", async () => {
-    const told = `const names = ["petrel/client", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
+  it("lets programs import the client and the outbox, and nothing else", async () => {
+    const told = `const names = ["petrel/client", "petrel/outbox", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
       const asked = names.map((name) => import(name).then(Object.keys, ({ code }) => code))
       console.log(JSON.stringify(await Promise.all(asked)))`
     await writeFile(path("project/imports.js"), told)
     const closed = "ERR_PACKAGE_PATH_NOT_EXPORTED"
     assert.deepStrictEqual(await runModule(thisNode, path("project"), "imports.js"), [
       ["JobFailed", "NoAnswer", "PetrelProblem", "httpClient", "isProblem", "natsClient"],
+      ["enqueue", "enqueueAll", "maxBodyBytes"],
       ...[closed, closed, closed]
     ])
     const client = await stat(path("petrel/client/client.js"))
     assert.isBelow(client.size, 48 * 1024)
+    const outbox = await stat(path("petrel/outbox/outbox.js"))
+    assert.isBelow(outbox.size, 12 * 1024)
   })
 
   it("has types that compilers take with browsers' names, and with Node's", async () => {
