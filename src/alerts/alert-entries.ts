@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, writeValue } from "../broker/values.ts"
-import { readEntry } from "../cluster/kv-entry.ts"
+import { eraseValue, readEntry, writeValue } from "../broker/values.ts"
 import type { AlertRecord, AlertSubject } from "./alert-store.ts"
 import { alertKey, listAlerts, nothingRaised, parseRecord } from "./alert-store.ts"
 

@@ -1,7 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, readValues, writeValue } from "../broker/values.ts"
-import { readEntry } from "../cluster/kv-entry.ts"
+import { eraseValue, readEntry, readValues, writeValue } from "../broker/values.ts"
 import { Alert, SystemAlertSettings, TenantAlertChoice } from "../domain/alert.ts"
 import { Fact, type ThresholdsChange } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"

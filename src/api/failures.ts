@@ -17,8 +17,8 @@ import {
   TooManyRequests,
   Unavailable
 } from "./problems.ts"
+import { withHeader } from "./request-notes.ts"
 import { invalidRequest } from "./validation.ts"
-import { withHeader } from "./with-header.ts"
 
 /** Seconds after which a request is worth repeating that found no broker. */
 const retryAfter = 2

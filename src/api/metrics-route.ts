@@ -8,10 +8,10 @@ import { allTenants, hasExpired } from "../operations/tokens/token.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { timers } from "../time/timers.ts"
 import { LiveConnections } from "./connections.ts"
+import { bearerIn } from "./credential.ts"
 import { isLoopback } from "./hosts.ts"
 import { problemResponse } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
-import { bearerIn } from "./session-cookie.ts"
 
 export const metricsPath = "/metrics"
 

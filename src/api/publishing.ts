@@ -14,6 +14,7 @@ import {
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { PathText, Tenant, tenantPath } from "../operations/parameters.ts"
 import { withoutCommands } from "../text/plain-text.ts"
+import { Insider } from "./credential.ts"
 import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"
 import {
   type BatchAnswer,
@@ -24,7 +25,6 @@ import {
   Published
 } from "./event-input.ts"
 import { unavailable } from "./failures.ts"
-import { Insider } from "./insider.ts"
 import { freeBytes, readBody } from "./request-body.ts"
 import { answeredProblems } from "./validation.ts"
 

@@ -1,4 +1,5 @@
-import { Context } from "effect"
+import { Context, Effect } from "effect"
+import { HttpEffect, HttpServerResponse } from "effect/http"
 
 /** What is found out about a request on its way, for the access log. */
 export interface Notes {
@@ -12,3 +13,12 @@ export interface Notes {
 export const RequestNotes = Context.Reference<Notes>("petrel/api/RequestNotes", {
   defaultValue: () => ({ token: undefined, status: undefined })
 })
+
+/** Gives the answer of this request headers. */
+export const withHeaders = (headers: Readonly<Record<string, string>>) =>
+  HttpEffect.appendPreResponseHandler((_, response) =>
+    Effect.succeed(HttpServerResponse.setHeaders(response, headers))
+  )
+
+/** Gives the answer of this request a header. */
+export const withHeader = (name: string, value: string) => withHeaders({ [name]: value })

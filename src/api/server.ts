@@ -15,8 +15,8 @@ import { HistoryReadings } from "../operations/history/history-readings.ts"
 import { LiveTokens } from "../operations/tokens/live-tokens.ts"
 import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
+import { Stopping } from "./answer.ts"
 import { Api } from "./api.ts"
-import { beginInTurn } from "./begin-in-turn.ts"
 import { Connections, LiveConnections } from "./connections.ts"
 import { CrossOrigin } from "./cors.ts"
 import { apiDocument } from "./document.ts"
@@ -30,9 +30,8 @@ import { RequestBodies } from "./request-body.ts"
 import { RequestDurations } from "./request-durations.ts"
 import { handlers } from "./routes.ts"
 import { sessionPath, sessionRoutes } from "./session-routes.ts"
-import { Stopping } from "./stopping.ts"
 import { Slots } from "./tokens/caller-slots.ts"
-import { Turns } from "./turns.ts"
+import { beginInTurn, Turns } from "./turns.ts"
 import { validationLayer } from "./validation.ts"
 
 /** Where and how the API is served. */
@@ -217,7 +216,7 @@ const makeApp = (options: ApiOptions) =>
 
 /**
  * Serves the API until the scope closes: requests in flight are answered first. Returns the port,
- * what answers a request, for those that come on another way (insider.ts), and what counts refusals.
+ * what answers a request, for those that come on another way (`Insider`), and what counts refusals.
  * Fails with ListenRefused if the address cannot be used.
  */
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {

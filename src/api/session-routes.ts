@@ -10,10 +10,10 @@ import { NotLoggedIn, openSession } from "../operations/tokens/sessions.ts"
 import { hasExpired, type TokenRecord } from "../operations/tokens/token.ts"
 import { withoutCommands } from "../text/plain-text.ts"
 import { timers } from "../time/timers.ts"
+import { credentialOf, sessionCookie } from "./credential.ts"
 import { problemResponse } from "./problems.ts"
 import { readBody } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
-import { credentialOf, sessionCookie } from "./session-cookie.ts"
 
 /** Where a browser opens, looks at and ends its session. */
 export const sessionPath = "/session"

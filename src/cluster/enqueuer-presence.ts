@@ -4,10 +4,10 @@ import { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { PublishError } from "../broker/publisher.ts"
 import { readStream } from "../broker/scan.ts"
-import { eraseValue, writeValue } from "../broker/values.ts"
+import { eraseValue, readEntry, writeValue } from "../broker/values.ts"
 import { elapsedMs } from "../time/elapsed.ts"
-import { readEntry } from "./kv-entry.ts"
-import { beatsPerTtl, defaultTtl } from "./ownership.ts"
+import { defaultTtl } from "./ownership.ts"
+import { beatsPerTtl } from "./roster.ts"
 
 /**
  * The heartbeat of a process that stores deliveries without being a worker, under

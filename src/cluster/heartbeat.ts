@@ -1,16 +1,18 @@
 import { hostname } from "node:os"
-import { Clock, Deferred, Effect, Option, Semaphore } from "effect"
+import { Clock, Deferred, Effect, Option, Schema, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { FeatureLevels } from "../broker/installed.ts"
-import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { eraseValue, isConflict, readEntry, writeValue } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
-import { readEntry } from "./kv-entry.ts"
 import type { Owner } from "./ownership.ts"
-import { answerShare, beatsPerTtl } from "./ownership.ts"
 import type { Heartbeat, Role } from "./roster.ts"
-import { decodeHeartbeat, memberKey } from "./roster.ts"
-import { WorkerRefused } from "./worker-refused.ts"
+import { answerShare, beatsPerTtl, decodeHeartbeat, memberKey } from "./roster.ts"
+
+/** A worker cannot start or continue. The message is the sentence that its user reads. */
+export class WorkerRefused extends Schema.TaggedError<WorkerRefused>()("WorkerRefused", {
+  message: Schema.String
+}) {}
 
 export interface HeartbeatOptions {
   readonly owner: Owner

@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import type { LayoutRecord } from "../broker/installed.ts"
 import { refuseChange } from "../broker/installed.ts"
-import { WorkerRefused } from "./worker-refused.ts"
+import { WorkerRefused } from "./heartbeat.ts"
 
 /** Pause between checks, ms. */
 const interval = 60_000

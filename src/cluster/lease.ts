@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { eraseValue, isConflict, readEntry, writeValue } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
-import { readEntry } from "./kv-entry.ts"
 
 /** How long work remains with a console that does not renew its lease, ms. */
 export const leaseMs = 10_000

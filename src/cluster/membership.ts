@@ -1,11 +1,10 @@
 import { Effect, Queue } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
-import type { HeartbeatOptions } from "./heartbeat.ts"
+import type { HeartbeatOptions, WorkerRefused } from "./heartbeat.ts"
 import { startHeartbeat } from "./heartbeat.ts"
 import type { Lease } from "./roster.ts"
-import { watchRoster } from "./roster-watch.ts"
-import type { WorkerRefused } from "./worker-refused.ts"
+import { watchRoster } from "./roster.ts"
 
 /** Heartbeats of others may arrive late: they expire after this multiple of the TTL. */
 const expiryFactor = 1.5

@@ -1,9 +1,9 @@
 import { Deferred, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, isConflict, writeValue } from "../broker/values.ts"
+import { eraseValue, isConflict, readEntry, writeValue } from "../broker/values.ts"
 import type { Life } from "../broker/wire.ts"
 import { elapsedMs } from "../time/elapsed.ts"
-import { readEntry } from "./kv-entry.ts"
+import type { HandedOver } from "./hand-over.ts"
 import { decodeLease, leaseKey } from "./roster.ts"
 
 /** The owner of partitions, and the TTL of its leases, ms. */
@@ -17,13 +17,6 @@ export interface Owner {
 
 /** Default TTL, ms: for this long nobody delivers in the partitions of a worker that has died. */
 export const defaultTtl = 10_000
-/** Heartbeats and lease renewals per TTL. */
-export const beatsPerTtl = 5
-/**
- * Share of the TTL after which an unanswered write counts as lost and is repeated. With the pause
- * before the write it stays well below half the TTL, after which a worker counts as missed.
- */
-export const answerShare = 0.2
 
 /** The right to deliver in a partition, as long as its lease is renewed. */
 export interface Ownership {
@@ -208,4 +201,91 @@ class PartitionLease implements Ownership {
       Effect.map((found) => Option.getOrUndefined(Option.flatten(found)))
     )
   )
+}
+
+/** Pause between checks whether a lease was renewed, ms. */
+const renewalPause = 250
+
+/** Guards what a worker records about the deliveries of a partition. */
+export interface OwnerFence {
+  /** True while nobody else can be owner. Sends no request. */
+  readonly holds: () => boolean
+  /**
+   * Returns true for the owner, and false once another worker owns or owned the partition. Waits
+   * while that is unknown.
+   */
+  readonly stillOwner: Effect.Effect<boolean>
+  /**
+   * Passes for the owner, waits while ownership is unknown, and interrupts once another worker owns
+   * or owned the partition: the new owner makes the decisions of the former one.
+   */
+  readonly asOwner: Effect.Effect<void>
+}
+
+/** Makes the fence of a partition from its lease. */
+export const ownerFence = ({ holds, lost }: Pick<Ownership, "holds" | "lost">): OwnerFence => {
+  const isRenewed = Effect.as(Effect.repeat(Effect.sleep(renewalPause), { until: holds }), true)
+  const stillOwner = Effect.suspend(() =>
+    holds() ? Effect.succeed(true) : Effect.raceFirst(Effect.as(lost, false), isRenewed)
+  )
+  return {
+    holds,
+    stillOwner,
+    asOwner: Effect.flatMap(stillOwner, (isOwner) => (isOwner ? Effect.void : Effect.interrupt))
+  }
+}
+
+/** A partition that this worker owns, from when it takes the lease until it releases it. */
+export interface OwnedPartition {
+  readonly ownership: Ownership
+  /**
+   * True once no new work may begin: the partition is to move or has moved to another worker, or
+   * this worker stops.
+   */
+  readonly isOver: () => boolean
+  /** Waits until `isOver` is true. */
+  readonly over: Effect.Effect<void>
+  /**
+   * True where another worker waits for it, and for what is remembered of it. No more messages are
+   * requested then, and it is over when the open request has ended, which takes a second.
+   */
+  readonly isAskedFor: () => boolean
+}
+
+/** A partition in the hands of this worker, until its lease is released. */
+export class TakenPartition implements OwnedPartition {
+  readonly ownership: Ownership
+  readonly over: Effect.Effect<void>
+  /** True once this worker delivers in it. */
+  isBegun = false
+  readonly #ended = Deferred.makeUnsafe<void>()
+  readonly #released = Deferred.makeUnsafe<HandedOver | undefined>()
+  #isAskedFor = false
+
+  constructor(ownership: Ownership) {
+    this.ownership = ownership
+    this.over = Effect.raceFirst(Deferred.await(this.#ended), ownership.lost)
+  }
+
+  readonly isOver = (): boolean => Deferred.isDoneUnsafe(this.#ended) || this.ownership.isLost()
+
+  readonly isAskedFor = (): boolean => this.#isAskedFor
+
+  end(): void {
+    Deferred.doneUnsafe(this.#ended, Effect.void)
+  }
+
+  /**
+   * Lets it end for a worker that asks. Returns what waits until it is released, and returns
+   * undefined where that failed.
+   */
+  handOver(): Effect.Effect<HandedOver | undefined> {
+    this.#isAskedFor = true
+    return Deferred.await(this.#released)
+  }
+
+  /** Called when its lease is released. */
+  released(handed: HandedOver | undefined): void {
+    Deferred.doneUnsafe(this.#released, Effect.succeed(handed))
+  }
 }

@@ -1,17 +1,55 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
+import { keepGoing } from "../broker/keep-going.ts"
 import { readValue } from "../broker/values.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import type { Currentness } from "./currentness.ts"
+import { CurrentnessSwitch } from "./currentness.ts"
+import { readDirectory } from "./directory-reading.ts"
 import type { RoutableEndpoint } from "./directory-table.ts"
 import { DirectoryTable } from "./directory-table.ts"
-import { keepReading } from "./directory-watch.ts"
-import type { EndpointUnreadable } from "./endpoint-value.ts"
-import { decodeEndpoint } from "./endpoint-value.ts"
+import { makeChangeRecorder } from "./endpoint-changes.ts"
 import type { HostIndex } from "./host-index.ts"
 import type { LiveEndpoint } from "./live-endpoint.ts"
 import { makeLive } from "./live-endpoint.ts"
+import type { EndpointUnreadable } from "./stored-values.ts"
+import { decodeEndpoint } from "./stored-values.ts"
+
+/** Pause before the endpoints are read again after a failure, ms. */
+const retryPauseMs = 1_000
+
+/**
+ * Watches the bucket until the scope closes: the broker sends each change once, and nothing is read
+ * to get it. After a reconnect everything is read again, because a watch can miss changes. Returns
+ * when the first reading is complete.
+ *
+ * A reading is complete when it has reached the state that the leader had after the watch was
+ * started. The table is not current from a reconnect until then, nor while the watch is behind the
+ * leader or the leader does not answer (`WatchLag`).
+ *
+ * No change is applied before the history has it: readers of the history can then tell what a plan
+ * was made from.
+ *
+ * @param unavailable called with the keys of endpoints that are disabled, removed or replaced.
+ */
+export const keepReading = Effect.fnUntraced(function* (
+  table: DirectoryTable,
+  unavailable: (key: string) => void
+) {
+  const { onReconnect } = yield* Broker
+  const recorder = yield* makeChangeRecorder
+  const currentness = new CurrentnessSwitch()
+  const forget = onReconnect(() => currentness.onReconnect())
+  yield* Effect.addFinalizer(() => Effect.sync(forget))
+  const reading = readDirectory({ table, recorder, currentness, unavailable })
+  yield* Effect.forkScoped(
+    keepGoing("read the endpoints", reading, retryPauseMs, Effect.logWarning)
+  )
+  yield* currentness.complete
+  return currentness satisfies Currentness
+})
 
 export type { RoutableEndpoint } from "./directory-table.ts"
 export type { LiveEndpoint } from "./live-endpoint.ts"

@@ -10,8 +10,8 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { EndpointChange, StateChange } from "../history/configuration.ts"
 import { appendChange, appendState, authorHeaders, stateHeaders } from "../history/configuration.ts"
 import { named, readChange } from "./endpoint-changes.ts"
-import type { EndpointUnreadable } from "./endpoint-value.ts"
-import { decodeEndpoint, encodeEndpoint } from "./endpoint-value.ts"
+import type { EndpointUnreadable } from "./stored-values.ts"
+import { decodeEndpoint, encodeEndpoint } from "./stored-values.ts"
 
 /** An endpoint's configuration in the bucket, with its revision. */
 export interface StoredEndpoint {

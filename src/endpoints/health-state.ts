@@ -17,7 +17,7 @@ import {
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import { timers } from "../time/timers.ts"
 import type { LiveEndpoint } from "./directory.ts"
-import type { HealthRecord } from "./health-record.ts"
+import type { HealthRecord } from "./health-store.ts"
 import type { PreparedPolicy } from "./live-endpoint.ts"
 
 /** Minimum time between stores of a change in counts only, ms. */

@@ -9,8 +9,8 @@ import { systemKey, TenantSettings } from "../domain/tenant-settings.ts"
 import { nobody } from "../domain/token.ts"
 import { authorHeaders } from "../history/configuration.ts"
 import { appendFact } from "../history/facts.ts"
-import type { SettingsInForce } from "./settings-table.ts"
-import { decodeSettings, settingsText } from "./settings-value.ts"
+import type { SettingsInForce } from "./inherited-settings.ts"
+import { decodeSettings, settingsText } from "./stored-values.ts"
 
 /** Settings with the revision of their key in the endpoints bucket; 0 where none were ever set. */
 export interface StoredSettings {

@@ -1,7 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { isConflict, writeValue } from "../broker/values.ts"
-import { readEntry } from "../cluster/kv-entry.ts"
+import { isConflict, readEntry, writeValue } from "../broker/values.ts"
 import { invalid, notNow } from "../domain/problem.ts"
 
 /**

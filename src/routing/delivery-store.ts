@@ -8,8 +8,41 @@ import { deliveryHeaders, firstRound, roundKey } from "../domain/delivery.ts"
 import type { Event } from "../domain/event.ts"
 import type { Planned } from "../domain/fact.ts"
 import { partitionOf } from "../domain/names.ts"
-import type { OwnedPartitions } from "./partition-owner.ts"
-import { mayEnterBacklog } from "./placement.ts"
+import type { DirectEnd, OwnedPartitions } from "./partition-owner.ts"
+
+/* Where the fan-out brings a delivery: directly to its endpoint, into a backlog, or into a queue. */
+
+/**
+ * True where a delivery may be stored in its endpoint's backlog. One with a failed attempt waits in
+ * the queue: only there it waits for its own time.
+ */
+export const mayEnterBacklog = ({ attempts }: Progress): boolean => attempts === 0
+
+/** What the fan-out does after a direct delivery. */
+export type AfterDirectEnd =
+  /** Nothing: the delivery has ended. */
+  | "leave"
+  /** Store it, with the progress of its attempt. */
+  | "store"
+  /** Leave it to recovery, which locates it first. */
+  | "locate"
+
+/**
+ * Decides how a delivery goes on after it was tried directly.
+ *
+ * @param isPlanUnsure whether another plan of the event may count.
+ * @param isLate whether another router may have stored the delivery by now, and the broker may have
+ *   forgotten its message id.
+ */
+export const afterDirectEnd = (
+  end: DirectEnd["_tag"],
+  isPlanUnsure: boolean,
+  isLate: boolean
+): AfterDirectEnd => {
+  if (isPlanUnsure || end === "Unknown") return "locate"
+  if (end === "Delivered") return "leave"
+  return isLate ? "locate" : "store"
+}
 
 /** Returns the delivery that a plan entry creates. */
 export const deliveryOf = (event: Event, planned: Planned, progress: Progress): Delivery => ({

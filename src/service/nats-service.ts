@@ -3,7 +3,7 @@ import { Context, Effect, Result } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { HttpEffect } from "effect/http"
 import packageJson from "../../package.json" with { type: "json" }
-import { Insider, type InsiderRecord } from "../api/insider.ts"
+import { Insider, type InsiderRecord } from "../api/credential.ts"
 import type { BareProblem } from "../api/problems.ts"
 import { problemBody, problemType } from "../api/problems.ts"
 import type { ApiApp } from "../api/server.ts"

@@ -1,7 +1,6 @@
 import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { heldBackMs } from "../../src/api/held-back.ts"
-import { HeldConnections } from "../../src/api/held-connections.ts"
+import { HeldConnections, heldBackMs } from "../../src/api/held-connections.ts"
 
 describe("connections that have lost their place", () => {
   it("are 2,048 at most: where there are more, the first goes", () => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
-import { makeJointLookup } from "../../src/routing/joint-lookup.ts"
+import { makeJointLookup } from "../../src/routing/plan-store.ts"
 
 /** A lookup whose readings end when the test says so, and the requests of each reading. */
 const made = Effect.gen(function* () {

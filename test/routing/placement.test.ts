@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
+import type { AfterDirectEnd } from "../../src/routing/delivery-store.ts"
+import { afterDirectEnd, mayEnterBacklog } from "../../src/routing/delivery-store.ts"
 import type { DirectEnd } from "../../src/routing/partition-owner.ts"
-import type { AfterDirectEnd } from "../../src/routing/placement.ts"
-import { afterDirectEnd, mayEnterBacklog } from "../../src/routing/placement.ts"
 
 describe("a delivery of a plan", () => {
   it("may wait in a backlog until it was attempted", () => {

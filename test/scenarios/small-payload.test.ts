@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
-import { queryOwner } from "../../src/cluster/introspection-query.ts"
+import { queryOwner } from "../../src/cluster/introspection.ts"
 import { closedBooks } from "../kit/books.ts"
 import {
   deadLetters,

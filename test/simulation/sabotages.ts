@@ -35,7 +35,7 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   {
     name: "no-fence",
     what: "a worker writes without a look at whether it still owns the partition",
-    file: "cluster/owner-fence.ts",
+    file: "cluster/ownership.ts",
     find: "holds() ? Effect.succeed(true) : Effect.raceFirst(Effect.as(lost, false), isRenewed)",
     replace: "Effect.succeed(isRenewed !== undefined && lost !== undefined)"
   },

@@ -17,7 +17,7 @@ import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-st
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
-import { queryOwner } from "../../cluster/introspection-query.ts"
+import { queryOwner } from "../../cluster/introspection.ts"
 import type { Present } from "../../cluster/roster.ts"
 import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"

@@ -1,6 +1,6 @@
 import { Cause, Effect, Option } from "effect"
 import type { Broker } from "../../broker/broker.ts"
-import type { OwnerFence } from "../../cluster/owner-fence.ts"
+import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"

@@ -9,8 +9,7 @@ import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
 import { present } from "../../domain/present.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
-import { listHealth } from "../../endpoints/health-record.ts"
-import { readHealth } from "../../endpoints/health-store.ts"
+import { listHealth, readHealth } from "../../endpoints/health-store.ts"
 import {
   forwardedTo,
   maxTimeoutMsOf,

@@ -17,15 +17,14 @@ import { invalid } from "../../domain/problem.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { isFullyTold } from "../../domain/settings/setting.ts"
 import { addEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
-import { decodeEndpoint } from "../../endpoints/endpoint-value.ts"
-import { listHealth } from "../../endpoints/health-record.ts"
-import { eraseHealth, writeHealth } from "../../endpoints/health-store.ts"
+import { eraseHealth, listHealth, writeHealth } from "../../endpoints/health-store.ts"
 import {
   type LostEndpoint,
   readLostEndpoints,
   readLostSettings
 } from "../../endpoints/lost-endpoints.ts"
 import { changeSettings } from "../../endpoints/settings-store.ts"
+import { decodeEndpoint } from "../../endpoints/stored-values.ts"
 import { readRecord, strictly } from "../../history/fact-record.ts"
 import {
   afterEndpointFact,

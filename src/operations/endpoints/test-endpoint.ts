@@ -1,6 +1,5 @@
 import { Clock, Effect, Random, Result, Schema } from "effect"
-import { TestExchange } from "../../cluster/command.ts"
-import { commandOwner } from "../../cluster/command-owner.ts"
+import { commandOwner, TestExchange } from "../../cluster/command.ts"
 import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { TopologyError } from "../../broker/installed.ts"
+import { readEntry } from "../../broker/values.ts"
 import { readEnqueuers } from "../../cluster/enqueuer-presence.ts"
-import { readEntry } from "../../cluster/kv-entry.ts"
 import type { Owner, Ownership } from "../../cluster/ownership.ts"
-import { beatsPerTtl, takeOwnership } from "../../cluster/ownership.ts"
-import { leaseKey, readRoster } from "../../cluster/roster.ts"
+import { takeOwnership } from "../../cluster/ownership.ts"
+import { beatsPerTtl, leaseKey, readRoster } from "../../cluster/roster.ts"
 
 /** Leases that are taken at the same time. */
 const maxConcurrentLookups = 16

@@ -1,6 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
-import { type CommandPart, Retried } from "../../cluster/command.ts"
-import { commandOwner } from "../../cluster/command-owner.ts"
+import { type CommandPart, commandOwner, Retried } from "../../cluster/command.ts"
 import { circuitOf, type Endpoint } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
 import { present } from "../../domain/present.ts"

@@ -1,6 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { readLayout } from "../../../broker/installed.ts"
-import { queryOwner } from "../../../cluster/introspection-query.ts"
+import { queryOwner } from "../../../cluster/introspection.ts"
 import { ConnectionCheck } from "../../../domain/connection-check.ts"
 import { partitionOf } from "../../../domain/names.ts"
 import { Timestamp } from "../../../domain/timestamp.ts"

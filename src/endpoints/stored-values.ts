@@ -1,5 +1,6 @@
 import { Result, Schema } from "effect"
 import { Endpoint, endpointKey } from "../domain/endpoint.ts"
+import { TenantSettings } from "../domain/tenant-settings.ts"
 import { policiesOf } from "../policy/endpoint-policies.ts"
 
 /** A stored configuration that does not parse: something other than Petrel wrote it. */
@@ -12,7 +13,8 @@ export class EndpointUnreadable extends Schema.TaggedError<EndpointUnreadable>()
   }
 }
 
-const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
+const decodeConfiguration = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
+
 /** Encodes an endpoint for JSON. */
 export const encodeEndpoint = Schema.encodeSync(Endpoint)
 
@@ -22,7 +24,7 @@ export const decodeEndpoint = (
   value: string
 ): Result.Result<Endpoint, EndpointUnreadable> => {
   const unreadable = (problem: string) => Result.fail(new EndpointUnreadable({ key, problem }))
-  const decoded = decode(value)
+  const decoded = decodeConfiguration(value)
   if (Result.isFailure(decoded))
     return unreadable(decoded.failure.message.replaceAll(/\s*\n\s*/g, " "))
   const endpoint = decoded.success
@@ -33,3 +35,29 @@ export const decodeEndpoint = (
     ? unreadable(policies.failure.message)
     : Result.succeed(endpoint)
 }
+
+/** Stored settings that do not parse: something other than this version of Petrel wrote them. */
+export class SettingsUnreadable extends Schema.TaggedError<SettingsUnreadable>()(
+  "SettingsUnreadable",
+  { key: Schema.String, problem: Schema.String }
+) {
+  override get message() {
+    return `the settings under ${this.key} in the bucket of endpoints do not parse (a newer Petrel may have written them: change them with that one): ${this.problem}`
+  }
+}
+
+const SettingsJson = Schema.fromJsonString(TenantSettings)
+const decodeSettingsJson = Schema.decodeUnknownResult(SettingsJson)
+
+/** Returns settings as the bucket holds them. */
+export const settingsText = Schema.encodeSync(SettingsJson)
+
+/** Decodes the value under a settings key. */
+export const decodeSettings = (
+  key: string,
+  value: string
+): Result.Result<TenantSettings, SettingsUnreadable> =>
+  Result.mapError(
+    decodeSettingsJson(value),
+    ({ message }) => new SettingsUnreadable({ key, problem: message.replaceAll(/\s*\n\s*/g, " ") })
+  )
