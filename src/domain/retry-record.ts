@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { Progress } from "./delivery.ts"
-import { Fact } from "./fact.ts"
+import { Fact, type Place } from "./fact.ts"
 import { DeadReason } from "./outcome.ts"
 
 /** A decision about a delivery that did not succeed. `at` in ms since the epoch. */
@@ -17,8 +17,15 @@ export const Decision = Schema.Union([
 export type Decision = typeof Decision.Type
 
 /**
- * The value under `<stream>.<sequence>.<ms>` in the retries bucket: the place of the message that
- * was decided about. It is stored before a decision is applied: after a crash, the same decision is
+ * Returns the key of what is decided about a message, or about one of its entries, in the retries
+ * bucket: `<stream>.<sequence>[-<entry>].<ms>`. A sequence alone is no identity: a truncated stream
+ * gives it to another message.
+ */
+export const retryRecordKey = ({ at, entry, seq, stream }: Place): string =>
+  entry === undefined ? `${stream}.${seq}.${at}` : `${stream}.${seq}-${entry}.${at}`
+
+/**
+ * The value under a {@link retryRecordKey} in the retries bucket. It is stored before a decision is applied: after a crash, the same decision is
  * applied instead of a new one.
  */
 export const RetryRecord = Schema.Struct({

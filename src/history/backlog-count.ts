@@ -77,11 +77,13 @@ export interface BacklogStanding {
  * is not removed yet count. Undefined where the message is gone, or an older version wrote one of
  * them.
  *
- * @param place of the delivery in the stream of its partition's backlogs.
+ * @param seq its message in the stream of its partition's backlogs.
+ * @param entry which of the message's entries it is, from 1.
  */
 export const standingInBacklog = Effect.fnUntraced(function* (
   stream: string,
-  { entry = 1, seq }: { readonly seq: number; readonly entry?: number | undefined }
+  seq: number,
+  entry = 1
 ): Effect.fn.Return<BacklogStanding | undefined, BrokerError, Broker> {
   const { readMessage } = yield* Broker
   const operation = "look where a delivery stands in its backlog"

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { vi } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import { listRecords } from "../../src/delivery/retry/retry-records.ts"
@@ -21,6 +21,7 @@ import {
 } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
+import { replayTo } from "./replaying.ts"
 
 vi.setConfig({ maxConcurrency: 4, testTimeout: 60_000 })
 
@@ -100,6 +101,38 @@ describe.concurrent("what waits for an endpoint", () => {
     })
   )
 
+  scenario("keeps its body where it is replayed and its event is too old to last", (place) =>
+    Effect.gen(function* () {
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      assert.strictEqual((yield* run("init", "--event-age", "20 minutes", ...flags)).code, 0)
+      const { url, requests } = yield* receiver()
+      // With the ten minutes that a dead letter needs, an event must last for all but 5 s of its 20.
+      yield* endpoint({ url, paused, retry: quickRetry({ window: "595 seconds" }) })
+      const facts = yield* history
+      yield* worker()
+      const body = "ü".repeat(20_000)
+      yield* publish("large", body)
+      yield* eventually(backlogged, (count) => count === 1)
+      assert.isBelow((yield* stored).bytes, 1_000)
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 1)
+      yield* pauseEndpoint(hook, undefined, "test")
+      const eventAt = facts.of("delivered")[0]?.eventAt ?? Number.NaN
+      yield* eventually(Clock.currentTimeMillis, (now) => now - eventAt > 6_000)
+      yield* replayTo("hook")
+      yield* eventually(backlogged, (count) => count === 1)
+      assert.isAbove((yield* stored).bytes, 20_000)
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("remove the event", () => jsm.streams.purge(names.events))
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("delivered", 2)
+      assert.deepStrictEqual(
+        requests.map((request) => request.body.toString()),
+        [body, body]
+      )
+    })
+  )
+
   scenario("keeps events from being removed before its deadline", (place) =>
     Effect.gen(function* () {
       const { url } = yield* receiver()
@@ -145,6 +178,53 @@ describe.concurrent("what waits for an endpoint", () => {
       yield* closedBooks
       yield* eventually(backlogged, (count) => count === 0)
       yield* noRecords
+    })
+  )
+
+  scenario("is counted once by the audit where it left a message that stays for others", () =>
+    Effect.gen(function* () {
+      let sent = 0
+      const flaky = yield* receiver({
+        answer: () => {
+          const status = ++sent === 3 ? 503 : 200
+          return Effect.runPromise(Effect.delay(Effect.succeed({ status }), 20))
+        }
+      })
+      const backoff = { kind: "fixed", delay: "10 minutes" } as const
+      yield* endpoint({
+        url: flaky.url,
+        paused,
+        maxInFlight: 1,
+        retry: quickRetry({ backoff, window: "1 hour" })
+      })
+      const facts = yield* history
+      yield* worker()
+      yield* publishMany(60)
+      yield* eventually(backlogged, (count) => count === 60)
+      yield* resumeEndpoint(hook, "test")
+      yield* facts.count("attempt-failed", 1)
+      yield* pauseEndpoint(hook, undefined, "test")
+      const { stream } = yield* stored
+      yield* eventually(listRecords(stream), (records) =>
+        [...records.keys()].some(Number.isInteger)
+      )
+      const tally = yield* isClean
+      const delivered = facts.of("delivered").length
+      assert.deepStrictEqual(
+        { begun: tally.begun, delivered: tally.delivered, pending: tally.pending },
+        { begun: 60, delivered, pending: 60 - delivered }
+      )
+      // Its entry stays with the others, but it no longer waits there.
+      const { ask, jsm, names } = yield* natsClients
+      const queue = names.deliveries(partitionOf("acme", "hook", 2))
+      const failed = `${facts.of("attempt-failed")[0]?.event}.hook`
+      const before = yield* explainDelivery(failed)
+      assert.strictEqual(before.rounds[0]?.waitsIn?.stream, queue)
+      yield* ask("lose its retry", () => jsm.streams.purge(queue))
+      assert.isNull((yield* explainDelivery(failed)).rounds[0]?.waitsIn)
+      const { judgement } = yield* audit({})
+      assert.strictEqual(judgement.problems.counts.get("missing"), 1)
+      assert.strictEqual(judgement.verdict, "problems")
     })
   )
 

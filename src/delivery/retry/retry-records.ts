@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import { eraseValue, isErasedValue, readValue, writeValue } from "../../broker/values.ts"
 import type { Place } from "../../domain/fact.ts"
 import { slotOf } from "../../domain/fact.ts"
-import { RetryRecord } from "../../domain/retry-record.ts"
+import { RetryRecord, retryRecordKey } from "../../domain/retry-record.ts"
 
 const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
 
@@ -12,10 +12,6 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
  */
 const afterlife = 24 * 60 * 60 * 1000
 
-/** A sequence alone is no identity: a truncated stream gives it to another message. */
-const keyOf = ({ at, entry, seq, stream }: Place) =>
-  entry === undefined ? `${stream}.${seq}.${at}` : `${stream}.${seq}-${entry}.${at}`
-
 /** Stores a decision. The caller repeats this until the broker acknowledges. */
 export const writeRecord = Effect.fnUntraced(function* (
   place: Place,
@@ -23,14 +19,14 @@ export const writeRecord = Effect.fnUntraced(function* (
   deadline: number
 ) {
   const { names } = yield* Broker
-  return yield* writeValue(names.buckets.retries, keyOf(place), JSON.stringify(record), {
+  return yield* writeValue(names.buckets.retries, retryRecordKey(place), JSON.stringify(record), {
     ttl: Math.max(0, deadline - record.decidedAt) + afterlife
   })
 })
 
 const readEntry = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  return yield* readValue(names.buckets.retries, keyOf(place))
+  return yield* readValue(names.buckets.retries, retryRecordKey(place))
 })
 
 /** Reads the record of a message from the leader; undefined where there is none. */
@@ -49,7 +45,7 @@ export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, u
   if (entry === undefined) return
   const now = yield* Clock.currentTimeMillis
   const { names } = yield* Broker
-  yield* writeValue(names.buckets.retries, keyOf(to), entry.string(), {
+  yield* writeValue(names.buckets.retries, retryRecordKey(to), entry.string(), {
     ttl: Math.max(0, until - now) + afterlife
   })
 })
@@ -62,7 +58,7 @@ export const copyRecord = Effect.fnUntraced(function* (from: Place, to: Place, u
  */
 export const eraseRecord = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  yield* Effect.ignore(eraseValue(names.buckets.retries, keyOf(place)))
+  yield* Effect.ignore(eraseValue(names.buckets.retries, retryRecordKey(place)))
 })
 
 const Ended = Schema.Struct({ v: Schema.Literal(1), ended: Schema.Array(Schema.Int) })
@@ -83,7 +79,7 @@ export const writeEnded = Effect.fnUntraced(function* (
   const now = yield* Clock.currentTimeMillis
   const { names } = yield* Broker
   const record: typeof Ended.Type = { v: 1, ended }
-  yield* writeValue(names.buckets.retries, keyOf(place), JSON.stringify(record), {
+  yield* writeValue(names.buckets.retries, retryRecordKey(place), JSON.stringify(record), {
     ttl: Math.max(0, deadline - now) + afterlife
   })
 })
@@ -98,7 +94,7 @@ export const readEnded = Effect.fnUntraced(function* (place: Omit<Place, "entry"
 /** True where the record of a message was erased because the message has ended. */
 export const isErased = Effect.fnUntraced(function* (place: Place) {
   const { names } = yield* Broker
-  return yield* isErasedValue(names.buckets.retries, keyOf(place))
+  return yield* isErasedValue(names.buckets.retries, retryRecordKey(place))
 })
 
 /**

@@ -9,8 +9,9 @@ import { copyingStreams } from "../../broker/sources/record.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { timeText } from "../../domain/timestamp.ts"
 import { nobody } from "../../domain/token.ts"
+import type { RoundAt } from "../fact-record.ts"
 import { roundName } from "../fact-record.ts"
-import { hasEnded } from "../fold/round.ts"
+import { attemptsOf, hasEnded } from "../fold/round.ts"
 import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
 import { type Books, openBooks } from "./books.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
@@ -18,6 +19,8 @@ import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-lette
 import { type Findings, judge, type Overdue } from "./judgement.ts"
 import type { EventHeaders } from "./lost-events.ts"
 import {
+  hasLeftEntry,
+  isStillDecided,
   isStillThere,
   type PendingMessage,
   scanAll,
@@ -242,11 +245,20 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
     yield* routed.learn(ledger.open(routed.mayBeUnderWay).lost)
     return ledger.open(routed.mayBeUnderWay).lost
   })
+  const departed = new Map<string, PendingMessage>()
   const see = (waiter: PendingMessage) => {
     const { deadline } = waiter
+    if (hasLeftEntry(waiter, attemptsOf(ledger.stateOf(waiter)))) {
+      departed.set(roundName(waiter), waiter)
+      return
+    }
     if (!ledger.found(waiter) || deadline === undefined || deadline + overdueAfterMs >= now) return
     overdue.set(roundName(waiter), { ...waiter, deadline })
   }
+  const findDecided = Effect.fnUntraced(function* (round: RoundAt) {
+    const waiter = departed.get(roundName(round))
+    if (waiter !== undefined && (yield* isStillDecided(waiter))) ledger.found(waiter)
+  })
   const unreadable = new Map<string, UnreadableMessage>()
   const seeUnreadable = (message: UnreadableMessage) => {
     const { tenant = message.tenant } = reach.scope
@@ -266,6 +278,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
     yield* scanFor(lost, partitions, see)
     yield* books.readHistory
   }
+  yield* Effect.forEach(yield* findLost, findDecided, { concurrency: maxConcurrentReads })
   yield* times.learn(overdue.values())
   let misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
   if (misconfigured.length > 0) {

@@ -1,13 +1,17 @@
+import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { isNoSuchMessage } from "../../broker/broker-error.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
+import { readValue } from "../../broker/values.ts"
 import type { OriginStreams } from "../../domain/backlog-message.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { identifyDelivery, parseDelivery } from "../../domain/delivery.ts"
+import type { Place } from "../../domain/fact.ts"
 import { partitionOf } from "../../domain/names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
+import { retryRecordKey } from "../../domain/retry-record.ts"
 import type { About, RoundAt } from "../fact-record.ts"
 import { roundName } from "../fact-record.ts"
 
@@ -19,8 +23,15 @@ export interface PendingMessage extends About {
   readonly ends?: DeadReason | undefined
   readonly stream: string
   readonly seq: number
-  /** Which of its message's entries it is; absent for a message with one delivery. */
-  readonly entry?: number
+  /** Where it is an entry of a message of references; absent for a message with one delivery. */
+  readonly reference?: Reference
+}
+
+/** An entry of a message that stays until all of its entries have left it. */
+interface Reference {
+  readonly place: Place
+  /** Requests made in its round when it was stored. */
+  readonly attempts: number
 }
 
 /** A message that waits in a stream and that this version cannot read. */
@@ -43,11 +54,24 @@ interface WaitingMessage {
   readonly seq: number
   readonly subject: string
   readonly header: Header
+  /** When it was stored, ms since the epoch. */
+  readonly at: number
 }
+
+const waitingMessage = (
+  stream: string,
+  { header, seq, subject, time }: StoredMsg
+): WaitingMessage => ({
+  stream,
+  seq,
+  subject,
+  at: time.getTime(),
+  header: (name) => header.get(name)
+})
 
 const show = (
   see: See,
-  { header, seq, stream, subject }: WaitingMessage,
+  { at, header, seq, stream, subject }: WaitingMessage,
   streams: OriginStreams,
   seeUnreadable?: SeeUnreadable
 ) => {
@@ -55,8 +79,11 @@ const show = (
   const get = (name: string) => header(name) || undefined
   const references = referencesIn(subject, get, streams)
   if (references !== undefined) {
-    for (const [index, { progress, ...about }] of references.entries())
-      see({ ...about, ends: progress.ends, stream, seq, entry: index + 1 })
+    for (const [index, { progress, ...about }] of references.entries()) {
+      const { attempts, ends } = progress
+      const place = { stream, seq, at, entry: index + 1 }
+      see({ ...about, ends, stream, seq, reference: { place, attempts } })
+    }
     return
   }
   const delivery = parseDelivery(target, get)
@@ -84,16 +111,16 @@ const scanPartition = Effect.fnUntraced(function* (
   const [queue, backlog] = [names.deliveries(partition), names.backlog(partition)]
   const streams = originStreams(names, partition)
   const lookAtQueue = (from: number) =>
-    Stream.runForEach(scanQueue(queue, ">", from), ({ header, seq, subject }) => {
-      const read = { stream: queue, seq, subject, header: (name: string) => header.get(name) }
-      return Effect.sync(() => show(see, read, streams, seeUnreadable))
-    })
+    Stream.runForEach(scanQueue(queue, ">", from), (message) =>
+      Effect.sync(() => show(see, waitingMessage(queue, message), streams, seeUnreadable))
+    )
   const lookAtBacklog = (from: number, to: number) =>
     readThrough(
       { stream: backlog, subjects: [">"], from, to, headersOnly: true },
-      ({ message: { headers, subject }, seq }) => {
-        const read = { stream: backlog, seq, subject, header: (name: string) => headers?.get(name) }
-        show(see, read, streams, seeUnreadable)
+      ({ message: { headers, subject }, nanoseconds, seq }) => {
+        const at = Number(BigInt(nanoseconds) / 1_000_000n)
+        const header = (name: string) => headers?.get(name)
+        show(see, { stream: backlog, seq, subject, at, header }, streams, seeUnreadable)
       }
     )
   const firstQueued = yield* endOf(queue)
@@ -111,6 +138,27 @@ export const scanAll = (partitions: number, see: See, seeUnreadable: SeeUnreadab
     (partition) => scanPartition(partition, see, seeUnreadable),
     { concurrency: 4, discard: true }
   )
+
+/**
+ * True where a delivery was attempted since it was stored as an entry of references. It has left the
+ * entry, for the queue or for a later entry, unless {@link isStillDecided}; the message stays until
+ * all of its entries have been left.
+ *
+ * @param attempts that the history has of its round.
+ */
+export const hasLeftEntry = ({ reference }: PendingMessage, attempts: number): boolean =>
+  reference !== undefined && attempts > reference.attempts
+
+/**
+ * Whether the bucket's leader has a decision about an entry that was not carried out: its delivery
+ * waits there for an owner.
+ */
+export const isStillDecided = Effect.fnUntraced(function* ({ reference }: PendingMessage) {
+  const { names } = yield* Broker
+  if (reference === undefined) return false
+  const key = retryRecordKey(reference.place)
+  return (yield* readValue(names.buckets.retries, key)) !== undefined
+})
 
 /** Concurrent reads from a stream's leader. */
 const maxConcurrentReads = 16
@@ -144,10 +192,9 @@ const lookIn = Effect.fnUntraced(function* (
   const note = (waiter: PendingMessage) => {
     if (wanted.has(roundName(waiter))) seen.push(waiter)
   }
-  yield* Stream.runForEach(scanQueue(stream, subject), ({ header, seq, subject }) => {
-    const read = { stream, seq, subject, header: (name: string) => header.get(name) }
-    return Effect.sync(() => show(note, read, streams))
-  })
+  yield* Stream.runForEach(scanQueue(stream, subject), (message) =>
+    Effect.sync(() => show(note, waitingMessage(stream, message), streams))
+  )
   const there = yield* Effect.filter(seen, isStillThere, { concurrency: maxConcurrentReads })
   for (const waiter of there) see(waiter)
 })

@@ -13,7 +13,7 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint, listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
-import { scanFor } from "../../history/audit/pending-scan.ts"
+import { hasLeftEntry, isStillDecided, scanFor } from "../../history/audit/pending-scan.ts"
 import { standingInBacklog } from "../../history/backlog-count.ts"
 import { readDeliveryFacts } from "../../history/delivery-facts.ts"
 import { type DeliveryLife, type DeliveryRound, viewOf } from "../../history/fold/delivery.ts"
@@ -220,10 +220,14 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
   const router = yield* consumerInfo("look at the router", names.events, names.routerConsumer)
   const isInRouter = round.round === firstRound && eventSeq > router.ack_floor.stream_seq
   let waiter: PendingMessage | undefined
+  let left: PendingMessage | undefined
   yield* scanFor([{ tenant, endpoint: id, eventSeq, round: round.round }], partitions, (found) => {
     const isIt = found.eventSeq === eventSeq && found.eventAt === eventAt
-    if (isIt && found.round === round.round && found.endpoint === id) waiter = found
+    if (!isIt || found.round !== round.round || found.endpoint !== id) return
+    if (hasLeftEntry(found, attemptsOf(round.state))) left = found
+    else waiter = found
   })
+  if (waiter === undefined && left !== undefined && (yield* isStillDecided(left))) waiter = left
   const endpoint = yield* getEndpoint(tenant, id).pipe(
     Effect.map((stored) => stored.endpoint),
     Effect.catchTags({
@@ -246,7 +250,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
   const settings = yield* readSettingsInForce(tenant)
   const standing =
     waiter?.stream === names.backlog(activity.partition)
-      ? yield* standingInBacklog(waiter.stream, waiter)
+      ? yield* standingInBacklog(waiter.stream, waiter.seq, waiter.reference?.place.entry)
       : undefined
   const now = yield* Clock.currentTimeMillis
   const situation = { round, waiter, isInRouter, endpoint, health, activity, settings, task }
