@@ -6,6 +6,7 @@ import { DeadLetters } from "./pages/dead-letters.tsx"
 import { Deliveries } from "./pages/deliveries.tsx"
 import { Delivery } from "./pages/delivery.tsx"
 import { Endpoint } from "./pages/endpoint.tsx"
+import { EditEndpoint, NewEndpoint } from "./pages/endpoint-settings.tsx"
 import { Endpoints } from "./pages/endpoints.tsx"
 import { Live } from "./pages/live.tsx"
 import { Login } from "./pages/login.tsx"
@@ -16,13 +17,16 @@ import { address, path } from "./router.ts"
 import { readSession, session } from "./session.ts"
 
 const Page = () => {
-  const [name, tenant, id] = path.value
+  const [name, tenant, id, part] = path.value
   const { endpoint, tenant: own = "*" } = session.value ?? {}
   if (name === undefined)
     return endpoint === undefined ? <Overview /> : <Endpoint tenant={own} id={endpoint} />
   if (name === "deliveries" && tenant !== undefined && id !== undefined)
     return <Delivery key={`${tenant}/${id}`} tenant={tenant} id={id} />
   if (name === "deliveries") return <Deliveries />
+  if (name === "endpoints" && tenant !== undefined && id !== undefined && part === "settings")
+    return <EditEndpoint key={`${tenant}/${id}`} tenant={tenant} id={id} />
+  if (name === "endpoints" && tenant === "new" && id === undefined) return <NewEndpoint />
   if (name === "endpoints" && tenant !== undefined && id !== undefined)
     return <Endpoint key={`${tenant}/${id}`} tenant={tenant} id={id} />
   if (name === "endpoints")

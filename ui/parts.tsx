@@ -1,9 +1,10 @@
 /* The parts that pages are made of. */
 import { signal } from "@preact/signals"
-import type { ComponentChildren } from "preact"
-import { useEffect, useLayoutEffect, useState } from "preact/hooks"
+import { type ComponentChildren, createContext } from "preact"
+import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { type Asked, problemText } from "./data.ts"
 import { address, go } from "./router.ts"
+import { session } from "./session.ts"
 
 const kept = (name: string, usual: string): string => localStorage.getItem(name) ?? usual
 
@@ -122,65 +123,181 @@ export const Answered = <A,>({
   </>
 )
 
-/** What a person would type for what the page does. */
-export const Command = ({ text }: { readonly text: string }) => {
-  const [isCopied, setCopied] = useState(false)
+const Copy = ({ text }: { readonly text: string }) => {
+  const [copied, setCopied] = useState<string>()
   return (
+    <button
+      type="button"
+      class="plain"
+      onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(text))}
+    >
+      {copied === text ? "copied" : "copy"}
+    </button>
+  )
+}
+
+/**
+ * What a person would type for what the page does: a command, for which one needs the broker, or else
+ * a request.
+ */
+export const Command = ({
+  request,
+  text
+}: {
+  readonly request?: string
+  readonly text: string
+}) => {
+  const shown = session.value?.tenant === "*" ? text : request
+  return shown === undefined ? null : (
     <div class="cmd">
-      <code>{text}</code>
-      <button
-        type="button"
-        class="plain"
-        onClick={() => {
-          void navigator.clipboard.writeText(text)
-          setCopied(true)
-        }}
-      >
-        {isCopied ? "copied" : "copy"}
-      </button>
+      <code>{shown}</code>
+      <Copy text={shown} />
     </div>
   )
 }
 
-/** Quotes a text for a shell where it needs that. */
-export const quoted = (text: string): string =>
-  /^[\w./:@-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`
+/** A secret that is shown this once. */
+export const Once = ({ secret }: { readonly secret: string }) => (
+  <div class="once">
+    <p>Keep it now: it is not shown again.</p>
+    <div class="cmd bare">
+      <code>{secret}</code>
+      <Copy text={secret} />
+    </div>
+  </div>
+)
+
+/** Asks before something is done that others notice. */
+const Confirm = ({
+  asks,
+  close,
+  command,
+  does,
+  text,
+  title
+}: {
+  readonly asks: string | undefined
+  readonly close: () => void
+  readonly command: string | undefined
+  readonly does: (answer: string) => void
+  readonly text: string
+  readonly title: ComponentChildren
+}) => {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const [answer, setAnswer] = useState("")
+  useEffect(() => dialog.current?.showModal(), [])
+  return (
+    <dialog ref={dialog} onClose={close} aria-label="Are you sure?">
+      <form
+        method="dialog"
+        class="confirm"
+        onSubmit={() => {
+          does(answer.trim())
+        }}
+      >
+        <p>{text}</p>
+        {asks !== undefined && (
+          <label>
+            {asks}
+            <input value={answer} onInput={(event) => setAnswer(event.currentTarget.value)} />
+          </label>
+        )}
+        {command !== undefined && <Command text={command} />}
+        <div class="acts">
+          <button type="button" onClick={() => dialog.current?.close()}>
+            Cancel
+          </button>
+          <button type="submit" class="main">
+            {title}
+          </button>
+        </div>
+      </form>
+    </dialog>
+  )
+}
+
+/** Tells the line below a row of buttons what a person would type for the one that is looked at. */
+const Typing = createContext<(command: string | undefined) => void>(() => undefined)
+
+/** A row of buttons, and below it what a person would type instead. */
+export const Acts = ({
+  children,
+  usual
+}: {
+  readonly children: ComponentChildren
+  readonly usual: string
+}) => {
+  const [command, setCommand] = useState<string>()
+  return (
+    <Typing.Provider value={setCommand}>
+      <div class="acts">{children}</div>
+      <div class="typed">
+        <Command text={command ?? usual} />
+      </div>
+    </Typing.Provider>
+  )
+}
 
 /**
  * A button that does something on the console, and says what came of it.
  *
- * @param does returns what to say.
+ * @param asks what a person may say to it before it is done, such as a reason.
+ * @param command what a person would type for the same.
+ * @param confirm what a person must agree to before.
+ * @param does returns what to say. It is given the answer to what is asked.
  */
 export const Action = ({
+  asks,
   children,
+  command,
   confirm,
   does,
   main = false
 }: {
+  readonly asks?: string
   readonly children: ComponentChildren
+  readonly command?: string
   readonly confirm?: string
-  readonly does: () => Promise<string>
+  readonly does: (answer: string) => Promise<string>
   readonly main?: boolean
 }) => {
   const [state, setState] = useState<{ busy?: true; says?: string; failed?: true }>({})
-  const run = async () => {
-    if (confirm !== undefined && !window.confirm(confirm)) return
+  const [isAsked, ask] = useState(false)
+  const tell = useContext(Typing)
+  const run = async (answer: string) => {
     setState({ busy: true })
     try {
-      setState({ says: await does() })
+      setState({ says: await does(answer) })
     } catch (error) {
       setState({ says: problemText(error), failed: true })
     }
   }
   return (
     <span class="action">
-      <button type="button" class={main ? "main" : ""} disabled={state.busy === true} onClick={run}>
+      <button
+        type="button"
+        class={main ? "main" : ""}
+        disabled={state.busy === true}
+        onClick={() => (confirm === undefined ? void run("") : ask(true))}
+        onFocus={() => tell(command)}
+        onMouseEnter={() => tell(command)}
+      >
         {children}
       </button>
       {state.says !== undefined && (
         <small role="status" class={state.failed ? "bad" : ""}>
           {state.says}
         </small>
+      )}
+      {isAsked && confirm !== undefined && (
+        <Confirm
+          asks={asks}
+          command={command}
+          close={() => ask(false)}
+          does={(answer) => void run(answer)}
+          text={confirm}
+          title={children}
+        />
       )}
     </span>
   )

@@ -3,6 +3,7 @@ import { dirname, join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { clientOperations, clientSchemas } from "../../build/client-source.ts"
+import { formFields } from "../../build/form-fields.ts"
 import { helpOf, subcommandsIn } from "./help.ts"
 import { run } from "./in-process.ts"
 import { settingsReference } from "./settings-reference.ts"
@@ -73,5 +74,9 @@ describe("The reference", () => {
   it("has the types and the table of the client", async () => {
     await compare("src/client/generated/schemas.ts", clientSchemas())
     await compare("src/client/generated/operations.ts", clientOperations())
+  })
+
+  it("has the fields of the pages' forms", async () => {
+    await compare("ui/generated/forms.ts", formFields())
   })
 })

@@ -1,49 +1,16 @@
-import { readFileSync } from "node:fs"
-import { createRequire } from "node:module"
 import { gzipSync } from "node:zlib"
 import { assert, describe, it, vi } from "@effect/vitest"
 import { Effect } from "effect"
-import type { Page } from "playwright-core"
 import { pageFiles } from "../../build/ui.ts"
-import { operatorNamed } from "../../src/operations/caller.ts"
-import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import { LiveTokens } from "../../src/operations/tokens/live-tokens.ts"
-import { makeOperatorLink, makePortalLink } from "../../src/operations/tokens/make-link.ts"
-import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { browser, hasBrowser } from "../kit/browser.ts"
-import { startConsole } from "../kit/console.ts"
-import { directory, optionsOf } from "../kit/delivery-log.ts"
 import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { faults, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
 
 const { scenario } = onServer()
-
-const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
-
-/** What axe finds wrong in a page, in both themes. */
-const faults = async (page: Page): Promise<ReadonlyArray<string>> => {
-  const found: Array<string> = []
-  for (const colorScheme of ["light", "dark"] as const) {
-    await page.emulateMedia({ colorScheme })
-    // Not as a script element, which the page's policy forbids.
-    await page.evaluate(axe)
-    const violations = await page.evaluate(async () => {
-      const { axe } = globalThis as unknown as {
-        axe: {
-          run: () => Promise<{ violations: Array<{ id: string; nodes: Array<{ html: string }> }> }>
-        }
-      }
-      const { violations } = await axe.run()
-      return violations.map(({ id, nodes }) => `${id}: ${nodes[0]?.html.slice(0, 160)}`)
-    })
-    found.push(...violations.map((text) => `${page.url()} ${colorScheme} ${text}`))
-  }
-  return found
-}
 
 describe("the pages' script and style", () => {
   it("are small", async () => {
@@ -71,35 +38,13 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
       yield* publish("paid", '{"invoice":42}', { "Nats-Msg-Id": "acme.one" })
       yield* publish("paid", '{"invoice":43}', { "Nats-Msg-Id": "acme.two" })
       yield* facts.count("dead-lettered", 2)
-      const log = yield* serveProjection(optionsOf(place, yield* directory))
-      yield* runJobs("pages")
-      const console = yield* startConsole({ hasPages: true }).pipe(
-        Effect.provideService(DeliveryLog, log)
-      )
-      const asTest = operatorNamed("test")
-      const links = yield* Effect.provide(
-        Effect.all([
-          makeOperatorLink("test", asTest),
-          makePortalLink("acme", { endpoint: "billing", brand: { name: "ACME" } }, asTest)
-        ]),
-        LiveTokens.layer
-      )
+      const console = yield* pagesConsole(place)
+      const operator = yield* operatorPath()
+      const portal = yield* portalPath("acme", { endpoint: "billing", brand: { name: "ACME" } })
       const started = yield* browser
       yield* Effect.promise(async () => {
-        const [operator, portal] = links
-        const context = await started.newContext()
-        const page = await context.newPage()
-        const wrong: Array<string> = []
-        page.on("pageerror", ({ message }) => wrong.push(message))
-        page.on("console", (message) => {
-          if (/Content.Security.Policy/i.test(message.text())) wrong.push(message.text())
-        })
-        page.on("request", (request) => {
-          if (!request.url().startsWith(console.url)) wrong.push(request.url())
-        })
-        page.on("dialog", (dialog) => void dialog.accept())
-
-        await page.goto(`${console.url}${operator.path}`)
+        const { page, wrong } = await openPage(started, console.url)
+        await page.goto(`${console.url}${operator}`)
         await page.getByRole("heading", { name: "Overview" }).waitFor()
         // The secret is gone from the address, and so from the browser's history.
         assert.strictEqual(page.url(), `${console.url}/ui/`)
@@ -138,6 +83,8 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.unroute("**/v1/**")
         await page.getByRole("heading", { name: "acme/billing" }).waitFor()
         await page.getByRole("button", { name: "Pause" }).click()
+        await page.getByText("petrel endpoint pause acme/billing").first().waitFor()
+        await page.getByRole("dialog").getByRole("button", { name: "Pause" }).click()
         await page.getByText("it is paused").waitFor()
         await page.getByRole("button", { name: "Resume" }).click()
         await page.getByText("it goes on").waitFor()
@@ -163,7 +110,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByRole("button", { name: "Log in" }).waitFor()
 
         const other = await (await started.newContext()).newPage()
-        await other.goto(`${console.url}${portal.path}`)
+        await other.goto(`${console.url}${portal}`)
         await other.getByRole("heading", { name: "acme/billing" }).waitFor()
         await other.getByText("ACME", { exact: true }).waitFor()
         assert.strictEqual(await other.getByRole("link", { name: "System" }).count(), 0)

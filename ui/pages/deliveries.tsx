@@ -1,3 +1,4 @@
+import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import {
@@ -8,7 +9,6 @@ import {
   EndpointLink,
   lasting,
   Pager,
-  quoted,
   Rows,
   State
 } from "../parts.tsx"
@@ -92,6 +92,9 @@ export const Deliveries = () => {
   const flags = Object.entries({ endpoint, event, type, state, status, error })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(value ?? "")}`)
+  const curl = curlCommand(
+    `/v1/tenants/${tenant}/deliveries${flags.length === 0 ? "" : `?${flags.join("&")}`}`
+  )
   return (
     <>
       <h1>Deliveries</h1>
@@ -169,9 +172,7 @@ export const Deliveries = () => {
           </>
         )}
       </Answered>
-      <Command
-        text={`curl -H "Authorization: Bearer $TOKEN" ${quoted(`${location.origin}/v1/tenants/${tenant}/deliveries${flags.length === 0 ? "" : `?${flags.join("&")}`}`)}`}
-      />
+      <Command text={curl} request={curl} />
     </>
   )
 }

@@ -1,5 +1,7 @@
 import { useState } from "preact/hooks"
 import type { Delivery as Shown } from "../../src/client/client.ts"
+import { quoted } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
 import {
   Action,
@@ -8,7 +10,6 @@ import {
   Command,
   EndpointLink,
   lasting,
-  quoted,
   State,
   timeText
 } from "../parts.tsx"
@@ -225,7 +226,7 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
     3_000
   )
   const isOpen = asked.value?.rounds.some(({ state }) => state === "open") === true
-  const url = `${location.origin}/v1/tenants/${tenant}/deliveries/${encodeURIComponent(id)}`
+  const curl = curlCommand(`/v1/tenants/${tenant}/deliveries/${encodeURIComponent(id)}`)
   return (
     <>
       <div class="title">
@@ -289,7 +290,7 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
         )}
       </Answered>
       <Command text={`petrel delivery show ${quoted(id)} --tenant ${quoted(tenant)}`} />
-      <Command text={`curl -H "Authorization: Bearer $TOKEN" ${quoted(url)}`} />
+      <Command text={curl} request={curl} />
     </>
   )
 }

@@ -1,9 +1,12 @@
+import { Fragment } from "preact"
 import { useState } from "preact/hooks"
 import type { Diagnosis, EndpointDetail } from "../../src/client/client.ts"
 import { problemText, useAsked } from "../data.ts"
-import { Action, Ago, Answered, Command, count, lasting, State, timeText } from "../parts.tsx"
-import { address } from "../router.ts"
-import { may, petrel } from "../session.ts"
+import { type Field, formOf } from "../fields.ts"
+import { endpointFields } from "../generated/forms.ts"
+import { Action, Acts, Ago, Answered, count, lasting, Once, State, timeText } from "../parts.tsx"
+import { address, go, query } from "../router.ts"
+import { may, petrel, session } from "../session.ts"
 import { stateOf } from "./endpoints.tsx"
 
 interface Place {
@@ -20,14 +23,21 @@ const Actions = ({
   readonly of: EndpointDetail
   readonly place: Place
 }) => {
-  if (!may("endpoints:write")) return null
+  const name = `${place.tenant}/${place.id}`
+  const usual = `petrel endpoint show ${name}`
+  if (!may("endpoints:write")) return <Acts usual={usual}>{null}</Acts>
+  const command = (verb: string, after = "") => `petrel endpoint ${verb} ${name}${after}`
+  // Whoever acts on what they see acts on that.
+  const expected = { ifMatch: of.revision }
   const then = (says: string) => {
     again()
     return says
   }
+  const because = (reason: string) => (reason === "" ? {} : { reason })
   return (
-    <div class="acts">
+    <Acts usual={usual}>
       <Action
+        command={command("test")}
         does={async () => {
           const { durationMs, error, status, verdict } = await petrel.attempts.test(place)
           return then(`${verdict}: ${error?.message ?? status ?? ""} in ${lasting(durationMs)}`)
@@ -37,38 +47,121 @@ const Actions = ({
       </Action>
       {of.disabled !== undefined ? (
         <Action
-          does={async () => then(await petrel.endpoints.enable(place).then(() => "it is enabled"))}
+          command={command("enable")}
+          does={async () =>
+            then(await petrel.endpoints.enable(place, expected).then(() => "it is enabled"))
+          }
         >
           Enable
         </Action>
       ) : of.paused !== undefined || of.suspended !== undefined ? (
         <Action
-          does={async () => then(await petrel.endpoints.resume(place).then(() => "it goes on"))}
+          command={command("resume")}
+          does={async () =>
+            then(await petrel.endpoints.resume(place, expected).then(() => "it goes on"))
+          }
         >
           Resume
         </Action>
       ) : (
         <Action
-          confirm="Pause it? What comes for it waits until it is resumed."
-          does={async () => then(await petrel.endpoints.pause(place).then(() => "it is paused"))}
+          command={command("pause")}
+          confirm="Pause it? What comes for it waits until it is resumed, or for as long as each delivery may."
+          asks="Why, for the history (optional)"
+          does={async (reason) =>
+            then(
+              await petrel.endpoints
+                .pause({ ...place, ...because(reason) }, expected)
+                .then(() => "it is paused")
+            )
+          }
         >
           Pause
         </Action>
       )}
       <Action
         main
+        command={command("retry-now")}
         does={async () =>
           then(await petrel.attempts.retryNow(place).then(() => "what waits is tried now"))
         }
       >
         Retry now
       </Action>
+    </Acts>
+  )
+}
+
+const waitsText = ({ waiting }: EndpointDetail): string =>
+  count(waiting.queue + waiting.backlog + (waiting.schedules ?? 0))
+
+/** What takes it out of service. */
+const Ending = ({
+  again,
+  of,
+  place
+}: {
+  readonly again: () => void
+  readonly of: EndpointDetail
+  readonly place: Place
+}) => {
+  const name = `${place.tenant}/${place.id}`
+  const expected = { ifMatch: of.revision }
+  if (!may("endpoints:write")) return null
+  return (
+    <div class="card">
+      <h2>Out of service</h2>
+      <p class="small">
+        A disabled endpoint gets no events, and what waits for it ({waitsText(of)}) becomes dead
+        letters, which can be sent again. A removed one is gone with its settings and its secret.
+      </p>
+      <div class="acts">
+        {of.disabled === undefined && (
+          <Action
+            command={`petrel endpoint disable ${name}`}
+            confirm={`Disable ${name}? It gets no events, and the ${waitsText(of)} deliveries that wait become dead letters.`}
+            asks="Why, for the history (optional)"
+            does={async (reason) => {
+              await petrel.endpoints.disable(
+                { ...place, ...(reason === "" ? {} : { reason }) },
+                expected
+              )
+              again()
+              return "it is disabled"
+            }}
+          >
+            Disable
+          </Action>
+        )}
+        {session.value?.endpoint === undefined && (
+          <Action
+            command={`petrel endpoint remove ${name}`}
+            confirm={`Remove ${name} with its settings and its secret? The ${waitsText(of)} deliveries that wait become dead letters.`}
+            does={async () => {
+              await petrel.endpoints.remove(place, expected)
+              go(address(["endpoints"], { tenant: query.value.tenant }))
+              return "it is removed"
+            }}
+          >
+            Remove
+          </Action>
+        )}
+      </div>
     </div>
   )
 }
 
-const Secret = ({ of, place }: { readonly of: EndpointDetail; readonly place: Place }) => {
+const Secret = ({
+  again,
+  of,
+  place
+}: {
+  readonly again: () => void
+  readonly of: EndpointDetail
+  readonly place: Place
+}) => {
   const [made, setMade] = useState<string>()
+  const [shown, setShown] = useState<ReadonlyArray<string>>()
   return (
     <div class="card">
       <h2>Signature</h2>
@@ -79,20 +172,47 @@ const Secret = ({ of, place }: { readonly of: EndpointDetail; readonly place: Pl
             , made <Ago at={of.secrets[0].createdAt} />
           </>
         )}
+        {of.secrets.map(({ createdAt, until }) =>
+          until === undefined ? null : (
+            <span key={createdAt}>
+              ; an older one signs, too, and ends <Ago at={until} />
+            </span>
+          )
+        )}
       </p>
-      {may("endpoints:write") && (
+      {of.publicKey !== undefined && <pre class="sunk">{of.publicKey}</pre>}
+      {may("endpoints:write") && of.sign !== "none" && (
         <Action
-          confirm="Make a new secret? Both count for a while, so that the receiver can change over."
+          command={`petrel endpoint rotate ${place.tenant}/${place.id}`}
+          confirm="Make a new secret? Both sign for a day, so that the receiver can change over."
           does={async () => {
-            const { secrets } = await petrel.endpoints.rotate(place)
-            setMade(secrets[0]?.value)
-            return "a new secret is made, and the former one counts for a while"
+            const { secret } = await petrel.endpoints.rotate(place, { ifMatch: of.revision })
+            setMade(secret)
+            again()
+            return "a new secret is made, and the former one signs, too, for a day"
           }}
         >
           Rotate the secret
         </Action>
+      )}{" "}
+      {may("secrets:read") && of.secrets.length > 0 && (
+        <Action
+          confirm="Show the secret? The history records who was shown it."
+          does={async () => {
+            const { secrets } = await petrel.endpoints.secret(place)
+            setShown(secrets.map(({ value }) => value))
+            return ""
+          }}
+        >
+          Show it
+        </Action>
       )}
-      {made !== undefined && <pre class="sunk">{made}</pre>}
+      {made !== undefined && <Once secret={made} />}
+      {shown?.map((value) => (
+        <pre key={value} class="sunk">
+          {value}
+        </pre>
+      ))}
     </div>
   )
 }
@@ -189,9 +309,56 @@ const Attempts = ({ place }: { readonly place: Place }) => {
 }
 
 const settingText = (value: unknown): string =>
-  typeof value === "string" ? value : JSON.stringify(value, null, 2)
+  typeof value === "object" ? JSON.stringify(value, null, 2) : String(value)
 
-const Detail = ({ of, place }: { readonly of: EndpointDetail; readonly place: Place }) => {
+/** What changes another setting than its own. */
+const requests = new Set(["secret", "operational"])
+
+/** Settings as they are. What is at its default says so. */
+const SettingsShown = ({ of, place }: { readonly of: EndpointDetail; readonly place: Place }) => {
+  const values = of as unknown as Record<string, unknown>
+  const typed = formOf(endpointFields, values)
+  const isSet = ({ kind, name }: Field) =>
+    kind.is === "parts"
+      ? Object.entries(typed).some(([path, text]) => path.startsWith(`${name}.`) && text !== "")
+      : (typed[name] ?? "") !== ""
+  const rest = endpointFields.filter((field) => !isSet(field) && !requests.has(field.name))
+  return (
+    <div class="card wide">
+      <div class="title">
+        <h2>Settings</h2>
+        {may("endpoints:write") && (
+          <a class="btn acts" href={address(["endpoints", place.tenant, place.id, "settings"])}>
+            Change
+          </a>
+        )}
+      </div>
+      <dl class="facts">
+        {endpointFields.filter(isSet).map(({ kind, name }) => (
+          <Fragment key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <pre class="bare">
+                {kind.is === "parts" ? settingText(values[name]) : typed[name]}
+              </pre>
+            </dd>
+          </Fragment>
+        ))}
+      </dl>
+      <p class="small">At their defaults: {rest.map(({ name }) => name).join(", ")}.</p>
+    </div>
+  )
+}
+
+const Detail = ({
+  again,
+  of,
+  place
+}: {
+  readonly again: () => void
+  readonly of: EndpointDetail
+  readonly place: Place
+}) => {
   const { health, waiting } = of
   const why = of.disabled ?? of.suspended ?? of.paused
   const list = (filters: Record<string, string>) =>
@@ -256,25 +423,11 @@ const Detail = ({ of, place }: { readonly of: EndpointDetail; readonly place: Pl
         </div>
       </section>
       <section class="row">
-        <div class="card wide">
-          <h2>Settings</h2>
-          <dl class="facts">
-            {(["types", "retry", "circuit", "timeout", "rate", "headers", "contact"] as const).map(
-              (name) =>
-                of[name] !== undefined && (
-                  <>
-                    <dt>{name}</dt>
-                    <dd>
-                      <pre class="bare">{settingText(of[name])}</pre>
-                    </dd>
-                  </>
-                )
-            )}
-          </dl>
-        </div>
+        <SettingsShown of={of} place={place} />
         <div>
-          <Secret of={of} place={place} />
+          <Secret again={again} of={of} place={place} />
           <Diagnosed place={place} />
+          <Ending again={again} of={of} place={place} />
         </div>
       </section>
     </>
@@ -304,8 +457,9 @@ export const Endpoint = (place: Place) => {
           </>
         )}
       </div>
-      <Answered asked={asked}>{(of) => <Detail of={of} place={{ tenant, id }} />}</Answered>
-      <Command text={`petrel endpoint show ${tenant}/${id}`} />
+      <Answered asked={asked}>
+        {(of) => <Detail again={asked.again} of={of} place={{ tenant, id }} />}
+      </Answered>
     </>
   )
 }

@@ -3,7 +3,7 @@ import { useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
 import { Ago, Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
-import { petrel } from "../session.ts"
+import { may, petrel } from "../session.ts"
 
 /** The state of an endpoint: what its owner has done, else what its circuit does. */
 export const stateOf = ({
@@ -30,7 +30,16 @@ export const Endpoints = () => {
   )
   return (
     <>
-      <h1>Endpoints</h1>
+      <div class="title">
+        <h1>Endpoints</h1>
+        {may("endpoints:write") && (
+          <div class="acts">
+            <a class="btn" href={address(["endpoints", "new"], { tenant: query.value.tenant })}>
+              New endpoint
+            </a>
+          </div>
+        )}
+      </div>
       <Answered asked={asked}>
         {(page) => (
           <>
@@ -39,7 +48,7 @@ export const Endpoints = () => {
               opens={({ id, tenant }) => address(["endpoints", tenant, id])}
               empty={
                 <>
-                  <p>There is no endpoint yet. One gets events once it is there:</p>
+                  <p>There is no endpoint yet. One gets events once it is added.</p>
                   <Command
                     text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
                   />

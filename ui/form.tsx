@@ -1,0 +1,194 @@
+import type { ComponentChildren } from "preact"
+import type { Field, Typed } from "./fields.ts"
+
+/** `maxInFlight` as people read it. */
+const words = (name: string): string =>
+  name.replaceAll(/[A-Z]/g, (letter) => ` ${letter.toLowerCase()}`)
+
+/** What a form shows, and does with what is typed. */
+interface FormProps {
+  readonly fields: ReadonlyArray<Field>
+  readonly typed: Typed
+  readonly type: (path: string, text: string) => void
+  /** What is wrong, by the path of the field. */
+  readonly problems: Typed
+  /** What is said beside a field, by its path: what somebody else has made of it meanwhile. */
+  readonly notes?: Typed
+  /** Values that a field of any text suggests. */
+  readonly suggested?: Readonly<Record<string, ReadonlyArray<string>>>
+}
+
+interface ControlProps extends FormProps {
+  readonly field: Field
+  readonly path: string
+}
+
+const Control = ({ field, path, problems, suggested = {}, type, typed }: ControlProps) => {
+  const { isSecret, kind, usual } = field
+  const value = typed[path] ?? ""
+  const listed = suggested[path]
+  const common = {
+    id: path,
+    name: path,
+    "aria-describedby": `${path}-says`,
+    "aria-invalid": problems[path] !== undefined
+  }
+  const onInput = (event: { readonly currentTarget: { readonly value: string } }) =>
+    type(path, event.currentTarget.value)
+  switch (kind.is) {
+    case "switch":
+      return (
+        <input
+          {...common}
+          type="checkbox"
+          checked={value === "on"}
+          onChange={(event) => type(path, event.currentTarget.checked ? "on" : "")}
+        />
+      )
+    case "choice":
+      return (
+        <select {...common} value={value} onChange={onInput}>
+          <option value="">{usual === undefined ? "none" : `default: ${usual}`}</option>
+          {kind.options.map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      )
+    case "choices": {
+      const chosen = new Set(value.split(", ").filter((one) => one !== ""))
+      return (
+        <div class="choices">
+          {kind.options.map((option) => (
+            <label key={option}>
+              <input
+                type="checkbox"
+                checked={chosen.has(option)}
+                onChange={(event) => {
+                  if (event.currentTarget.checked) chosen.add(option)
+                  else chosen.delete(option)
+                  type(path, [...chosen].join(", "))
+                }}
+              />{" "}
+              {option}
+            </label>
+          ))}
+        </div>
+      )
+    }
+    case "entries":
+      return (
+        <textarea
+          {...common}
+          rows={Math.max(2, value.split("\n").length)}
+          placeholder="name=value, one a line"
+          value={value}
+          onInput={onInput}
+          spellcheck={false}
+        />
+      )
+    default: {
+      const text = {
+        ...common,
+        ...{ value, onInput, autocomplete: "off", spellcheck: false },
+        placeholder: usual ?? (kind.is === "text" ? kind.example : undefined) ?? ""
+      }
+      if (isSecret === true) return <input {...text} type="password" />
+      if (kind.is === "number") return <input {...text} inputMode="decimal" />
+      return (
+        <>
+          {listed === undefined ? <input {...text} /> : <input {...text} list={`${path}-list`} />}
+          {listed !== undefined && (
+            <datalist id={`${path}-list`}>
+              {listed.map((one) => (
+                <option key={one} value={one} />
+              ))}
+            </datalist>
+          )}
+        </>
+      )
+    }
+  }
+}
+
+const Says = ({ notes = {}, path, problems, text }: FormProps & { path: string; text: string }) => (
+  <div id={`${path}-says`}>
+    {problems[path] !== undefined && (
+      <p class="bad" role="alert">
+        {problems[path]}
+      </p>
+    )}
+    {notes[path] !== undefined && <p class="noted">{notes[path]}</p>}
+    {text !== "" && <small>{text.replaceAll("`", "")}</small>}
+  </div>
+)
+
+const Parts = (props: ControlProps) => {
+  const { field, path, type, typed } = props
+  const { kind, text } = field
+  if (kind.is !== "parts") return null
+  const off = `${path}.off`
+  const isOff = typed[off] === "on"
+  return (
+    <details class="parts" open={kind.parts.some(({ name }) => typed[`${path}.${name}`] !== "")}>
+      <summary>{words(field.name)}</summary>
+      <Says {...props} text={text} />
+      {kind.mayBeOff === true && (
+        <label>
+          <input
+            type="checkbox"
+            checked={isOff}
+            onChange={(event) => type(off, event.currentTarget.checked ? "on" : "")}
+          />{" "}
+          all off
+        </label>
+      )}
+      {!isOff && (
+        <div class="form">
+          {kind.parts.map((part) => (
+            <Line key={part.name} {...props} field={part} path={`${path}.${part.name}`} />
+          ))}
+        </div>
+      )}
+    </details>
+  )
+}
+
+const Line = (props: ControlProps) => {
+  const { field, path } = props
+  if (field.kind.is === "parts") return <Parts {...props} />
+  return (
+    <>
+      {field.kind.is === "choices" ? (
+        <span>{words(field.name)}</span>
+      ) : (
+        <label for={path}>{words(field.name)}</label>
+      )}
+      <div>
+        <Control {...props} />
+        <Says {...props} text={field.text} />
+      </div>
+    </>
+  )
+}
+
+/** The fields of a form, one below the other. */
+export const Lines = (props: FormProps) => (
+  <div class="form">
+    {props.fields.map((field) => (
+      <Line key={field.name} {...props} field={field} path={field.name} />
+    ))}
+  </div>
+)
+
+/** What is wrong with a form as a whole. */
+export const Problems = ({ texts }: { readonly texts: ReadonlyArray<ComponentChildren> }) =>
+  texts.length === 0 ? null : (
+    <div class="note" role="alert">
+      <b aria-hidden="true">■</b>
+      <div>
+        {texts.map((text, at) => (
+          <p key={at}>{text}</p>
+        ))}
+      </div>
+    </div>
+  )

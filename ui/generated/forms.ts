@@ -1,0 +1,1118 @@
+/* Made from the settings and the operations by `npm run reference`. */
+
+import type { Field } from "../fields.ts"
+
+export const endpointFields: ReadonlyArray<Field> = [
+  {
+    "name": "url",
+    "text": "Where requests go: http or https.",
+    "removal": "never",
+    "initial": "",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "types",
+    "text": "Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`.",
+    "usual": "all",
+    "removal": "never",
+    "initial": [
+      ">"
+    ],
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "sign",
+    "text": "How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all.",
+    "usual": "standard",
+    "removal": "never",
+    "initial": "standard",
+    "kind": {
+      "is": "choice",
+      "options": [
+        "standard",
+        "standard-ed25519",
+        "stripe",
+        "github",
+        "none"
+      ]
+    }
+  },
+  {
+    "name": "signatureHeader",
+    "text": "Name of the signature header where `sign` is stripe.",
+    "usual": "petrel-signature",
+    "removal": "never",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "headerNames",
+    "text": "Other names for the headers id, type and timestamp.",
+    "removal": "null by part",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "id",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        },
+        {
+          "name": "type",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        },
+        {
+          "name": "timestamp",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        }
+      ]
+    }
+  },
+  {
+    "name": "retry",
+    "text": "The name of a preset, or a policy of its own.",
+    "usual": "default",
+    "removal": "never",
+    "initial": "default",
+    "kind": {
+      "is": "any"
+    }
+  },
+  {
+    "name": "retryFor",
+    "text": "Policies of some event types, by type filter.",
+    "usual": "`retry` is the policy of all types",
+    "removal": "null by name",
+    "kind": {
+      "is": "entries"
+    }
+  },
+  {
+    "name": "maxInFlight",
+    "text": "Concurrent requests, 1 to 1,000.",
+    "usual": "10",
+    "removal": "never",
+    "initial": 10,
+    "kind": {
+      "is": "number",
+      "least": 1,
+      "most": 1000
+    }
+  },
+  {
+    "name": "adapt",
+    "text": "Lower the concurrency while it answers 429 or slows down.",
+    "usual": "false",
+    "removal": "empty",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "format",
+    "text": "`slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts.",
+    "usual": "the event's bytes",
+    "removal": "null",
+    "kind": {
+      "is": "choice",
+      "options": [
+        "slack"
+      ]
+    }
+  },
+  {
+    "name": "rate",
+    "text": "Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`.",
+    "usual": "no limit",
+    "removal": "null",
+    "kind": {
+      "is": "any"
+    }
+  },
+  {
+    "name": "circuit",
+    "text": "When it is left alone after failures, and when it is given up.",
+    "usual": "{}, the defaults",
+    "removal": "empty",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "failures",
+          "text": "",
+          "usual": "5",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 10000
+          }
+        },
+        {
+          "name": "rate",
+          "text": "",
+          "usual": "{\"percent\":50,\"of\":20,\"over\":\"1 minute\"}",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "coolDown",
+          "text": "",
+          "usual": "30 seconds",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "maxCoolDown",
+          "text": "",
+          "usual": "15 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "successes",
+          "text": "",
+          "usual": "2",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 100
+          }
+        },
+        {
+          "name": "onOpen",
+          "text": "",
+          "usual": "backlog",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "backlog",
+              "dead-letter"
+            ]
+          }
+        },
+        {
+          "name": "giveUpAfter",
+          "text": "",
+          "usual": "5 days",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "permanentFailures",
+          "text": "",
+          "usual": "100",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 1000000
+          }
+        },
+        {
+          "name": "onGiveUp",
+          "text": "",
+          "usual": "disable",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "disable",
+              "suspend"
+            ]
+          }
+        },
+        {
+          "name": "onGone",
+          "text": "",
+          "usual": "disable",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "disable",
+              "suspend"
+            ]
+          }
+        }
+      ]
+    }
+  },
+  {
+    "name": "timeout",
+    "text": "Time-out of an attempt, including redirects, such as \"30 seconds\".",
+    "usual": "the policy's, else 30 seconds",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "30 seconds"
+    }
+  },
+  {
+    "name": "connectTimeout",
+    "text": "Time limit of name look-up, TCP and TLS, such as \"5 seconds\".",
+    "usual": "the policy's, else 10 seconds",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "30 seconds"
+    }
+  },
+  {
+    "name": "redirects",
+    "text": "Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure.",
+    "usual": "0",
+    "removal": "never",
+    "initial": 0,
+    "kind": {
+      "is": "number",
+      "least": 0,
+      "most": 10
+    }
+  },
+  {
+    "name": "redirectsTo",
+    "text": "Origins that redirects may lead to beside the URL's own, such as https://eu.example.com.",
+    "usual": "none",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "headers",
+    "text": "Headers that it gets with every request. Their values are not shown again.",
+    "removal": "null by name",
+    "isSecret": true,
+    "kind": {
+      "is": "entries"
+    }
+  },
+  {
+    "name": "forwardHeaders",
+    "text": "Headers of the publisher that it gets, by name: true adds one, null removes one.",
+    "usual": "none",
+    "removal": "null by name",
+    "kind": {
+      "is": "names"
+    }
+  },
+  {
+    "name": "contact",
+    "text": "Whom to tell of problems.",
+    "usual": "nobody",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "description",
+    "text": "What it is for: 1 to 500 characters on one line.",
+    "usual": "none",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "metadata",
+    "text": "What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them.",
+    "usual": "{}",
+    "removal": "null by name",
+    "kind": {
+      "is": "entries"
+    }
+  },
+  {
+    "name": "alerts",
+    "text": "When alerts about it are raised.",
+    "usual": "{}, as its tenant has it",
+    "removal": "empty",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "successWarnPercent",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "successCriticalPercent",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "retriesPercent",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "permanentPercent",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "attemptsPerDelivery",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "medianTime",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "p99Time",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "deadLetters",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "tenantDeadLetters",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "failuresInRow",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "circuitOpened",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointDisabled",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointSuspended",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "statusInARow",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "window",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "samples",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 1000000
+          }
+        }
+      ],
+      "mayBeOff": true
+    }
+  },
+  {
+    "name": "operational",
+    "text": "It gets its tenant's alerts as events, too.",
+    "usual": "false",
+    "removal": "never",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "secret",
+    "text": "The signing secret, which replaces all it has.",
+    "usual": "a new one, which is shown",
+    "removal": "never",
+    "isSecret": true,
+    "kind": {
+      "is": "text"
+    }
+  }
+]
+
+export const tenantThresholdFields: ReadonlyArray<Field> = [
+  {
+    "name": "alerts",
+    "text": "",
+    "removal": "null",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "successWarnPercent",
+          "text": "",
+          "usual": "99",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "successCriticalPercent",
+          "text": "",
+          "usual": "95",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "retriesPercent",
+          "text": "",
+          "usual": "10",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "permanentPercent",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "attemptsPerDelivery",
+          "text": "",
+          "usual": "2",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "medianTime",
+          "text": "",
+          "usual": "5 seconds",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "p99Time",
+          "text": "",
+          "usual": "5 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "deadLetters",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "tenantDeadLetters",
+          "text": "",
+          "usual": "100",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "failuresInRow",
+          "text": "",
+          "usual": "20",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "circuitOpened",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointDisabled",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointSuspended",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "statusInARow",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "window",
+          "text": "",
+          "usual": "10 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "samples",
+          "text": "",
+          "usual": "20",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 1000000
+          }
+        },
+        {
+          "name": "contact",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        }
+      ],
+      "mayBeOff": true
+    }
+  }
+]
+
+export const systemThresholdFields: ReadonlyArray<Field> = [
+  {
+    "name": "alerts",
+    "text": "",
+    "removal": "null",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "successWarnPercent",
+          "text": "",
+          "usual": "99",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "successCriticalPercent",
+          "text": "",
+          "usual": "95",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "retriesPercent",
+          "text": "",
+          "usual": "10",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "permanentPercent",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "attemptsPerDelivery",
+          "text": "",
+          "usual": "2",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "medianTime",
+          "text": "",
+          "usual": "5 seconds",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "p99Time",
+          "text": "",
+          "usual": "5 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "deadLetters",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "tenantDeadLetters",
+          "text": "",
+          "usual": "100",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "failuresInRow",
+          "text": "",
+          "usual": "20",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "circuitOpened",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointDisabled",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "endpointSuspended",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "statusInARow",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "window",
+          "text": "",
+          "usual": "10 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "text",
+            "example": "30 seconds"
+          }
+        },
+        {
+          "name": "samples",
+          "text": "",
+          "usual": "20",
+          "removal": "null",
+          "kind": {
+            "is": "number",
+            "least": 1,
+            "most": 1000000
+          }
+        },
+        {
+          "name": "unroutedTime",
+          "text": "",
+          "usual": "5 minutes",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "waitingGrowth",
+          "text": "",
+          "usual": "1000",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "circuitsOpen",
+          "text": "",
+          "usual": "10",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "systemDeadLetters",
+          "text": "",
+          "usual": "1000",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "deliveriesMissing",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "diskFailed",
+          "text": "",
+          "usual": "on",
+          "removal": "null",
+          "kind": {
+            "is": "choice",
+            "options": [
+              "on",
+              "off"
+            ]
+          }
+        },
+        {
+          "name": "systemAlertsTo",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        }
+      ]
+    }
+  }
+]
+
+export const tokenFields: ReadonlyArray<Field> = [
+  {
+    "name": "scopes",
+    "text": "What it may do: endpoints:read, endpoints:write, secrets:read, events:publish, deliveries:read, payloads:read, dead:read, dead:write, replay:write, tokens:write, operator.",
+    "removal": "null",
+    "kind": {
+      "is": "choices",
+      "options": [
+        "endpoints:read",
+        "endpoints:write",
+        "secrets:read",
+        "events:publish",
+        "deliveries:read",
+        "payloads:read",
+        "dead:read",
+        "dead:write",
+        "replay:write",
+        "tokens:write",
+        "operator"
+      ]
+    }
+  },
+  {
+    "name": "name",
+    "text": "What it is for.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "rate",
+    "text": "Requests per second.",
+    "usual": "as the token it is made with, else 1,000",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 1,
+      "most": 1000000
+    }
+  },
+  {
+    "name": "expiresAt",
+    "text": "When it expires.",
+    "usual": "with the token it is made with, else never",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  }
+]
+
+export const portalLinkFields: ReadonlyArray<Field> = [
+  {
+    "name": "endpoint",
+    "text": "The endpoint that it is about.",
+    "usual": "all of the tenant's",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "lastsMs",
+    "text": "How long link and session last, ms, a minute to a day.",
+    "usual": "an hour",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 60000,
+      "most": 86400000
+    }
+  },
+  {
+    "name": "name",
+    "text": "Whom it is for.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "readOnly",
+    "text": "Its pages show, and change nothing.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "brand",
+    "text": "What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL.",
+    "removal": "null",
+    "kind": {
+      "is": "parts",
+      "parts": [
+        {
+          "name": "name",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        },
+        {
+          "name": "colour",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        },
+        {
+          "name": "logo",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "text"
+          }
+        }
+      ]
+    }
+  }
+]
+
+export const auditFields: ReadonlyArray<Field> = [
+  {
+    "name": "tenant",
+    "text": "Only those of this tenant.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "since",
+    "text": "Stored then or later.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "until",
+    "text": "Stored then or earlier.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  }
+]
