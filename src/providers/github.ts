@@ -1,15 +1,10 @@
-import { createSecretKey } from "node:crypto"
 import { bodyJson, bodyText, eventOf, mediaTypeOf, textAt, unreadable } from "./body.ts"
 import { decoded, fromHex } from "./encoded.ts"
-import { daysMs, type ProviderKind, provide } from "./kind.ts"
+import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { daysMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
 import { secretsSetting } from "./settings.ts"
-import { type Claim, headerOf, malformedSignature, type Refusal, verifiedByHmac } from "./signed.ts"
-
-export interface GithubSettings {
-  /** What was entered as the secret of the webhook. */
-  readonly secrets: ReadonlyArray<string>
-}
+import { type Claim, headerOf, malformedSignature, type Refusal } from "./signed.ts"
 
 const header = "x-hub-signature-256"
 
@@ -47,7 +42,7 @@ const read = (request: ReceivedRequest): Reading => {
   return { ok: true, events: [eventOf(found, body, "application/json")] }
 }
 
-export const githubKind: ProviderKind<GithubSettings> = {
+export const githubKind = hmacKind<SecretSettings>({
   name: "github",
   title: "GitHub",
   settings: [secretsSetting("what was entered as the secret of the webhook")],
@@ -62,14 +57,10 @@ export const githubKind: ProviderKind<GithubSettings> = {
     at: "–",
     subject: "`repository.full_name`, else `organization.login`"
   },
-  make: ({ secrets }) => {
-    const keys = secrets.map((secret) => createSecretKey(Buffer.from(secret)))
-    return {
-      verify: (request, nowMs) => verifiedByHmac(hubClaimOf(request), keys, nowMs),
-      read
-    }
-  }
-}
+  signsTime: false,
+  claimOf: hubClaimOf,
+  read
+})
 
 /** Webhooks of GitHub, by the secret that was entered with them. */
-export const github = (settings: GithubSettings): Provider => provide(githubKind, settings)
+export const github = (settings: SecretSettings): Provider => provide(githubKind, settings)

@@ -64,7 +64,11 @@ export interface HandshakeAnswer {
 export interface Provider {
   /** `stripe`, `github`, … */
   readonly name: string
-  /** Checks a request against each secret in turn, in constant time for each. `nowMs` is the receiver's clock. */
+  /**
+   * Checks a request against each secret in turn, in constant time for each. `nowMs` is the
+   * receiver's clock. Rejects where a certificate could not be fetched: that says nothing of the
+   * request, and is answered with 503.
+   */
   verify(request: ReceivedRequest, nowMs: number): Verification | Promise<Verification>
   /** The events that a verified request carries. Never throws, whatever the body is. */
   read(request: ReceivedRequest): Reading

@@ -1,12 +1,25 @@
+import { discordKind } from "./discord.ts"
 import { genericHmacKind } from "./generic-hmac.ts"
 import { githubKind } from "./github.ts"
+import { gitlabKind } from "./gitlab.ts"
+import { hubspotKind } from "./hubspot.ts"
 import { type ProviderKind, provide, settingsProblems } from "./kind.ts"
+import { linearKind } from "./linear.ts"
+import { mailgunKind } from "./mailgun.ts"
+import { metaKind } from "./meta.ts"
+import { paddleKind } from "./paddle.ts"
+import { paypalKind } from "./paypal.ts"
 import type { Provider } from "./provider.ts"
+import { sendgridKind } from "./sendgrid.ts"
 import { InvalidProviderSettings, type ProviderSetting, type ProviderSettings } from "./settings.ts"
 import { shopifyKind } from "./shopify.ts"
 import { slackKind } from "./slack.ts"
+import { squareKind } from "./square.ts"
 import { petrelKind, standardWebhooksKind } from "./standard-webhooks.ts"
 import { stripeKind } from "./stripe.ts"
+import { twilioKind } from "./twilio.ts"
+import { xKind } from "./x.ts"
+import { zoomKind } from "./zoom.ts"
 
 /** A provider by name, whose settings are only known when they are given. */
 export interface KnownProvider extends Omit<ProviderKind, "make" | "problems"> {
@@ -33,8 +46,21 @@ export const providers: ReadonlyMap<string, KnownProvider> = new Map(
     known(standardWebhooksKind),
     known(stripeKind),
     known(githubKind),
+    known(gitlabKind),
     known(shopifyKind),
     known(slackKind),
+    known(twilioKind),
+    known(sendgridKind),
+    known(paddleKind),
+    known(paypalKind),
+    known(squareKind),
+    known(discordKind),
+    known(linearKind),
+    known(hubspotKind),
+    known(zoomKind),
+    known(mailgunKind),
+    known(metaKind),
+    known(xKind),
     known(genericHmacKind)
   ].map((one) => [one.name, one])
 )

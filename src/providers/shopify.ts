@@ -1,24 +1,24 @@
-import { createSecretKey } from "node:crypto"
 import { readObject, textAt } from "./body.ts"
 import { decoded, fromBase64 } from "./encoded.ts"
-import { daysMs, type ProviderKind, provide } from "./kind.ts"
+import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { daysMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
 import { secretsSetting } from "./settings.ts"
-import { type Claim, headerOf, malformedSignature, type Refusal, verifiedByHmac } from "./signed.ts"
-
-export interface ShopifySettings {
-  /** The client secrets of the app or, for webhooks of a shop's settings, the secret shown there. */
-  readonly secrets: ReadonlyArray<string>
-}
+import { type Claim, headerOf, malformedSignature, type Refusal } from "./signed.ts"
 
 const header = "x-shopify-hmac-sha256"
 
-const claimOf = (request: ReceivedRequest): Claim | Refusal => {
-  const given = headerOf(request, header)
+/** Returns the claim of a header that holds the HMAC of parts in base64. */
+export const base64Claim = (
+  request: ReceivedRequest,
+  name: string,
+  parts: Claim["parts"]
+): Claim | Refusal => {
+  const given = headerOf(request, name)
   if (!given.ok) return given
   const signatures = decoded([given.value], fromBase64)
-  if (signatures.length === 0) return malformedSignature(header, "base64")
-  return { ok: true, signatures, parts: [request.body] }
+  if (signatures.length === 0) return malformedSignature(name, "base64")
+  return { ok: true, signatures, parts }
 }
 
 const subjectOf = (shop: string | undefined, json: object): string | undefined => {
@@ -38,7 +38,7 @@ const read = (request: ReceivedRequest): Reading => {
   }))
 }
 
-export const shopifyKind: ProviderKind<ShopifySettings> = {
+export const shopifyKind = hmacKind<SecretSettings>({
   name: "shopify",
   title: "Shopify",
   settings: [secretsSetting("the app's client secrets, or the secret of the shop's webhooks")],
@@ -53,14 +53,10 @@ export const shopifyKind: ProviderKind<ShopifySettings> = {
     at: "`x-shopify-triggered-at`",
     subject: "`x-shopify-shop-domain`, `/` and `admin_graphql_api_id`, else `id`"
   },
-  make: ({ secrets }) => {
-    const keys = secrets.map((secret) => createSecretKey(Buffer.from(secret)))
-    return {
-      verify: (request, nowMs) => verifiedByHmac(claimOf(request), keys, nowMs),
-      read
-    }
-  }
-}
+  signsTime: false,
+  claimOf: (request) => base64Claim(request, header, [request.body]),
+  read
+})
 
-/** Webhooks of Shopify, by the client secrets of the app. */
-export const shopify = (settings: ShopifySettings): Provider => provide(shopifyKind, settings)
+/** Webhooks of Shopify, by the client secrets of the app or the secret in a shop's settings. */
+export const shopify = (settings: SecretSettings): Provider => provide(shopifyKind, settings)

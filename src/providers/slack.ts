@@ -1,4 +1,3 @@
-import { createSecretKey, type KeyObject } from "node:crypto"
 import {
   bodyJson,
   bodyText,
@@ -10,24 +9,11 @@ import {
   wholeBody
 } from "./body.ts"
 import { decoded, fromHex, timeOf } from "./encoded.ts"
-import { daysMs, minutesMs, type ProviderKind, provide } from "./kind.ts"
-import type { HandshakeAnswer, Provider, Reading, ReceivedRequest } from "./provider.ts"
-import { secretsSetting, toleranceSetting } from "./settings.ts"
-import {
-  type Claim,
-  headerOf,
-  malformedSignature,
-  malformedTime,
-  type Refusal,
-  verifiedByHmac
-} from "./signed.ts"
-
-export interface SlackSettings {
-  /** The signing secrets of the app. */
-  readonly secrets: ReadonlyArray<string>
-  /** (Default: 300,000) */
-  readonly toleranceMs?: number
-}
+import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { daysMs, minutesMs, provide } from "./kind.ts"
+import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
+import { secretsSetting } from "./settings.ts"
+import { type Claim, headerOf, malformedSignature, malformedTime, type Refusal } from "./signed.ts"
 
 const header = "x-slack-signature"
 
@@ -50,9 +36,6 @@ export const v0ClaimOf = (
   if (signatures.length === 0) return malformedSignature(signatureHeader, "v0=HEX")
   return { ok: true, at, signatures, parts: [`v0:${time.value}:`, request.body] }
 }
-
-const claimOf = (request: ReceivedRequest) =>
-  v0ClaimOf(request, header, "x-slack-request-timestamp")
 
 const readForm = (request: ReceivedRequest): Reading => {
   const form = new URLSearchParams(bodyText(request.body) ?? "")
@@ -83,35 +66,15 @@ const read = (request: ReceivedRequest): Reading =>
           textAt(json, "event", "user")
       }))
 
-const challenged = (
-  request: ReceivedRequest,
-  isVerified: (request: ReceivedRequest) => boolean
-): HandshakeAnswer | undefined => {
-  // An event of this kind is small, and most are not: only those are parsed twice.
-  if (request.body.length > 4_096) return undefined
-  const json = bodyJson(request.body)
-  if (textAt(json, "type") !== "url_verification") return undefined
-  const challenge = textAt(json, "challenge")
-  if (challenge === undefined || !isVerified(request)) return undefined
-  return { status: 200, headers: { "content-type": "text/plain" }, body: challenge }
-}
+/** Returns the JSON of a body so small that it may be a challenge: others are not parsed for it. */
+export const smallJson = ({ body, method }: ReceivedRequest): unknown =>
+  method === "POST" && body.length <= 4_096 ? bodyJson(body) : undefined
 
-const make = ({ secrets, toleranceMs = minutesMs(5) }: SlackSettings) => {
-  const keys: ReadonlyArray<KeyObject> = secrets.map((one) => createSecretKey(Buffer.from(one)))
-  const verify = (request: ReceivedRequest, nowMs: number) =>
-    verifiedByHmac(claimOf(request), keys, nowMs, toleranceMs)
-  return {
-    verify,
-    read,
-    handshake: (request: ReceivedRequest, nowMs: number) =>
-      challenged(request, (one) => verify(one, nowMs).ok)
-  }
-}
-
-export const slackKind: ProviderKind<SlackSettings> = {
+export const slackKind = hmacKind<TimedSettings>({
   name: "slack",
   title: "Slack",
-  settings: [secretsSetting("the app's signing secrets"), toleranceSetting],
+  settings: [secretsSetting("the app's signing secrets")],
+  signsTime: true,
   toleranceMs: minutesMs(5),
   // It tries for an hour and, with delayed events, for a day.
   repeatsForMs: daysMs(1),
@@ -124,8 +87,17 @@ export const slackKind: ProviderKind<SlackSettings> = {
     at: "`event_time`",
     subject: "`event.channel`, else `event.user`"
   },
-  make
-}
+  claimOf: (request) => v0ClaimOf(request, header, "x-slack-request-timestamp"),
+  read,
+  handshake: (request, verified) => {
+    const json = smallJson(request)
+    const challenge = textAt(json, "challenge")
+    if (textAt(json, "type") !== "url_verification" || challenge === undefined) return undefined
+    return verified().ok
+      ? { status: 200, headers: { "content-type": "text/plain" }, body: challenge }
+      : undefined
+  }
+})
 
 /** Events, interactions and commands of Slack, by the signing secrets of the app. */
-export const slack = (settings: SlackSettings): Provider => provide(slackKind, settings)
+export const slack = (settings: TimedSettings): Provider => provide(slackKind, settings)

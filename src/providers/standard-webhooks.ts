@@ -108,7 +108,11 @@ const fits = (key: KeyObject, { parts, publicSignatures, signatures }: StandardC
   return publicSignatures.some((signature) => verifyWith(null, message, key, signature))
 }
 
-const makeVerify = ({ secrets, toleranceMs = minutesMs(5) }: StandardWebhooksSettings) => {
+/** Returns what verifies by Standard Webhooks. */
+export const makeStandardVerify = ({
+  secrets,
+  toleranceMs = minutesMs(5)
+}: StandardWebhooksSettings) => {
   const keys = secrets.flatMap((secret) => keyOf(secret) ?? [])
   return (request: ReceivedRequest, nowMs: number): Verification => {
     const claim = claimOf(request)
@@ -153,7 +157,10 @@ const standardSettings = [
 
 const withRead =
   (read: (request: ReceivedRequest) => Reading) =>
-  (settings: StandardWebhooksSettings): ProviderParts => ({ verify: makeVerify(settings), read })
+  (settings: StandardWebhooksSettings): ProviderParts => ({
+    verify: makeStandardVerify(settings),
+    read
+  })
 
 const signed = "`webhook-id`, `.`, `webhook-timestamp`, `.` and the body"
 

@@ -1,47 +1,69 @@
-import { createSecretKey } from "node:crypto"
 import { momentAt, readObject, textAt } from "./body.ts"
 import { decoded, fromHex, pairsOf, timeOf } from "./encoded.ts"
-import { daysMs, minutesMs, type ProviderKind, provide } from "./kind.ts"
-import type { Provider, ReceivedRequest } from "./provider.ts"
-import { secretsSetting, toleranceSetting } from "./settings.ts"
+import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { daysMs, minutesMs, provide } from "./kind.ts"
+import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
+import { secretsSetting } from "./settings.ts"
 import {
   type Claim,
   headerOf,
   malformedSignature,
   malformedTime,
   type Refusal,
-  refuse,
-  verifiedByHmac
+  refuse
 } from "./signed.ts"
 
-export interface StripeSettings {
-  /** Signing secrets of the endpoint (`whsec_…`), as its page shows them. */
-  readonly secrets: ReadonlyArray<string>
-  /** (Default: 300,000) */
-  readonly toleranceMs?: number
-}
-
-const header = "stripe-signature"
-
-const claimOf = (request: ReceivedRequest): Claim | Refusal => {
+/**
+ * Returns the claim of a header with a time and signatures, as `t=SECONDS,v1=HEX`: signed are the
+ * time, a character, and the body.
+ */
+export const timedPairsClaim = (
+  request: ReceivedRequest,
+  header: string,
+  {
+    between,
+    separator,
+    signature,
+    time
+  }: Record<"between" | "separator" | "signature" | "time", string>
+): Claim | Refusal => {
   const given = headerOf(request, header)
   if (!given.ok) return given
-  const pairs = pairsOf(given.value, ",")
-  if (pairs === undefined) return malformedSignature(header, "t=SECONDS,v1=HEX")
-  const times = pairs.filter(([name]) => name === "t")
-  const [, time] = times[0] ?? []
-  if (time === undefined) return refuse("timestamp-missing", `The header ${header} has no t=.`)
-  const at = times.length === 1 ? timeOf(time) : undefined
+  const form = `${time}=SECONDS${separator}${signature}=HEX`
+  const pairs = pairsOf(given.value, separator)
+  if (pairs === undefined) return malformedSignature(header, form)
+  const times = pairs.filter(([name]) => name === time)
+  const [, text] = times[0] ?? []
+  if (text === undefined)
+    return refuse("timestamp-missing", `The header ${header} has no ${time}=.`)
+  const at = times.length === 1 ? timeOf(text) : undefined
   if (at === undefined) return malformedTime(header)
-  const texts = pairs.flatMap(([name, value]) => (name === "v1" ? [value] : []))
+  const texts = pairs.flatMap(([name, value]) => (name === signature ? [value] : []))
   const signatures = decoded(texts, fromHex)
-  if (signatures.length === 0) return malformedSignature(header, "t=SECONDS,v1=HEX")
-  return { ok: true, at, signatures, parts: [`${time}.`, request.body] }
+  if (signatures.length === 0) return malformedSignature(header, form)
+  return { ok: true, at, signatures, parts: [`${text}${between}`, request.body] }
 }
 
 const isThin = (event: object) => textAt(event, "object")?.startsWith("v2.") === true
 
-export const stripeKind: ProviderKind<StripeSettings> = {
+const subjectOf = (event: object): string | undefined =>
+  isThin(event)
+    ? textAt(event, "related_object", "id")
+    : (textAt(event, "data", "object", "customer") ??
+      textAt(event, "data", "object", "customer", "id") ??
+      textAt(event, "data", "object", "id"))
+
+const read = (request: ReceivedRequest): Reading =>
+  readObject(request, "Stripe", "`type`", (event) => ({
+    id: textAt(event, "id"),
+    type: textAt(event, "type"),
+    at: momentAt(event, "s", "created"),
+    subject: subjectOf(event)
+  }))
+
+const header = "stripe-signature"
+
+export const stripeKind = hmacKind<TimedSettings>({
   name: "stripe",
   title: "Stripe",
   settings: [
@@ -49,9 +71,9 @@ export const stripeKind: ProviderKind<StripeSettings> = {
       /^(sk|rk|pk)_/.test(secret)
         ? "must have the signing secret of the endpoint (whsec_…), not an API key"
         : undefined
-    ),
-    toleranceSetting
+    )
   ],
+  signsTime: true,
   toleranceMs: minutesMs(5),
   // An event can be listed, and sent again by hand, for 30 days.
   repeatsForMs: daysMs(30),
@@ -64,24 +86,10 @@ export const stripeKind: ProviderKind<StripeSettings> = {
     at: "`created`",
     subject: "`data.object.customer`, else `data.object.id`; of a thin event `related_object.id`"
   },
-  make: ({ secrets, toleranceMs = minutesMs(5) }) => {
-    const keys = secrets.map((secret) => createSecretKey(Buffer.from(secret)))
-    return {
-      verify: (request, nowMs) => verifiedByHmac(claimOf(request), keys, nowMs, toleranceMs),
-      read: (request) =>
-        readObject(request, "Stripe", "`type`", (event) => ({
-          id: textAt(event, "id"),
-          type: textAt(event, "type"),
-          at: momentAt(event, "s", "created"),
-          subject: isThin(event)
-            ? textAt(event, "related_object", "id")
-            : (textAt(event, "data", "object", "customer") ??
-              textAt(event, "data", "object", "customer", "id") ??
-              textAt(event, "data", "object", "id"))
-        }))
-    }
-  }
-}
+  claimOf: (request) =>
+    timedPairsClaim(request, header, { time: "t", signature: "v1", separator: ",", between: "." }),
+  read
+})
 
-/** Webhooks of Stripe, by the signing secrets of the endpoint. */
-export const stripe = (settings: StripeSettings): Provider => provide(stripeKind, settings)
+/** Webhooks of Stripe, by the signing secrets of the endpoint (`whsec_…`). */
+export const stripe = (settings: TimedSettings): Provider => provide(stripeKind, settings)

@@ -18,10 +18,7 @@ const problemsOf = (name: string, settings: ProviderSettings): ReadonlyArray<str
 
 describe("providers", () => {
   it("are all tested, by their names", () => {
-    assert.sameMembers(
-      samples.map(({ name }) => name),
-      [...providers.keys()]
-    )
+    assert.sameMembers([...new Set(samples.map(({ name }) => name))], [...providers.keys()])
     for (const { keys, make, name } of samples)
       assert.strictEqual(make([keys[0].verifying]).name, name)
   })

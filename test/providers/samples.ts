@@ -1,68 +1,16 @@
-import { createHmac } from "node:crypto"
 import { sign as signForGithub } from "@octokit/webhooks-methods"
 import { Webhook } from "standardwebhooks"
 import Stripe from "stripe"
 import { genericHmac } from "../../src/providers/generic-hmac.ts"
 import { github } from "../../src/providers/github.ts"
-import type { Provider, ReceivedRequest } from "../../src/providers/provider.ts"
 import { shopify } from "../../src/providers/shopify.ts"
 import { slack } from "../../src/providers/slack.ts"
 import { petrel, standardWebhooks } from "../../src/providers/standard-webhooks.ts"
 import { stripe } from "../../src/providers/stripe.ts"
 
-/** What a test signs with, and what the receiver is given to verify it. They may be one. */
-export interface Key {
-  readonly signing: string
-  readonly verifying: string
-}
-
-export interface SignedInput {
-  readonly body: Buffer
-  /** ms, a multiple of 1,000. */
-  readonly at: number
-  readonly key: Key
-}
-
-/** Requests of a provider, as its own library signs them where there is one. */
-export interface Sample {
-  readonly name: string
-  /** Two keys that differ. */
-  readonly keys: readonly [Key, Key]
-  readonly make: (secrets: ReadonlyArray<string>) => Provider
-  readonly body: Buffer
-  readonly sign: (input: SignedInput) => ReceivedRequest | Promise<ReceivedRequest>
-  /** The header with the signature. */
-  readonly header: string
-  /** The header whose time is signed; undefined where none is, or where it is elsewhere. */
-  readonly timeHeader?: string
-  readonly isTimeSigned: boolean
-  /** Whether the signature is of the body. */
-  readonly isBodySigned: boolean
-}
-
-const plain = (text: string): Key => ({ signing: text, verifying: text })
-const whsec = (fill: number) => plain(`whsec_${Buffer.alloc(32, fill).toString("base64")}`)
-
-export const json = (value: unknown): Buffer => Buffer.from(JSON.stringify(value))
-
-export const request = (
-  headers: Record<string, string>,
-  body: Buffer,
-  { method = "POST", url = "https://hooks.example.com/in" } = {}
-): ReceivedRequest => ({
-  method,
-  url,
-  headers: { "content-type": "application/json", ...headers },
-  body
-})
-
-export const hmac = (key: string | Uint8Array, ...parts: ReadonlyArray<string | Uint8Array>) => {
-  const made = createHmac("sha256", key)
-  for (const part of parts) made.update(part)
-  return made
-}
-
-const seconds = (at: number) => String(at / 1_000)
+import { callerSamples } from "./caller-samples.ts"
+import { keySamples } from "./key-samples.ts"
+import { hmac, json, plain, request, type Sample, seconds, whsec } from "./sample.ts"
 
 const standard = (name: string, make: Sample["make"]): Sample => ({
   name,
@@ -87,13 +35,15 @@ const standard = (name: string, make: Sample["make"]): Sample => ({
 
 const stripeLibrary = new Stripe("sk_test_none")
 
-export const samples: ReadonlyArray<Sample> = [
-  standard("standard-webhooks", (secrets) => standardWebhooks({ secrets })),
-  standard("petrel", (secrets) => petrel({ secrets })),
+const ownSamples: ReadonlyArray<Sample> = [
+  standard("standard-webhooks", (secrets, toleranceMs = 300_000) =>
+    standardWebhooks({ secrets, toleranceMs })
+  ),
+  standard("petrel", (secrets, toleranceMs = 300_000) => petrel({ secrets, toleranceMs })),
   {
     name: "stripe",
     keys: [plain("whsec_one"), plain("whsec_two")],
-    make: (secrets) => stripe({ secrets }),
+    make: (secrets, toleranceMs = 300_000) => stripe({ secrets, toleranceMs }),
     body: json({
       id: "evt_1",
       object: "event",
@@ -159,7 +109,7 @@ export const samples: ReadonlyArray<Sample> = [
   {
     name: "slack",
     keys: [plain("sealing-wax-1"), plain("sealing-wax-2")],
-    make: (secrets) => slack({ secrets }),
+    make: (secrets, toleranceMs = 300_000) => slack({ secrets, toleranceMs }),
     body: json({
       type: "event_callback",
       event_id: "Ev1",
@@ -182,9 +132,10 @@ export const samples: ReadonlyArray<Sample> = [
   {
     name: "hmac",
     keys: [plain("sealing-wax-1"), plain("sealing-wax-2")],
-    make: (secrets) =>
+    make: (secrets, toleranceMs = 300_000) =>
       genericHmac({
         secrets,
+        toleranceMs,
         scheme: {
           header: "x-acme-signature",
           prefix: "sha256=",
@@ -213,3 +164,5 @@ export const samples: ReadonlyArray<Sample> = [
     isBodySigned: true
   }
 ]
+
+export const samples: ReadonlyArray<Sample> = [...ownSamples, ...callerSamples, ...keySamples]

@@ -1,0 +1,80 @@
+import { createPublicKey, type KeyObject, verify as verifyWith } from "node:crypto"
+import { readArray } from "./batch.ts"
+import { momentAt, textAt } from "./body.ts"
+import { fromBase64, timeOf } from "./encoded.ts"
+import type { TimedSettings } from "./hmac-kind.ts"
+import { daysMs, type ProviderKind, provide } from "./kind.ts"
+import type { Provider, Reading, ReceivedRequest, Verification } from "./provider.ts"
+import { secretsSetting, toleranceSetting } from "./settings.ts"
+import { headerOf, malformedSignature, malformedTime, mismatch, untimely } from "./signed.ts"
+
+const header = "x-twilio-email-event-webhook-signature"
+const timeHeader = "x-twilio-email-event-webhook-timestamp"
+
+const keyOf = (secret: string): KeyObject | undefined => {
+  const der = fromBase64(secret)
+  if (der === undefined) return undefined
+  try {
+    const key = createPublicKey({ key: der, format: "der", type: "spki" })
+    return key.asymmetricKeyType === "ec" ? key : undefined
+  } catch {
+    return undefined
+  }
+}
+
+const makeVerify = ({ secrets, toleranceMs }: TimedSettings) => {
+  const keys = secrets.flatMap((secret) => keyOf(secret) ?? [])
+  return (request: ReceivedRequest, nowMs: number): Verification => {
+    const given = headerOf(request, header)
+    if (!given.ok) return given
+    const time = headerOf(request, timeHeader, "timestamp")
+    if (!time.ok) return time
+    const at = timeOf(time.value)
+    if (at === undefined) return malformedTime(timeHeader)
+    const signature = fromBase64(given.value)
+    if (signature === undefined) return malformedSignature(header, "base64")
+    const message = Buffer.concat([Buffer.from(time.value), request.body])
+    const secret = keys.findIndex((key) => verifyWith("sha256", message, key, signature))
+    if (secret === -1) return mismatch(keys.length, "public key")
+    return untimely(at, nowMs, toleranceMs) ?? { ok: true, secret, at }
+  }
+}
+
+const read = (request: ReceivedRequest): Reading =>
+  readArray(request, "SendGrid", "`event`", (item) => ({
+    id: textAt(item, "sg_event_id"),
+    type: textAt(item, "event"),
+    at: momentAt(item, "s", "timestamp"),
+    subject: textAt(item, "sg_message_id")
+  }))
+
+export const sendgridKind: ProviderKind<TimedSettings> = {
+  name: "sendgrid",
+  title: "SendGrid",
+  settings: [
+    secretsSetting("the verification key of the signed event webhook", (secret) =>
+      keyOf(secret) === undefined
+        ? "must have a public key in base64, as SendGrid shows it"
+        : undefined
+    ),
+    toleranceSetting
+  ],
+  // It tries for a day.
+  repeatsForMs: daysMs(2),
+  retries429: true,
+  words: {
+    header,
+    signed: `\`${timeHeader}\` and the body, by ECDSA P-256`,
+    id: "`sg_event_id` of each item",
+    type: "`event`",
+    at: "`timestamp`",
+    subject: "`sg_message_id`"
+  },
+  make: (settings) => ({ verify: makeVerify(settings), read })
+}
+
+/**
+ * The event webhook of SendGrid, by its verification key. SendGrid does not say whether it signs a
+ * repeat anew, so without `toleranceMs` the signed time is not looked at.
+ */
+export const sendgrid = (settings: TimedSettings): Provider => provide(sendgridKind, settings)
