@@ -9,7 +9,7 @@ const rooms = [
   ["src/api"],
   ["src/operations", "src/worker"],
   ["src/delivery"],
-  ["src/routing", "src/alerts", "src/rounds", "src/projection"],
+  ["src/routing", "src/alerts", "src/rounds", "src/projection", "src/intake"],
   ["src/endpoints", "src/cluster"],
   ["src/history"],
   ["src/broker", "src/metrics"],

@@ -21,7 +21,12 @@ import { checkReservations, lacksRoom } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
 import { repairSources } from "./sources/repair.ts"
 import { keepingRestarts } from "./sources/restart.ts"
-import { checkSourceServer, inAccountOf, releaseSubjects } from "./tenant-streams.ts"
+import {
+  checkSourceServer,
+  inAccountOf,
+  isSourceServer,
+  releaseSubjects
+} from "./tenant-streams.ts"
 import type { StreamSpec, TopologyOptions, WantedStream } from "./topology.ts"
 import { isOfAccess, minMaxPayloadBytes, tenantStream, wanted } from "./topology.ts"
 
@@ -59,13 +64,14 @@ const untilReported = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
 /** Fails if another stream, or this installation itself, already takes subjects that it needs. */
 const checkSubjects = Effect.gen(function* () {
   const { ask, jsm, names } = yield* natsClients
-  const { allAlertEvents, allDead, allEvents, allFacts, delivery, failures, schedule } =
-    names.subjects
+  const { allAlertEvents, allDead, allEvents, allFacts, allIncoming } = names.subjects
+  const { delivery, failures, schedule } = names.subjects
   const head = (subject: string) => subject.split(".").slice(0, 2).join(".")
   const own = [
     allFacts,
     allDead,
     allAlertEvents,
+    allIncoming,
     ...[delivery(0, "t", "e"), schedule(0, "i"), failures("t", "e", "k")].map(
       (subject) => `${head(subject)}.>`
     )
@@ -78,7 +84,10 @@ const checkSubjects = Effect.gen(function* () {
     return yield* new TopologyError({
       message: `--events ${names.eventRoot} would take ${clash}, which this installation needs for itself: choose another name for the events`
     })
-  const mine = new Set([names.events, names.ownEvents, names.origins, names.history, names.dead])
+  const mine = new Set([
+    ...[names.events, names.ownEvents, names.intake, names.origins],
+    ...[names.history, names.dead]
+  ])
   const isMine = (name: string) =>
     mine.has(name) || name.replace(/\d+$/, "0") === names.deliveries(0)
   for (const subject of [allEvents, ...own]) {
@@ -124,7 +133,11 @@ const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: Topology
     })
   yield* checkSubjects
   if (tenants.length > 0) yield* checkSourceServer
-  return { isComplete: found.partitions !== undefined, maxPayload }
+  return {
+    isComplete: found.partitions !== undefined,
+    maxPayload,
+    isSourceable: isSourceServer(server().version ?? "0")
+  }
 })
 
 /**
@@ -132,9 +145,11 @@ const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: Topology
  * before it writes: re-creating a consumer can destroy its state. A stream that is missing in a
  * completed installation begins after all sequences of the former one.
  */
-export const init = Effect.fnUntraced(function* (options: TopologyOptions) {
+export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const { names } = yield* Broker
-  const { isComplete, maxPayload } = yield* checkInit(options)
+  const { isComplete, isSourceable, maxPayload } = yield* checkInit(asked)
+  // On an older server everything but the intake works.
+  const options = { ...asked, intake: asked.intake && isSourceable }
   const losses = isComplete ? lossesOf(names, options.partitions) : new Map<string, string>()
   const beyond = isComplete ? beyondRemoved(yield* Clock.currentTimeMillis) : 0
   const all = wanted(names, options, maxPayload)

@@ -39,6 +39,8 @@ export const FeatureLevels = Context.Reference<LevelRange>("petrel/broker/Featur
 /** Of what is stored: headers, keys, subjects and records. Another version may have another one. */
 export const storedFormat = 3
 
+type IntakeSetting = "intake" | "intakeAge" | "intakeBytes"
+
 /** What `petrel init` was told and chose last: a stream that is missing is made again with it. */
 const Settings = Schema.Struct({
   replicas: Schema.Int,
@@ -51,9 +53,13 @@ const Settings = Schema.Struct({
   historyBytes: Schema.Int,
   deadAge: Schema.Number,
   deadBytes: Schema.Int,
+  /** Absent in the record of an installation from before there was an intake. */
+  intake: Schema.optionalKey(Schema.Boolean),
+  intakeAge: Schema.optionalKey(Schema.Number),
+  intakeBytes: Schema.optionalKey(Schema.Int),
   tenants: Schema.Array(Schema.String),
   tenantBytes: Schema.Int
-}) satisfies Schema.Schema<Omit<TopologyOptions, "partitions">>
+}) satisfies Schema.Schema<Omit<TopologyOptions, "partitions" | IntakeSetting>>
 
 /**
  * What the installation was made with, stored under `layoutKey` in the workers bucket. A version
@@ -185,7 +191,11 @@ export const findPartitions = Effect.gen(function* () {
   const missing =
     partitions === undefined || record.change !== undefined
       ? []
-      : wanted(names, { ...defaultTopology, partitions }, 0)
+      : wanted(
+          names,
+          { ...defaultTopology, intake: record.settings?.intake === true, partitions },
+          0
+        )
           .map(({ stream }) => stream.name)
           .filter((name) => !all.has(name))
           .filter((name) => record.isAccessApart !== true || !isOfAccess(names, name))
@@ -296,12 +306,13 @@ export const readInstalled = Effect.gen(function* () {
     consumerInfo(`look at the consumer of ${names.events}`, names.events, names.routerConsumer),
     consumerNotFound
   )
-  const [events, own, history, dead] = yield* Effect.all(
-    [stream(names.events), stream(names.ownEvents), stream(names.history), stream(names.dead)],
+  const [events, own, intake, history, dead] = yield* Effect.all(
+    [names.events, names.ownEvents, names.intake, names.history, names.dead].map(stream),
     { concurrency: "unbounded" }
   )
   const { begun, partitions = begun } = yield* findPartitions
-  const { settings } = (yield* readLayoutRecord).record
+  // The server may have been too old for an intake when the record was made.
+  const { intake: _, ...settings } = (yield* readLayoutRecord).record.settings ?? {}
   const consumer = events === undefined ? undefined : yield* router
   const ackWait = consumer?.config.ack_wait
   const replicas = (events ?? history ?? dead)?.config.num_replicas
@@ -317,6 +328,13 @@ export const readInstalled = Effect.gen(function* () {
           eventBytes: events.config.max_bytes
         }),
     ...(own === undefined ? {} : { tenantBytes: own.config.max_bytes }),
+    ...(intake === undefined
+      ? {}
+      : {
+          intake: true,
+          intakeAge: millis(intake.config.max_age),
+          intakeBytes: intake.config.max_bytes
+        }),
     ...(own === undefined || events === undefined
       ? {}
       : {

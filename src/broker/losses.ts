@@ -24,6 +24,14 @@ export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, 
       names.history,
       "earlier deliveries are forgotten, so a delivery that was under way may be sent twice, and nothing before can be audited"
     ],
+    [
+      names.intake,
+      "what came in and was not an event yet is lost, and what comes again is stored again: let the providers send again what they sent lately"
+    ],
+    [
+      names.origins,
+      "an event that came in lately may be delivered twice, if the broker brings it again"
+    ],
     [names.dead, "the dead letters are lost; the history still tells of each"],
     [
       names.configuration,

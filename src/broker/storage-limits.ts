@@ -12,6 +12,8 @@ export interface Shares {
   readonly historyBytes: number
   /** Beyond it, dead letters are rejected. */
   readonly deadBytes: number
+  /** Beyond it, what comes in from outside is rejected. */
+  readonly intakeBytes: number
 }
 
 /**
@@ -27,12 +29,15 @@ export const minStreamBytes = 16 * mebibyte
 export const minStoreBytes = 4 * minStreamBytes
 
 const mostDeadBytes = gibibyte
+/** The least that dead letters and the intake get of a store, bytes: together a stream's minimum. */
+const leastDeadBytes = 12 * mebibyte
+const leastIntakeBytes = 4 * mebibyte
 
 /**
  * Derives the other limits from that of the event stream, so that publishers are rejected before
  * Petrel's own writes are. The store is assumed to be twice as large as the event stream: a quarter
- * of it is for the history, at most an eighth for dead letters. The rest is for queues, backlogs
- * and buckets, which have no limit of their own.
+ * of it is for the history, at most an eighth for dead letters, a sixteenth for what comes in. The
+ * rest is for queues, backlogs and buckets, which have no limit of their own.
  *
  * The broker limits what is stored, not what is reserved: a stream without a limit can take the
  * storage of all others. So the history has a limit too.
@@ -40,7 +45,8 @@ const mostDeadBytes = gibibyte
 export const sharesBeside = (eventBytes: number): Shares => ({
   eventBytes,
   historyBytes: Math.max(minStreamBytes, Math.floor(eventBytes / 2)),
-  deadBytes: Math.min(mostDeadBytes, Math.max(minStreamBytes, Math.floor(eventBytes / 4)))
+  deadBytes: Math.min(mostDeadBytes, Math.max(leastDeadBytes, Math.floor(eventBytes / 4))),
+  intakeBytes: Math.max(leastIntakeBytes, Math.floor(eventBytes / 8))
 })
 
 /**
@@ -51,11 +57,15 @@ export const sharesBeside = (eventBytes: number): Shares => ({
 export const waitingBytes = ({
   deadBytes,
   eventBytes,
-  historyBytes
+  historyBytes,
+  intakeBytes
 }: Shares): number | undefined =>
   eventBytes <= 0 || historyBytes <= 0
     ? undefined
-    : Math.max(eventBytes / 4, eventBytes - historyBytes - Math.max(0, deadBytes))
+    : Math.max(
+        eventBytes / 4,
+        eventBytes - historyBytes - Math.max(0, deadBytes) - Math.max(0, intakeBytes)
+      )
 
 /**
  * Returns what queues may take, and what backlogs may: half of {@link waitingBytes} each. What fills

@@ -17,12 +17,17 @@ const oldestServer = [2, 15] as const
 /** Time-out of a request to another account, ms. */
 const answerWithinMs = 5_000
 
+/** True for a broker on which EVENTS can be sourced from other streams besides being published to. */
+export const isSourceServer = (version: string): boolean => {
+  const [major = 0, minor = 0] = version.split(".").map(Number)
+  return major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1])
+}
+
 /** Fails if the broker is too old to isolate tenants whose streams EVENTS is sourced from. */
 export const checkSourceServer = Effect.gen(function* () {
   const { server } = yield* Broker
-  const version = server().version ?? "0"
-  const [major = 0, minor = 0] = version.split(".").map(Number)
-  if (major > oldestServer[0] || (major === oldestServer[0] && minor >= oldestServer[1])) return
+  const { version = "0" } = server()
+  if (isSourceServer(version)) return
   return yield* new TopologyError({
     message: `--tenant-streams needs nats-server ${oldestServer.join(".")} or newer, and this is ${version}: older ones let a publisher say that its event came from another's stream`
   })

@@ -45,6 +45,21 @@ export interface TopologyOptions {
    * Size limit of the dead-letter stream, which rejects dead letters beyond it. (Default: 1 GiB)
    */
   readonly deadBytes: number
+  /**
+   * Whether events come in through INTAKE, too: webhooks of providers, rows of an outbox. Needs
+   * nats-server 2.15 (tenant-streams.ts). (Default: true)
+   */
+  readonly intake: boolean
+  /**
+   * How long what came in is recognised when it comes again; at most as long as events are kept.
+   * (Default: 4 days)
+   */
+  readonly intakeAge: number
+  /**
+   * Size limit of INTAKE, which rejects publishes beyond it; -1: no limit. Commands derive it from
+   * the store, see room.ts. (Default: -1)
+   */
+  readonly intakeBytes: number
   /** Tenants with a stream of their own, in their own account. (Default: none) */
   readonly tenants: ReadonlyArray<string>
   /**
@@ -66,6 +81,9 @@ export const defaultTopology: TopologyOptions = {
   historyBytes: -1,
   deadAge: 30 * day,
   deadBytes: 1024 ** 3,
+  intake: true,
+  intakeAge: 4 * day,
+  intakeBytes: -1,
   tenants: [],
   tenantBytes: 1024 ** 3
 }
@@ -131,22 +149,40 @@ export const tenantStream = (
   publishedTo(names.tenantEvents(tenant), [names.subjects.eventsOf(tenant)], options, maxPayload)
 
 /**
- * The stream for publishers that EVENTS is sourced from, and the one that detects duplicates of a
- * source.
+ * The stream for publishers that EVENTS is sourced from where tenants have streams, the one for what
+ * comes in, and the one that detects duplicates of a source.
  */
 const sourced = (
   names: Names,
   options: TopologyOptions,
   maxPayload: number
 ): ReadonlyArray<StreamSpec> => [
-  {
-    stream: publishedTo(
-      names.ownEvents,
-      [names.subjects.allEvents, names.subjects.allAlertEvents],
-      options,
-      maxPayload
-    )
-  },
+  ...(options.tenants.length === 0
+    ? []
+    : [
+        {
+          stream: publishedTo(
+            names.ownEvents,
+            [names.subjects.allEvents, names.subjects.allAlertEvents],
+            options,
+            maxPayload
+          )
+        }
+      ]),
+  ...(options.intake
+    ? [
+        {
+          stream: {
+            ...publishedTo(names.intake, [names.subjects.allIncoming], options, maxPayload),
+            // The copy in EVENTS must last longer: the broker copies again what EVENTS lacks.
+            max_age: nanos(Math.min(options.intakeAge, options.eventAge)),
+            max_bytes: options.intakeBytes,
+            // The subject says what a message is, and messages have no other id.
+            duplicate_window: nanos(Math.min(minute, options.eventAge))
+          }
+        }
+      ]
+    : []),
   {
     stream: {
       storage: StorageType.File,
@@ -167,15 +203,29 @@ const sourced = (
  */
 const fromBeginning = { opt_start_seq: 1 } as const
 
+/** What came in has no `Nats-Msg-Id`, so EVENTS drops none of it as a duplicate. */
+const fromIntake = (names: Names, { intake }: TopologyOptions) =>
+  intake
+    ? [
+        {
+          name: names.intake,
+          ...fromBeginning,
+          subject_transforms: [...names.subjects.incomingTransforms]
+        }
+      ]
+    : []
+
 /**
- * The subjects or sources of EVENTS. With sources it does not deduplicate: equal ids of different
- * tenants must both be stored.
+ * The subjects and sources of EVENTS. With tenants' streams it does not deduplicate: equal ids of
+ * different tenants must both be stored.
  */
-const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
-  tenants.length === 0
+const takenFrom = (names: Names, options: TopologyOptions) => {
+  const { eventDedupe, intake, tenants } = options
+  return tenants.length === 0
     ? {
         subjects: [names.subjects.allEvents, names.subjects.allAlertEvents],
-        duplicate_window: nanos(eventDedupe)
+        duplicate_window: nanos(eventDedupe),
+        ...(intake ? { sources: fromIntake(names, options) } : {})
       }
     : {
         subjects: [],
@@ -193,9 +243,11 @@ const takenFrom = (names: Names, { eventDedupe, tenants }: TopologyOptions) =>
               api: names.subjects.tenantApi(tenant),
               deliver: names.subjects.tenantDeliver(tenant)
             }
-          }))
+          })),
+          ...fromIntake(names, options)
         ]
       }
+}
 
 /** True for a stream that is kept in the account of access, if there is one (access.ts). */
 export const isOfAccess = (names: Names, stream: string): boolean =>
@@ -256,7 +308,7 @@ export const wanted = (
     }
   })
   return [
-    ...(options.tenants.length === 0 ? [] : sourced(names, options, maxPayload)),
+    ...(options.tenants.length > 0 || options.intake ? sourced(names, options, maxPayload) : []),
     {
       stream: {
         ...eventLimits(options),

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
 import { waitingRooms } from "./storage-limits.ts"
 
 /** Reads what queues and backlogs may take, from the limits of the other streams. */
@@ -7,9 +8,14 @@ export const readWaitingRooms = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const bound = (name: string) =>
     Effect.map(streamInfo(`look at stream ${name}`, name), ({ config }) => config.max_bytes)
-  const [eventBytes, historyBytes, deadBytes] = yield* Effect.all(
-    [bound(names.events), bound(names.history), bound(names.dead)],
-    { concurrency: 3 }
+  const [eventBytes, historyBytes, deadBytes, intakeBytes = 0] = yield* Effect.all(
+    [
+      bound(names.events),
+      bound(names.history),
+      bound(names.dead),
+      ifFound(bound(names.intake), streamNotFound)
+    ],
+    { concurrency: 4 }
   )
-  return waitingRooms({ eventBytes, historyBytes, deadBytes })
+  return waitingRooms({ eventBytes, historyBytes, deadBytes, intakeBytes })
 })

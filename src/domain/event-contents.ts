@@ -2,6 +2,7 @@ import type { Delivery } from "./delivery.ts"
 import type { Content, GetHeader } from "./event.ts"
 import { contentOf, eventId, parseEventSubject, subjectWithId } from "./event.ts"
 import { forwardedOf } from "./forwarded-headers.ts"
+import { givenId } from "./intake.ts"
 import type { Names } from "./names.ts"
 
 /** What an event tells its receivers. */
@@ -43,6 +44,6 @@ export const eventContentsIn = (
 ): EventContents | undefined => {
   const parsed = subjectWithId(parseEventSubject(subject, names), header)
   if ("problem" in parsed) return undefined
-  const event = eventId(header("nats-msg-id"), seq, at)
+  const event = eventId(givenId(header), seq, at)
   return { event, type: parsed.type, content: contentFor(header, forwards), body }
 }

@@ -41,6 +41,8 @@ export interface Names {
   readonly tenantEvents: (tenant: string) => string
   /** Returns the tenant of a stream, or undefined. */
   readonly tenantOf: (stream: string) => string | undefined
+  /** What came in from outside, by source and id, for as long as repeats are recognised. */
+  readonly intake: string
   /** The origins of events. Used to detect events that a source published again. */
   readonly origins: string
   readonly history: string
@@ -72,6 +74,15 @@ export interface Names {
     /** The subject on which a tenant's stream delivers its events. */
     readonly tenantDeliver: (tenant: string) => string
     readonly origin: string
+    readonly allIncoming: string
+    /** The subject of an event that came in, without its type. */
+    readonly incoming: (tenant: string, source: string, id: string) => string
+    /** The subject of an outbox's row, without its type. */
+    readonly incomingRow: (tenant: string, id: string) => string
+    /** How subjects of INTAKE become subjects of events. */
+    readonly incomingTransforms: ReadonlyArray<{ readonly src: string; readonly dest: string }>
+    /** Returns the subject of the event that a message of INTAKE becomes. */
+    readonly eventOfIncoming: (subject: string) => string
     /** The filter that marks a restarted source. Nothing is published to it. */
     readonly restart: (restart: Restart) => string
     readonly event: (tenant: string, type: string) => string
@@ -132,6 +143,8 @@ const streamOf = (subject: string, { eventRoot, root, stream }: Roots): string |
       return stream("HISTORY")
     case "dead":
       return stream("DEAD")
+    case "intake":
+      return stream("INTAKE")
     case "alert-events":
       return stream("EVENTS")
     case "deliveries":
@@ -142,6 +155,13 @@ const streamOf = (subject: string, { eventRoot, root, stream }: Roots): string |
     default:
       return undefined
   }
+}
+
+/** @param path an incoming subject without the root: `intake.sources.…` or `intake.outbox.…`. */
+const eventOfIncoming = (path: string, eventRoot: string): string => {
+  const [, kind, tenant = "", ...rest] = path.split(".")
+  const type = kind === "outbox" ? rest.slice(1) : [rest[0], ...rest.slice(2)]
+  return [eventRoot, tenant, ...type].join(".")
 }
 
 /**
@@ -166,6 +186,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
     tenantEvents: (tenant) => `${tenantStreams}${tenant}`,
     tenantOf: (name) =>
       name.startsWith(tenantStreams) ? name.slice(tenantStreams.length) : undefined,
+    intake: stream("INTAKE"),
     origins: stream("ORIGINS"),
     history: stream("HISTORY"),
     dead: stream("DEAD"),
@@ -191,6 +212,17 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       tenantApi: (tenant) => `${root}.tenants.${tenant}.api`,
       tenantDeliver: (tenant) => `${root}.tenants.${tenant}.events`,
       origin: `${root}.origin`,
+      allIncoming: `${root}.intake.>`,
+      incoming: (tenant, source, id) => `${root}.intake.sources.${tenant}.${source}.${id}`,
+      incomingRow: (tenant, id) => `${root}.intake.outbox.${tenant}.${id}`,
+      incomingTransforms: [
+        {
+          src: `${root}.intake.sources.*.*.*.>`,
+          dest: `${eventRoot}.{{wildcard(1)}}.{{wildcard(2)}}.>`
+        },
+        { src: `${root}.intake.outbox.*.*.>`, dest: `${eventRoot}.{{wildcard(1)}}.>` }
+      ],
+      eventOfIncoming: (subject) => eventOfIncoming(subject.slice(root.length + 1), eventRoot),
       restart: ({ copiedThrough, lostThrough, number, start }) =>
         `${root}.restarted.${number}.${start}.${lostThrough}.${copiedThrough}`,
       event: (tenant, type) => `${eventRoot}.${tenant}.${type}`,

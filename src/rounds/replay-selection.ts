@@ -14,6 +14,7 @@ import {
 } from "../domain/event.ts"
 import type { Fact } from "../domain/fact.ts"
 import { isSuccess, successKinds } from "../domain/fact.ts"
+import { givenId } from "../domain/intake.ts"
 import type { Names } from "../domain/names.ts"
 import { readRepeat } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
@@ -96,7 +97,7 @@ const eventsIn = Effect.fnUntraced(function* (query: ReplayQuery, { after, most 
     const eventAt = storedAt(message)
     if (eventAt > until) return true
     const header = headerOf(message.headers)
-    if (wanted?.has(eventId(header("nats-msg-id"), message.seq, eventAt)) === false) return false
+    if (wanted?.has(eventId(givenId(header), message.seq, eventAt)) === false) return false
     const parsed = subjectWithId(parseEventSubject(message.subject, names), header)
     if (!("problem" in parsed) && matches(parsed.type))
       events.push({ eventSeq: message.seq, eventAt, type: parsed.type })

@@ -7,6 +7,7 @@ import type { StreamMessage } from "../broker/stream-message.ts"
 import type { Event, GetHeader } from "../domain/event.ts"
 import { eventId, eventName, subjectWithId } from "../domain/event.ts"
 import type { Plan, Planned } from "../domain/fact.ts"
+import { givenId } from "../domain/intake.ts"
 import { repeatOf } from "../domain/origin.ts"
 import { nobody } from "../domain/token.ts"
 import { elapsedMs } from "../time/elapsed.ts"
@@ -212,7 +213,7 @@ export class RoutingRecovery {
       const { clock, facts, options } = this.#services
       const at = clock.currentTimeMillisUnsafe()
       yield* Effect.logWarning("unroutable event", { subject, reason })
-      const event = eventId(header("nats-msg-id"), seq, storedAt)
+      const event = eventId(givenId(header), seq, storedAt)
       const of = { eventSeq: seq, eventAt: storedAt }
       yield* facts.append(
         {

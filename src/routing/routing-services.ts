@@ -11,6 +11,7 @@ import type { Event, EventSubject, GetHeader } from "../domain/event.ts"
 import { eventId } from "../domain/event.ts"
 import { contentFor } from "../domain/event-contents.ts"
 import { maxForwardedLength } from "../domain/forwarded-headers.ts"
+import { givenId } from "../domain/intake.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { Facts } from "../history/facts.ts"
 import { DeliveryStore } from "./delivery-store.ts"
@@ -130,7 +131,7 @@ export const eventOf = (
     seq: message.seq,
     tenant,
     type,
-    id: eventId(header("nats-msg-id"), message.seq, message.storedAt),
+    id: eventId(givenId(header), message.seq, message.storedAt),
     at: message.storedAt,
     content: contentFor(header, forwards, (name) => dropped.note(tenant, name)),
     ...(channel === undefined ? {} : { channel })

@@ -15,29 +15,30 @@ const GiB = 1024 ** 3
 
 describe("the shares of a store", () => {
   it.each([
-    [20 * GiB, 10 * GiB, 5 * GiB, GiB],
-    [GiB, 512 * MiB, 256 * MiB, 128 * MiB],
-    [minStoreBytes, 32 * MiB, 16 * MiB, 16 * MiB]
-  ])("of %d bytes leave room for what has no bound", (store, events, history, dead) => {
+    [20 * GiB, 10 * GiB, 5 * GiB, GiB, 1.25 * GiB],
+    [GiB, 512 * MiB, 256 * MiB, 128 * MiB, 64 * MiB],
+    [minStoreBytes, 32 * MiB, 16 * MiB, 12 * MiB, 4 * MiB]
+  ])("of %d bytes leave room for what has no bound", (store, events, history, dead, intake) => {
     const shares = sharesOf(store)
     assert.deepStrictEqual(shares, {
       eventBytes: events,
       historyBytes: history,
-      deadBytes: dead
+      deadBytes: dead,
+      intakeBytes: intake
     })
-    assert.isAtMost(events + history + dead, store)
+    assert.isAtMost(events + history + dead + intake, store)
   })
 })
 
 describe("what queues and backlogs may take", () => {
   it.each([
-    ["is what the others leave of the store", 10 * GiB, 5 * GiB, GiB, 4 * GiB],
-    ["is a quarter of the events' at least", GiB, 30 * GiB, GiB, GiB / 4],
-    ["does not shrink where dead letters have no bound", 8 * GiB, 4 * GiB, -1, 4 * GiB],
-    ["nobody knows where events have no bound", -1, 4 * GiB, GiB, undefined],
-    ["nobody knows where the history has none", 8 * GiB, -1, GiB, undefined]
-  ])("%s", (_, eventBytes, historyBytes, deadBytes, most) => {
-    assert.strictEqual(waitingBytes({ eventBytes, historyBytes, deadBytes }), most)
+    ["is what the others leave of the store", 10 * GiB, 5 * GiB, GiB, GiB, 3 * GiB],
+    ["is a quarter of the events' at least", GiB, 30 * GiB, GiB, GiB, GiB / 4],
+    ["does not shrink where others have no bound", 8 * GiB, 4 * GiB, -1, -1, 4 * GiB],
+    ["nobody knows where events have no bound", -1, 4 * GiB, GiB, GiB, undefined],
+    ["nobody knows where the history has none", 8 * GiB, -1, GiB, GiB, undefined]
+  ])("%s", (_, eventBytes, historyBytes, deadBytes, intakeBytes, most) => {
+    assert.strictEqual(waitingBytes({ eventBytes, historyBytes, deadBytes, intakeBytes }), most)
   })
 })
 

@@ -63,7 +63,7 @@ describe.concurrent("init", () => {
           partitions: 2,
           ackWait: testTopology.ackWait,
           moveDedupe: testTopology.moveDedupe,
-          isSourced: false
+          isSourced: true
         })
       })
     )
@@ -81,6 +81,7 @@ describe.concurrent("init", () => {
         assert.sameDeepMembers(
           updated.map(({ change, fields, what }) => [what, change, ...fields]),
           [
+            [`stream ${names.intake}`, "updated", "max_age"],
             [`stream ${names.events}`, "updated", "petrel-max-age-ms"],
             [`consumer router of ${names.events}`, "updated", "ack_wait"],
             [`stream ${names.dead}`, "updated", "max_bytes"],
@@ -194,8 +195,8 @@ describe.concurrent("init", () => {
   it.live("does not mix up two that wanted different numbers of partitions", () =>
     bare(
       Effect.gen(function* () {
-        const total = yield* makeFirst(12, options({ partitions: 8 }))
-        assert.isAbove(total, 11)
+        const total = yield* makeFirst(14, options({ partitions: 8 }))
+        assert.isAbove(total, 13)
         const error = yield* Effect.flip(init(options({ partitions: 4 })))
         assert.include(error.message, "finish it with --partitions 8")
         yield* init(options({ partitions: 8 }))

@@ -1,6 +1,7 @@
 import type { StoredMsg, StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { maxNodeSkewMs } from "../../domain/clock-bounds.ts"
+import { eventIdHeader } from "../../domain/intake.ts"
 import { readOrigin } from "../../domain/origin.ts"
 import { Broker } from "../broker.ts"
 import { BrokerError } from "../broker-error.ts"
@@ -22,11 +23,13 @@ interface Copy extends Omit<Verdict, "isSame"> {
 /** The parts of a message that a copy and its original have in common. */
 type Comparable = Pick<StoredMsg, "data" | "header" | "subject" | "time">
 
-/** By how much an original may be stored later than its copy, ms. */
-interface TimeTolerance {
-  /** The clocks of the brokers that store the two may differ. */
+/** How a copy may differ from its original. */
+interface Tolerance {
+  /** Returns the subject of the copy. */
+  readonly copiedAs: (subject: string) => string
+  /** The clocks of the brokers that store the two may differ, ms. */
   readonly skewMs: number
-  /** How long a message with the same id is the same message. */
+  /** How long a message with the same id is the same message, ms. */
   readonly windowMs: number
 }
 
@@ -34,18 +37,22 @@ interface TimeTolerance {
  * True if one message is a copy of the other: subject, id and body are equal, and it was stored
  * after it. An equal message on a sequence that was given again was stored later than the copy. It
  * is another event, unless both have an id and the source deduplicates over that time: then it is
- * the same event, published again.
+ * the same event, published again. What came in from outside is the same event for as long as its
+ * source keeps it.
  */
 export const isCopyOf = (
   original: Comparable,
   copy: Comparable,
-  { skewMs, windowMs }: TimeTolerance
+  { copiedAs, skewMs, windowMs }: Tolerance
 ): boolean => {
   const id = original.header.get("Nats-Msg-Id")
+  const incoming = original.header.get(eventIdHeader)
+  const laterMs = incoming !== "" ? Number.POSITIVE_INFINITY : id === "" ? 0 : windowMs
   return (
-    original.subject === copy.subject &&
+    copiedAs(original.subject) === copy.subject &&
     id === copy.header.get("Nats-Msg-Id") &&
-    original.time.getTime() <= copy.time.getTime() + skewMs + (id === "" ? 0 : windowMs) &&
+    incoming === copy.header.get(eventIdHeader) &&
+    original.time.getTime() <= copy.time.getTime() + skewMs + laterMs &&
     Buffer.compare(original.data, copy.data) === 0
   )
 }
@@ -55,13 +62,14 @@ class LinkComparison {
   readonly link: SourceLink
   readonly verdicts: CopyVerdicts
   readonly #info: StreamInfo
-  readonly #tolerance: TimeTolerance
+  readonly #tolerance: Tolerance
 
   constructor(link: SourceLink, info: StreamInfo) {
     this.link = link
     this.#info = info
     this.verdicts = new CopyVerdicts(link.restart)
     this.#tolerance = {
+      copiedAs: link.copiedAs,
       // A server alone is its own leader, in no cluster.
       skewMs: info.cluster?.name === undefined ? 0 : maxNodeSkewMs,
       windowMs: info.config.duplicate_window / 1e6

@@ -23,6 +23,8 @@ export interface SourceLink {
   readonly restart: Restart | undefined
   /** The subjects that it takes; none if it takes all. */
   readonly filters: ReadonlyArray<string>
+  /** Returns the subject under which a message of the source is copied. */
+  readonly copiedAs: (subject: string) => string
   /** The last sequence that it copied, as the broker has it in memory; 0 if that is not known. */
   readonly copied: number
   readonly reader: SourceReader
@@ -111,7 +113,7 @@ export const lostOf = ({ info, link }: ReadLink): ReadonlyArray<Divergence> => {
  * first: what it holds by then, its sources had before.
  */
 export const readLinks = Effect.fnUntraced(function* (target: string) {
-  const { streamInfo } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const info = yield* streamInfo(`look at ${target}`, target)
   const links = yield* Effect.forEach(
     info.config.sources ?? [],
@@ -121,6 +123,8 @@ export const readLinks = Effect.fnUntraced(function* (target: string) {
         source: source.name,
         restart: restartOf(source),
         filters: filtersOf(source),
+        copiedAs:
+          source.name === names.intake ? names.subjects.eventOfIncoming : (subject) => subject,
         copied: copiedOf(info.sources?.find(({ name }) => name === source.name)),
         reader: yield* readerOf(source)
       }

@@ -53,19 +53,20 @@ const bytesOf = (
   return sum
 }
 
-/** @param deadBytes the limit of DEAD; null for none. */
+/** @param others the limits of DEAD and of INTAKE; null for none. */
 export const surveyRoom = (
   names: Names,
   partitions: ReadonlyArray<number>,
   streams: ReadonlyMap<string, StreamSurvey>,
-  deadBytes: number | null
+  others: { readonly deadBytes: number | null; readonly intakeBytes: number | null }
 ): RoomSurvey => {
   const events = roomOf(names.events, streams.get(names.events))
   const history = roomOf(names.history, streams.get(names.history))
   const limits = waitingRooms({
     eventBytes: events.room.limitBytes ?? -1,
     historyBytes: history.room.limitBytes ?? -1,
-    deadBytes: deadBytes ?? -1
+    deadBytes: others.deadBytes ?? -1,
+    intakeBytes: others.intakeBytes ?? -1
   })
   const filled = (of: (partition: number) => string, limit: number | undefined) => ({
     bytes: bytesOf(partitions.map(of), streams),

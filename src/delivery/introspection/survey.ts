@@ -243,8 +243,11 @@ export const readSurvey = Effect.gen(function* () {
     lookAtStream,
     { concurrency: maxConcurrentLookups }
   )
+  const event = streams.find(({ name }) => name === names.events)?.info
+  const sourced = event?.config.sources ?? []
+  if (sourced.some(({ name }) => name === names.intake))
+    streams.push(...(yield* Effect.forEach([names.intake, names.origins], lookAtStream)))
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
-  const event = byName.get(names.events)?.info
   const dead = byName.get(names.dead)?.info
   const at = Date.parse(event?.ts ?? dead?.ts ?? "") || timers.wallMs()
   const isLed = (name: string) => byName.get(name)?.state === "led"
@@ -278,7 +281,10 @@ export const readSurvey = Effect.gen(function* () {
     },
     { concurrency: "unbounded" }
   )
-  const room = surveyRoom(names, range(count), byName, letters.limitBytes)
+  const room = surveyRoom(names, range(count), byName, {
+    deadBytes: letters.limitBytes,
+    intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
+  })
   const { bytes, limitBytes } = room.backlogs
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {

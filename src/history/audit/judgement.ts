@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { eventId, parseEventSubject } from "../../domain/event.ts"
+import { givenId } from "../../domain/intake.ts"
 import type { RoundAt } from "../fact-record.ts"
 import {
   endOf,
@@ -170,7 +171,11 @@ const describeEvents = Effect.gen(function* () {
     if (message === null) return {}
     const { tenant } = parseEventSubject(message.subject, names)
     return {
-      event: eventId(message.header.get("Nats-Msg-Id") || undefined, seq, message.time.getTime()),
+      event: eventId(
+        givenId((name) => message.header.get(name) || undefined),
+        seq,
+        message.time.getTime()
+      ),
       ...(tenant === undefined ? {} : { tenant })
     }
   })

@@ -4,7 +4,13 @@ import { Clock, Effect } from "effect"
 import { requireAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import { readInstallation } from "../../broker/installation.ts"
-import { readLayout, readLayoutRecord, storedFormat } from "../../broker/installed.ts"
+import {
+  type Layout,
+  readInstalled,
+  readLayout,
+  readLayoutRecord,
+  storedFormat
+} from "../../broker/installed.ts"
 import type { Names } from "../../domain/names.ts"
 import { makeBackupFolder, writeManifest } from "./backup-files.ts"
 import { type BackupStep, Copies, stateOf } from "./copies.ts"
@@ -38,7 +44,7 @@ export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
   const { consumerInfo, names, server } = yield* Broker
   const layout = yield* readLayout
   yield* requireAccess
-  if (layout.isSourced)
+  if ((yield* readInstalled).tenants?.length)
     return yield* new BackupError({
       message:
         "tenants of this installation have streams in accounts of their own, which a backup from here would lack: back up the broker's disks instead"
@@ -53,7 +59,7 @@ export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
   )
   const { last_seq: historyFrom } = yield* stateOf(names, names.history)
 
-  const all = streamsOf(names, layout.partitions)
+  const all = streamsOf(names, layout)
   const states = yield* Effect.forEach(all, (name) => stateOf(names, name), { concurrency: 8 })
   const bytes = states.reduce((sum, state) => sum + state.bytes, 0)
   yield* tell({ event: "begun", bytes, streams: all.length })
@@ -67,6 +73,10 @@ export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
   const { last_seq: deadBefore } = yield* stateOf(names, names.dead)
   const history = yield* copies.plain(names.history)
   const events = yield* copies.plain(names.events)
+  // After the events: the broker copies into them what they lack, and never what has a sequence that
+  // they know.
+  if (layout.isSourced)
+    for (const stream of [names.intake, names.origins]) yield* copies.plain(stream)
   yield* copies.plain(names.dead)
   yield* copies.busyBucket(buckets.health)
   for (const bucket of [buckets.endpoints, buckets.alerts, buckets.tokens, buckets.jobs])
@@ -106,7 +116,8 @@ const endOf = ({ last_seq, last_ts }: StreamState) => ({
   at: last_seq === 0 ? 0 : Date.parse(last_ts)
 })
 
-const streamsOf = (names: Names, partitions: number): ReadonlyArray<string> => [
+const streamsOf = (names: Names, { isSourced, partitions }: Layout): ReadonlyArray<string> => [
+  ...(isSourced ? [names.intake, names.origins] : []),
   ...Object.values(names.buckets).map((bucket) => `KV_${bucket}`),
   ...[names.configuration, names.history, names.events, names.dead],
   ...Array.from({ length: partitions }, (_, index) => [

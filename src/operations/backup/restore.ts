@@ -140,7 +140,11 @@ const stateOf = ({ state }: CopiedStream): StreamState => state as unknown as St
 /** The order in which streams are made: what others copy from first, and what makes it usable last. */
 const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
   const rank = ({ name }: CopiedStream) =>
-    name === names.history ? 0 : name === `KV_${names.buckets.workers}` ? 2 : 1
+    name === names.history || name === names.intake
+      ? 0
+      : name === `KV_${names.buckets.workers}`
+        ? 2
+        : 1
   return streams.toSorted((a, b) => rank(a) - rank(b))
 }
 

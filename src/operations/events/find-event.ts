@@ -11,6 +11,7 @@ import {
   idOfTenant,
   parseEventSubject
 } from "../../domain/event.ts"
+import { givenId } from "../../domain/intake.ts"
 import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type DeliveryLife, viewOf } from "../../history/fold/delivery.ts"
@@ -66,7 +67,7 @@ const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string,
   yield* seeStream(range, (message) => {
     const { seq, subject } = message
     const at = storedAt(message)
-    const id = eventId(headerOf(message.headers)("nats-msg-id"), seq, at)
+    const id = eventId(givenId(headerOf(message.headers)), seq, at)
     if (id !== event && id !== full) return false
     const parsed = parseEventSubject(subject, names)
     const type = "type" in parsed ? parsed.type : ""

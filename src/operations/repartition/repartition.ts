@@ -158,8 +158,9 @@ const change = Effect.fnUntraced(function* (
     yield* write(rest)
     return { from, to, moved: [] } satisfies Repartitioned
   }
-  const installed = { ...defaultTopology, ...(yield* readInstalled) }
-  const isSourced = installed.tenants.length > 0
+  const found = yield* readInstalled
+  const installed = { ...defaultTopology, ...found }
+  const isSourced = installed.tenants.length > 0 || found.intake === true
   const layout: Layout = { ...installed, partitions: from, isSourced }
 
   /** Nothing is moved before this is complete. Until then, the change can be undone. */

@@ -1,22 +1,26 @@
 import { assert, describe, it } from "@effect/vitest"
 import { headers } from "@nats-io/transport-node"
 import { isCopyOf } from "../../../src/broker/sources/comparison.ts"
+import { makeNames } from "../../../src/domain/names.ts"
 
 interface Told {
   readonly subject?: string
   readonly id?: string
+  /** The id of what came in from outside. */
+  readonly incoming?: string
   readonly body?: string
   /** When it was stored, ms. */
   readonly at?: number
 }
 
-const message = ({ at = 1_000, body = "{}", id, subject = "events.acme.a" }: Told) => {
+const message = ({ at = 1_000, body = "{}", id, incoming, subject = "events.acme.a" }: Told) => {
   const header = headers()
   if (id !== undefined) header.set("Nats-Msg-Id", id)
+  if (incoming !== undefined) header.set("petrel-event-id", incoming)
   return { subject, header, data: Buffer.from(body), time: new Date(at) }
 }
 
-const alone = { skewMs: 0, windowMs: 600_000 }
+const alone = { copiedAs: (subject: string) => subject, skewMs: 0, windowMs: 600_000 }
 
 describe("a message of a source", () => {
   const cases: ReadonlyArray<
@@ -37,11 +41,22 @@ describe("a message of a source", () => {
       { id: "1", at: 601_001 },
       { id: "1" },
       false
-    ]
+    ],
+    ["is another incoming event", { incoming: "1" }, { incoming: "2" }, false],
+    ["is it, whenever it came in again", { incoming: "1", at: 1e9 }, { incoming: "1" }, true]
   ]
   for (const [name, original, copy, expected, skewMs = 0] of cases)
     it(name, () => {
       const tolerance = { ...alone, skewMs }
       assert.strictEqual(isCopyOf(message(original), message(copy), tolerance), expected)
     })
+
+  it("is known by the subject under which it is copied", () => {
+    const original = message({ subject: "petrel.intake.outbox.acme.1.a" })
+    const { eventOfIncoming } = makeNames().subjects
+    const isCopy = (subject: string) =>
+      isCopyOf(original, message({ subject }), { ...alone, copiedAs: eventOfIncoming })
+    assert.isTrue(isCopy("events.acme.a"))
+    assert.isFalse(isCopy("events.acme.b"))
+  })
 })

@@ -54,7 +54,7 @@ describe("petrel init on a cluster", () => {
           const tooMuch = yield* init("--replicas", "3", ...bytes)
           assert.strictEqual(
             nth(tooMuch.err, 0),
-            `petrel: the streams need 1100 MiB more (${prefix}EVENTS 600 MiB, ${prefix}HISTORY 300 MiB, ${prefix}DEAD 200 MiB) on each of 3 servers, and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
+            `petrel: the streams need 1175 MiB more (${prefix}EVENTS 600 MiB, ${prefix}HISTORY 300 MiB, ${prefix}DEAD 200 MiB, ${prefix}INTAKE 75 MiB) on each of 3 servers, and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
           )
           const tooMany = yield* init("--replicas", "5")
           assert.match(

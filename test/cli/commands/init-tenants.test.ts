@@ -20,10 +20,9 @@ describe("petrel init --tenant-streams", () => {
       assert.strictEqual(before.code, 0, before.err.join("\n"))
 
       const converted = yield* run("init", "--tenant-streams", "acme", ...sizes, ...flags)
-      assert.deepStrictEqual(converted.out.slice(0, 4), [
+      assert.deepStrictEqual(converted.out.slice(0, 3), [
         "created    stream PETREL_EVENTS_acme",
         "created    stream PETREL_OWN_EVENTS",
-        "created    stream PETREL_ORIGINS",
         "updated    stream PETREL_EVENTS: subjects, duplicate_window, sources"
       ])
       assert.deepStrictEqual(

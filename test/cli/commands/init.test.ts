@@ -16,21 +16,21 @@ describe("petrel init", () => {
 
       const made = yield* run("init", "--partitions", "2", "--dead-bytes", "64MiB", ...flags)
       assert.strictEqual(made.code, 0)
-      assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}EVENTS`)
+      assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}INTAKE`)
       assert.strictEqual(
         made.out.at(-1),
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 18 created, 0 updated, 0 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 20 created, 0 updated, 0 as they were`
       )
 
       const changed = yield* run("init", "--event-age", "30d", ...flags)
       assert.deepStrictEqual(changed.out, [
         `updated    stream ${prefix}EVENTS: petrel-max-age-ms`,
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 17 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 19 as they were`
       ])
 
       const again = yield* run("init", ...flags, "--json")
       const changes = again.out.map((line) => parse(line))
-      assert.strictEqual(changes.length, 18)
+      assert.strictEqual(changes.length, 20)
       assert.isTrue(changes.every(({ change }) => change === "unchanged"))
 
       const [other, cluster, order] = yield* Effect.all([
@@ -140,7 +140,7 @@ no_auth_user: p`
         const made = yield* run("init", "--partitions", "1", ...flags)
         assert.strictEqual(
           made.out.at(-2),
-          "events may take 1 GiB, the history 512 MiB and dead letters 256 MiB, of the 2 GiB that the account has left"
+          "events may take 1 GiB, the history 512 MiB, dead letters 256 MiB and what comes in 128 MiB, of the 2 GiB that the account has left"
         )
         assert.deepStrictEqual(yield* boundsOf, [1024, 512, 256])
         yield* run("init", "--event-bytes", "700MiB", ...flags)
@@ -159,7 +159,7 @@ no_auth_user: p`
         const tooMuch = yield* run("init", ...asked, "2GiB", ...flags)
         assert.strictEqual(
           nth(tooMuch.err, 0),
-          `petrel: the streams need 3584 MiB more (${prefix}EVENTS 2048 MiB, ${prefix}HISTORY 1024 MiB, ${prefix}DEAD 512 MiB), and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
+          `petrel: the streams need 3840 MiB more (${prefix}EVENTS 2048 MiB, ${prefix}HISTORY 1024 MiB, ${prefix}DEAD 512 MiB, ${prefix}INTAKE 256 MiB), and the broker has less that is not reserved: reserve less with \`petrel init --event-bytes\`, or raise the account's max_file or the broker's max_file_store`
         )
         const made = yield* run("init", "--partitions", "1", ...flags)
         assert.strictEqual(made.code, 0)

@@ -145,18 +145,23 @@ export const initDevStore = Effect.fnUntraced(function* ({ former, store }: Stor
   const installed = yield* readInstalled
   const next = sharesOf(store)
   const before = former === undefined ? undefined : sharesOf(former)
-  const bound = Effect.fnUntraced(function* (field: "eventBytes" | "historyBytes", stream: string) {
+  const bound = Effect.fnUntraced(function* (
+    field: "eventBytes" | "historyBytes" | "intakeBytes",
+    stream: string
+  ) {
     const there = { bound: installed[field], held: yield* heldIn(stream) }
     return boundAfterResize(there, next[field], before?.[field])
   })
   const eventBytes = yield* bound("eventBytes", names.events)
   const historyBytes = yield* bound("historyBytes", names.history)
+  const intakeBytes = yield* bound("intakeBytes", names.intake)
   yield* init({
     ...defaultTopology,
     deadBytes: next.deadBytes,
     ...installed,
     eventBytes,
-    historyBytes
+    historyBytes,
+    intakeBytes
   })
   return { eventBytes }
 })

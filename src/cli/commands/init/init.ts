@@ -7,7 +7,7 @@ import { init as makeTopology } from "../../../broker/init.ts"
 import { readInstalled } from "../../../broker/installed.ts"
 import type { Shares } from "../../../broker/storage-limits.ts"
 import { defaultEventBytes, minStreamBytes } from "../../../broker/storage-limits.ts"
-import { unheardTenants } from "../../../broker/tenant-streams.ts"
+import { isSourceServer, unheardTenants } from "../../../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
 import { present } from "../../../domain/present.ts"
@@ -101,6 +101,17 @@ const flags = {
     "half of --event-bytes",
     "Storage for the history; when it is full, the oldest facts are dropped"
   ),
+  intakeAge: time(
+    "intake-age",
+    defaultTopology.intakeAge,
+    minute,
+    "How long what came in through `petrel ingest` or an outbox is recognised when it comes again"
+  ),
+  intakeBytes: size(
+    "intake-bytes",
+    "an eighth of --event-bytes",
+    "Storage for what came in; when it is full, what comes in is refused"
+  ),
   tenants: Flag.String("tenant-streams").pipe(
     Flag.withMetavar("TENANTS"),
     Flag.withDescription(
@@ -127,8 +138,8 @@ type Given = {
 }
 
 /** Returns the sizes that the user set. */
-const sizesIn = ({ deadBytes, eventBytes, historyBytes }: Given): Partial<Shares> =>
-  present({ deadBytes, eventBytes, historyBytes })
+const sizesIn = ({ deadBytes, eventBytes, historyBytes, intakeBytes }: Given): Partial<Shares> =>
+  present({ deadBytes, eventBytes, historyBytes, intakeBytes })
 
 const line = ({ change, fields, lost, what }: Change): string => {
   const text = `${change.padEnd(9)}  ${what}${fields.length === 0 ? "" : `: ${fields.join(", ")}`}`
@@ -209,6 +220,23 @@ const warnOfTenants = Effect.fnUntraced(function* (
     )
 })
 
+/** Warns where nothing can come in, and where workers do not know yet that something may. */
+const warnOfIntake = Effect.fnUntraced(function* ({
+  intake,
+  partitions
+}: Partial<TopologyOptions>) {
+  const { names, server } = yield* Broker
+  const { version = "0" } = server()
+  if (!isSourceServer(version))
+    yield* Effect.logWarning(
+      `this is nats-server ${version}: webhooks and rows of an outbox can be taken in with 2.15 or newer; run init again then`
+    )
+  else if (partitions !== undefined && intake !== true)
+    yield* Effect.logWarning(
+      `${names.events} is sourced from ${names.intake} now: restart the workers, which find out only then that a source may bring an event twice`
+    )
+})
+
 /** Refuses to keep events for less time than is needed by deliveries that wait without a body. */
 const checkEventAge = Effect.fnUntraced(function* (
   { eventAge }: TopologyOptions,
@@ -245,6 +273,10 @@ export const init = Command.make(
         return yield* refusal([
           `--event-dedupe (${durationText(Duration.millis(topology.eventDedupe))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))})`
         ])
+      if (options.intakeAge !== undefined && options.intakeAge > topology.eventAge)
+        return yield* refusal([
+          `--intake-age (${durationText(Duration.millis(options.intakeAge))}) must not be longer than --event-age (${durationText(Duration.millis(topology.eventAge))}): what came in is copied into the events, and from there it must not go first`
+        ])
       if (topology.deadAge > topology.historyAge)
         return yield* refusal([
           `--dead-age (${durationText(Duration.millis(topology.deadAge))}) must not be longer than --history-age (${durationText(Duration.millis(topology.historyAge))}): the history knows which dead letters were sent again`
@@ -262,7 +294,8 @@ export const init = Command.make(
       const rooms = [
         ["--dead-bytes", names.dead, options.deadBytes],
         ["--event-bytes", names.events, options.eventBytes],
-        ["--history-bytes", names.history, options.historyBytes]
+        ["--history-bytes", names.history, options.historyBytes],
+        ["--intake-bytes", names.intake, options.intakeBytes]
       ] as const
       for (const [flag, stream, bytes] of rooms)
         if (bytes !== undefined) yield* checkRoom(flag, stream, bytes)
@@ -274,6 +307,7 @@ export const init = Command.make(
       })
       const { changes, room } = yield* make
       yield* warnOfAges(topology)
+      yield* warnOfIntake(installed)
       yield* warnOfTenants(
         topology,
         installed.partitions !== undefined && (installed.tenants ?? []).length === 0

@@ -19,12 +19,12 @@ export interface InitChanges {
 }
 
 const roomText = (
-  { deadBytes, eventBytes, historyBytes }: Shares,
+  { deadBytes, eventBytes, historyBytes, intakeBytes }: Shares,
   first: number,
   left: number | undefined,
   replicas: number
 ): string => {
-  const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)} and dead letters ${bytesText(deadBytes)}`
+  const rooms = `events may take ${bytesText(eventBytes)}, the history ${bytesText(historyBytes)}, dead letters ${bytesText(deadBytes)} and what comes in ${bytesText(intakeBytes)}`
   const store = bytesText(2 * eventBytes)
   if (eventBytes < first) return `${rooms}: the broker has no room to reserve more`
   return left === undefined

@@ -1,0 +1,163 @@
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { natsClients } from "../../src/broker/clients.ts"
+import { init } from "../../src/broker/init.ts"
+import { readLayout } from "../../src/broker/installed.ts"
+import type { IncomingEvent } from "../../src/domain/intake.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { storeIncoming } from "../../src/intake/store-incoming.ts"
+import { endpoint, eventually, history, publishTo, testTopology, worker } from "../kit/engine.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, outage } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const incoming = (changes: Partial<IncomingEvent> = {}): IncomingEvent => ({
+  tenant: "acme",
+  source: "stripe",
+  id: "evt_1",
+  type: "invoice.paid",
+  body: Buffer.from("{}"),
+  contentType: "application/json",
+  ...changes
+})
+
+const stateOf = (stream: "events" | "intake") =>
+  Effect.gen(function* () {
+    const { ask, jsm, names } = yield* natsClients
+    return (yield* ask("count", () => jsm.streams.info(names[stream]))).state
+  })
+
+const problems = Effect.map(audit({}), ({ judgement }) =>
+  judgement.problems.list.map(({ kind }) => kind)
+)
+
+describe.concurrent("an event that comes in", () => {
+  scenario("is stored once, however many bring it at once, and delivered once", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker()
+      const results = yield* Effect.forEach(
+        Array.from({ length: 50 }),
+        () => storeIncoming(incoming()),
+        { concurrency: "unbounded" }
+      )
+      assert.strictEqual(results.filter(({ as }) => as === "stored").length, 1)
+      assert.strictEqual(results.filter(({ as }) => as === "repeated").length, 49)
+      assert.deepStrictEqual([...new Set(results.map(({ seq }) => seq))], [1])
+      yield* storeIncoming(incoming({ source: "outbox" }))
+      yield* facts.count("delivered", 2)
+      assert.strictEqual((yield* storeIncoming(incoming())).as, "repeated")
+      assert.strictEqual((yield* stateOf("events")).messages, 2)
+      assert.deepStrictEqual(
+        facts.of("delivered").map(({ event, type }) => [event, type]),
+        [
+          ["acme.stripe.evt_1", "stripe.invoice.paid"],
+          ["acme.outbox.evt_1", "invoice.paid"]
+        ]
+      )
+      assert.deepStrictEqual(
+        hook.requests.map(({ headers }) => headers["webhook-id"]),
+        ["acme.stripe.evt_1", "acme.outbox.evt_1"]
+      )
+      assert.deepStrictEqual(yield* problems, [])
+    })
+  )
+
+  scenario("of the same id with other bytes is told apart, and not stored", () =>
+    Effect.gen(function* () {
+      yield* storeIncoming(incoming())
+      const other = yield* storeIncoming(incoming({ body: Buffer.from("[]"), type: "other" }))
+      assert.deepStrictEqual(other, { seq: 1, as: "collided" })
+      assert.strictEqual((yield* stateOf("intake")).messages, 1)
+      for (const changes of [{ tenant: "globex" }, { source: "github" }, { id: "evt_1.2" }])
+        assert.strictEqual((yield* storeIncoming(incoming(changes))).as, "stored")
+    })
+  )
+
+  scenario("arrives where a publisher has used its id first", () =>
+    Effect.gen(function* () {
+      for (const id of ["evt_1", "acme.evt_1", "acme.stripe.evt_1"])
+        yield* publishTo("acme.other", "mine", { "Nats-Msg-Id": id, "petrel-event-id": id })
+      yield* storeIncoming(incoming())
+      const { messages } = yield* eventually(stateOf("events"), ({ messages }) => messages > 3)
+      assert.strictEqual(messages, 4)
+    })
+  )
+
+  scenario(
+    "says what is wrong where it cannot be stored",
+    () =>
+      Effect.gen(function* () {
+        const reasonOf = (event: IncomingEvent) =>
+          Effect.map(Effect.flip(storeIncoming(event)), ({ reason }) => reason)
+        assert.strictEqual(yield* reasonOf(incoming({ tenant: "a.b" })), "invalid")
+        const large = Buffer.alloc(1_000_000)
+        assert.strictEqual(yield* reasonOf(incoming({ body: large })), "too-large")
+        assert.strictEqual(
+          yield* reasonOf(incoming({ body: Buffer.alloc(2_000_000) })),
+          "too-large"
+        )
+        const half = Buffer.alloc(500_000)
+        yield* Effect.forEach(["1", "2"], (id) => storeIncoming(incoming({ id, body: half })), {
+          discard: true
+        })
+        assert.strictEqual(yield* reasonOf(incoming({ id: "3", body: half })), "full")
+        assert.strictEqual((yield* storeIncoming(incoming({ id: "2", body: half }))).as, "repeated")
+      }),
+    { intakeBytes: 1_300_000 }
+  )
+
+  scenario(
+    "is taken by an installation from before there was an intake, once init was run again",
+    () =>
+      Effect.gen(function* () {
+        yield* publishTo("acme.other", "before")
+        assert.isFalse((yield* readLayout).isSourced)
+        assert.strictEqual((yield* Effect.flip(storeIncoming(incoming()))).reason, "no-intake")
+        const changes = yield* init(testTopology)
+        const { names } = yield* natsClients
+        assert.deepStrictEqual(
+          changes
+            .filter(({ change }) => change !== "unchanged")
+            .map(({ change, what }) => `${change} ${what}`),
+          [
+            `created stream ${names.intake}`,
+            `created stream ${names.origins}`,
+            `updated stream ${names.events}`
+          ]
+        )
+        assert.isTrue((yield* readLayout).isSourced)
+        yield* storeIncoming(incoming())
+        yield* publishTo("acme.other", "after")
+        yield* eventually(stateOf("events"), ({ messages }) => messages === 3)
+        const again = yield* init(testTopology)
+        assert.isTrue(again.every(({ change }) => change === "unchanged"))
+      }),
+    { intake: false }
+  )
+})
+
+describe("a broker that is killed", () => {
+  outage("copies what came in once, and goes on", (_, server) =>
+    Effect.gen(function* () {
+      const store = (from: number) =>
+        Effect.forEach(
+          Array.from({ length: 200 }, (_, n) => `${from + n}`),
+          (id) => Effect.retry(storeIncoming(incoming({ id })), { times: 50 }),
+          { concurrency: 50, discard: true }
+        )
+      for (let round = 0; round < 3; round++) {
+        yield* store(round * 100)
+        yield* Effect.promise(() => server.kill9())
+        yield* Effect.promise(() => server.restart())
+      }
+      yield* store(300)
+      assert.strictEqual((yield* stateOf("intake")).messages, 500)
+      yield* eventually(stateOf("events"), ({ messages }) => messages >= 500)
+      assert.strictEqual((yield* stateOf("events")).messages, 500)
+    })
+  )
+})
