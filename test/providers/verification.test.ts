@@ -18,7 +18,12 @@ const isOneSentence = (text: string): boolean => /^[A-Z][^\n]{10,300}\.$/.test(t
 
 const secretsOf = ({ keys }: Sample) => keys.map(({ verifying }) => verifying)
 
-describe.each(samples)("requests of $name $variant", (sample) => {
+const titled = samples.map((sample) => ({
+  ...sample,
+  title: [sample.name, ...(sample.variant === undefined ? [] : [sample.variant])].join(" ")
+}))
+
+describe.each(titled)("requests of $title", (sample) => {
   const { header, isBodySigned, isOneKeyOnly, isTimeSigned, keys, make, timeHeader } = sample
   const [key, other] = keys
   const one = make([key.verifying])
@@ -69,7 +74,8 @@ describe.each(samples)("requests of $name $variant", (sample) => {
     if (header === undefined) return
     const good = await signed(key)
     const text = good.headers[header] ?? ""
-    for (let place = 0; place < text.length; place += 1) {
+    // Each character of a short one; what a long one costs is the verification.
+    for (let place = 0; place < text.length; place += Math.ceil(text.length / 60)) {
       const changed = `${text.slice(0, place)}${text[place] === "0" ? "1" : "0"}${text.slice(place + 1)}`
       assert.isFalse((await one.verify(withHeader(good, header, changed), now)).ok, changed)
     }
