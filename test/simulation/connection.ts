@@ -12,7 +12,7 @@ import { MsgImpl, TimeoutError } from "@nats-io/transport-node"
 import { Deferred, Effect, Queue, Semaphore, Stream } from "effect"
 import type { Range, Watch } from "../../src/broker/broker.ts"
 import { Broker } from "../../src/broker/broker.ts"
-import { BrokerError } from "../../src/broker/broker-error.ts"
+import { BrokerError, streamNotFound } from "../../src/broker/broker-error.ts"
 import type { Clients } from "../../src/broker/clients.ts"
 import { registerClients } from "../../src/broker/clients.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
@@ -28,6 +28,16 @@ import type { ConsumerSettings } from "./server-consumer.ts"
 import type { HeaderMap, ModelConfig, Stored } from "./server-stream.ts"
 import { ApiError, matches, millisOf } from "./server-stream.ts"
 import type { SimProcess } from "./world.ts"
+
+/**
+ * The installation has no intake. It is answered at once: a request more would change the meaning of
+ * every seed.
+ */
+const withoutIntake = new JetStreamApiError({
+  code: 404,
+  err_code: streamNotFound,
+  description: "stream not found"
+})
 
 /** Time-out of a request, ms. */
 const requestMs = 10_000
@@ -568,10 +578,12 @@ export class SimConnection implements Wire, Peer {
           (entries) => Effect.sync(() => entries.stop())
         ),
       streamInfo: (operation, stream, options) =>
-        ask(
-          operation,
-          () => server.led(stream).info(options?.subjects_filter) as unknown as StreamInfo
-        ),
+        stream === names.intake
+          ? Effect.fail(new BrokerError({ operation, cause: withoutIntake }))
+          : ask(
+              operation,
+              () => server.led(stream).info(options?.subjects_filter) as unknown as StreamInfo
+            ),
       streamNames: (operation, subject) =>
         ask(operation, () =>
           [...server.streams.values()]

@@ -263,7 +263,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
   {
     name: "record-without-time",
     what: "a retry record is known by its message's sequence alone, which a power cut gives again",
-    file: "delivery/retry/retry-records.ts",
+    file: "domain/retry-record.ts",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
     find: "entry === undefined ? `${stream}.${seq}.${at}`",
     // biome-ignore lint/suspicious/noTemplateCurlyInString: it is source text
@@ -273,7 +273,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "erasure-without-time",
     what: "the trace of an erased record is known by the sequence of its message alone: what gets the sequence after a power cut counts as released",
     file: "delivery/retry/retry-records.ts",
-    find: "  return yield* isErasedValue(names.buckets.retries, keyOf(place))\n",
+    find: "  return yield* isErasedValue(names.buckets.retries, retryRecordKey(place))\n",
     replace: `  const bucket = names.buckets.retries
   const { streamInfo } = yield* Broker
   const { state } = yield* streamInfo("list erased records", "KV_" + bucket, {
@@ -285,9 +285,17 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
 `
   },
   {
+    name: "move-resumed-without-progress",
+    what: "a move to a backlog that got no answer goes on without the attempts that were made before it",
+    file: "delivery/backlog/spill.ts",
+    find: "this.#begun.get(placeName(handle.place)) ?? handle.delivery.progress",
+    replace: "handle.delivery.progress",
+    seed: 1_755
+  },
+  {
     name: "heartbeat-repeated-too-late",
     what: "one heartbeat without an answer takes a worker's share away",
-    file: "cluster/ownership.ts",
+    file: "cluster/roster.ts",
     find: "export const answerShare = 0.2",
     replace: "export const answerShare = 0.3"
   }

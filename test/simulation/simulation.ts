@@ -211,7 +211,13 @@ export class Simulation {
     const { ackWaitMs, eventAgeMs, historyBytes = -1, partitions, replicaLagMs } = plan
     const { deadAgeMs = defaultTopology.deadAge } = plan
     const topology = {
-      ...{ ...defaultTopology, partitions, ackWait: ackWaitMs, eventAge: eventAgeMs },
+      ...{
+        ...defaultTopology,
+        intake: false,
+        partitions,
+        ackWait: ackWaitMs,
+        eventAge: eventAgeMs
+      },
       ...{ historyBytes, replicas: replicaLagMs > 0 ? 3 : 1, deadAge: deadAgeMs }
     }
     if (plan.deadAgeMs !== undefined) server.count("dead letters expire soon")

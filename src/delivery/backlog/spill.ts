@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
+import type { Progress } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeName, slotOf } from "../../domain/fact.ts"
@@ -25,8 +26,11 @@ interface SpillOptions {
 /** Moves queued deliveries that cannot wait in memory to their endpoints' backlogs. */
 export class Spill {
   readonly #options: SpillOptions
-  /** Places of moves with an unknown outcome: a later try continues the same move. */
-  readonly #begun = new Set<string>()
+  /**
+   * Moves with an unknown outcome, by place: a later try continues the same move, with the progress
+   * that it began with. The message itself knows of no attempt that was decided about since.
+   */
+  readonly #begun = new Map<string, Progress>()
 
   constructor(options: SpillOptions) {
     this.#options = options
@@ -67,7 +71,8 @@ export class Spill {
    */
   resume(handle: AckHandle): Effect.Effect<void> {
     const { settlement } = this.#options
-    return settlement.moved(handle, this.#store(handle, handle.delivery.progress))
+    const progress = this.#begun.get(placeName(handle.place)) ?? handle.delivery.progress
+    return settlement.moved(handle, this.#store(handle, progress))
   }
 
   /**
@@ -90,7 +95,7 @@ export class Spill {
   readonly #store: Relocate = ({ body, delivery, place }, progress) => {
     const { drainer, memory, writer } = this.#options
     const name = placeName(place)
-    this.#begun.add(name)
+    this.#begun.set(name, progress)
     const hasLeft = () => memory.completed.has(slotOf(place), place.at)
     const store = writer.store({ body, delivery, place, progress, hasLeft })
     return Effect.tap(drainer.storing(delivery, store), () =>

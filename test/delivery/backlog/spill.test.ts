@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { PublishError } from "../../../src/broker/publisher.ts"
 import { Spill } from "../../../src/delivery/backlog/spill.ts"
-import { untried } from "../../../src/domain/delivery.ts"
+import { type Progress, untried } from "../../../src/domain/delivery.ts"
 import { MemoryBroker } from "../in-memory.ts"
 import { key, makeMemory, NotedHandle } from "../made-deliveries.ts"
 
@@ -15,13 +15,14 @@ const silent = new PublishError({
 
 /** A spill whose moves are stored, or end as `outcomes` say, one after the other. */
 const makeSpill = (
-  state: Partial<{ isFull: boolean; refuses: boolean }> = {},
+  state: Partial<{ isFull: boolean; refuses: boolean; decided: Progress }> = {},
   outcomes: Array<PublishError> = []
 ) => {
   const steps: Array<string> = []
+  const stored: Array<Progress> = []
   const memory = makeMemory()
   const world = { isFull: false, refuses: false, ...state }
-  const stored = { seq: 1, entry: 1, after: 0 }
+  const at = { seq: 1, entry: 1, after: 0 }
   const spill = new Spill({
     memory,
     interpreter: {
@@ -32,14 +33,16 @@ const makeSpill = (
         ),
       hurry: (handle, store) =>
         Effect.as(store(handle, { attempts: 1 }), undefined).pipe(Effect.orDie),
-      relocate: (handle, store) => Effect.as(store(handle, untried), undefined).pipe(Effect.orDie)
+      relocate: (handle, store) =>
+        Effect.as(store(handle, state.decided ?? untried), undefined).pipe(Effect.orDie)
     },
     writer: {
-      store: ({ hasLeft }) =>
+      store: ({ hasLeft, progress }) =>
         Effect.suspend(() => {
+          stored.push(progress)
           steps.push(`store${hasLeft() ? ", has left" : ""}`)
           const failure = outcomes.shift()
-          return failure === undefined ? Effect.succeed(stored) : Effect.fail(failure)
+          return failure === undefined ? Effect.succeed(at) : Effect.fail(failure)
         })
     },
     drainer: {
@@ -58,7 +61,7 @@ const makeSpill = (
     }
   })
   const broker = new MemoryBroker()
-  return { memory, spill, steps, world, move: broker.run(spill.move(key, handle)), broker }
+  return { memory, spill, steps, stored, world, move: broker.run(spill.move(key, handle)), broker }
 }
 
 describe("a delivery that cannot wait in memory", () => {
@@ -95,6 +98,16 @@ describe("a delivery that cannot wait in memory", () => {
         ...["storing", "the same move", "store, has left"]
       ])
       assert.isFalse(spill.hasBegun(place))
+    })
+  )
+
+  it.effect("continues a move with the attempts that were decided about before it began", () =>
+    Effect.gen(function* () {
+      const decided = { attempts: 2 }
+      const { broker, move, spill, stored } = makeSpill({ decided }, [silent])
+      yield* Effect.exit(move)
+      yield* broker.run(spill.move(key, handle))
+      assert.deepStrictEqual(stored, [decided, decided])
     })
   )
 
