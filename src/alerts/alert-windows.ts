@@ -1,11 +1,11 @@
 import type { AlertChoice } from "../domain/alert.ts"
-import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import type { AttemptOutcome } from "../domain/outcome.ts"
 import { isOwnType } from "../domain/type-filter.ts"
 import type { LiveEndpoint } from "../endpoints/live-endpoint.ts"
 import { AlertWindow } from "../policy/alert-window.ts"
-import type { AnswersInARow } from "../policy/status-alert.ts"
+import type { AnswersInARow } from "../policy/status-limit.ts"
 import type { Thresholds } from "./thresholds.ts"
 
 /** Interval between removals of expired pages, ms. */

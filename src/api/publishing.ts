@@ -1,7 +1,7 @@
 import { Effect, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
-import type { ApiChannel } from "../domain/channel.ts"
+import type { ApiChannel } from "../domain/origin.ts"
 import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
 import {

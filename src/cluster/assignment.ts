@@ -1,7 +1,7 @@
 import { Cause, Deferred, Effect, FiberSet, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { PartitionOwners } from "../policy/host-share.ts"
 import { shareOut } from "../policy/rendezvous.ts"
+import type { PartitionOwners } from "../policy/shares.ts"
 import { timers } from "../time/timers.ts"
 import type { HandOverRequest, WithheldPartitions } from "./hand-over.ts"
 import { answerHandOvers, askForPartition } from "./hand-over.ts"

@@ -4,8 +4,8 @@ import { readLayout } from "../broker/installed.ts"
 import { partitionOf } from "../domain/names.ts"
 import { ErrorClass, Redirect, Response } from "../domain/outcome.ts"
 import { Verdict } from "../domain/retry-policy.ts"
+import { WaitingFilter } from "../domain/retry-record.ts"
 import { Timestamp } from "../domain/timestamp.ts"
-import { WaitingFilter } from "../domain/waiting-filter.ts"
 import { askInParts } from "./exchange.ts"
 
 /** Which delivery is meant, whatever its round. */

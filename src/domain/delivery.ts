@@ -1,7 +1,8 @@
 import { Option, Schema } from "effect"
 import type { Content, EventIdentity, GetHeader } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
-import { forwardedText, readForwarded } from "./forwarded-headers.ts"
+import type { Place } from "./fact.ts"
+import { forwardedText, readForwarded } from "./header-names.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 import { Timestamp } from "./timestamp.ts"
 
@@ -276,3 +277,10 @@ export const attemptsIn = (progress: string | undefined): number =>
     onNone: () => 0,
     onSome: ({ attempts }) => attempts
   })
+
+/** A delivery and the message that holds it. */
+export interface PlacedDelivery {
+  readonly delivery: Delivery
+  readonly place: Place
+  readonly body: Uint8Array
+}

@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Redirect, Response } from "./outcome.ts"
-import { SettingsChange } from "./tenant-settings.ts"
+import { SettingsChange } from "./settings/tenant-table.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** Facts that report no failure. */
@@ -127,7 +127,7 @@ export const Plan = Schema.Struct({
   skipped: Schema.Array(Schema.Struct({ id: Schema.String, reason: Schema.String })),
   /** The revision of the endpoints bucket up to which the router had seen all changes. */
   directory: Schema.optionalKey(Schema.Int),
-  /** How the event came (domain/channel.ts); absent if it was published to its subject. */
+  /** How the event came (domain/origin.ts); absent if it was published to its subject. */
   channel: Schema.optionalKey(Schema.String)
 })
 export type Plan = typeof Plan.Type

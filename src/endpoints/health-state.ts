@@ -1,9 +1,9 @@
-import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { deliveryId } from "../domain/delivery.ts"
 import { circuitOf } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { healthy, isHealthy } from "../domain/health.ts"
+import type { AttemptOutcome } from "../domain/outcome.ts"
 import type { Consequence } from "../policy/circuit.ts"
 import {
   afterOutcome,

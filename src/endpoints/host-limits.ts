@@ -1,5 +1,5 @@
-import type { PartitionOwners } from "../policy/host-share.ts"
-import { hostShare, mayTakeMore } from "../policy/host-share.ts"
+import type { PartitionOwners } from "../policy/shares.ts"
+import { hostShare, mayTakeMore } from "../policy/shares.ts"
 import type { HostEndpoints, HostIndex } from "./host-index.ts"
 import type { SharedHost } from "./inherited-settings.ts"
 

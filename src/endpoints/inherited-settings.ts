@@ -1,7 +1,6 @@
 import type { Endpoint } from "../domain/endpoint.ts"
-import type { TenantSettings } from "../domain/tenant-settings.ts"
-import { systemKey } from "../domain/tenant-settings.ts"
-import { defaultMaxTimeoutMs, timeoutBoundMs } from "../domain/timeout-bound.ts"
+import type { TenantSettings } from "../domain/settings/tenant-table.ts"
+import { defaultMaxTimeoutMs, systemKey, timeoutBoundMs } from "../domain/settings/tenant-table.ts"
 import { hostOf } from "./host-index.ts"
 import type { ShownValue } from "./watch-lag.ts"
 

@@ -5,7 +5,7 @@ import { Configuration } from "../domain/configuration.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { FactKind } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
-import { SettingsChange } from "../domain/tenant-settings.ts"
+import { SettingsChange } from "../domain/settings/tenant-table.ts"
 
 /** The configuration of an endpoint that was lost with a former bucket, as the history has it. */
 export interface LostEndpoint {

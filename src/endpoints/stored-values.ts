@@ -1,6 +1,6 @@
 import { Result, Schema } from "effect"
 import { Endpoint, endpointKey } from "../domain/endpoint.ts"
-import { TenantSettings } from "../domain/tenant-settings.ts"
+import { TenantSettings } from "../domain/settings/tenant-table.ts"
 import { policiesOf } from "../policy/endpoint-policies.ts"
 
 /** A stored configuration that does not parse: something other than Petrel wrote it. */

@@ -1,4 +1,4 @@
-import type { AttemptOutcome } from "../domain/attempt-outcome.ts"
+import type { AttemptOutcome } from "../domain/outcome.ts"
 import { AdaptiveLimit } from "../policy/adaptive-limit.ts"
 import type { Rate } from "../policy/rate.ts"
 import { TokenBucket } from "../policy/rate.ts"

@@ -1,6 +1,6 @@
 import { Deferred, Effect, Option } from "effect"
 import { type Bound, RefusedRequests } from "../metrics/refused-requests.ts"
-import { FairLine } from "../policy/fair-line.ts"
+import { FairLine } from "../policy/fair-turns.ts"
 import { Shares } from "../policy/shares.ts"
 import { Caller } from "./caller.ts"
 import { Busy } from "./failures.ts"

@@ -4,8 +4,8 @@ import type { AlertThresholds } from "./alert-thresholds.ts"
 import type { AlertCounts } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
 import type { WaitingGrowth } from "./growth.ts"
-import type { AnswersInARow } from "./status-alert.ts"
-import { rowReadings } from "./status-alert.ts"
+import type { AnswersInARow } from "./status-limit.ts"
+import { rowReadings } from "./status-limit.ts"
 
 const percentOf = (part: number, whole: number): number | undefined =>
   whole === 0 ? undefined : (100 * part) / whole

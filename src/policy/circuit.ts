@@ -17,8 +17,7 @@ import {
 
 export type { CircuitSettings } from "../domain/circuit.ts"
 export type { Outcome } from "./failure-count.ts"
-export { toHalfOpen } from "./failure-count.ts"
-export { RateWindow } from "./failure-rate.ts"
+export { RateWindow, toHalfOpen } from "./failure-count.ts"
 
 /** Further inputs for judging an outcome. */
 export interface Circumstances {

@@ -1,4 +1,4 @@
-import type { RuledStatus } from "../domain/attempt-outcome.ts"
+import type { RuledStatus } from "../domain/outcome.ts"
 import { type ErrorClass, errorFamilies } from "../domain/outcome.ts"
 import type { ErrorVerdict, RetryPolicy, Verdict } from "../domain/retry-policy.ts"
 

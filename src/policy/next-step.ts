@@ -1,10 +1,17 @@
 import { Effect } from "effect"
 import type { StatusRow } from "../domain/delivery.ts"
 import type { DeadReason } from "../domain/outcome.ts"
-import { delayAfter, type RetrySchedule } from "./backoff.ts"
-import { isPastDeadline } from "./deadline.ts"
+import type { RetrySchedule } from "./backoff.ts"
+import { delayAfter } from "./backoff.ts"
 import { parseRetryAfter } from "./retry-after.ts"
 import type { StatusLimit } from "./status-limit.ts"
+
+/**
+ * True where a delivery may no longer be attempted: its attempts begin before its deadline. Times
+ * in ms since the epoch.
+ */
+export const isPastDeadline = ({ deadline }: { readonly deadline: number }, at: number): boolean =>
+  at >= deadline
 
 /**
  * The next step of a delivery after a failed attempt. Times in ms since the epoch, `delay` in whole

@@ -1,3 +1,21 @@
+/** Share of a capacity that those with more than an equal part may use. */
+const looseShare = 7 / 8
+
+/**
+ * Returns how much of a capacity one of several that share it may use now, what it uses included:
+ * an equal part, or what the others leave of all but an eighth where that is more, and never more
+ * than is free. So one alone uses nearly all, what nobody else wants is used, and whoever comes
+ * finds the last eighth free however long the others' requests take. With one sharer it is all.
+ *
+ * @param own what it uses.
+ * @param used what all use.
+ * @param sharers number of those that use some or wait, itself included.
+ */
+export const allowanceOf = (own: number, used: number, sharers: number, size: number): number => {
+  const others = used - own
+  return Math.min(size - others, Math.max(Math.ceil(size / sharers), looseShare * size - others))
+}
+
 /**
  * Bounds what is used of something, by key before in all. A key gets no more than is left free: one
  * alone at most half, two that want all of it a third each, and so there is always something left for
@@ -45,3 +63,42 @@ export class Shares {
     this.#total -= amount
   }
 }
+
+/**
+ * The workers that may send in each partition: the one that it is assigned to, and the one that still
+ * has its lease.
+ */
+export type PartitionOwners = ReadonlyArray<ReadonlyArray<string>>
+
+/**
+ * Returns the part of a host's cap that one worker may use: the cap divided by the number of workers
+ * that may send in partitions with endpoints of the host, rounded up. All of them together so exceed
+ * the cap by at most their number less one.
+ *
+ * @param cap concurrent requests to the host.
+ * @param endpoints hashes of the host's endpoints (`endpointHash`).
+ * @param owners the workers that may send in each partition; empty while unknown.
+ */
+export const hostShare = (
+  cap: number,
+  endpoints: ReadonlyArray<number>,
+  owners: PartitionOwners
+): number => {
+  const found = new Set<string>()
+  if (owners.length > 0)
+    for (const hash of endpoints)
+      for (const worker of owners[hash % owners.length] ?? []) found.add(worker)
+  return Math.ceil(cap / Math.max(1, found.size))
+}
+
+/**
+ * Returns true where one of several that share a cap may begin one more request: while it has less
+ * than an equal part, or while at least an eighth is left. So one that is slow does not keep the
+ * others out, and what nobody else wants is used.
+ *
+ * @param own its requests in flight.
+ * @param sharers number of those that have requests in flight or wait, itself included.
+ * @param used requests of all in flight.
+ */
+export const mayTakeMore = (own: number, sharers: number, used: number, share: number): boolean =>
+  own < Math.ceil(share / sharers) || used < Math.floor(looseShare * share)

@@ -99,7 +99,7 @@ export type AttemptQuery = typeof AttemptQuery.Type
 export const EventQuery = Schema.Struct({
   ...pageFields,
   type: Types,
-  /** How it came: see domain/channel.ts. Or the beginning of that, if it ends with `*`. */
+  /** How it came: see domain/origin.ts. Or the beginning of that, if it ends with `*`. */
   channel: several(Text)
 })
 export type EventQuery = typeof EventQuery.Type

@@ -1,7 +1,7 @@
 import { Deferred, Effect } from "effect"
 import { Invalid } from "../domain/problem.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
-import { FairLine } from "../policy/fair-line.ts"
+import { FairLine } from "../policy/fair-turns.ts"
 import { LogUnavailable } from "./delivery-log.ts"
 import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
 import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"

@@ -1,7 +1,7 @@
 import { Spread } from "../history/fold/spread.ts"
 import { Summary } from "../history/fold/summary.ts"
 import type { Totals } from "../history/fold/totals.ts"
-import { DurationHistogram } from "../policy/duration-histogram.ts"
+import { DurationHistogram } from "../policy/durations.ts"
 
 /** Writes whole numbers of any size, small ones in one byte: seven bits a byte, the lowest first. */
 class NumberWriter {

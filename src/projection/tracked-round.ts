@@ -1,5 +1,5 @@
-import { directChannel } from "../domain/channel.ts"
 import type { Fact } from "../domain/fact.ts"
+import { directChannel } from "../domain/origin.ts"
 import { planOf, readRecord, strictly } from "../history/fact-record.ts"
 import {
   afterRoundStep,
@@ -44,7 +44,7 @@ export interface TrackedRound {
   readonly eventSeq: number
   readonly eventAt: number
   readonly type: string | null
-  /** How the event came (domain/channel.ts); null if that is not known. */
+  /** How the event came (domain/origin.ts); null if that is not known. */
   readonly channel: string | null
   readonly round: DeliveryRound
   /** The sequences in HISTORY of the facts of `round.attempts`. */

@@ -1,6 +1,6 @@
 import type { DatabaseSync, StatementSync } from "node:sqlite"
-import { directChannel } from "../domain/channel.ts"
 import type { Fact } from "../domain/fact.ts"
+import { directChannel } from "../domain/origin.ts"
 import type { LoggedEvent } from "./delivery-log.ts"
 import type { Names, WritableNames } from "./names-table.ts"
 import { channelIn, eventLabel, positionOf } from "./tracked-round.ts"

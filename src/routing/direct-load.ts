@@ -1,6 +1,6 @@
 import type { Linked } from "../broker/intrusive-list.ts"
 import { IntrusiveList } from "../broker/intrusive-list.ts"
-import { allowanceOf } from "../policy/tenant-share.ts"
+import { allowanceOf } from "../policy/shares.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 

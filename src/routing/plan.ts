@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import type { Event } from "../domain/event.ts"
 import type { Fact, Plan, Planned } from "../domain/fact.ts"
-import { correlationOf } from "../domain/forwarded-headers.ts"
+import { correlationOf } from "../domain/header-names.ts"
 import { nobody } from "../domain/token.ts"
 import type { RoutableEndpoint } from "../endpoints/directory.ts"
 import { windowFor } from "../endpoints/live-endpoint.ts"

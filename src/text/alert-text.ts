@@ -1,4 +1,6 @@
-import type { Alert, DeadLetterAttempts } from "../domain/alert.ts"
+import { Option, Schema } from "effect"
+import type { DeadLetterAttempts } from "../domain/alert.ts"
+import { Alert } from "../domain/alert.ts"
 import { spanText } from "./quantities.ts"
 
 const number = (value: number): string =>
@@ -88,4 +90,34 @@ const deadLetterText = ({ attempts, delivery, reason }: DeadLetterAttempts): str
     ...(answers.length === 0 ? [] : [` after ${answers.join(", ")}`]),
     ...(reason === undefined ? [] : [` (reason: ${reason})`])
   ].join("")
+}
+
+const AlertEvent = Schema.Struct({
+  data: Schema.Struct({
+    ...Alert.fields,
+    state: Schema.Literals(["raised", "cleared"]),
+    tenant: Schema.optionalKey(Schema.String),
+    endpoint: Schema.optionalKey(Schema.String)
+  })
+})
+const decode = Schema.decodeUnknownOption(Schema.fromJsonString(AlertEvent))
+
+/** Returns what to do about an alert: the command that says more. */
+const whatToDo = (tenant: string | undefined, endpoint: string | undefined): string =>
+  endpoint !== undefined
+    ? `petrel endpoint diagnose ${tenant}/${endpoint}`
+    : tenant !== undefined
+      ? `petrel endpoint list ${tenant}`
+      : "petrel status"
+
+/** Returns the event of an alert as a message for people; undefined for any other text. */
+export const alertMessage = (event: string): string | undefined => {
+  const decoded = Option.getOrUndefined(decode(event))
+  if (decoded === undefined) return undefined
+  const { endpoint, state, tenant, ...alert } = decoded.data
+  const about = endpoint === undefined ? (tenant ?? "the system") : `${tenant ?? ""}/${endpoint}`
+  if (state === "cleared") return `Petrel: ${alert.name} of ${about} is over.`
+  const details = [alertText(alert), ...alertDetails(alert)].join("; ")
+  const since = new Date(alert.raisedAt).toISOString().replace(/\.\d+Z$/, "Z")
+  return `Petrel: ${alert.level} about ${about} (${alert.name}, since ${since}): ${details}. See \`${whatToDo(tenant, endpoint)}\`.`
 }

@@ -1,7 +1,6 @@
 import { styleText } from "node:util"
 import type { Fact } from "../domain/fact.ts"
-import type { TenantSettingName } from "../domain/settings/tenant-table.ts"
-import type { SettingsChange } from "../domain/tenant-settings.ts"
+import type { SettingsChange, TenantSettingName } from "../domain/settings/tenant-table.ts"
 import { nobody } from "../domain/token.ts"
 import { alertDetails, alertText } from "./alert-text.ts"
 import { plainText } from "./plain-text.ts"

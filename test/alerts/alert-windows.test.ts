@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import { AlertWindows } from "../../src/alerts/alert-windows.ts"
 import { thresholdsFrom } from "../../src/alerts/thresholds.ts"
-import type { RuledStatus } from "../../src/domain/attempt-outcome.ts"
 import { untried } from "../../src/domain/delivery.ts"
+import type { RuledStatus } from "../../src/domain/outcome.ts"
 import { blankEndpoint } from "../../src/operations/endpoints/endpoint-change.ts"
 
 const minute = 60_000

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { channelOf } from "../../src/domain/channel.ts"
+import { channelOf } from "../../src/domain/origin.ts"
 
 const of = (headers: Readonly<Record<string, string>>) => channelOf((name) => headers[name])
 

@@ -1,8 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Configuration } from "../../src/domain/configuration.ts"
-import { configurationOf } from "../../src/domain/configuration.ts"
-import type { SettingDifference } from "../../src/domain/configuration-difference.ts"
-import { differencesOf } from "../../src/domain/configuration-difference.ts"
+import type { Configuration, SettingDifference } from "../../src/domain/configuration.ts"
+import { configurationOf, differencesOf } from "../../src/domain/configuration.ts"
 import type { EndpointJson } from "../../src/domain/endpoint.ts"
 
 const endpoint: EndpointJson = {

@@ -6,7 +6,7 @@ import {
   forwardNameProblem,
   maxForwardedLength,
   withForwarded
-} from "../../src/domain/forwarded-headers.ts"
+} from "../../src/domain/header-names.ts"
 import { deliveryOf } from "../delivery/made-deliveries.ts"
 
 const headers = (of: Readonly<Record<string, string>>) => (name: string) => of[name]

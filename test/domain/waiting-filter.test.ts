@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Progress } from "../../src/domain/delivery.ts"
-import type { WaitingFilter } from "../../src/domain/waiting-filter.ts"
-import { waitingMatcher } from "../../src/domain/waiting-filter.ts"
+import type { WaitingFilter } from "../../src/domain/retry-record.ts"
+import { waitingMatcher } from "../../src/domain/retry-record.ts"
 
 const failed: Progress = { attempts: 2, lastAttemptAt: 1_000, lastStatus: 503 }
 const timedOut: Progress = { attempts: 1, lastAttemptAt: 2_000, lastErrorClass: "timeout" }

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { AlertName } from "../../src/domain/alert.ts"
 import { endpointAlerts, tenantAlerts } from "../../src/domain/alert.ts"
-import { groupChange } from "../../src/policy/alert-group.ts"
 import type { AlertReading } from "../../src/policy/alert-reading.ts"
+import { groupChange } from "../../src/policy/alert-reading.ts"
 
 type State = AlertReading["state"]
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { estimateBytes, isCrowded, isOverQuota } from "../../src/policy/backlog-quota.ts"
+import { estimateBytes, isCrowded, isOverQuota } from "../../src/policy/storage-quotas.ts"
 
 const room = (bytes: number) => ({ bytes, maxBytes: 1_000 })
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { deadLetterQuota } from "../../src/policy/dead-letter-quota.ts"
+import { deadLetterQuota } from "../../src/policy/storage-quotas.ts"
 
 const use = (messages: number, byTenant: Readonly<Record<string, number>>) => ({
   bytes: messages * 100,

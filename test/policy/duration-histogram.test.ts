@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { bucketOf, DurationHistogram, durationOf } from "../../src/policy/duration-histogram.ts"
+import { bucketOf, DurationHistogram, durationOf } from "../../src/policy/durations.ts"
 import { randomOf } from "../kit/random-facts.ts"
 
 const histogramOf = (durations: ReadonlyArray<number>): DurationHistogram => {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { RateWindow } from "../../src/policy/failure-rate.ts"
+import { RateWindow } from "../../src/policy/failure-count.ts"
 
 const minute = 60_000
 const half = { rate: { percent: 50, of: 20, over: minute } }

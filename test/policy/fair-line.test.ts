@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { FairLine } from "../../src/policy/fair-line.ts"
+import { FairLine } from "../../src/policy/fair-turns.ts"
 
 const drained = (line: FairLine<string>): ReadonlyArray<string | undefined> => {
   const taken: Array<string | undefined> = []

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { FairTime } from "../../src/policy/fair-time.ts"
+import { FairTime } from "../../src/policy/fair-turns.ts"
 
 /** Lets each key want all it can get, turn by turn, and returns how long each had the thread. */
 const shared = (turnMs: Readonly<Record<string, number>>, forMs: number) => {

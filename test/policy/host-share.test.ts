@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { hostShare, mayTakeMore } from "../../src/policy/host-share.ts"
+import { hostShare, mayTakeMore } from "../../src/policy/shares.ts"
 
 describe("a worker's share of a host's cap", () => {
   const owners = [["a"], ["b"], ["c"], ["a"]]

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration } from "effect"
 import type { RetryPolicy } from "../../src/domain/retry-policy.ts"
-import { ladder, totalTime } from "../../src/policy/ladder.ts"
+import { ladder, totalTime } from "../../src/policy/retry-outline.ts"
 
 const seconds = Duration.seconds
 const policy: RetryPolicy = {

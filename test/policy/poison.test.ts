@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { isSuspect, pauseAfterDefectMs, pauseBeforeTrialMs } from "../../src/policy/poison.ts"
+import { isSuspect, pauseAfterDefectMs, pauseBeforeTrialMs } from "../../src/policy/decide.ts"
 
 describe("a message that may crash its workers", () => {
   it("is suspect from three deliveries beyond its recorded attempts on", () => {

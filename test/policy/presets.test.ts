@@ -4,7 +4,6 @@ import { RetryPolicy, type Verdict } from "../../src/domain/retry-policy.ts"
 import { attemptTimeoutMs } from "../../src/policy/attempt-timeout.ts"
 import { toSchedule } from "../../src/policy/backoff.ts"
 import { classify } from "../../src/policy/classify.ts"
-import { ladder, totalTime } from "../../src/policy/ladder.ts"
 import { nextStep } from "../../src/policy/next-step.ts"
 import {
   findPreset,
@@ -13,6 +12,7 @@ import {
   resolveRetry,
   UnknownPreset
 } from "../../src/policy/presets.ts"
+import { ladder, totalTime } from "../../src/policy/retry-outline.ts"
 
 const second = 1000
 const minute = 60 * second

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { rateText, readRate } from "../../src/policy/rate-text.ts"
+import { rateText, readRate } from "../../src/policy/rate.ts"
 
 describe("a rate", () => {
   it.each([

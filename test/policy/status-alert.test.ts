@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type AnswersInARow, rowReadings } from "../../src/policy/status-alert.ts"
+import { type AnswersInARow, rowReadings } from "../../src/policy/status-limit.ts"
 
 const states = (inARow: AnswersInARow | "none" | "unknown", isOn = true) =>
   rowReadings(inARow, isOn).map(({ state }) => state)

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { waitBy } from "../../src/policy/wait.ts"
+import { waitBy } from "../../src/policy/decide.ts"
 
 describe("a retry", () => {
   it("waits as a NAK while few do", () => {

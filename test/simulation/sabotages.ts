@@ -102,7 +102,7 @@ export const sabotages: ReadonlyArray<Sabotage> = [
   {
     name: "cap-per-worker",
     what: "each worker uses the whole of a host's cap",
-    file: "policy/host-share.ts",
+    file: "policy/shares.ts",
     find: "return Math.ceil(cap / Math.max(1, found.size))",
     replace: "return cap + 0 * found.size"
   }

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Alert } from "../../src/domain/alert.ts"
-import { alertMessage } from "../../src/text/alert-message.ts"
+import { alertMessage } from "../../src/text/alert-text.ts"
 
 const alert: Alert = {
   id: "alert_1",

@@ -3,8 +3,11 @@ import { Argument, Command } from "effect/cli"
 import { PositiveDuration } from "../../domain/duration.ts"
 import type { NamesBy } from "../../domain/settings/setting.ts"
 import type { QuotaName, TenantSettingName } from "../../domain/settings/tenant-table.ts"
-import { defaultQuotas, tenantSettings } from "../../domain/settings/tenant-table.ts"
-import { defaultMaxTimeoutMs } from "../../domain/timeout-bound.ts"
+import {
+  defaultMaxTimeoutMs,
+  defaultQuotas,
+  tenantSettings
+} from "../../domain/settings/tenant-table.ts"
 import { isToken } from "../../domain/token.ts"
 import type { TenantSettingsView } from "../../operations/tenants/tenant-settings.ts"
 import { setTenant, showTenant, TenantPatch } from "../../operations/tenants/tenant-settings.ts"

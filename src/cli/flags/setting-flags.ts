@@ -1,6 +1,6 @@
 import { Duration, Result, type Schema } from "effect"
 import type { Command, Flag } from "effect/cli"
-import { type ForwardHeadersPatch, forwardNameProblem } from "../../domain/forwarded-headers.ts"
+import { type ForwardHeadersPatch, forwardNameProblem } from "../../domain/header-names.ts"
 import type { Input } from "../../domain/settings/setting.ts"
 import { readField, readJson, settingName, shown } from "./flag-problems.ts"
 import { durationExpected, isSet, readDuration, repeated, textFlag } from "./shared.ts"

@@ -9,7 +9,7 @@ import { backlogEntriesIn, labelIn, waitingIn } from "../../domain/backlog-messa
 import type { GetHeader } from "../../domain/event.ts"
 import type { Stored } from "./backlog-write.ts"
 import { waitingName } from "./backlog-write.ts"
-import type { Replaced } from "./written-tails.ts"
+import type { Replaced } from "./endpoint-writes.ts"
 
 /**
  * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but

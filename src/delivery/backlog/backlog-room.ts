@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readWaitingRooms } from "../../broker/waiting-rooms.ts"
-import { StreamRoom } from "./stream-room.ts"
+import { StreamRoom } from "../retry/stream-space.ts"
 
 /**
  * Share of the room, and of each part of it, for deliveries that wait with their bodies: what waits

@@ -7,12 +7,11 @@ import {
   maxEntries,
   referencesHeader
 } from "../../domain/backlog-message.ts"
-import type { Delivery, Progress } from "../../domain/delivery.ts"
+import type { Delivery, PlacedDelivery, Progress } from "../../domain/delivery.ts"
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
-import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import { isUntriedFirst } from "../recovery/partition-memory.ts"
-import type { PackedReferences, WrittenTail } from "./written-tails.ts"
+import type { PackedReferences, WrittenTail } from "./endpoint-writes.ts"
 
 /**
  * Maximum length of packed references, characters: the broker takes 64 KiB of headers in all, and

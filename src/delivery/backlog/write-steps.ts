@@ -20,8 +20,8 @@ import {
   waitingName
 } from "./backlog-write.ts"
 import type { EndpointWrites } from "./endpoint-writes.ts"
+import { WrittenTails } from "./endpoint-writes.ts"
 import type { PendingStores } from "./pending-stores.ts"
-import { WrittenTails } from "./written-tails.ts"
 
 /** Pause before a write is repeated that was not answered, unless a caller repeats it, ms. */
 export const retryPauseMs = 500

@@ -1,7 +1,9 @@
 import { Effect, Semaphore } from "effect"
+import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import type { Delivery } from "../../domain/delivery.ts"
-import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import { keepGoing } from "../../broker/keep-going.ts"
+import { ageLimitMs } from "../../broker/kept-since.ts"
+import type { Delivery, PlacedDelivery } from "../../domain/delivery.ts"
 import { eventOutlasts } from "../../policy/event-outlasts.ts"
 import type { EventBodies } from "./event-bodies.ts"
 
@@ -132,3 +134,24 @@ export const sentBytes = ({ body, delivery }: LeftDelivery): number =>
 
 /** Returns a delivery as one whose message holds its body. */
 export const withBody = ({ leftBytes: _, ...delivery }: Delivery): Delivery => delivery
+
+/** Interval at which it is read how long events are kept, ms: `petrel init` may change it. */
+const lookEveryMs = 10_000
+
+/**
+ * Reads how long events are kept, again and again until the scope closes.
+ *
+ * @returns what returns it, ms: infinite for ever, undefined until it is known.
+ */
+export const watchEventAge = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  let keptMs: number | undefined
+  const look = Effect.map(streamInfo("look how long events are kept", names.events), (info) => {
+    keptMs = ageLimitMs(info.config) || Number.POSITIVE_INFINITY
+  })
+  yield* Effect.ignore(look)
+  yield* Effect.forkScoped(
+    keepGoing("look how long events are kept", Effect.delay(look, lookEveryMs), lookEveryMs)
+  )
+  return () => keptMs
+})

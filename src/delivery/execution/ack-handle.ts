@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import type { PlacedDelivery } from "../../domain/delivery.ts"
 
 /** A message of a delivery stream that this worker has in flight, and the ways to release it. */
 export interface AckHandle extends PlacedDelivery {

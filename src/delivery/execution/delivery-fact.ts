@@ -1,11 +1,9 @@
 import { Effect } from "effect"
-import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
-import type { Progress } from "../../domain/delivery.ts"
+import type { PlacedDelivery, Progress } from "../../domain/delivery.ts"
 import { deliveryId } from "../../domain/delivery.ts"
 import type { Fact, FactKind, Plan } from "../../domain/fact.ts"
-import { correlationOf } from "../../domain/forwarded-headers.ts"
-import type { AttemptResult } from "../../domain/outcome.ts"
-import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
+import { correlationOf } from "../../domain/header-names.ts"
+import type { AttemptOutcome, AttemptResult } from "../../domain/outcome.ts"
 
 /** An attempt and its result. */
 interface MadeAttempt {

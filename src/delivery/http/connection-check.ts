@@ -1,4 +1,5 @@
-import { connect as connectTcp, isIP, type Socket } from "node:net"
+import type { Socket } from "node:net"
+import { connect as connectTcp, isIP } from "node:net"
 import type { PeerCertificate, SecureContext, TLSSocket } from "node:tls"
 import { connect as connectTls } from "node:tls"
 import { Effect } from "effect"
@@ -8,9 +9,12 @@ import type {
   HandshakeCheck,
   ShownCertificate
 } from "../../domain/connection-check.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { timers } from "../../time/timers.ts"
-import { AddressRefused, type AgentOptions } from "./connector.ts"
+import type { AgentOptions } from "./connector.ts"
+import { AddressRefused } from "./connector.ts"
 import { NameResolver } from "./dns.ts"
+import type { Connections } from "./egress.ts"
 import { failure, failureOf } from "./failure.ts"
 
 /** Maximum addresses that are connected to. */
@@ -164,3 +168,21 @@ export const checkConnection = (
     )
     return { ...about, refused, addresses }
   })
+
+/** A check waits no longer than this for a connection, whatever the endpoint's time-out, ms. */
+const maxConnectMs = 15_000
+
+/** Tries the way to an endpoint's host; undefined for an endpoint that is not known. */
+export const checkEndpoint = (
+  check: Connections["check"],
+  endpoint: LiveEndpoint | undefined
+): Effect.Effect<ConnectionCheck> | undefined => {
+  if (endpoint === undefined) return undefined
+  const { config, policyFor } = endpoint
+  const { connectTimeout } = policyFor("")
+  return check({
+    tenant: config.tenant,
+    url: config.url,
+    timeoutMs: Math.min(connectTimeout, maxConnectMs)
+  })
+}

@@ -1,9 +1,7 @@
 import type { LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
 import { timers } from "../../time/timers.ts"
-import { HostNames } from "./host-names.ts"
-import { hasGlobalV6 } from "./own-addresses.ts"
-import { SystemFile } from "./system-file.ts"
+import { HostNames, hasGlobalV6, SystemFile } from "./this-host.ts"
 
 /** A host name did not resolve. The code is that of c-ares, such as ENOTFOUND. */
 export class NameUnresolved extends Error {

@@ -1,13 +1,22 @@
-import { createSecureContext, getCACertificates, type SecureContext } from "node:tls"
+import type { Socket } from "node:net"
+import type { SecureContext } from "node:tls"
+import { createSecureContext, getCACertificates } from "node:tls"
 import { Effect } from "effect"
 import type { Agent } from "undici"
 import type { ConnectionCheck } from "../../domain/connection-check.ts"
-import { bothReaches, type Reach, refusalOf } from "../../policy/address.ts"
+import type { AttemptResult } from "../../domain/outcome.ts"
+import type { Reach } from "../../policy/address.ts"
+import { bothReaches, refusalOf } from "../../policy/address.ts"
+import { allowanceOf } from "../../policy/shares.ts"
 import { timers } from "../../time/timers.ts"
-import { type CheckRequest, checkConnection } from "./connection-check.ts"
-import { type AgentOptions, agent, type RefusedConnection } from "./connector.ts"
+import type { AttemptRequest, Running } from "./attempt.ts"
+import { AfterParsing, startAttempt } from "./attempt.ts"
+import type { CheckRequest } from "./connection-check.ts"
+import { checkConnection } from "./connection-check.ts"
+import type { AgentOptions, RefusedConnection } from "./connector.ts"
+import { agent } from "./connector.ts"
 import { NameResolver } from "./dns.ts"
-import { ownAddresses } from "./own-addresses.ts"
+import { ownAddresses } from "./this-host.ts"
 
 /** Where a worker's requests may go, and which certificates are trusted for receivers. */
 interface Egress {
@@ -102,3 +111,82 @@ export const makeConnections = Effect.fnUntraced(function* ({
     check: (request) => checkConnection(of(request.tenant).options, request)
   } satisfies Connections
 })
+
+/**
+ * Connections to receivers that may be open, as a multiple of the requests that may be in flight.
+ * Those of requests in flight count, too; the others are kept alive for the next request.
+ */
+const openPerRequest = 4
+
+/**
+ * The open connections to receivers, by the tenant for whose request each was made. A receiver may
+ * have its connections kept for a minute: with many hosts one tenant would use up the worker's
+ * memory and file descriptors. Beyond a tenant's part, connections are closed after their answer.
+ */
+export class OpenConnections {
+  readonly #max: number
+  readonly #hasOthers: () => boolean
+  readonly #tenants = new Map<string, number>()
+  #open = 0
+
+  /**
+   * @param maxInFlight requests that may be in flight.
+   * @param hasOthers true where several tenants have endpoints.
+   */
+  constructor(maxInFlight: number, hasOthers: () => boolean) {
+    this.#max = openPerRequest * maxInFlight
+    this.#hasOthers = hasOthers
+  }
+
+  /** Number of open connections. */
+  get size(): number {
+    return this.#open
+  }
+
+  /** Counts a connection until it is closed. */
+  readonly opened = (tenant: string, socket: Pick<Socket, "once">): void => {
+    this.#count(tenant, 1)
+    socket.once("close", () => this.#count(tenant, -1))
+  }
+
+  /** True where the connection of a request that begins may stay open after its answer. */
+  readonly mayKeep = (tenant: string): boolean => {
+    const open = this.#open
+    if (open < this.#max / 2) return true
+    const own = this.#tenants.get(tenant) ?? 0
+    const active = this.#tenants.size + (own === 0 ? 1 : 0)
+    return own < allowanceOf(own, open, Math.max(active, this.#hasOthers() ? 2 : 1), this.#max)
+  }
+
+  #count(tenant: string, change: 1 | -1): void {
+    this.#open += change
+    const own = (this.#tenants.get(tenant) ?? 0) + change
+    if (own === 0) this.#tenants.delete(tenant)
+    else this.#tenants.set(tenant, own)
+  }
+}
+
+/** Makes the requests of attempts. */
+export interface HttpTransport {
+  /** Starts one attempt, and calls `done` once with its result, unless it is interrupted. */
+  start(request: AttemptRequest, done: (result: AttemptResult) => void): Running
+}
+
+/** Sends each tenant's requests with the HTTP client that may reach what the tenant may reach. */
+export class AgentTransport implements HttpTransport {
+  readonly #agentOf: (tenant: string) => Agent
+  readonly #mayKeep: (tenant: string) => boolean
+  readonly #afterParsing = new AfterParsing()
+
+  /** @param mayKeep true where a tenant's connection may stay open after its answer. */
+  constructor(agentOf: (tenant: string) => Agent, mayKeep: (tenant: string) => boolean) {
+    this.#agentOf = agentOf
+    this.#mayKeep = mayKeep
+  }
+
+  start(request: AttemptRequest, done: (result: AttemptResult) => void): Running {
+    const { tenant } = request
+    const agent = this.#agentOf(tenant)
+    return startAttempt(agent, request, done, this.#mayKeep(tenant), this.#afterParsing)
+  }
+}

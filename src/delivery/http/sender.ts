@@ -1,16 +1,37 @@
 import type { Clock } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
-import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Delivery } from "../../domain/delivery.ts"
-import { withForwarded } from "../../domain/forwarded-headers.ts"
+import { withForwarded } from "../../domain/header-names.ts"
+import type { AttemptOutcome } from "../../domain/outcome.ts"
+import type { BodyFormat } from "../../domain/settings/endpoint-table.ts"
 import { attemptTraceparent } from "../../domain/trace-context.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import { classify } from "../../policy/classify.ts"
+import { alertMessage } from "../../text/alert-text.ts"
 import type { AttemptRequest, Running } from "./attempt.ts"
-import { formatted } from "./body-format.ts"
-import { type AnswerLevel, keptResult } from "./kept-answer.ts"
-import { secretsOf } from "./redaction.ts"
-import type { HttpTransport } from "./transport.ts"
+import type { HttpTransport } from "./egress.ts"
+import type { AnswerLevel } from "./kept-answer.ts"
+import { keptResult, secretsOf } from "./kept-answer.ts"
+
+/** Characters that mean something in a message of Slack, and what stands for them. */
+const escapes: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;" }
+
+/**
+ * Returns a body as a receiver wants it: for `slack` a message with the alert in words, or else the
+ * body's own text.
+ */
+export const formatted = (body: Uint8Array, format: BodyFormat): Uint8Array => {
+  switch (format) {
+    case "slack": {
+      const text = Buffer.from(body).toString("utf8")
+      const message = (alertMessage(text) ?? text).replaceAll(
+        /[&<>]/g,
+        (one) => escapes[one] ?? one
+      )
+      return Buffer.from(JSON.stringify({ text: message }))
+    }
+  }
+}
 
 const noOrigins: ReadonlyArray<string> = []
 

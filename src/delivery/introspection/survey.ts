@@ -30,7 +30,7 @@ import type {
 } from "../../domain/installation.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/open-dead-letters.ts"
-import { isCrowded } from "../../policy/backlog-quota.ts"
+import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
 import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"

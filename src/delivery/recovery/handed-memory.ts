@@ -4,9 +4,8 @@ import { Progress } from "../../domain/delivery.ts"
 import type { HistoryPosition } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
-import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
-import type { RecordedAttempt } from "./recorded-attempts.ts"
-import { RecordedAttempts } from "./recorded-attempts.ts"
+import type { PartitionMemory, RecordedAttempt, StreamMemory } from "./partition-memory.ts"
+import { RecordedAttempts } from "./partition-memory.ts"
 
 /*
  * What an owner remembers of a partition, as bytes for the next owner. It is what that one would
@@ -127,5 +126,49 @@ export const unpackMemory = (
       completed: completed.beside(generationsOf(backlog)),
       recordedAttempts: restoreAttempts(backlog)
     }
+  }
+}
+
+interface FinalMemoryOptions {
+  readonly memory: PartitionMemory
+  /** True while no move to a backlog has an unknown outcome. */
+  readonly areMovesKnown: () => boolean
+  /** True while it is unknown whether a stream was truncated. */
+  readonly isDoubtful: () => boolean
+}
+
+/**
+ * What an owner remembers at its end, if that is all that the next owner must know. It is not where
+ * the history may hold a fact that this owner does not know to be stored: its work was cut off.
+ */
+export class FinalMemory {
+  readonly #options: FinalMemoryOptions
+  /** How many facts were begun when all was settled; undefined if that was not so. */
+  #settledAt: number | undefined
+
+  constructor(options: FinalMemoryOptions) {
+    this.#options = options
+  }
+
+  /** How many facts were begun in the queue and in the backlog. */
+  get #begun(): number {
+    const { memory } = this.#options
+    return memory.completed.opened + memory.backlog.completed.opened
+  }
+
+  /** Notes whether all is settled. Called once nothing is in flight and nothing may begin. */
+  note(): void {
+    const { areMovesKnown, memory } = this.#options
+    const isSettled = memory.completed.isIdle && memory.directDeliveries.isIdle && areMovesKnown()
+    this.#settledAt = isSettled ? this.#begun : undefined
+  }
+
+  /**
+   * Returns it as bytes; undefined where the next owner has to read the history. Called once the
+   * partition's scope is closed: what began a fact since was cut off.
+   */
+  get packed(): Uint8Array | undefined {
+    const { isDoubtful, memory } = this.#options
+    return this.#settledAt === this.#begun && !isDoubtful() ? packMemory(memory) : undefined
   }
 }

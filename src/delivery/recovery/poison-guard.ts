@@ -1,9 +1,9 @@
-import { isSuspect, pauseAfterDefectMs } from "../../policy/poison.ts"
+import { isSuspect, pauseAfterDefectMs } from "../../policy/decide.ts"
 
 /**
  * Keeps messages that break a worker from breaking it again at once: those whose attempt a worker
  * did not survive, and those that met a defect. They are redelivered after growing pauses
- * (policy/poison.ts), so that others proceed. Messages are named by their sequence.
+ * (policy/decide.ts), so that others proceed. Messages are named by their sequence.
  *
  * A high delivery count proves nothing, since the message may only have waited in a lane. So such a
  * message is marked before it is attempted, and suspect where the mark is found again.

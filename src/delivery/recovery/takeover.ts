@@ -18,9 +18,8 @@ import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
 import { unpackMemory } from "./handed-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./partition-memory.ts"
-import { eventAtPlace, isUntriedFirst } from "./partition-memory.ts"
+import { eventAtPlace, isUntriedFirst, RecordedAttempts } from "./partition-memory.ts"
 import { PoisonGuard } from "./poison-guard.ts"
-import { RecordedAttempts } from "./recorded-attempts.ts"
 import { EndedMessages, removeFromBacklog, removeRecorded } from "./remove-ended.ts"
 
 const decodeFact = Schema.decodeUnknownOption(Schema.fromJsonString(Fact))

@@ -4,7 +4,7 @@ import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import { readWaitingRooms } from "../../broker/waiting-rooms.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
-import { TenantRoom } from "./tenant-room.ts"
+import { TenantRoom } from "./stream-space.ts"
 
 /**
  * Share of what queues may take for what waits there: retries, and what has ended and waits for

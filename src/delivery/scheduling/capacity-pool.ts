@@ -1,5 +1,5 @@
 import type { TenantLoad } from "../../metrics/worker-metrics.ts"
-import type { CapacityLimits, CapacityShares, Reservation } from "./tenant-capacity.ts"
+import type { CapacityLimits, CapacityShares, Reservation, SpeedClass } from "./tenant-capacity.ts"
 import { TenantCapacity } from "./tenant-capacity.ts"
 
 /** Default limits of a worker: requests in flight, and bytes of bodies in memory. */
@@ -13,7 +13,7 @@ const minRemembered = 1_000
 /**
  * A worker's capacity for requests, shared by the lanes of all its partitions: first by tenant, then
  * by endpoint. A tenant gets an equal part, and beyond it what others leave of all but the last
- * eighth (`policy/tenant-share.ts`); {@link TenantCapacity} divides it among the tenant's
+ * eighth (`policy/shares.ts`); {@link TenantCapacity} divides it among the tenant's
  * endpoints. Tenants that wait get their turns in order, and so do the lanes of each.
  */
 export class CapacityPool implements CapacityShares {
@@ -108,5 +108,34 @@ export class CapacityPool implements CapacityShares {
   #forgetIdle(): void {
     for (const [name, tenant] of this.#tenants) if (tenant.isIdle) this.#tenants.delete(name)
     this.#remembered = Math.max(minRemembered, 2 * this.#tenants.size)
+  }
+}
+
+/** Endpoints whose backlog waits for body capacity, each once. */
+export class CapacityWaiters {
+  readonly #waiting = new Set<string>()
+  readonly #onCapacity: (key: string) => void
+
+  /** @param onCapacity called when an endpoint has capacity again. */
+  constructor(onCapacity: (key: string) => void) {
+    this.#onCapacity = onCapacity
+  }
+
+  /** Puts an endpoint in line, unless it has capacity or is in line already. */
+  await(key: string, capacity: TenantCapacity, speed: SpeedClass): void {
+    if (capacity.bytesFor(speed) > 0 || this.#waiting.has(key)) return
+    const waiter = {
+      turn: () => {
+        if (capacity.bytesFor(speed) === 0) {
+          capacity.wait(speed, 1, waiter)
+          return false
+        }
+        this.#waiting.delete(key)
+        this.#onCapacity(key)
+        return true
+      }
+    }
+    this.#waiting.add(key)
+    capacity.wait(speed, 1, waiter)
   }
 }

@@ -1,5 +1,5 @@
 import type { TenantLoad } from "../../metrics/worker-metrics.ts"
-import { allowanceOf } from "../../policy/tenant-share.ts"
+import { allowanceOf } from "../../policy/shares.ts"
 
 /** Limits of one worker, whatever its endpoints' limits. */
 export interface CapacityLimits {

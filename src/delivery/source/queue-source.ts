@@ -4,14 +4,14 @@ import { deliverConsumer, remakeConsumer } from "../../broker/consumers.ts"
 import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
-import type { Delivery } from "../../domain/delivery.ts"
+import type { Delivery, PlacedDelivery } from "../../domain/delivery.ts"
 import { firstRound, parseDelivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { GetHeader } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
-import type { PlacedDelivery } from "../../domain/placed-delivery.ts"
 import type { Facts } from "../../history/facts.ts"
+import { timers } from "../../time/timers.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter } from "../execution/interpreter.ts"
@@ -23,7 +23,40 @@ import { isCompletedElsewhere, renewCompletedElsewhere } from "../recovery/parti
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { StoredSourceOptions } from "./stored-source.ts"
 import { StoredSource } from "./stored-source.ts"
-import { UnreadableQueue } from "./unreadable-queue.ts"
+
+/** A message that was not redelivered for this long after it was due has been removed, ms. */
+const goneAfter = 60_000
+
+/**
+ * Counts the messages of a queue that this version cannot read. Each is NAKed and redelivered again
+ * and again; a message counts as long as it is redelivered.
+ */
+export class UnreadableQueue {
+  /**
+   * When each message is forgotten unless it is redelivered, by sequence, ms of the monotonic
+   * clock.
+   */
+  readonly #until = new Map<number, number>()
+
+  /**
+   * Notes that a message was delivered, and NAKed with this delay (ms).
+   *
+   * @returns true where the message is new.
+   */
+  note(seq: number, pause: number): boolean {
+    const isNew = !this.#until.has(seq)
+    // Redelivery may be late: a partition that takes little pulls rarely.
+    this.#until.set(seq, timers.monotonicMs() + 2 * pause + goneAfter)
+    return isNew
+  }
+
+  /** Returns the number of unreadable messages. */
+  count(): number {
+    const now = timers.monotonicMs()
+    for (const [seq, until] of this.#until) if (until < now) this.#until.delete(seq)
+    return this.#until.size
+  }
+}
 
 /** Maximum messages of its queue that one partition holds, in flight and in lanes. */
 const maxPrefetched = 128

@@ -1,9 +1,11 @@
 import type { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
-import type { AttemptOutcome } from "../../domain/attempt-outcome.ts"
 import type { Progress } from "../../domain/delivery.ts"
+import type { AttemptOutcome } from "../../domain/outcome.ts"
 import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import type { Facts } from "../../history/facts.ts"
+import type { BacklogMessage } from "../backlog/drain.ts"
+import type { Drainer } from "../backlog/drainer.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import { deliveredFact } from "../execution/delivery-fact.ts"
 import type { FailedAttempt } from "../execution/failed-attempt.ts"
@@ -64,5 +66,31 @@ export abstract class StoredSource<H extends AckHandle> implements TaskSource<H>
   left(handle: H, finished: boolean): void {
     // The work was cancelled by a stop, or by another owner.
     if (!finished) handle.nak(1)
+  }
+}
+
+interface BacklogSourceOptions extends StoredSourceOptions {
+  readonly drainer: Pick<Drainer, "handBack">
+}
+
+/** The deliveries that are drained from the endpoints' backlogs. */
+export class BacklogSource extends StoredSource<BacklogMessage> {
+  readonly #drainer: BacklogSourceOptions["drainer"]
+
+  constructor(options: BacklogSourceOptions) {
+    super(options)
+    this.#drainer = options.drainer
+  }
+
+  /** Its lane counts the bodies of drained deliveries from the start. */
+  override becameSlow(): void {}
+
+  /** The delivery is read again. */
+  override defer(key: string, handle: BacklogMessage): void {
+    this.#drainer.handBack(key, handle)
+  }
+
+  override giveBack(key: string, handle: BacklogMessage): void {
+    this.#drainer.handBack(key, handle)
   }
 }

@@ -5,8 +5,7 @@ import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import { deliveryIn } from "../../domain/delivery.ts"
 import { endedPrefix } from "../retry/applied-steps.ts"
-import type { AwaitingSpace } from "../retry/awaiting-space.ts"
-import type { DeadLetterGate } from "../retry/dead-letter-gate.ts"
+import type { AwaitingSpace, DeadLetterGate } from "../retry/dead-letter-gate.ts"
 import { fireNow } from "./sweep.ts"
 
 /** Pause after each batch of a scan, ms: more at once would delay all others in their queue. */

@@ -2,8 +2,8 @@ import { Schema } from "effect"
 import { AlertChoice, Contact } from "../alert.ts"
 import { Circuit } from "../circuit.ts"
 import { PositiveDuration } from "../duration.ts"
-import { forwarded } from "../forwarded-headers.ts"
 import {
+  forwarded,
   HeaderNames,
   HeaderNamesPatch,
   headerNameProblem,

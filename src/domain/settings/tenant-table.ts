@@ -1,8 +1,35 @@
-import { Schema } from "effect"
-import { forwarded } from "../forwarded-headers.ts"
-import { TimeoutBound } from "../timeout-bound.ts"
+import { Duration, Option, Schema } from "effect"
+import { PositiveDuration } from "../duration.ts"
+import { forwarded } from "../header-names.ts"
+import { Timestamp } from "../timestamp.ts"
+import { isToken, nobody } from "../token.ts"
 import type { Table } from "./setting.ts"
-import { removable } from "./setting.ts"
+import { column, removable } from "./setting.ts"
+
+/**
+ * Longest time-out of an attempt where no operator has set another, ms: a request that is not
+ * answered takes up a place in its worker for so long.
+ */
+export const defaultMaxTimeoutMs = 5 * 60_000
+/** Longest time-out that an operator can allow, ms. */
+export const highestMaxTimeoutMs = 24 * 60 * 60_000
+const lowestMaxTimeoutMs = 1_000
+
+const decode = Schema.decodeUnknownOption(PositiveDuration)
+
+/** Returns a bound in ms; 0 for a text that is none. */
+export const timeoutBoundMs = (text: string): number =>
+  Option.match(decode(text), { onNone: () => 0, onSome: Duration.toMillis })
+
+/** The longest time-out that endpoints may have, as people write it: "15 minutes". */
+export const TimeoutBound = Schema.String.check(
+  Schema.makeFilter((text: string) => {
+    const ms = timeoutBoundMs(text)
+    return ms >= lowestMaxTimeoutMs && ms <= highestMaxTimeoutMs
+      ? undefined
+      : 'must be a length of time between 1 second and 24 hours, such as "15 minutes"'
+  })
+)
 
 /**
  * How many of something a tenant may have unless its operator says otherwise. Each endpoint costs all
@@ -38,3 +65,29 @@ export const tenantSettings = {
 } as const satisfies Table
 
 export type TenantSettingName = keyof typeof tenantSettings
+
+/**
+ * What holds for all endpoints of a tenant together, or of the system: the value under the tenant's
+ * name, or `_` for the system, in the endpoints bucket.
+ */
+export const TenantSettings = Schema.Struct({
+  v: Schema.Literal(1),
+  ...column(tenantSettings, "stored"),
+  updatedAt: Timestamp
+})
+export type TenantSettings = typeof TenantSettings.Type
+
+/** The key of the system's settings. No tenant has this name. */
+export const systemKey = nobody
+
+/** Returns true if a key of the endpoints bucket is one of settings. */
+export const isSettingsKey = (key: string): boolean => key === systemKey || isToken(key)
+
+/** One change of settings, as the history records it. */
+export const SettingsChange = Schema.Struct({
+  /** The revision in the endpoints bucket. */
+  revision: Schema.Int,
+  /** The settings after the change: each that is set. */
+  now: Schema.Struct(column(tenantSettings, "told"))
+})
+export type SettingsChange = typeof SettingsChange.Type

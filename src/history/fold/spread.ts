@@ -1,6 +1,6 @@
 import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { DurationHistogram } from "../../policy/duration-histogram.ts"
+import { DurationHistogram } from "../../policy/durations.ts"
 
 /** Groups of numbers of attempts, each with its least number. */
 const groups = [

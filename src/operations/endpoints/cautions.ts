@@ -6,7 +6,7 @@ import { commonType } from "../../domain/type-filter.ts"
 import { refusalOf, usualPorts } from "../../policy/address.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
-import { ladder, totalTime } from "../../policy/ladder.ts"
+import { ladder, totalTime } from "../../policy/retry-outline.ts"
 import { durationText, spanText } from "../../text/quantities.ts"
 
 /** What ends sooner is over before somebody who sleeps or travels can repair it, ms. */

@@ -9,7 +9,7 @@ import {
 import { byName, column } from "../../domain/settings/setting.ts"
 import { Token } from "../../domain/token.ts"
 import { resolveRetry } from "../../policy/presets.ts"
-import { rateExpected, rateText, readRate } from "../../policy/rate-text.ts"
+import { rateExpected, rateText, readRate } from "../../policy/rate.ts"
 
 /** The name of an endpoint: `<tenant>/<id>`. */
 export const EndpointName = Schema.Struct({ tenant: Token, id: Token })

@@ -1,6 +1,5 @@
 import { Effect, Schema, SchemaGetter, Struct } from "effect"
-import { Configuration } from "../../domain/configuration.ts"
-import { differencesOf, SettingDifference } from "../../domain/configuration-difference.ts"
+import { Configuration, differencesOf, SettingDifference } from "../../domain/configuration.ts"
 import { Paused, Stopped } from "../../domain/endpoint.ts"
 import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"

@@ -1,7 +1,7 @@
 import { resumeBelowShare } from "../../broker/storage-limits.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import type { Filled } from "../../domain/installation.ts"
-import { isCrowded } from "../../policy/backlog-quota.ts"
+import { isCrowded } from "../../policy/storage-quotas.ts"
 import { plainText } from "../../text/plain-text.ts"
 import {
   bytesText,

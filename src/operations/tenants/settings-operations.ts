@@ -4,8 +4,8 @@ import { PositiveDuration } from "../../domain/duration.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { textsOf } from "../../domain/settings/setting.ts"
 import { tenantSettings } from "../../domain/settings/tenant-table.ts"
-import { ladder, totalTime } from "../../policy/ladder.ts"
 import { presets } from "../../policy/presets.ts"
+import { ladder, totalTime } from "../../policy/retry-outline.ts"
 import {
   setSystemThresholds,
   setTenantThresholds,

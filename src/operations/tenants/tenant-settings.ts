@@ -7,8 +7,11 @@ import {
   settingsAfter,
   withoutSettings
 } from "../../domain/settings/setting.ts"
-import { tenantSettings } from "../../domain/settings/tenant-table.ts"
-import { systemKey, type TenantSettings } from "../../domain/tenant-settings.ts"
+import {
+  systemKey,
+  type TenantSettings,
+  tenantSettings
+} from "../../domain/settings/tenant-table.ts"
 import type { StoredSettings } from "../../endpoints/settings-store.ts"
 import { changeSettings, readSettings } from "../../endpoints/settings-store.ts"
 

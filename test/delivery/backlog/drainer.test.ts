@@ -15,8 +15,8 @@ import {
   HistoryPosition
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
+import { RecordedAttempts } from "../../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
-import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
 import { labelHeaders } from "../../../src/domain/backlog-message.ts"
 import { deliveryHeaders, roundKey, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"

@@ -10,8 +10,8 @@ import {
   HistoryPosition
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
+import { RecordedAttempts } from "../../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
-import { RecordedAttempts } from "../../../src/delivery/recovery/recorded-attempts.ts"
 import { deliveryHeaders } from "../../../src/domain/delivery.ts"
 import { makeNames } from "../../../src/domain/names.ts"
 import { MemoryBroker } from "../in-memory.ts"

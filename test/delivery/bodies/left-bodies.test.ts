@@ -4,7 +4,7 @@ import { BrokerError } from "../../../src/broker/broker-error.ts"
 import type { EventReference } from "../../../src/delivery/bodies/event-runs.ts"
 import { LeftBodies, sentBytes } from "../../../src/delivery/bodies/left-bodies.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
-import type { EventContents } from "../../../src/domain/event-contents.ts"
+import type { EventContents } from "../../../src/domain/event.ts"
 import { deliveryOf, idle } from "../made-deliveries.ts"
 
 const hour = 3_600_000

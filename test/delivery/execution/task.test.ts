@@ -7,7 +7,7 @@ import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
 import type { TaskSource } from "../../../src/delivery/execution/task.ts"
 import { DeliveryTask } from "../../../src/delivery/execution/task.ts"
 import type { AttemptRequest } from "../../../src/delivery/http/attempt.ts"
-import type { HttpTransport } from "../../../src/delivery/http/transport.ts"
+import type { HttpTransport } from "../../../src/delivery/http/egress.ts"
 import {
   CompletedDeliveries,
   HistoryPosition

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { formatted } from "../../../src/delivery/http/body-format.ts"
+import { formatted } from "../../../src/delivery/http/sender.ts"
 
 const slack = (body: string): unknown =>
   JSON.parse(Buffer.from(formatted(Buffer.from(body), "slack")).toString("utf8"))

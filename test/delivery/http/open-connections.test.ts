@@ -2,7 +2,7 @@ import { EventEmitter } from "node:events"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { startAttempt } from "../../../src/delivery/http/attempt.ts"
-import { OpenConnections } from "../../../src/delivery/http/open-connections.ts"
+import { OpenConnections } from "../../../src/delivery/http/egress.ts"
 import { receiver } from "../../kit/receiver.ts"
 import { client, post } from "./attempting.ts"
 

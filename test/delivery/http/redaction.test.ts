@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { keptResult } from "../../../src/delivery/http/kept-answer.ts"
-import { redacted, secretsOf } from "../../../src/delivery/http/redaction.ts"
+import { keptResult, redacted, secretsOf } from "../../../src/delivery/http/kept-answer.ts"
 
 const nothing = { ownHeaders: [], signature: undefined, secrets: [], path: "/" }
 

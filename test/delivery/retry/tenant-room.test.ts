@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { TenantRoom } from "../../../src/delivery/retry/tenant-room.ts"
+import { TenantRoom } from "../../../src/delivery/retry/stream-space.ts"
 
 const roomOf = (byEndpoint: Readonly<Record<string, number>>, maxBytes: number | undefined) => {
   const room = new TenantRoom()

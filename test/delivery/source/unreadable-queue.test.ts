@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, vi } from "vitest"
-import { UnreadableQueue } from "../../../src/delivery/source/unreadable-queue.ts"
+import { UnreadableQueue } from "../../../src/delivery/source/queue-source.ts"
 
 afterEach(() => {
   vi.restoreAllMocks()

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { TenantSettings } from "../../../src/domain/tenant-settings.ts"
+import type { TenantSettings } from "../../../src/domain/settings/tenant-table.ts"
 import { readInput } from "../../../src/operations/input.ts"
 import {
   changedSettings,

@@ -8,7 +8,7 @@ import type { RateLimit } from "../../../domain/settings/endpoint-table.ts"
 import { typeFilterProblem } from "../../../domain/type-filter.ts"
 import { NewEndpoint, RetryChoice } from "../../../operations/endpoints/endpoint-settings.ts"
 import { readInput } from "../../../operations/input.ts"
-import { rateExpected, readRate } from "../../../policy/rate-text.ts"
+import { rateExpected, readRate } from "../../../policy/rate.ts"
 import { readField, readJson, shown } from "../../flags/flag-problems.ts"
 import { listed, type Read } from "../../flags/setting-flags.ts"
 

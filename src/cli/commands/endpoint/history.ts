@@ -1,7 +1,7 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
+import type { SettingDifference } from "../../../domain/configuration.ts"
 import { Configuration } from "../../../domain/configuration.ts"
-import type { SettingDifference } from "../../../domain/configuration-difference.ts"
 import { Paused, Stopped } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import {

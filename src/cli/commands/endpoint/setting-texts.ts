@@ -7,7 +7,7 @@ import { signatureHeaderOf } from "../../../endpoints/signing.ts"
 import type { EndpointDetail, EndpointView } from "../../../operations/endpoints/endpoint-view.ts"
 import { defaultConnectTimeoutMs, defaultTimeoutMs } from "../../../policy/attempt-timeout.ts"
 import { resolveRetry } from "../../../policy/presets.ts"
-import { rateText } from "../../../policy/rate-text.ts"
+import { rateText } from "../../../policy/rate.ts"
 import { durationText, localTime, spanText } from "../../../text/quantities.ts"
 
 const decodeRate = Schema.decodeUnknownOption(RateLimit)

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { differenceTexts } from "../../../../src/cli/commands/endpoint/history.ts"
-import type { SettingDifference } from "../../../../src/domain/configuration-difference.ts"
+import type { SettingDifference } from "../../../../src/domain/configuration.ts"
 
 const now = new Date(2026, 2, 4, 10, 30).getTime()
 const later = new Date(2026, 2, 4, 11, 30).getTime()

@@ -17,7 +17,7 @@ const mostOfTenant = { whole: 5 / 4, late: 1 / 4, most: 3 / 2 } as const
 export interface Room {
   /** What is taken. */
   readonly bytes: number
-  /** What there is; undefined for no limit. */
+  /** What there is; undefined or -1 for no limit. */
   readonly maxBytes: number | undefined
 }
 
@@ -35,7 +35,7 @@ interface RoomUse {
 
 /** True where shares count: more than half of the room is taken. */
 export const isCrowded = ({ bytes, maxBytes }: Room): boolean =>
-  maxBytes !== undefined && bytes > maxBytes * uncounted
+  maxBytes !== undefined && maxBytes >= 0 && bytes > maxBytes * uncounted
 
 /**
  * Share of the room for a tenant that is alone there, and of its tenant's share for an endpoint that
@@ -104,4 +104,29 @@ export const estimateBytes = (
     found.set(key, count * (size === undefined ? usual : size * scale))
   }
   return found
+}
+
+/** The use of the dead-letter stream, in total and by tenant. */
+export interface DeadLetterUse {
+  readonly bytes: number
+  /** The stream's size limit; -1 if there is none. */
+  readonly maxBytes: number
+  readonly messages: number
+  /** Dead letters of each tenant that has any; undefined if the stream is not crowded. */
+  readonly byTenant: ReadonlyMap<string, number> | undefined
+}
+
+/**
+ * Returns how many dead letters the tenant may have: an equal share of the stream's capacity, at
+ * the current average message size. Returns undefined if no quota applies, because the stream is at
+ * most half full or one tenant has all dead letters.
+ *
+ * @param tenant the tenant that is about to get one more.
+ */
+export const deadLetterQuota = (use: DeadLetterUse, tenant: string): number | undefined => {
+  const { byTenant, bytes, maxBytes, messages } = use
+  if (!isCrowded(use) || byTenant === undefined) return undefined
+  const tenants = byTenant.has(tenant) ? byTenant.size : byTenant.size + 1
+  if (tenants < 2) return undefined
+  return Math.max(1, Math.floor((messages * (maxBytes / bytes)) / tenants))
 }
