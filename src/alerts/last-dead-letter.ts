@@ -4,8 +4,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import type { DeadLetterAttempts } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
 import { present } from "../domain/present.ts"
-import { readNewestFacts } from "../history/newest.ts"
-import { parseFact } from "../history/read.ts"
+import { parseFact, readNewestFacts } from "../history/read.ts"
 import type { AlertSubject } from "./alert-store.ts"
 
 /** Attempts that an alert carries: those of the default policy. */

@@ -1,7 +1,6 @@
 import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Caller } from "../operations/caller.ts"
-import { NotAllowed } from "../operations/failures.ts"
+import { Caller, NotAllowed } from "../operations/caller.ts"
 import { carryOutOnce } from "../operations/once/carry-out-once.ts"
 import type { Operation, OperationGroup, ServicesOf } from "../operations/operation.ts"
 import { answerWith } from "./answer.ts"

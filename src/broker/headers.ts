@@ -1,4 +1,4 @@
-import type { Msg } from "@nats-io/transport-node"
+import type { Msg, MsgHdrs } from "@nats-io/transport-node"
 import { MsgImpl } from "@nats-io/transport-node"
 import type { GetHeader } from "../domain/event.ts"
 
@@ -41,4 +41,14 @@ const valueIn = (text: string, bytes: Buffer, name: string): string | undefined 
     from = next + lineEnd.length
   }
   return undefined
+}
+
+/** Returns a lookup of a message's headers by lower-case name, whatever case they were sent in. */
+export const headerOf = (headers: MsgHdrs | undefined): GetHeader => {
+  const folded = new Map<string, string>()
+  for (const [name, values] of headers ?? []) {
+    const value = values[0]
+    if (value !== undefined && value !== "") folded.set(name.toLowerCase(), value)
+  }
+  return (name) => folded.get(name)
 }

@@ -1,4 +1,6 @@
 import { Effect } from "effect"
+import { Broker } from "./broker.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
 
 const mebibyte = 1024 ** 2
@@ -187,3 +189,20 @@ export const boundAfterResize = (
   const isOurs = bound < 0 || bound === former
   return isOurs && next >= held ? next : bound
 }
+
+/** Reads what queues and backlogs may take, from the limits of the other streams. */
+export const readWaitingRooms = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const bound = (name: string) =>
+    Effect.map(streamInfo(`look at stream ${name}`, name), ({ config }) => config.max_bytes)
+  const [eventBytes, historyBytes, deadBytes, intakeBytes = 0] = yield* Effect.all(
+    [
+      bound(names.events),
+      bound(names.history),
+      bound(names.dead),
+      ifFound(bound(names.intake), streamNotFound)
+    ],
+    { concurrency: 4 }
+  )
+  return waitingRooms({ eventBytes, historyBytes, deadBytes, intakeBytes })
+})

@@ -23,7 +23,7 @@ if (isOlder) {
     process.env.NODE_COMPILE_CACHE ??= join(dirname(manifest), "node_modules/.cache/petrel")
     module.enableCompileCache()
   }
-  const { boundMemory } = await import("./bounded-memory.ts")
+  const { boundMemory } = await import("./memory.ts")
   boundMemory()
   const { run } = await import("./run.ts")
   run()

@@ -1,6 +1,6 @@
-import { givenId } from "./intake.ts"
 import type { Delivery } from "./delivery.ts"
 import { forwardedOf } from "./header-names.ts"
+import { givenId } from "./intake.ts"
 import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"

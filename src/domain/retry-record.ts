@@ -1,3 +1,4 @@
+import { Schema } from "effect"
 import { Progress } from "./delivery.ts"
 import type { Place } from "./fact.ts"
 import { Fact } from "./fact.ts"
@@ -5,7 +6,6 @@ import { DeadReason, ErrorClass } from "./outcome.ts"
 import { Types } from "./settings/endpoint-table.ts"
 import { Timestamp } from "./timestamp.ts"
 import { TypeIndex } from "./type-filter.ts"
-import { Schema } from "effect"
 
 /** A decision about a delivery that did not succeed. `at` in ms since the epoch. */
 export const Decision = Schema.Union([

@@ -1,10 +1,12 @@
 import type { StoredMsg } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { seeStream } from "../broker/scan.ts"
-import { entryCount, labelIn } from "../domain/backlog-message.ts"
+import { scanQueue, seeStream } from "../broker/scan.ts"
+import { entryCount, labelIn, originStreams, referencesIn } from "../domain/backlog-message.ts"
+import { deliveryIn } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
+import { neededMs } from "../policy/event-outlasts.ts"
 
 /**
  * Up to this many messages, all are read. Above it the first and the last of each backlog tell how
@@ -126,4 +128,32 @@ const countAll = Effect.fnUntraced(function* (stream: string, subject: string) {
     return false
   })
   return counts
+})
+
+/**
+ * Returns how long events must be kept for what waits without its body in backlogs and queues, ms; 0
+ * where nothing does. Reads all of them.
+ */
+export const readNeededEventAge = Effect.fnUntraced(function* (partitions: number) {
+  const { names } = yield* Broker
+  let needed = 0
+  for (let index = 0; index < partitions; index++) {
+    const streams = originStreams(names, index)
+    yield* seeStream(
+      { stream: names.backlog(index), subjects: [">"], headersOnly: true },
+      ({ headers, subject }) => {
+        const get = (name: string) => headers?.get(name) || undefined
+        for (const reference of referencesIn(subject, get, streams) ?? [])
+          needed = Math.max(needed, neededMs(reference))
+        return false
+      }
+    )
+    yield* Stream.runForEach(scanQueue(names.deliveries(index), ">"), (message) =>
+      Effect.sync(() => {
+        const delivery = deliveryIn(message)
+        if (delivery?.leftBytes !== undefined) needed = Math.max(needed, neededMs(delivery))
+      })
+    )
+  }
+  return needed
 })

@@ -1,4 +1,4 @@
-import { Option, Schema } from "effect"
+import { Option, Schema, SchemaGetter } from "effect"
 import { Fact, factKinds } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 
@@ -109,4 +109,31 @@ export const planOf = ({ plan }: Loose): LoosePlan | undefined => (isPlan(plan) 
 
 /** Validates a fact in full. */
 export const strictly = (record: Loose): Fact | undefined => Option.getOrUndefined(decode(record))
+
 const decode = Schema.decodeUnknownOption(Fact)
+const encode = Schema.encodeSync(Schema.toCodecJson(Fact))
+
+type Fields = Readonly<{ [name: string]: unknown }>
+
+/**
+ * Returns the record of a fact as it is answered: its times are texts (domain/timestamp.ts). Fields
+ * that this version does not know remain as they are stored.
+ */
+export const answeredFact = (record: Fields): Fields =>
+  Option.match(decode(record), {
+    onNone: () => record,
+    onSome: (fact) => ({ ...record, ...Object(encode(fact)) })
+  })
+
+/** The record of a fact as it is stored; in JSON as it is answered. */
+export const FactRecord = Schema.declare(
+  (value): value is Fields => typeof value === "object" && value !== null,
+  {
+    expected: "the record of a fact",
+    toCodecJson: () =>
+      Schema.link<Fields>()(Schema.Record(Schema.String, Schema.Unknown), {
+        decode: SchemaGetter.passthrough(),
+        encode: SchemaGetter.transform(answeredFact)
+      })
+  }
+)

@@ -6,7 +6,7 @@ import type { Loose } from "./fact-record.ts"
 import { numberIn, planOf, readRecord, textIn } from "./fact-record.ts"
 import type { Groupable, Grouping } from "./fold/groups.ts"
 import { Groups } from "./fold/groups.ts"
-import { Spread } from "./fold/spread.ts"
+import { Spread } from "./fold/summary.ts"
 import type { Period, Totals } from "./fold/totals.ts"
 import { afterCounting, beginningOf, countedKinds, noTotals } from "./fold/totals.ts"
 

@@ -1,5 +1,6 @@
-import { Context, Effect } from "effect"
-import { scopes, type TokenScope, type TokenView } from "./tokens/token.ts"
+import { Context, Effect, Schema } from "effect"
+import type { TokenScope, TokenView } from "./tokens/token.ts"
+import { scopes } from "./tokens/token.ts"
 
 /** Who asks for something: their name for the history, and what they may. */
 export interface Asker {
@@ -48,3 +49,15 @@ export const withoutAnswer = <A extends object>(
   const { redirects: _, response: __, ...rest } = record
   return rest
 }
+
+/** A bound is reached: the same may be asked for again later. The message says what to do. */
+export class Busy extends Schema.TaggedError<Busy>()("Busy", {
+  message: Schema.String,
+  /** Seconds until it is worth trying again. */
+  retryAfter: Schema.Int
+}) {}
+
+/** The caller may use the operation, and not for this. */
+export class NotAllowed extends Schema.TaggedError<NotAllowed>()("NotAllowed", {
+  message: Schema.String
+}) {}

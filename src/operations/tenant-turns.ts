@@ -2,8 +2,7 @@ import { Deferred, Effect, Option } from "effect"
 import { type Bound, RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairLine } from "../policy/fair-turns.ts"
 import { Shares } from "../policy/shares.ts"
-import { Caller } from "./caller.ts"
-import { Busy } from "./failures.ts"
+import { Busy, Caller } from "./caller.ts"
 import { allTenants } from "./tokens/token.ts"
 
 /** Seconds after which another request is worth trying. */

@@ -6,7 +6,6 @@ import { readInstallation } from "../broker/installation.ts"
 import { millisOf } from "../broker/stream-message.ts"
 import { compareHistory, hasOtherEnd } from "../history/reading-position.ts"
 import { timers } from "../time/timers.ts"
-import { collectGarbage } from "./collect-garbage.ts"
 import type { ProjectionStatus } from "./delivery-log.ts"
 import { DirectoryLock } from "./directory-lock.ts"
 import {
@@ -17,6 +16,7 @@ import {
   problemOf,
   RemovedFiles
 } from "./file-problems.ts"
+import { collectGarbage } from "./lasting-thread.ts"
 import { ProjectionStore, type StoreOptions } from "./projection-store.ts"
 import { removeFiles } from "./segment.ts"
 

@@ -13,8 +13,8 @@ import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
 import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
-import { logFromThread } from "./thread-log.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
+import { logFromThread } from "./thread-messages.ts"
 
 export interface ProjectionOptions {
   readonly broker: BrokerOptions

@@ -5,6 +5,7 @@ import { timers } from "../time/timers.ts"
 import {
   AttemptPage,
   AttemptQuery,
+  DeliveryLog,
   DeliveryLookup,
   DeliveryPage,
   DeliveryQuery,
@@ -16,7 +17,8 @@ import {
   ProjectionStatus
 } from "./delivery-log.ts"
 import { SumsQuery } from "./log-sums.ts"
-import type { Projection } from "./projection.ts"
+import type { Projection, ProjectionOptions } from "./projection.ts"
+import { startProjection } from "./projection.ts"
 
 /** What is asked of a projection. */
 const LogQuestion = Schema.Union([
@@ -215,3 +217,13 @@ export const remoteStatus = Effect.gen(function* () {
 
 /** Lets all running projections read the history again. */
 export const rebuildRemotely = Effect.asVoid(asked({ ask: "rebuild" }))
+
+/**
+ * Runs a projection until the scope ends, and lets other processes ask it over NATS. Returns its log
+ * for this process.
+ */
+export const serveProjection = Effect.fnUntraced(function* (options: ProjectionOptions) {
+  const projection = yield* startProjection(options)
+  yield* answerLog(projection)
+  return DeliveryLog.of(projection.log)
+})

@@ -2,8 +2,8 @@ import { parentPort, workerData } from "node:worker_threads"
 import { Cause, Effect, Exit, Fiber, Schedule } from "effect"
 import { connectTo } from "../broker/connection.ts"
 import { followHistory } from "./follow-history.ts"
-import { loggingFromThread } from "./thread-log.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
+import { loggingFromThread } from "./thread-messages.ts"
 
 /*
  * The thread of a projection's writer: it reads the history with a connection of its own, so that the

@@ -6,12 +6,11 @@ import { factResult } from "../domain/fact.ts"
 import { claimIn } from "../history/claims.ts"
 import { readLetterContents, redeliveredLetter } from "./redeliver.ts"
 import { readEventContents } from "./replay.ts"
-import type { Round, StartedRound } from "./round.ts"
+import { type Round, readTarget, type StartedRound } from "./round.ts"
 import { openRounds } from "./rounds.ts"
 import type { AbandonedRounds, RoundsUnderWay } from "./rounds-under-way.ts"
 import { eraseUnderWay, readAbandoned } from "./rounds-under-way.ts"
 import { steadyLayout } from "./steady-layout.ts"
-import { readTarget } from "./target.ts"
 
 /** Claims that are looked at together. */
 const maxTogether = 10_000

@@ -7,14 +7,13 @@ import { eventName } from "../domain/event.ts"
 import { placeName } from "../domain/fact.ts"
 import type { DeadLetter } from "../history/dead-letters.ts"
 import { getDeadLetter } from "../history/dead-letters.ts"
-import { readLateDeliveries } from "../history/late-deliveries.ts"
+import { readLateDeliveries } from "../history/ended-rounds.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
-import type { Contents, Round, StartedRound } from "./round.ts"
+import type { Contents, Round, StartedRound, Unfit } from "./round.ts"
+import { readTarget } from "./round.ts"
 import type { OpenRounds } from "./rounds.ts"
 import { openRounds } from "./rounds.ts"
 import { steadyLayout } from "./steady-layout.ts"
-import type { Unfit } from "./target.ts"
-import { readTarget } from "./target.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const maxConcurrentEndpoints = 8

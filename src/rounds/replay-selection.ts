@@ -1,7 +1,7 @@
 import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { headerOf } from "../broker/header-lookup.ts"
+import { headerOf } from "../broker/headers.ts"
 import { seeStream, storedAt } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"

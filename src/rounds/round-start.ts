@@ -7,16 +7,64 @@ import { logTransitions } from "../broker/gate.ts"
 import type { Layout, TopologyError } from "../broker/installed.ts"
 import { publishOnce } from "../broker/publish-once.ts"
 import type { PubAck, PublishError } from "../broker/publisher.ts"
-import type { Delivery } from "../domain/delivery.ts"
-import { deliveryHeaders, deliveryId, namesOf, roundKey, untried } from "../domain/delivery.ts"
+import type { Addressee, Delivery } from "../domain/delivery.ts"
+import {
+  deliveryHeaders,
+  deliveryId,
+  namesOf,
+  readRoundKey,
+  roundKey,
+  untried
+} from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
 import { correlationOf } from "../domain/header-names.ts"
 import { windowFor } from "../endpoints/live-endpoint.ts"
 import type { Claim, Claims } from "../history/claims.ts"
+import type { Sighting, Whereabouts } from "../history/locate.ts"
+import { locate, roundKeyOf } from "../history/locate.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import type { Contents, Round, RoundTarget, StartedRound } from "./round.ts"
-import { findRounds } from "./round-search.ts"
+
+/**
+ * Returns the `roundKey`s of the rounds that have, or had, a message: it waits in the queue or in
+ * the backlog, or the history has a fact of it. A retry that waits as a schedule has a fact, too.
+ *
+ * @param from a sequence of HISTORY before all facts of these rounds.
+ */
+export const findRounds = Effect.fnUntraced(function* (
+  endpoint: Addressee,
+  partition: number,
+  wanted: ReadonlySet<string>,
+  from: number
+) {
+  const found = new Set<string>()
+  const events = new Set([...wanted].map((key) => readRoundKey(key)?.eventSeq))
+  let fromSeq = from
+  const note = (sighting: Sighting) => {
+    if (sighting.where === "history") fromSeq = sighting.seq + 1
+    const key = roundKeyOf(sighting)
+    if (wanted.has(key)) found.add(key)
+    return found.size === wanted.size
+  }
+  const look = (...places: ReadonlyArray<Whereabouts>) =>
+    locate(
+      {
+        within: { partition },
+        endpoints: [endpoint],
+        places,
+        historySince: { fromSeq },
+        isWanted: (seq) => events.has(seq)
+      },
+      note
+    )
+  if (wanted.size === 0) return found
+  // Most rounds have ended, so that the history suffices.
+  yield* look("history")
+  // The history comes last: it has a fact of what moved meanwhile.
+  if (found.size < wanted.size) yield* look("queue", "backlog", "history")
+  return found
+})
 
 /** Pause before a store that the broker did not accept is retried, ms. */
 const retryPauseMs = 500

@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { resumeBelowShare } from "../broker/storage-limits.ts"
-import { readWaitingRooms } from "../broker/waiting-rooms.ts"
+import { readWaitingRooms, resumeBelowShare } from "../broker/storage-limits.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 
 /** Size of a stored delivery besides its body: headers and subject, bytes. */

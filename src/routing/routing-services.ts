@@ -1,3 +1,4 @@
+import { Clock, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
@@ -20,7 +21,6 @@ import type { OwnedPartitions } from "./partition-owner.ts"
 import type { PlanStore } from "./plan-store.ts"
 import { makePlanStore } from "./plan-store.ts"
 import { SubjectRoutes } from "./subject-routes.ts"
-import { Clock, Effect } from "effect"
 
 /** Upper bound of the headers that are remembered as reported. Further ones are not reported. */
 const maxReported = 1_000

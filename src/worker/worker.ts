@@ -19,7 +19,7 @@ import { runRouter } from "../routing/router.ts"
 import type { Node, WorkerOptions } from "./node.ts"
 import { defaultStopWithin } from "./node.ts"
 import { deliverAssigned } from "./partition-runner.ts"
-import { problemsOf } from "./readiness.ts"
+import { problemsOf } from "./worker-service.ts"
 
 export type { Role } from "../cluster/roster.ts"
 export type { WorkerOptions } from "./node.ts"

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Configuration, ConfigurationChange } from "../../src/domain/configuration.ts"
 import type { Fact } from "../../src/domain/fact.ts"
-import { storyOf } from "../../src/history/configuration-story.ts"
+import { storyOf } from "../../src/history/configuration.ts"
 
 const configuration: Configuration = {
   generation: "g1",

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { answeredFact } from "../../src/history/fact-json.ts"
+import { answeredFact } from "../../src/history/fact-record.ts"
 
 const at = Date.UTC(2026, 2, 4, 10, 30)
 const text = "2026-03-04T10:30:00.000Z"

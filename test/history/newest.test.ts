@@ -4,9 +4,8 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
-import { readNewestFacts } from "../../src/history/newest.ts"
 import type { FactQuery } from "../../src/history/read.ts"
-import { readFacts } from "../../src/history/read.ts"
+import { readFacts, readNewestFacts } from "../../src/history/read.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()

@@ -6,7 +6,7 @@ import { roundKey, untried } from "../../src/domain/delivery.ts"
 import type { FactKind } from "../../src/domain/fact.ts"
 import { factKinds } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { findRounds } from "../../src/rounds/round-search.ts"
+import { findRounds } from "../../src/rounds/round-start.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()

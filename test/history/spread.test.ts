@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import type { Spreadable } from "../../src/history/fold/spread.ts"
-import { Spread } from "../../src/history/fold/spread.ts"
+import type { Spreadable } from "../../src/history/fold/summary.ts"
+import { Spread } from "../../src/history/fold/summary.ts"
 
 const spreadOf = (facts: ReadonlyArray<Spreadable>): Spread => {
   const spread = new Spread()

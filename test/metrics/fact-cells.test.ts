@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Fact } from "../../src/domain/fact.ts"
 import { DeadReason, ErrorClass } from "../../src/domain/outcome.ts"
-import { others } from "../../src/metrics/capped-cells.ts"
+import { others } from "../../src/metrics/cells.ts"
 import { prometheusText } from "../../src/metrics/prometheus-text.ts"
 import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
 import { counted } from "../kit/counted.ts"

@@ -9,8 +9,7 @@ import { Summary } from "../../src/history/fold/summary.ts"
 import { LogReader } from "../../src/projection/log-reader.ts"
 import type { LoggedSum, SumsQuery } from "../../src/projection/log-sums.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
-import { totalColumns } from "../../src/projection/rollups.ts"
-import { bytesOf, summaryOf } from "../../src/projection/summary-bytes.ts"
+import { bytesOf, summaryOf, totalColumns } from "../../src/projection/rollups.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
 
 const directories: Array<string> = []

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { serveProjection } from "../../src/projection/remote-log.ts"
 import { startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
 import { endpoint, history, publish, quickRetry, worker } from "../kit/engine.ts"

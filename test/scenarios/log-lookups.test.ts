@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
-import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { serveProjection } from "../../src/projection/remote-log.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"

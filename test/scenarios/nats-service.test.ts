@@ -7,7 +7,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import { serveProjection } from "../../src/projection/serve-projection.ts"
+import { serveProjection } from "../../src/projection/remote-log.ts"
 import { serveNatsApi, startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, worker } from "../kit/engine.ts"
 import type { ServiceAnswer } from "../kit/nats-requests.ts"

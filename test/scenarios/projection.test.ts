@@ -7,9 +7,9 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { readDeadLetters } from "../../src/history/dead-letters.ts"
-import { discardDeadLetters } from "../../src/history/discard.ts"
 import { readFacts } from "../../src/history/read.ts"
 import { RefusalCells, RefusedRequests } from "../../src/metrics/refused-requests.ts"
+import { discardDeadLetters } from "../../src/operations/dead-letters/discard-dead-letters.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import type { EventQuery } from "../../src/operations/history/event-facts.ts"
 import { readEventFacts } from "../../src/operations/history/event-facts.ts"
@@ -18,9 +18,9 @@ import {
   findRemotely,
   getRemotely,
   remoteStatus,
+  serveProjection,
   sumRemotely
 } from "../../src/projection/remote-log.ts"
-import { serveProjection } from "../../src/projection/serve-projection.ts"
 import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"

@@ -1,5 +1,5 @@
 import type { ChildProcess } from "node:child_process"
-import { spawn } from "node:child_process"
+import { execFile, spawn } from "node:child_process"
 import { closeSync, openSync } from "node:fs"
 import { readdir, readFile, realpath, rm, stat, writeFile } from "node:fs/promises"
 import { connect } from "node:net"
@@ -10,8 +10,21 @@ import { Deferred, Effect, Schedule, Schema } from "effect"
 import type { BrokerBinaryError } from "./binary.ts"
 import { findNatsServer } from "./binary.ts"
 import { makeDirectory } from "./make-directory.ts"
-import { runsWith } from "./process-table.ts"
 import type { ReportProgress } from "./source.ts"
+
+const commandLine = async (pid: number): Promise<string> => {
+  if (process.platform === "linux") return readFile(`/proc/${pid}/cmdline`, "utf8").catch(() => "")
+  return new Promise((done) =>
+    execFile("ps", ["-ww", "-o", "command=", "-p", String(pid)], (_error, stdout) => done(stdout))
+  )
+}
+
+/**
+ * True if the process `pid` is alive and was started with `argument`. A pid alone proves little:
+ * the system may have reused it since.
+ */
+export const runsWith = async (pid: number, argument: string): Promise<boolean> =>
+  (await commandLine(pid)).includes(argument)
 
 /** The embedded broker did not start, and the message says what to do about it. */
 export class BrokerStartError extends Schema.TaggedError<BrokerStartError>()("BrokerStartError", {

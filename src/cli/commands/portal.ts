@@ -7,13 +7,13 @@ import { isToken } from "../../domain/token.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
-import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
 import {
   MadeLink,
   makeOperatorLink,
   makePortalLink,
   NewPortalLink
-} from "../../operations/tokens/make-link.ts"
+} from "../../operations/tokens/sessions.ts"
+import { LiveTokens } from "../../operations/tokens/token-store.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import { byFlag, durationExpected, isSet, maybe, readDuration, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"

@@ -5,7 +5,6 @@ import { isToken } from "../../domain/token.ts"
 import { jsonOf } from "../../operations/answered-json.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
-import { LiveTokens } from "../../operations/tokens/live-tokens.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import {
   allTenants,
@@ -17,6 +16,7 @@ import {
   TokenView
 } from "../../operations/tokens/token.ts"
 import { showToken } from "../../operations/tokens/token-operations.ts"
+import { LiveTokens } from "../../operations/tokens/token-store.ts"
 import { countText, localTime, plural } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import {

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import type { RoundCounts } from "../../rounds/round.ts"
-import { countText } from "../../text/quantities.ts"
+import { bytesText, countText } from "../../text/quantities.ts"
+import { timers } from "../../time/timers.ts"
 import { cutTo } from "../format/screen.ts"
 import { visible } from "../format/visible.ts"
 import { coloured, Output, remark } from "./stdout.ts"
@@ -194,4 +195,44 @@ export const watchRounds = <A, E, R>(
       }),
       (done) => ({ done, counts })
     )
+  })
+
+const mebibyte = 1024 * 1024
+
+/** Shows how many bytes of a long copy are done: a bar on a terminal, otherwise a line now and then. */
+export const makeCopyBar = (json: boolean) =>
+  Effect.map(Output, ({ stderr }) => {
+    const bar = makeBar(json)
+    let total = 0
+    let what = ""
+    let saidAt = timers.monotonicMs()
+    const show = (bytes: number) => {
+      if (bar !== undefined)
+        return bar.show(
+          Math.floor(bytes / mebibyte),
+          Math.ceil(total / mebibyte),
+          `MiB  ${visible(what)}`
+        )
+      const now = timers.monotonicMs()
+      if (json || now - saidAt < lineMs) return
+      saidAt = now
+      stderr.write(`${bytesText(bytes)} of ${bytesText(total)} done: ${visible(what)}\n`)
+    }
+    let drawnAt = 0
+    return {
+      total: (bytes: number) => {
+        total = bytes
+      },
+      /** Sets what is copied now. */
+      label: (text: string) => {
+        what = text
+      },
+      at: (bytes: number) => {
+        const now = timers.monotonicMs()
+        if (now - drawnAt < 100) return
+        drawnAt = now
+        show(bytes)
+      },
+      clear: Effect.sync(() => bar?.clear())
+    }
   })

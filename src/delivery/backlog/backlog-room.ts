@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readWaitingRooms } from "../../broker/waiting-rooms.ts"
+import { readWaitingRooms } from "../../broker/storage-limits.ts"
 import { StreamRoom } from "../retry/stream-space.ts"
 
 /**

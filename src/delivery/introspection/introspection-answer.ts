@@ -18,7 +18,7 @@ import { present } from "../../domain/present.ts"
 import { quantile } from "../../policy/durations.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
-import { SteadySince } from "../../time/steady-since.ts"
+import { SteadySince } from "../../time/elapsed.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
 import type { AttemptTallies } from "./attempt-tallies.ts"
 

@@ -10,10 +10,13 @@ import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/survey.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
-import type { EventsSurvey } from "../../broker/survey-events.ts"
-import { surveyEvents } from "../../broker/survey-events.ts"
-import type { StreamSurvey } from "../../broker/survey-streams.ts"
-import { countSince, lookAtConsumer, lookAtStream } from "../../broker/survey-streams.ts"
+import type { EventsSurvey, StreamSurvey } from "../../broker/survey-streams.ts"
+import {
+  countSince,
+  lookAtConsumer,
+  lookAtStream,
+  surveyEvents
+} from "../../broker/survey-streams.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
@@ -29,7 +32,7 @@ import type {
   PartitionState
 } from "../../domain/installation.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
-import { countOpen } from "../../history/open-dead-letters.ts"
+import { countOpen } from "../../history/dead-fates.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
 import { timers } from "../../time/timers.ts"

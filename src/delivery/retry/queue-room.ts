@@ -2,7 +2,7 @@ import { Effect, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
-import { readWaitingRooms } from "../../broker/waiting-rooms.ts"
+import { readWaitingRooms } from "../../broker/storage-limits.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
 import { TenantRoom } from "./stream-space.ts"
 

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { readRestored } from "../../broker/installation.ts"
 import { readLayout, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
-import { readRestored } from "../../broker/restored.ts"
 import { seeStream } from "../../broker/scan.ts"
 import { compareSources } from "../../broker/sources/comparison.ts"
 import { divergenceText } from "../../broker/sources/divergence.ts"

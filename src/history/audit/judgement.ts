@@ -17,7 +17,7 @@ import {
 import type { Books } from "./books.ts"
 import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import type { Ledger } from "./ledger.ts"
-import { wronglyLeftOut } from "./left-out.ts"
+import { wronglyLeftOut } from "./lost-events.ts"
 import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import { type AuditProblem, type ProblemKind, ProblemList } from "./problem.ts"
 import type { AuditReach } from "./reach.ts"

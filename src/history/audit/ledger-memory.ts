@@ -21,7 +21,7 @@ export class Block {
   readonly first: number
   /** Rounds that have begun and not ended. */
   open = 0
-  /** By event: the parts of its plan that were read, and marks; see plan-marks.ts. */
+  /** By event: the parts of its plan that were read, and marks (`ledger.ts`). */
   readonly plans = new Uint16Array(eventsPerBlock)
   /** When it last changed, as a count of facts. */
   touched = 0

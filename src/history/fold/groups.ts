@@ -1,6 +1,6 @@
 import { nobody } from "../../domain/token.ts"
-import { Spread, type Spreadable } from "./spread.ts"
 import type { Summable } from "./summary.ts"
+import { Spread, type Spreadable } from "./summary.ts"
 import type { Countable, Totals } from "./totals.ts"
 import { addTotals, afterCounting, noTotals } from "./totals.ts"
 

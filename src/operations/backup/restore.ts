@@ -3,9 +3,9 @@ import { Clock, Effect, Schema } from "effect"
 import { AccessBroker, inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
+import { noteRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
 import { checkReservations } from "../../broker/reservation.ts"
-import { noteRestored } from "../../broker/restored.ts"
 import {
   markRestoring,
   readRestoring,

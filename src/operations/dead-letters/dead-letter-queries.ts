@@ -16,8 +16,8 @@ import {
   readDeadLettersBefore,
   type WholeDeadLetter
 } from "../../history/dead-letters.ts"
-import { FactRecord } from "../../history/fact-json.ts"
-import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
+import { type LateDelivery, readLateDeliveries } from "../../history/ended-rounds.ts"
+import { FactRecord } from "../../history/fact-record.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../../text/plain-text.ts"
 import { DeadLettersNotFound } from "./dead-letter-selection.ts"

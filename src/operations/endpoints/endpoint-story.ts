@@ -4,7 +4,7 @@ import { Paused, Stopped } from "../../domain/endpoint.ts"
 import { present } from "../../domain/present.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
-import { type ConfigurationStep, readStory } from "../../history/configuration-story.ts"
+import { type ConfigurationStep, readStory } from "../../history/configuration.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { operation } from "../operation.ts"
 import {

@@ -1,7 +1,7 @@
 import { Effect, HashMap, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { consumerNotFound } from "../../broker/broker-error.ts"
-import { headerOf } from "../../broker/header-lookup.ts"
+import { headerOf } from "../../broker/headers.ts"
 import { seeStream, storedAt } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import {

@@ -3,7 +3,7 @@ import { timeText } from "../../domain/timestamp.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
 import type { DeliveryLookup, LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
-import { Busy } from "../failures.ts"
+import { Busy } from "../caller.ts"
 import { inTenantTurn, TenantTurns } from "../tenant-turns.ts"
 
 /**

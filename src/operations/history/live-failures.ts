@@ -2,7 +2,7 @@ import type { Msg } from "@nats-io/transport-node"
 import { Effect, Option, Queue, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { readStream } from "../../broker/scan.ts"
-import { answeredFact } from "../../history/fact-json.ts"
+import { answeredFact } from "../../history/fact-record.ts"
 import { parseFact } from "../../history/read.ts"
 import { readingHistory } from "./history-readings.ts"
 

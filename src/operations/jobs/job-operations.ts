@@ -16,8 +16,13 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
-import { checkReplay, previewReplay, ReplayPlan } from "../replays/replay-events.ts"
-import { ReplayRequest, replayProblems } from "../replays/replay-request.ts"
+import {
+  checkReplay,
+  previewReplay,
+  ReplayPlan,
+  ReplayRequest,
+  replayProblems
+} from "../replays/replay-events.ts"
 import { allTenants } from "../tokens/token.ts"
 import { AuditRequest } from "./job.ts"
 import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "./job-routes.ts"

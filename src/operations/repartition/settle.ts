@@ -19,7 +19,7 @@ import type { Place } from "../../domain/fact.ts"
 import { placeOfSlot, slotOf } from "../../domain/fact.ts"
 import { Facts } from "../../history/facts.ts"
 import { readEventContents } from "../../rounds/replay.ts"
-import { readTarget } from "../../rounds/target.ts"
+import { readTarget } from "../../rounds/round.ts"
 import { removeMessage } from "./relocation.ts"
 
 /** Decisions that are checked concurrently. */

@@ -2,13 +2,22 @@ import { Clock, Effect, Schema } from "effect"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid } from "../../domain/problem.ts"
 import type { Asker } from "../caller.ts"
-import { NotAllowed } from "../failures.ts"
+import { NotAllowed } from "../caller.ts"
 import { quotaOf, quotaReached } from "../tenants/quota.ts"
-import { inherited, lineOf, madeWith, revocationRefusal } from "./lineage.ts"
-import { LiveTokens } from "./live-tokens.ts"
 import type { AnyNewToken, CreatedToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
 import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
-import { appendTokenFact, eraseToken, readToken, readTokens, storeToken } from "./token-store.ts"
+import {
+  appendTokenFact,
+  eraseToken,
+  inherited,
+  LiveTokens,
+  lineOf,
+  madeWith,
+  readToken,
+  readTokens,
+  revocationRefusal,
+  storeToken
+} from "./token-store.ts"
 
 /** There is no token of this id. */
 export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNotFound", {

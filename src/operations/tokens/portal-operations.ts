@@ -2,8 +2,8 @@ import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
 import { documented, operation, operationGroup, Replied, withStatus } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
-import { MadeLink, makePortalLink, NewPortalLink } from "./make-link.ts"
 import { listTokens } from "./manage-tokens.ts"
+import { MadeLink, makePortalLink, NewPortalLink } from "./sessions.ts"
 import { TokenView } from "./token.ts"
 
 const texts = {

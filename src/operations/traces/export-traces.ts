@@ -7,7 +7,7 @@ import { readEntry, writeValue } from "../../broker/values.ts"
 import { keepLease, takeLease } from "../../cluster/lease.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { type Fact, factResult } from "../../domain/fact.ts"
-import { readStory } from "../../history/configuration-story.ts"
+import { readStory } from "../../history/configuration.ts"
 import { decodeFact } from "../../history/delivery-facts.ts"
 import {
   compareHistory,

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { serveProjection } from "../../../src/projection/serve-projection.ts"
+import { serveProjection } from "../../../src/projection/remote-log.ts"
 import { caughtUp, directory } from "../../kit/delivery-log.ts"
 import { endpoint, history, nth, publish, worker } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Spread } from "../../../src/history/fold/spread.ts"
+import { Spread } from "../../../src/history/fold/summary.ts"
 import { noTotals } from "../../../src/history/fold/totals.ts"
 import { periodTotals } from "../../../src/operations/history/period-totals.ts"
 

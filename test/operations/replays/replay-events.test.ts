@@ -1,9 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { disableEndpoint } from "../../../src/operations/endpoints/endpoint-state.ts"
-import { previewReplay, startReplay } from "../../../src/operations/replays/replay-events.ts"
-import type { ReplayRequest } from "../../../src/operations/replays/replay-request.ts"
-import { replayProblems } from "../../../src/operations/replays/replay-request.ts"
+import type { ReplayRequest } from "../../../src/operations/replays/replay-events.ts"
+import {
+  previewReplay,
+  replayProblems,
+  startReplay
+} from "../../../src/operations/replays/replay-events.ts"
 import { endpoint, publish } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 

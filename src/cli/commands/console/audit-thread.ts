@@ -3,7 +3,7 @@ import { Cause, Effect, Exit, Fiber, Layer, Logger, Schedule } from "effect"
 import { connectTo } from "../../../broker/connection.ts"
 import { Facts } from "../../../history/facts.ts"
 import { standingAudit } from "../../../operations/audit/standing-audit.ts"
-import { collectGarbage } from "../../../projection/collect-garbage.ts"
+import { collectGarbage } from "../../../projection/lasting-thread.ts"
 import type { AuditData, FromAudit, ToAudit } from "./audit.ts"
 
 /*

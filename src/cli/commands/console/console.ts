@@ -12,10 +12,10 @@ import { JobCounter } from "../../../operations/jobs/job-queue.ts"
 import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
-import { serveProjection } from "../../../projection/serve-projection.ts"
+import { serveProjection } from "../../../projection/remote-log.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
 import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
-import { giveBackMemory, setCollector } from "../../gc-flags.ts"
+import { giveBackMemory, setCollector } from "../../memory.ts"
 import { Refused, refusal } from "../../refused.ts"
 import {
   brokerOptions,
@@ -134,10 +134,10 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
 export const makeLoginLink = (name: string) =>
   Effect.gen(function* () {
     const { LiveTokens } = yield* Effect.promise(
-      () => import("../../../operations/tokens/live-tokens.ts")
+      () => import("../../../operations/tokens/token-store.ts")
     )
     const { makeOperatorLink } = yield* Effect.promise(
-      () => import("../../../operations/tokens/make-link.ts")
+      () => import("../../../operations/tokens/sessions.ts")
     )
     const made = makeOperatorLink("the login of a console", operatorNamed(name))
     return (yield* Effect.provide(made, LiveTokens.layer)).path

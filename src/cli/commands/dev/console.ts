@@ -5,10 +5,9 @@ import { Effect } from "effect"
 import { type BrokerOptions, openBroker } from "../../../broker/connection.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { JobCounter } from "../../../operations/jobs/job-queue.ts"
-import { LiveTokens } from "../../../operations/tokens/live-tokens.ts"
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
 import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/tokens/token.ts"
-import { readToken } from "../../../operations/tokens/token-store.ts"
+import { LiveTokens, readToken } from "../../../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import { startTraces } from "../../flags/metrics-flags.ts"
 import { Refused } from "../../refused.ts"
@@ -148,7 +147,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
   const { Turns } = yield* Effect.promise(() => import("../../../api/turns.ts"))
   const { serveProjection } = yield* Effect.promise(
-    () => import("../../../projection/serve-projection.ts")
+    () => import("../../../projection/remote-log.ts")
   )
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")

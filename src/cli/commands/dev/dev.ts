@@ -35,7 +35,7 @@ import {
 } from "../../flags/metrics-flags.ts"
 import { isSet, maybe } from "../../flags/shared.ts"
 import { visible } from "../../format/visible.ts"
-import { setCollector } from "../../gc-flags.ts"
+import { setCollector } from "../../memory.ts"
 import { Refused } from "../../refused.ts"
 import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"

@@ -7,13 +7,11 @@ import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.t
 import {
   Replayed,
   ReplayPlan,
-  type ReplaySelection
-} from "../../../operations/replays/replay-events.ts"
-import {
   type ReplayRequest,
+  type ReplaySelection,
   replayIdProblem,
   replayProblems
-} from "../../../operations/replays/replay-request.ts"
+} from "../../../operations/replays/replay-events.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
 import { countText, plural } from "../../../text/quantities.ts"
 import {

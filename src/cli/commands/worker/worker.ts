@@ -17,7 +17,7 @@ import {
   tracesFlag
 } from "../../flags/metrics-flags.ts"
 import { durationExpected, readDuration, repeated } from "../../flags/shared.ts"
-import { giveBackMemory, setCollector } from "../../gc-flags.ts"
+import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
