@@ -36,6 +36,8 @@ const pages: ReadonlyArray<PageLink> = [
 const Nav = () => {
   const [current = ""] = path.value
   const { brand, endpoint, name, tenant } = session.value ?? {}
+  // An event has no list of its own: it is found by its deliveries.
+  const shown = current === "events" ? "deliveries" : current
   const all = pages.filter(({ isFor }) => isFor())
   const chosen = query.value.tenant
   return (
@@ -48,7 +50,7 @@ const Nav = () => {
         <a
           key={page.name}
           href={address(page.name === "" ? [] : [page.name], { tenant: chosen })}
-          aria-current={page.name === current ? "page" : undefined}
+          aria-current={page.name === shown ? "page" : undefined}
         >
           {page.title}
         </a>

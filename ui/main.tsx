@@ -8,6 +8,7 @@ import { Delivery } from "./pages/delivery.tsx"
 import { Endpoint } from "./pages/endpoint.tsx"
 import { EditEndpoint, NewEndpoint } from "./pages/endpoint-settings.tsx"
 import { Endpoints } from "./pages/endpoints.tsx"
+import { Event } from "./pages/event.tsx"
 import { Live } from "./pages/live.tsx"
 import { Login } from "./pages/login.tsx"
 import { Overview } from "./pages/overview.tsx"
@@ -31,6 +32,8 @@ const Page = () => {
     return <Endpoint key={`${tenant}/${id}`} tenant={tenant} id={id} />
   if (name === "endpoints")
     return endpoint === undefined ? <Endpoints /> : <Endpoint tenant={own} id={endpoint} />
+  if (name === "events" && tenant !== undefined && id !== undefined)
+    return <Event key={`${tenant}/${id}`} tenant={tenant} id={id} />
   if (name === "dead-letters") return <DeadLetters />
   if (name === "live") return <Live />
   if (name === "alerts") return <Alerts />

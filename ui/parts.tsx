@@ -123,7 +123,14 @@ export const Answered = <A,>({
   </>
 )
 
-const Copy = ({ text }: { readonly text: string }) => {
+/** A button that copies a text. */
+export const Copy = ({
+  label = "copy",
+  text
+}: {
+  readonly label?: string
+  readonly text: string
+}) => {
   const [copied, setCopied] = useState<string>()
   return (
     <button
@@ -131,7 +138,7 @@ const Copy = ({ text }: { readonly text: string }) => {
       class="plain"
       onClick={() => void navigator.clipboard.writeText(text).then(() => setCopied(text))}
     >
-      {copied === text ? "copied" : "copy"}
+      {copied === text ? "copied" : label}
     </button>
   )
 }

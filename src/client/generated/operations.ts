@@ -48,6 +48,7 @@ import type {
   Retry,
   RetryNow,
   RetryPlan,
+  RetryPolicies,
   RetryPresetList,
   RevokedToken,
   RotatedEndpoint,
@@ -710,6 +711,19 @@ export interface Operations {
       readonly limit?: number | undefined
     }, options?: CallOptions): List<EndpointHistory["changes"][number], EndpointHistory>
     /**
+     * Show the waits of an endpoint's retry policies, with what jitter makes of them
+     *
+     * Scope: endpoints:read. Refused with not-found, conflict.
+     */
+    retryPolicies(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The endpoint's id within its tenant. */
+      readonly id: string
+      /** Only the policy that holds for this event type. */
+      readonly type?: string | undefined
+    }, options?: CallOptions): Promise<RetryPolicies>
+    /**
      * Add an endpoint, or replace its settings
      *
      * Settings that are left out go back to their defaults; secrets and the state remain. With If-Match, only the revision that you know is replaced.
@@ -1061,6 +1075,7 @@ export const operations = {
   "endpoints.create": { method: "POST", path: "/v1/tenants/{tenant}/endpoints", headers: ["idempotency-key"], hasBody: true },
   "endpoints.get": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-none-match"] },
   "endpoints.history": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/history", query: ["limit","cursor"], list: "changes" },
+  "endpoints.retryPolicies": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/retry-policies", query: ["type"] },
   "endpoints.put": { method: "PUT", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match","if-none-match"], hasBody: true },
   "endpoints.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match"], hasBody: true },
   "endpoints.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-match"] },

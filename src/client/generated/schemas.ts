@@ -120,6 +120,28 @@ export type Backoff = {
   readonly cap: string
 }
 
+/** How the delay before the next attempt grows with the number of attempts. */
+export type Backoff_1 = {
+  readonly kind: "exponential"
+  readonly base: string
+  readonly factor: number
+  readonly cap: string
+} | {
+  readonly kind: "linear"
+  readonly step: string
+  readonly cap: string
+} | {
+  readonly kind: "fixed"
+  readonly delay: string
+} | {
+  readonly kind: "list"
+  readonly delays: ReadonlyArray<string>
+} | {
+  readonly kind: "decorrelated"
+  readonly base: string
+  readonly cap: string
+}
+
 export interface BatchAnswer {
   /** As of a request for this event alone: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored. */
   readonly status: 201 | 200 | 400 | 409 | 413 | 503
@@ -482,6 +504,8 @@ export interface Delivery {
       readonly durationMs?: number
       readonly nextAttemptAt?: string
       readonly worker?: string
+      readonly connectMs?: number
+      readonly firstByteMs?: number
       readonly response?: {
         readonly headers: { readonly [name: string]: string }
         readonly body: string
@@ -1266,6 +1290,8 @@ export interface LoggedAttempt {
   readonly worker: string | null
   /** The sequence of its fact in the history. */
   readonly seq: number
+  readonly connectMs?: number
+  readonly firstByteMs?: number
   /** What the receiver answered, with the scope payloads:read. */
   readonly response?: {
     readonly headers: { readonly [name: string]: string }
@@ -1454,6 +1480,41 @@ export interface NewToken {
   readonly rate?: number | undefined
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string | Date | undefined
+}
+
+/** What a retry policy makes of a delivery that always fails. Times in ms. */
+export interface OutlinedPolicy {
+  /** The name of a preset, or `a policy of its own`. */
+  readonly name: string
+  /** The event types that it holds for; absent for all that have no other. */
+  readonly types?: string
+  readonly policy: RetryPolicy_1
+  /** Each wait between its shortest and longest; `attempt` follows it. */
+  readonly waits: ReadonlyArray<{
+    readonly attempt: number
+    readonly least: number
+    readonly most: number
+    readonly earliest: number
+    readonly latest: number
+    readonly mayBeCut: boolean
+  }>
+  readonly maxAttempts: number
+  /** How long a round may last. */
+  readonly window: number
+  /** When the last attempt fails at the earliest and at the latest. */
+  readonly givesUp: {
+    readonly earliest: number
+    readonly latest: number
+  }
+  /** What ends the round: its attempts, its window, or either. */
+  readonly endedBy: "attempts" | "either" | "window"
+  /** Statuses with limits of their own. */
+  readonly statuses: ReadonlyArray<{
+    readonly status: string
+    readonly attempts: number
+    readonly window: number
+    readonly waits: ReadonlyArray<number>
+  }>
 }
 
 /** A link that was made. */
@@ -1725,6 +1786,10 @@ export interface RetryPlan {
   readonly skippedElsewhere: number
 }
 
+export interface RetryPolicies {
+  readonly policies: ReadonlyArray<OutlinedPolicy>
+}
+
 /** When to retry, and when to stop. */
 export interface RetryPolicy {
   readonly backoff: Backoff
@@ -1736,6 +1801,19 @@ export interface RetryPolicy {
   readonly connectTimeout?: string | undefined
   readonly statuses?: { readonly [name: string]: "delivered" | "retry" | "fail" | StatusRule } | undefined
   readonly errors?: { readonly [name: string]: "retry" | "fail" } | undefined
+}
+
+/** When to retry, and when to stop. */
+export interface RetryPolicy_1 {
+  readonly backoff: Backoff_1
+  readonly jitter: "none" | "full" | "equal" | "scaled"
+  readonly maxAttempts: number
+  readonly window: string
+  readonly retryAfterCap?: string
+  readonly timeout?: string
+  readonly connectTimeout?: string
+  readonly statuses?: { readonly [name: string]: "delivered" | "retry" | "fail" | StatusRule_1 }
+  readonly errors?: { readonly [name: string]: "retry" | "fail" }
 }
 
 /** A retry policy that has a name. */
@@ -2100,6 +2178,15 @@ export interface StatusRule {
     readonly window: string
   }
   readonly alert?: number | undefined
+}
+
+/** Retries of a status with limits of their own, shorter than the policy's. */
+export interface StatusRule_1 {
+  readonly retry: {
+    readonly attempts: number
+    readonly window: string
+  }
+  readonly alert?: number
 }
 
 /** What replaces all that was set: thresholds, or null for the defaults. */

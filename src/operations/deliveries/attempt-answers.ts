@@ -12,8 +12,12 @@ const maxAnswers = 100
 /** Facts that are read at once. */
 const readAtOnce = 8
 
-/** What a receiver answered, as far as it is kept. */
+/** What a receiver answered and when, as far as it is kept. */
 export const AnswerView = Schema.Struct({
+  /** How long it took to connect, ms, if a connection was made for it. */
+  connectMs: Schema.optionalKey(Schema.Number),
+  /** When the answer began, ms since the beginning of the attempt. */
+  firstByteMs: Schema.optionalKey(Schema.Number),
   /** Absent if there was none, or if it is not kept. */
   response: Schema.optionalKey(Response),
   /** The redirects that were followed. `response` is the answer of the last address. */
@@ -36,16 +40,16 @@ const isAttempt = ({ kind }: Fact): boolean => kind === "attempt-failed" || isSu
 /** Finds the answer of an attempt; it is empty if there was none, or if it is not kept. */
 export type FindAnswer = (round: string, attempt: AttemptName) => AnswerView
 
+const answerIn = ({ connectMs, firstByteMs, redirects, response }: Fact): AnswerView =>
+  present({ connectMs, firstByteMs, response, redirects })
+
 /** @param facts all facts about one delivery, in the order of the history. */
 export const answersIn = (facts: ReadonlyArray<Fact>): FindAnswer => {
   const found = new Map<string, AnswerView>()
   for (const fact of facts.filter(isAttempt).slice(-maxAnswers)) {
-    const { at, attempt: number = 0, redirects, response, round = firstRound, worker } = fact
+    const { at, attempt: number = 0, round = firstRound, worker } = fact
     const name = nameOf(round, { at, number, worker })
-    const answer = {
-      ...present({ response, redirects })
-    }
-    if (!found.has(name)) found.set(name, answer)
+    if (!found.has(name)) found.set(name, answerIn(fact))
   }
   return (round, attempt) => found.get(nameOf(round, attempt)) ?? {}
 }
@@ -72,13 +76,8 @@ export const withAnswers = (attempts: ReadonlyArray<AttemptRow>) =>
     attempts,
     (row) =>
       Effect.map(readFact(row.seq), (fact): AttemptView => {
-        const { redirects, response } = Option.getOrUndefined(
-          Option.filter(fact, (one) => isOf(one, row))
-        ) ?? { redirects: undefined, response: undefined }
-        return {
-          ...row,
-          ...present({ response, redirects })
-        }
+        const own = Option.getOrUndefined(Option.filter(fact, (one) => isOf(one, row)))
+        return own === undefined ? row : { ...row, ...answerIn(own) }
       }),
     { concurrency: readAtOnce }
   )

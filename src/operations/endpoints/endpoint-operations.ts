@@ -50,6 +50,7 @@ import {
   resumeEndpoint
 } from "./endpoint-state.ts"
 import { history } from "./endpoint-story.ts"
+import { retryPolicies } from "./outlined-policy.ts"
 import { createEndpoint, putEndpoint, setEndpoint } from "./write-endpoint.ts"
 
 /** @param location of one that was made without saying where. */
@@ -321,6 +322,7 @@ export const endpointOperations = operationGroup(
   create,
   get,
   history,
+  retryPolicies,
   put,
   patch,
   remove,

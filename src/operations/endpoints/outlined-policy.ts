@@ -4,6 +4,10 @@ import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import { outlineOf } from "../../policy/retry-outline.ts"
 import { statusLadder, statusLimits } from "../../policy/status-limit.ts"
+import { TypeChoice } from "../../policy/type-choice.ts"
+import { documented, operation } from "../operation.ts"
+import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
+import { Contradiction } from "../refusals.ts"
 import type { EndpointName } from "./endpoint-settings.ts"
 
 const Wait = Schema.Struct({
@@ -58,10 +62,20 @@ export const outlined = (name: string, policy: RetryPolicy, types?: string): Out
 const nameOf = (retry: string | RetryPolicy | undefined): string =>
   typeof retry === "string" ? retry : "a policy of its own"
 
-/** Returns the outlines of an endpoint's retry policies, that for all types first. */
-export const outlineEndpoint = Effect.fnUntraced(function* ({ id, tenant }: EndpointName) {
+/**
+ * Returns the outlines of an endpoint's retry policies, that for all types first.
+ *
+ * @param type only the policy of this event type.
+ */
+export const outlineEndpoint = Effect.fnUntraced(function* (
+  { id, tenant }: EndpointName,
+  type?: string
+) {
   const { endpoint } = yield* getEndpoint(tenant, id)
-  const policies = yield* Effect.fromResult(policiesOf(endpoint))
+  const [first, ...others] = yield* Effect.fromResult(policiesOf(endpoint))
+  const byFilter = others.map((one) => [one.types ?? "", one] as const)
+  const policies =
+    type === undefined ? [first, ...others] : [new TypeChoice(byFilter, first).for(type)]
   return policies.map(({ policy, types }) =>
     outlined(
       nameOf(types === undefined ? endpoint.retry : endpoint.retryFor?.[types]),
@@ -70,3 +84,47 @@ export const outlineEndpoint = Effect.fnUntraced(function* ({ id, tenant }: Endp
     )
   )
 })
+
+/** Shows what retries of an endpoint come to. */
+export const retryPolicies = operation(
+  "retryPolicies",
+  "GET",
+  `${tenantPath}/endpoints/:id/retry-policies`,
+  {
+    scope: "endpoints:read",
+    summary: "Show the waits of an endpoint's retry policies, with what jitter makes of them",
+    params: { tenant: Tenant, id: EndpointId },
+    query: {
+      type: Schema.optionalKey(Schema.String).annotateKey({
+        description: "Only the policy that holds for this event type."
+      })
+    },
+    output: Schema.Struct({
+      policies: Schema.Array(
+        documented(OutlinedPolicy, {
+          identifier: "OutlinedPolicy",
+          description: "What a retry policy makes of a delivery that always fails. Times in ms.",
+          fields: {
+            name: "The name of a preset, or `a policy of its own`.",
+            types: "The event types that it holds for; absent for all that have no other.",
+            waits: "Each wait between its shortest and longest; `attempt` follows it.",
+            window: "How long a round may last.",
+            givesUp: "When the last attempt fails at the earliest and at the latest.",
+            endedBy: "What ends the round: its attempts, its window, or either.",
+            statuses: "Statuses with limits of their own."
+          }
+        })
+      )
+    }).annotate({ identifier: "RetryPolicies" }),
+    refusals: ["not-found", "conflict"],
+    within: ({ params }) => params.id,
+    run: ({ params, query: { type } }) =>
+      outlineEndpoint(params, type).pipe(
+        Effect.map((policies) => ({ policies })),
+        // Another version has stored it.
+        Effect.catchTag("UnknownPreset", ({ message }) =>
+          Effect.fail(new Contradiction({ message }))
+        )
+      )
+  }
+)

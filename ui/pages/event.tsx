@@ -1,0 +1,112 @@
+import { useState } from "preact/hooks"
+import { quoted } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
+import { problemText, useAsked } from "../data.ts"
+import {
+  Ago,
+  Answered,
+  Command,
+  count,
+  deliveryPage,
+  EndpointLink,
+  Rows,
+  State
+} from "../parts.tsx"
+import { may, petrel } from "../session.ts"
+import { bodyText } from "./delivery-request.tsx"
+
+const Body = ({ id, tenant }: { readonly id: string; readonly tenant: string }) => {
+  const [shown, setShown] = useState<string>()
+  if (!may("payloads:read")) return null
+  return shown === undefined ? (
+    <button
+      type="button"
+      onClick={() =>
+        void petrel.deliveries
+          .eventBody({ tenant, event: id })
+          .then(({ body }) => bodyText(body))
+          .catch(problemText)
+          .then(setShown)
+      }
+    >
+      Show its payload
+    </button>
+  ) : (
+    // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+    <pre class="sunk" tabIndex={0}>
+      {shown}
+    </pre>
+  )
+}
+
+/** An event, and what became of it at each endpoint. */
+export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: string }) => {
+  const asked = useAsked(
+    `event ${tenant} ${id}`,
+    (options) => petrel.deliveries.event({ tenant, event: id }, options),
+    4_000
+  )
+  return (
+    <>
+      <h1 class="mono">{id}</h1>
+      <Answered asked={asked}>
+        {({ at, bytes, deliveries, routed, seq, type }) => (
+          <>
+            <section class="card">
+              <dl class="facts">
+                <dt>type</dt>
+                <dd>{type ?? "–"}</dd>
+                <dt>stored</dt>
+                <dd>
+                  <Ago at={at} />, as number {count(seq)} of its stream
+                </dd>
+                <dt>size</dt>
+                <dd>
+                  {bytes === undefined ? "the event is not kept any more" : `${count(bytes)} bytes`}
+                </dd>
+              </dl>
+              {bytes !== undefined && <Body id={id} tenant={tenant} />}
+            </section>
+            <Rows
+              items={deliveries}
+              opens={({ delivery }) => deliveryPage(tenant, delivery)}
+              empty={
+                routed
+                  ? "No endpoint wanted it: none had its type among its event types."
+                  : "It is stored. To which endpoints it goes is recorded in a moment, if a worker runs."
+              }
+              head={
+                <>
+                  <th>Endpoint</th>
+                  <th>State</th>
+                  <th class="hide-s">Reason</th>
+                  <th class="n">Attempts</th>
+                  <th>Delivery</th>
+                </>
+              }
+              row={(one) => (
+                <>
+                  <td>
+                    <EndpointLink tenant={tenant} id={one.endpoint} />
+                  </td>
+                  <td>
+                    <State is={one.state === "open" ? "waiting" : one.state} />
+                  </td>
+                  <td class="hide-s">{one.reason ?? "–"}</td>
+                  <td class="n">{one.attempts}</td>
+                  <td class="mono">
+                    <a href={deliveryPage(tenant, one.delivery)}>{one.delivery}</a>
+                  </td>
+                </>
+              )}
+            />
+          </>
+        )}
+      </Answered>
+      <Command
+        text={`petrel history --event ${quoted(id)}`}
+        request={curlCommand(`/v1/tenants/${tenant}/events/${encodeURIComponent(id)}`)}
+      />
+    </>
+  )
+}
