@@ -1,0 +1,22 @@
+/*
+ * `petrel/receiver`: takes each webhook once, of Petrel and of other senders. This file names all that programs may
+ * import.
+ */
+export type { Alert, AlertName } from "./alerts.ts"
+export { type Entry, type EntryState, PermanentError } from "./entry.ts"
+export type { InboxEvent } from "./inbox-event.ts"
+export type { LogLine } from "./log.ts"
+export { type Kept, type Receiver, receiver } from "./receiver.ts"
+export type {
+  ProcessOptions,
+  ReadableEvent,
+  ReceiverSettings,
+  Source,
+  SourceOptions,
+  StartOptions
+} from "./settings.ts"
+export type { ReceiverStats } from "./stats.ts"
+export { type Store, StoreUnavailable } from "./store.ts"
+export { memoryStore } from "./stores/memory.ts"
+export { type PostgresTx, postgresStore, type SqlStoreOptions } from "./stores/postgres.ts"
+export type { Work } from "./works.ts"

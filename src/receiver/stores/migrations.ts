@@ -1,0 +1,45 @@
+import type { SqlDatabase, SqlDialect, SqlTables } from "./sql.ts"
+
+/* The tables have versions: each list of statements below leads from one to the next. */
+
+/** What is said where the tables are missing, or of an older version. */
+export const missingTables = (table: string): string =>
+  `the tables of the inbox (${table}) are missing or of an older version: run \`petrel inbox migrate\` or \`await hooks.migrate()\``
+
+const schemaTable = (tables: SqlTables): string =>
+  `create table if not exists ${tables.schema} (version int not null primary key)`
+
+/** Makes the tables, or changes those of an older version. Two processes may do so at once. */
+export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
+  const { dialect } = db
+  await db.transaction(async (_, session) => {
+    if (dialect.lockMigrations !== undefined) await session.rows(dialect.lockMigrations)
+    await session.run(schemaTable(tables))
+    const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
+    const version = Number(rows[0]?.version ?? 0)
+    for (const [at, statements] of dialect.migrations(tables).entries()) {
+      if (at < version) continue
+      for (const statement of statements) await session.run(statement)
+      await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)
+    }
+  })
+}
+
+/**
+ * Returns the statements that make the tables, for people who run them by hand.
+ *
+ * @param from the version of the tables that are there; 0 for none.
+ */
+export const migrationSql = (dialect: SqlDialect, tables: SqlTables, from = 0): string =>
+  [
+    schemaTable(tables),
+    ...dialect
+      .migrations(tables)
+      .flatMap((statements, at) =>
+        at < from
+          ? []
+          : [...statements, `insert into ${tables.schema} (version) values (${at + 1})`]
+      )
+  ]
+    .map((statement) => `${statement.replaceAll(/\n {4,6}/g, "\n")};\n`)
+    .join("\n")

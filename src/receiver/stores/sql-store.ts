@@ -1,0 +1,320 @@
+import type { EntryState, NewEntry } from "../entry.ts"
+import { pause, random } from "../machine.ts"
+import {
+  type OnceOutcome,
+  type Queue,
+  type Store,
+  type Stored,
+  StoreUnavailable,
+  type WorkOutcome
+} from "../store.ts"
+import { migrate, missingTables } from "./migrations.ts"
+import type { SqlDatabase, SqlSession, SqlTables, SqlTrouble } from "./sql.ts"
+import { sqlCounts, sqlWaiting } from "./sql-counts.ts"
+import { entryColumns, entryOf, newColumns, newExpressions, newValues } from "./sql-rows.ts"
+
+/** How long `once` waits for another request that works on the same event. */
+const lockMs = 2_000
+
+/** How often a transaction is run again at once after a deadlock or a conflict. */
+const conflictTries = 3
+
+/** What is sent again after this time finds the lock free, or the database back. */
+const retryAfterMs = 5_000
+
+/** Greatest number of keys in one statement. */
+const keysInOne = 500
+
+const placesFor = (count: number): string => Array(count).fill("?").join(", ")
+
+/** Makes a store of a database. */
+export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> => {
+  const { dialect } = db
+  const { inbox, versions } = tables
+  const columns = entryColumns.join(", ")
+
+  /** What work has thrown: it may be of another database or service. */
+  const ofWork = new WeakSet<Error>()
+  const worked = async (run: (tx: Tx) => Promise<void>, tx: Tx): Promise<void> => {
+    try {
+      await run(tx)
+    } catch (error) {
+      if (error instanceof Error) ofWork.add(error)
+      throw error
+    }
+  }
+
+  /** Gives errors of the database their names for the receiver. Others pass. */
+  const explained = (error: unknown): unknown => {
+    const trouble = dialect.troubleOf(error)
+    if (error instanceof StoreUnavailable || trouble === undefined) return error
+    if (error instanceof Error && ofWork.has(error)) return error
+    const text =
+      trouble === "not-migrated"
+        ? missingTables(inbox)
+        : `${dialect.name}: ${error instanceof Error ? error.message : error}`
+    return new StoreUnavailable(text, { cause: error })
+  }
+
+  /** Runs a transaction again that met a deadlock or a conflict with another one. */
+  const again = async <A>(
+    run: () => Promise<A>,
+    passing: ReadonlyArray<SqlTrouble | undefined> = ["conflict", "locked"]
+  ): Promise<A> => {
+    for (let tries = 1; ; tries++)
+      try {
+        return await run()
+      } catch (error) {
+        if (!passing.includes(dialect.troubleOf(error)) || tries > conflictTries)
+          throw explained(error)
+        await pause(20 * tries * (0.5 + random()))
+      }
+  }
+
+  const insert = async (
+    session: SqlSession,
+    entry: NewEntry,
+    state: EntryState,
+    error?: string
+  ): Promise<Stored> => {
+    const receipts = await dialect.insert(
+      session,
+      inbox,
+      [...newColumns, "received_at", "next_at", ...(state === "done" ? ["finished_at"] : [])],
+      [
+        ...newExpressions(dialect.nowMs),
+        ...[dialect.nowMs, dialect.nowMs, ...(state === "done" ? [dialect.clockMs] : [])]
+      ],
+      newValues(entry, state, error)
+    )
+    return { isNew: receipts === 1, receipts }
+  }
+
+  /** Records the version of a subject, within a transaction. False if a newer one was worked on. */
+  const isNewest = async (
+    session: SqlSession,
+    { keepMs, source, subject, version }: Omit<NewEntry, "body">
+  ): Promise<boolean> => {
+    if (subject === undefined || version === undefined) return true
+    // Any version is newer than this one. The row is there and locked, then.
+    await session.run(
+      dialect.insertIgnore(
+        versions,
+        "source, subject, version, expires_at",
+        `?, ?, -9007199254740991, ${dialect.nowMs}`
+      ),
+      [source, subject]
+    )
+    const changed = await session.run(
+      `update ${versions} set version = ?, expires_at = ${dialect.nowMs} + ?
+       where source = ? and subject = ? and version < ?`,
+      [version, keepMs, source, subject, version]
+    )
+    return changed === 1
+  }
+
+  const once: Store<Tx>["once"] = async (entry, run, signal) => {
+    const work = async (tx: Tx, session: SqlSession): Promise<OnceOutcome> => {
+      const { isNew, receipts } = await insert(session, entry, "done")
+      if (!isNew) return { outcome: "duplicate", receipts }
+      if (await isNewest(session, entry)) {
+        await worked(run, tx)
+        return { outcome: "done" }
+      }
+      await session.run(`update ${inbox} set state = 'stale' where source = ? and event_key = ?`, [
+        entry.source,
+        entry.key
+      ])
+      return { outcome: "stale" }
+    }
+    try {
+      return await again(() => db.transaction(work, { lockMs, signal }), ["conflict"])
+    } catch (error) {
+      const cause = error instanceof StoreUnavailable ? error.cause : error
+      if (dialect.troubleOf(cause) === "locked") return { outcome: "busy", retryAfterMs }
+      throw error
+    }
+  }
+
+  /** Whether an entry is still this process's, whose row is locked then. */
+  const isOwn = async (session: SqlSession, id: string, attempts: number): Promise<boolean> => {
+    const rows = await session.rows(
+      `select id from ${inbox} where id = ? and state = 'received' and attempts = ? ${dialect.forUpdate}`,
+      [id, attempts]
+    )
+    return rows.length === 1
+  }
+
+  const finish = (session: SqlSession, id: string, state: EntryState) =>
+    session.run(
+      `update ${inbox} set state = ?, body = null, error = null, finished_at = ${dialect.clockMs} where id = ?`,
+      [state, id]
+    )
+
+  const claimSelection = (sources: number, limit: number) => `select i.id from ${inbox} i
+    where i.state = 'received' and i.next_at <= ${dialect.nowMs} and i.source in (${placesFor(sources)})
+      and (i.subject is null or not exists (
+        select 1 from ${inbox} e where e.source = i.source and e.subject = i.subject
+          and e.state = 'received' and e.id < i.id))
+    order by i.next_at, i.id limit ${limit} ${dialect.forUpdate}`
+
+  const queue: Queue<Tx> = {
+    put: (entries) =>
+      again(async () => {
+        const [only] = entries
+        if (only !== undefined && entries.length === 1) return [await insert(db, only, "received")]
+        return db.transaction(async (_, session) => {
+          const stored: Array<Stored> = []
+          for (const entry of entries) stored.push(await insert(session, entry, "received"))
+          return stored
+        })
+      }),
+
+    keep: (entry, state, error) => again(() => insert(db, entry, state, error)),
+
+    claim: (sources, limit, leaseMs) =>
+      again(() =>
+        db.transaction(async (_, session) => {
+          const found = await session.rows(claimSelection(sources.length, limit), sources)
+          if (found.length === 0) return []
+          const ids = found.map(({ id }) => String(id))
+          const places = placesFor(ids.length)
+          await session.run(
+            `update ${inbox} set attempts = attempts + 1, next_at = ${dialect.nowMs} + ?,
+               started_at = coalesce(started_at, ${dialect.nowMs}) where id in (${places})`,
+            [leaseMs, ...ids]
+          )
+          const rows = await session.rows(
+            `select ${columns}, body from ${inbox} where id in (${places}) order by id`,
+            ids
+          )
+          return rows.map(entryOf)
+        })
+      ),
+
+    work: (entry, run, signal) =>
+      again(() =>
+        db.transaction<WorkOutcome>(
+          async (tx, session) => {
+            if (!(await isOwn(session, entry.id, entry.attempts))) return "lost"
+            const isFresh = await isNewest(session, entry)
+            if (isFresh) await worked(run, tx)
+            await finish(session, entry.id, isFresh ? "done" : "stale")
+            return isFresh ? "done" : "stale"
+          },
+          { signal }
+        )
+      ),
+
+    fail: async (entry, failure) => {
+      const own = "where id = ? and state = 'received' and attempts = ?"
+      await again(() =>
+        failure.kind === "retry"
+          ? db.run(`update ${inbox} set next_at = ${dialect.nowMs} + ?, error = ? ${own}`, [
+              failure.delayMs,
+              failure.error,
+              ...[entry.id, entry.attempts]
+            ])
+          : db.run(
+              `update ${inbox} set state = ?, finished_at = ${dialect.nowMs}, error = ? ${own}`,
+              [failure.kind, failure.error, entry.id, entry.attempts]
+            )
+      )
+    },
+
+    replace: (entry, entries) =>
+      again(() =>
+        db.transaction<WorkOutcome>(async (_, session) => {
+          if (!(await isOwn(session, entry.id, entry.attempts))) return "lost"
+          for (const one of entries) await insert(session, one, "received")
+          await finish(session, entry.id, "done")
+          return "done"
+        })
+      ),
+
+    list: ({ before, limit = 50, source, state }) =>
+      again(async () => {
+        const conditions = [
+          ...(state === undefined ? [] : [["state = ?", state] as const]),
+          ...(source === undefined ? [] : [["source = ?", source] as const]),
+          ...(before === undefined ? [] : [["id < ?", before] as const])
+        ]
+        const where = conditions.map(([text]) => text).join(" and ")
+        const rows = await db.rows(
+          `select ${columns} from ${inbox} ${where === "" ? "" : `where ${where}`} order by id desc limit ${Math.trunc(limit)}`,
+          conditions.map(([, value]) => value)
+        )
+        return rows.map(entryOf)
+      }),
+
+    show: (id) =>
+      again(async () => {
+        if (!/^\d{1,18}$/.test(id)) return undefined
+        const [row] = await db.rows(`select ${columns}, body from ${inbox} where id = ?`, [id])
+        return row === undefined ? undefined : entryOf(row)
+      }),
+
+    retry: (id) =>
+      again(async () => {
+        if (!/^\d{1,18}$/.test(id)) return false
+        const changed = await db.run(
+          `update ${inbox} set state = 'received', attempts = 0, next_at = ${dialect.nowMs},
+             started_at = null, finished_at = null
+           where id = ? and state in ('dead', 'quarantined')`,
+          [id]
+        )
+        return changed === 1
+      }),
+
+    resolve: (id, by) =>
+      again(async () => {
+        if (!/^\d{1,18}$/.test(id)) return false
+        const changed = await db.run(
+          `update ${inbox} set state = 'discarded', body = null, finished_at = ${dialect.nowMs},
+             error = ? where id = ? and state in ('dead', 'quarantined')`,
+          [`resolved by ${by}`, id]
+        )
+        return changed === 1
+      }),
+
+    counts: (source, sinceMs) => again(() => sqlCounts(db, inbox, source, sinceMs)),
+
+    waiting: () => again(() => sqlWaiting(db, inbox))
+  }
+
+  return {
+    name: dialect.name,
+    guarantee: "exactly-once",
+    once,
+    queue,
+
+    known: (source, keys) =>
+      again(async () => {
+        const known = new Set<string>()
+        for (let at = 0; at < keys.length; at += keysInOne) {
+          const some = keys.slice(at, at + keysInOne)
+          const rows = await db.rows(
+            `select event_key from ${inbox} where source = ? and event_key in (${placesFor(some.length)})`,
+            [source, ...some]
+          )
+          for (const row of rows) known.add(String(row.event_key))
+        }
+        return known
+      }),
+
+    prune: (limit) =>
+      again(async () => {
+        const pruned = await db.run(
+          dialect.deleteSome(
+            inbox,
+            `state in ('done', 'stale', 'discarded') and expires_at <= ${dialect.nowMs}`,
+            limit
+          )
+        )
+        await db.run(dialect.deleteSome(versions, `expires_at <= ${dialect.nowMs}`, limit))
+        return pruned
+      }),
+
+    migrate: () => again(() => migrate(db, tables))
+  }
+}

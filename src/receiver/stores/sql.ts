@@ -1,0 +1,106 @@
+/* What the SQL stores need of a database, whatever its client is. */
+
+/** A value of a parameter. */
+export type SqlValue = string | number | null | Uint8Array
+
+export type SqlRow = Readonly<Record<string, unknown>>
+
+/** A connection, or what takes statements one by one. Parameters are `?`, in order. */
+export interface SqlSession {
+  /** Returns the rows of a statement. */
+  readonly rows: (sql: string, values?: ReadonlyArray<SqlValue>) => Promise<ReadonlyArray<SqlRow>>
+  /** Returns how many rows a statement has changed. */
+  readonly run: (sql: string, values?: ReadonlyArray<SqlValue>) => Promise<number>
+}
+
+/** What a failed transaction is to be answered with. */
+export type SqlTrouble =
+  /** A deadlock or a conflict: the same transaction may succeed at once. */
+  | "conflict"
+  /** A lock was waited for too long. */
+  | "locked"
+  /** The database, or the connection to it, is not there. */
+  | "unavailable"
+  /** The tables are missing or of another version. */
+  | "not-migrated"
+
+export interface SqlDatabase<Tx> extends SqlSession {
+  readonly dialect: SqlDialect
+  /**
+   * Runs work in a transaction of one connection, and commits it when the work has returned. A lock is waited for
+   * `lockMs` at most, if that is given. A transaction that is aborted by the signal is rolled back.
+   */
+  readonly transaction: <A>(
+    work: (tx: Tx, session: SqlSession) => Promise<A>,
+    options?: { readonly lockMs?: number; readonly signal?: AbortSignal }
+  ) => Promise<A>
+}
+
+/** Names of the tables. */
+export interface SqlTables {
+  readonly inbox: string
+  readonly versions: string
+  readonly schema: string
+}
+
+/** What differs between databases. */
+export interface SqlDialect {
+  readonly name: string
+  /** An expression: the database's clock at the beginning of the transaction, in ms since 1970. Indexes serve it. */
+  readonly nowMs: string
+  /** An expression: the database's clock now, in ms since 1970. */
+  readonly clockMs: string
+  /** Added to a selection of rows that are to be changed: takes none that another transaction has. */
+  readonly forUpdate: string
+  /** The statements of each version of the tables, the first version's first. */
+  readonly migrations: (tables: SqlTables) => ReadonlyArray<ReadonlyArray<string>>
+  /** Keeps two processes from migrating at once, within a transaction. */
+  readonly lockMigrations: string | undefined
+  /** Inserts an entry, or counts a receipt. Returns how often it has been received. */
+  readonly insert: (
+    session: SqlSession,
+    table: string,
+    columns: ReadonlyArray<string>,
+    expressions: ReadonlyArray<string>,
+    values: ReadonlyArray<SqlValue>
+  ) => Promise<number>
+  /** Inserts a row unless its primary key is there. */
+  readonly insertIgnore: (table: string, columns: string, values: string) => string
+  /** Deletes at most so many rows, those first that expire first. */
+  readonly deleteSome: (table: string, where: string, limit: number) => string
+  readonly troubleOf: (error: unknown) => SqlTrouble | undefined
+}
+
+/** Returns the code of an error of a client, or of what caused it. */
+export const codeOf = (error: unknown): string => {
+  if (!(error instanceof Error)) return ""
+  const { code, errno } = error as { code?: unknown; errno?: unknown }
+  return typeof code === "string" ? code : typeof errno === "number" ? `${errno}` : ""
+}
+
+/** Codes of Node for a connection that is not there. */
+export const connectionCodes: ReadonlySet<string> = new Set([
+  ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"],
+  ...["EHOSTUNREACH", "ENETUNREACH", "ENOENT"]
+])
+
+/** Returns the statement with `$1`, `$2`, … */
+export const numbered = (sql: string): string => {
+  let at = 0
+  return sql.replaceAll("?", () => `$${++at}`)
+}
+
+const named = /^[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?$/
+
+/**
+ * Returns the names of the tables.
+ *
+ * @throws if the name is not one that needs no quotes.
+ */
+export const sqlTables = (table: string): SqlTables => {
+  if (!named.test(table) || table.length > 50)
+    throw new Error(
+      `the table's name ${JSON.stringify(table)} must be letters, digits and _, at most 50, with or without a schema`
+    )
+  return { inbox: table, versions: `${table}_versions`, schema: `${table}_schema` }
+}

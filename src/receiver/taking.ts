@@ -1,0 +1,246 @@
+import type { ReceivedRequest } from "../providers/provider.ts"
+import { type Answer, answer, type Outcome, worstOf } from "./answers.ts"
+import type { Context } from "./context.ts"
+import { errorText, isPermanent, type NewEntry } from "./entry.ts"
+import { inboxEvent } from "./inbox-event.ts"
+import { correlationOf } from "./log.ts"
+import { monotonicMs, wallMs, within } from "./machine.ts"
+import { readRequest } from "./reading.ts"
+import type { CompiledSource } from "./settings.ts"
+import { type Queue, StoreUnavailable } from "./store.ts"
+import { increment, observe } from "./tally.ts"
+import type { RegisteredWork } from "./works.ts"
+
+/* One request, from its bytes to its answer. What is answered 2xx is stored or done before. */
+
+type TypedEntry = NewEntry & { readonly type: string }
+
+/** What became of one event. */
+interface Taken {
+  readonly outcome: Outcome
+  readonly receipts?: number
+  readonly retryAfterMs?: number
+  readonly error?: string
+}
+
+/** The signal of work that nothing cuts off. */
+const never = new AbortController().signal
+
+const unavailable = (error: unknown): Taken | undefined =>
+  error instanceof StoreUnavailable
+    ? { outcome: "store-unavailable", error: error.message }
+    : undefined
+
+export const makeTaking = <Tx>(context: Context<Tx>) => {
+  const { failpoint, log, settings, store, tally, works } = context
+
+  /** Waits for the store as long as a sender may be left waiting. */
+  const soon = <A>(stored: Promise<A>): Promise<A> =>
+    within(
+      settings.storeWithinMs,
+      stored,
+      () => new StoreUnavailable(`${store.name} has not answered for ${settings.storeWithinMs} ms`)
+    )
+
+  const keep = async (
+    queue: Queue<Tx>,
+    entry: NewEntry,
+    state: "dead" | "quarantined",
+    reason: unknown
+  ): Promise<Taken> => {
+    const error = errorText(reason)
+    const { isNew, receipts } = await soon(queue.keep(entry, state, error))
+    if (isNew) context.kept(entry, state, reason, receipts)
+    return { outcome: "kept", receipts, error }
+  }
+
+  /** A store of keys alone cannot keep what failed: the sender has to. */
+  const keepOrFail = async (
+    entry: NewEntry,
+    state: "dead" | "quarantined",
+    reason: unknown
+  ): Promise<Taken> =>
+    store.queue === undefined
+      ? { outcome: "failed", error: errorText(reason) }
+      : keep(store.queue, entry, state, reason)
+
+  const takeOnce = async (
+    source: CompiledSource,
+    entry: TypedEntry,
+    work: RegisteredWork<Tx>
+  ): Promise<Taken> => {
+    const began = monotonicMs()
+    try {
+      const result = await store.once(
+        entry,
+        async (tx) => {
+          failpoint("working-once")
+          await work.run(tx, inboxEvent(entry, 1, never))
+          failpoint("worked-once")
+        },
+        never
+      )
+      return result
+    } catch (error) {
+      const known = unavailable(error)
+      if (known !== undefined) return known
+      if (isPermanent(error)) return await keepOrFail(entry, "dead", error)
+      return { outcome: "failed", error: errorText(error) }
+    } finally {
+      const ms = monotonicMs() - began
+      if (ms > source.answerWithinMs) {
+        const counts = tally.get(source.name)
+        if (counts !== undefined) counts.slow += 1
+        log({
+          level: "warn",
+          text: `the work of ${work.pattern} took ${Math.round(ms)} ms within the request, and ${source.name} waits ${source.answerWithinMs}: register it with process instead of once`,
+          ...{ source: source.name, type: entry.type, key: entry.key, latencyMs: Math.round(ms) }
+        })
+      }
+    }
+  }
+
+  const takeEntries = async (
+    source: CompiledSource,
+    entries: ReadonlyArray<TypedEntry>
+  ): Promise<ReadonlyArray<Taken>> => {
+    const found = entries.map((entry) => ({ entry, work: works.find(entry.type) }))
+    const queued = found.flatMap(({ entry, work }) => (work?.mode === "process" ? [entry] : []))
+    const taken: Array<Taken> = []
+    if (queued.length > 0 && store.queue !== undefined) {
+      const stored = await soon(store.queue.put(queued))
+      for (const { isNew, receipts } of stored)
+        taken.push({ outcome: isNew ? "stored" : "duplicate", receipts })
+      context.wake()
+    }
+    // One after the other: each has a connection of its own while it works.
+    for (const { entry, work } of found) {
+      if (work === undefined) taken.push({ outcome: "ignored" })
+      else if (work.mode === "once") taken.push(await takeOnce(source, entry, work))
+    }
+    return taken
+  }
+
+  /** A request that was verified. */
+  const takeVerified = async (
+    source: CompiledSource,
+    request: ReceivedRequest
+  ): Promise<{ readonly taken: ReadonlyArray<Taken>; readonly first: NewEntry | undefined }> => {
+    const read = readRequest(source, request)
+    const first = read.ok ? read.entries[0] : read.entry
+    try {
+      if (!read.ok)
+        return { taken: [await keepOrFail(read.entry, "quarantined", read.reason)], first }
+      const wait = context.rateOf(source.name)?.take(read.entries.length) ?? 0
+      if (wait > 0) return { taken: [{ outcome: "rate-exceeded", retryAfterMs: wait }], first }
+      return { taken: await takeEntries(source, read.entries), first }
+    } catch (error) {
+      const known = unavailable(error)
+      return { taken: [known ?? { outcome: "store-unavailable", error: errorText(error) }], first }
+    } finally {
+      failpoint("stored")
+    }
+  }
+
+  const answerOf = (source: CompiledSource, taken: ReadonlyArray<Taken>): Answer => {
+    const [first] = taken
+    const outcome =
+      first?.outcome === "rate-exceeded" ? first.outcome : worstOf(taken.map((one) => one.outcome))
+    const retryAfterMs = taken.find((one) => one.retryAfterMs !== undefined)?.retryAfterMs
+    return answer(outcome, outcome, {
+      retries429: source.provider.retries429,
+      ...(retryAfterMs !== undefined && { retryAfterMs })
+    })
+  }
+
+  const take = async (source: CompiledSource, request: ReceivedRequest): Promise<Answer> => {
+    const began = monotonicMs()
+    failpoint("received")
+    const handshake = source.provider.handshake?.(request, wallMs())
+    if (handshake !== undefined)
+      return context.answered(source, {
+        answer: { outcome: "handshake", ...handshake },
+        latencyMs: monotonicMs() - began
+      })
+    if (request.method !== "POST")
+      return context.answered(source, {
+        answer: answer("not-post", "send webhooks with POST"),
+        latencyMs: monotonicMs() - began
+      })
+    const verified = await source.provider.verify(request, wallMs())
+    if (!verified.ok) {
+      const counts = tally.get(source.name)
+      if (counts !== undefined) increment(counts.problems, verified.problem)
+      return context.answered(source, {
+        answer: answer("refused", verified.problem),
+        latencyMs: monotonicMs() - began,
+        error: verified.text
+      })
+    }
+    failpoint("verified")
+    const { first, taken } = await takeVerified(source, request)
+    const errors = taken.flatMap(({ error }) => (error === undefined ? [] : [error]))
+    return context.answered(source, {
+      answer: answerOf(source, taken),
+      latencyMs: monotonicMs() - began,
+      type: first?.type,
+      key: first?.key,
+      attempt: taken[0]?.receipts ?? 1,
+      correlationId: correlationOf(request.headers, first?.key),
+      error: errors[0]
+    })
+  }
+
+  /** @throws nothing: what nobody has thought of is answered 500, so that the sender repeats. */
+  return async (source: CompiledSource, request: ReceivedRequest): Promise<Answer> => {
+    const began = monotonicMs()
+    try {
+      return await take(source, request)
+    } catch (error) {
+      return context.answered(source, {
+        answer: answer("failed"),
+        latencyMs: monotonicMs() - began,
+        error: errorText(error)
+      })
+    }
+  }
+}
+
+/** Counts an answer, and says so in the log. */
+export interface Answered {
+  readonly answer: Answer
+  readonly latencyMs: number
+  readonly type?: string | undefined
+  readonly key?: string | undefined
+  readonly attempt?: number | undefined
+  readonly correlationId?: string | undefined
+  readonly error?: string | undefined
+}
+
+export const noteAnswer = <Tx>(
+  { alerts, log, tally }: Pick<Context<Tx>, "alerts" | "log" | "tally">,
+  source: string,
+  { answer: given, latencyMs, ...rest }: Answered
+): void => {
+  const counts = tally.get(source)
+  if (counts === undefined) return
+  increment(counts.outcomes, given.outcome)
+  increment(counts.statuses, given.status)
+  observe(counts.answerTimes, latencyMs)
+  const isOwn = given.outcome !== "refused" && given.outcome !== "handshake"
+  if (isOwn)
+    alerts.add(source, {
+      at: wallMs(),
+      isSuccess: given.status < 300,
+      isRetry: (rest.attempt ?? 1) > 1,
+      isPermanent: given.outcome === "kept",
+      ms: latencyMs
+    })
+  const { outcome, status } = given
+  log({
+    level: status >= 500 ? "error" : outcome === "kept" || status >= 400 ? "warn" : "info",
+    text: `${source}: ${outcome}${rest.type === undefined ? "" : ` ${rest.type}`}, answered ${status}`,
+    ...{ source, outcome, status, latencyMs: Math.round(latencyMs * 10) / 10 },
+    ...rest
+  })
+}

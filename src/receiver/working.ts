@@ -1,0 +1,240 @@
+import type { Context } from "./context.ts"
+import { type Entry, errorText, isPermanent } from "./entry.ts"
+import { inboxEvent } from "./inbox-event.ts"
+import { after, monotonicMs, pause, random, wallMs } from "./machine.ts"
+import { readRequest, requestOf } from "./reading.ts"
+import type { CompiledSource, StartOptions } from "./settings.ts"
+import type { Queue, WorkOutcome } from "./store.ts"
+import { type AttemptOutcome, increment, observe } from "./tally.ts"
+import { defaultBackoffMs, type RegisteredWork } from "./works.ts"
+
+/* Works off what is stored: claims, works, and records how it ended. */
+
+/** Between two prunings. */
+const pruneEveryMs = 60_000
+
+/** Rows in one pruning statement: it holds locks. */
+const pruneAtOnce = 1_000
+
+/** After a store that did not answer. */
+const troublePauseMs = 1_000
+
+export interface Working {
+  /** Stops claiming, and waits for what is under way. */
+  readonly stop: () => Promise<void>
+}
+
+/** Forgets what is remembered no longer. */
+export const makePruning = <Tx>({ log, store }: Pick<Context<Tx>, "log" | "store">) => {
+  let last = Number.NEGATIVE_INFINITY
+  let isPruning = false
+  /** Prunes, if it is time. Returns at once. */
+  return (): void => {
+    if (isPruning || monotonicMs() - last < pruneEveryMs) return
+    last = monotonicMs()
+    isPruning = true
+    const prune = async () => {
+      try {
+        while ((await store.prune(pruneAtOnce)) === pruneAtOnce);
+      } catch (error) {
+        log({ level: "warn", text: "old keys could not be pruned", error: errorText(error) })
+      } finally {
+        isPruning = false
+      }
+    }
+    void prune()
+  }
+}
+
+/** Spreads what failed at the same time: 80% to 120%. */
+const jittered = (ms: number): number => Math.round(ms * (0.8 + 0.4 * random()))
+
+export const startWorking = <Tx>(
+  context: Context<Tx>,
+  queue: Queue<Tx>,
+  prune: () => void,
+  { concurrency = 8, leaseMs = 30_000, pollMs = 500 }: StartOptions = {}
+): Working & { readonly wake: () => void } => {
+  const { alerts, failpoint, log, sources, tally, works } = context
+  const stopping = new AbortController()
+  const underWay = new Set<Promise<void>>()
+  let woken: () => void = () => undefined
+  let isWoken = false
+
+  const wake = () => {
+    isWoken = true
+    woken()
+  }
+
+  /** Waits until there may be something to do. */
+  const idle = async (ms: number) => {
+    if (!isWoken && !stopping.signal.aborted) {
+      const waiting = new AbortController()
+      woken = () => waiting.abort()
+      await pause(ms, waiting.signal)
+    }
+    isWoken = false
+  }
+
+  const note = (
+    { attempts, key, source, type }: Entry,
+    outcome: AttemptOutcome,
+    ms: number,
+    error?: string
+  ) => {
+    const counts = tally.get(source)
+    if (counts !== undefined) {
+      increment(counts.attempts, outcome)
+      observe(counts.workTimes, ms)
+    }
+    if (outcome !== "lost")
+      alerts.add(source, {
+        at: wallMs(),
+        isSuccess: outcome === "done" || outcome === "stale",
+        isRetry: attempts > 1,
+        isPermanent: outcome === "dead",
+        ms
+      })
+    log({
+      level: outcome === "dead" ? "error" : outcome === "failed" ? "warn" : "info",
+      text: `${source}: work of ${type ?? "an unreadable request"} ${outcome}, attempt ${attempts}`,
+      ...{ source, type, key, outcome, attempt: attempts, correlationId: key, error },
+      latencyMs: Math.round(ms * 10) / 10
+    })
+  }
+
+  const fail = async (
+    entry: Entry,
+    work: RegisteredWork<Tx> | undefined,
+    error: unknown
+  ): Promise<AttemptOutcome> => {
+    const most = work?.options.attempts ?? 11
+    const text = errorText(error)
+    if (isPermanent(error) || entry.attempts >= most) {
+      await queue.fail(entry, { kind: "dead", error: text })
+      context.kept(
+        { ...entry, body: entry.body ?? new Uint8Array() },
+        "dead",
+        error,
+        entry.attempts
+      )
+      return "dead"
+    }
+    const wait = work?.options.backoffMs(entry.attempts) ?? defaultBackoffMs(entry.attempts)
+    await queue.fail(entry, { kind: "retry", delayMs: jittered(Math.max(0, wait)), error: text })
+    return "failed"
+  }
+
+  /** A request that could not be read before, and is to be read again. */
+  const readAgain = async (source: CompiledSource, entry: Entry): Promise<AttemptOutcome> => {
+    const read = readRequest(source, requestOf(entry.headers, entry.body ?? new Uint8Array()))
+    if (!read.ok) {
+      await queue.fail(entry, { kind: "quarantined", error: read.reason })
+      return "failed"
+    }
+    const outcome = await queue.replace(
+      entry,
+      read.entries.filter(({ type }) => works.find(type) !== undefined)
+    )
+    wake()
+    return outcome
+  }
+
+  const runWork = async (
+    entry: Entry & { readonly type: string },
+    work: RegisteredWork<Tx>
+  ): Promise<WorkOutcome> => {
+    const { withinMs } = work.options
+    const late = new AbortController()
+    const cancel = after(withinMs, () =>
+      late.abort(new Error(`the work took longer than ${withinMs} ms`))
+    )
+    const signal = AbortSignal.any([late.signal, stopping.signal])
+    const event = inboxEvent(
+      { ...entry, body: entry.body ?? new Uint8Array() },
+      entry.attempts,
+      signal
+    )
+    try {
+      return await queue.work(
+        entry,
+        async (tx) => {
+          failpoint("working")
+          await work.run(tx, event)
+          failpoint("worked")
+        },
+        late.signal
+      )
+    } finally {
+      cancel()
+    }
+  }
+
+  const attempt = async (entry: Entry): Promise<void> => {
+    const began = monotonicMs()
+    const { type } = entry
+    const source = sources.get(entry.source)
+    const work = type === undefined ? undefined : works.find(type)
+    try {
+      if (source === undefined) return
+      if (type === undefined) {
+        note(entry, await readAgain(source, entry), monotonicMs() - began)
+        return
+      }
+      if (work === undefined)
+        throw new Error(`no work is registered for ${type}: register one, or resolve the event`)
+      const outcome = await runWork({ ...entry, type }, work)
+      failpoint("committed")
+      note(entry, outcome, monotonicMs() - began)
+    } catch (error) {
+      const outcome = await fail(entry, work, error).catch((failed) => {
+        // Its lease ends, and it is claimed again.
+        log({ level: "error", text: "a failed attempt was not recorded", error: errorText(failed) })
+        return "failed" as const
+      })
+      failpoint("failed")
+      note(entry, outcome, monotonicMs() - began, errorText(error))
+    }
+  }
+
+  const begin = (entry: Entry) => {
+    const attempting = attempt(entry).finally(() => {
+      underWay.delete(attempting)
+      // The next of its subject can be claimed now.
+      wake()
+    })
+    underWay.add(attempting)
+  }
+
+  const loop = async () => {
+    while (!stopping.signal.aborted) {
+      prune()
+      alerts.look(wallMs())
+      const free = concurrency - underWay.size
+      if (free === 0) {
+        await Promise.race(underWay)
+        continue
+      }
+      try {
+        const claimed = await queue.claim([...sources.keys()], free, leaseMs)
+        failpoint("claimed")
+        for (const entry of claimed) begin(entry)
+        if (claimed.length === 0) await idle(pollMs)
+      } catch (error) {
+        log({ level: "error", text: "nothing could be claimed", error: errorText(error) })
+        await pause(troublePauseMs, stopping.signal)
+      }
+    }
+  }
+  const looping = loop()
+
+  return {
+    wake,
+    stop: async () => {
+      stopping.abort(new Error("the receiver stops"))
+      wake()
+      await looping
+      await Promise.all(underWay)
+    }
+  }
+}
