@@ -14,12 +14,15 @@ interface ProgramModule {
   readonly entry: string
   /** The types of the entry, below the module's folder. */
   readonly types: string
+  /** What it runs on: `neutral` is browsers, too. */
+  readonly platform: "neutral" | "node"
 }
 
 /** All of them. `build/<name>.tsconfig.json` makes the types of each. */
 const programModules: ReadonlyArray<ProgramModule> = [
-  { name: "client", entry: "client/client.ts", types: "client.d.ts" },
-  { name: "outbox", entry: "outbox/outbox.ts", types: "outbox/outbox.d.ts" }
+  { name: "client", entry: "client/client.ts", types: "client.d.ts", platform: "neutral" },
+  { name: "outbox", entry: "outbox/outbox.ts", types: "outbox/outbox.d.ts", platform: "neutral" },
+  { name: "receiver", entry: "receiver/index.ts", types: "receiver/index.d.ts", platform: "node" }
 ]
 
 /** What of the package programs may import, for its `package.json`. */
@@ -31,11 +34,11 @@ export const programExports = Object.fromEntries(
 )
 
 /** Bundles a module, with all that it imports. */
-const writeCode = async ({ entry, name }: ProgramModule, folder: string): Promise<void> => {
-  const bundle = await rolldown({
-    input: { [name]: join(root, "src", entry) },
-    platform: "neutral"
-  })
+const writeCode = async (
+  { entry, name, platform }: ProgramModule,
+  folder: string
+): Promise<void> => {
+  const bundle = await rolldown({ input: { [name]: join(root, "src", entry) }, platform })
   try {
     await bundle.write({
       dir: folder,

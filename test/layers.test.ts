@@ -79,6 +79,15 @@ describe("imports", () => {
     assert.deepStrictEqual(named, [])
   })
 
+  it("of the receiver's kit name no package but Node's: the clients are the program's own", () => {
+    const files = globSync("src/{receiver,providers}/**/*.ts")
+    assert.isAbove(files.length, 20)
+    const named = files.flatMap((file) => [
+      ...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport\(?)\s*"(?!node:)[^.][^"]*"/g)
+    ])
+    assert.deepStrictEqual(named, [])
+  })
+
   it("are seen where they point upwards or sideways", () => {
     const one = (from: string, to: string) => upwards(rooms, [{ from, to }]).length
     assert.strictEqual(one("src/policy/a.ts", "src/broker/b.ts"), 1)

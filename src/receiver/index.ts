@@ -2,6 +2,20 @@
  * `petrel/receiver`: takes each webhook once, of Petrel and of other senders. This file names all that programs may
  * import.
  */
+export { genericHmac } from "../providers/generic-hmac.ts"
+export { github } from "../providers/github.ts"
+export type {
+  Provider,
+  ProviderEvent,
+  Reading,
+  ReceivedRequest,
+  Verification
+} from "../providers/provider.ts"
+export { provider } from "../providers/providers.ts"
+export { shopify } from "../providers/shopify.ts"
+export { slack } from "../providers/slack.ts"
+export { petrel, standardWebhooks } from "../providers/standard-webhooks.ts"
+export { stripe } from "../providers/stripe.ts"
 export type { Alert, AlertName } from "./alerts.ts"
 export { type Entry, type EntryState, PermanentError } from "./entry.ts"
 export type { InboxEvent } from "./inbox-event.ts"

@@ -4,6 +4,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { revisionOf } from "../../build/revision.ts"
 import { httpClient } from "../../src/client/client.ts"
+import * as receiverModule from "../../src/receiver/index.ts"
 import { installations, parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
 import { tellInstalled, writeStory } from "../client/told.ts"
@@ -11,6 +12,7 @@ import { endpoint, eventually, history, nth, publish } from "../kit/engine.ts"
 import { exec, npm, packaged } from "../kit/packaged.ts"
 import { receiver } from "../kit/receiver.ts"
 import { runModule, thisNode } from "../kit/runtimes.ts"
+import { receivedOnce, receiveInstalled } from "../receiver/installed.ts"
 
 const place = installations()
 const { path, run: runPackaged, start: startPackaged, startDev } = packaged()
@@ -39,6 +41,26 @@ export const queued = (tx: Transaction): Promise<string> =>
 export const wrong = petrel.endpoints.put({ id: "a" })
 // @ts-expect-error a tenant is a string
 export const alsoWrong = (tx: Transaction) => enqueue(tx, { tenant: 1, type: "a", body: "" })
+`
+
+/** Another one, for Node alone. */
+const typedReceiver = `import { createServer } from "node:http"
+import { memoryStore, PermanentError, petrel, receiver, stripe, type InboxEvent } from "petrel/receiver"
+const hooks = receiver({
+  store: memoryStore(),
+  sources: { petrel: petrel({ secrets: ["whsec_"] }), stripe: { provider: stripe({ secrets: ["whsec_"] }), key: "payload" } },
+  subject: ({ data }) => data.customer
+})
+hooks.once("invoice.*", (_tx: undefined, event: InboxEvent) => {
+  if (event.data.total === undefined) throw new PermanentError("it has no total")
+})
+hooks.process("*", async () => undefined, { attempts: 3 })
+createServer(hooks.node("petrel"))
+export const rate = async (): Promise<number | undefined> => (await hooks.stats({ source: "stripe" })).successRate
+// @ts-expect-error a receiver needs a store
+receiver({ sources: {} })
+// @ts-expect-error there is no such key
+receiver({ store: memoryStore(), sources: {}, key: "name" })
 `
 
 describe("the package that npm run build makes", () => {
@@ -82,8 +104,8 @@ describe("the package that npm run build makes", () => {
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
   })
 
-  it("lets programs import the client and the outbox, and nothing else", async () => {
-    const told = `const names = ["petrel/client", "petrel/outbox", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
+  it("lets programs import the client, the outbox and the receiver, and nothing else", async () => {
+    const told = `const names = ["petrel/client", "petrel/outbox", "petrel/receiver", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
       const asked = names.map((name) => import(name).then(Object.keys, ({ code }) => code))
       console.log(JSON.stringify(await Promise.all(asked)))`
     await writeFile(path("project/imports.js"), told)
@@ -91,28 +113,47 @@ describe("the package that npm run build makes", () => {
     assert.deepStrictEqual(await runModule(thisNode, path("project"), "imports.js"), [
       ["JobFailed", "NoAnswer", "PetrelProblem", "httpClient", "isProblem", "natsClient"],
       ["enqueue", "enqueueAll", "maxBodyBytes"],
+      Object.keys(receiverModule).sort(),
       ...[closed, closed, closed]
     ])
     const client = await stat(path("petrel/client/client.js"))
     assert.isBelow(client.size, 48 * 1024)
     const outbox = await stat(path("petrel/outbox/outbox.js"))
     assert.isBelow(outbox.size, 12 * 1024)
+    const kit = await stat(path("petrel/receiver/receiver.js"))
+    assert.isBelow(kit.size, 192 * 1024)
+    // It imports nothing but Node: the clients of databases are the program's own.
+    const code = await readFile(path("petrel/receiver/receiver.js"), "utf8")
+    const imported = Array.from(code.matchAll(/\bfrom "([^"]+)"/g), ([, name = ""]) => name)
+    assert.isAbove(imported.length, 0)
+    assert.deepStrictEqual(
+      imported.filter((name) => !name.startsWith("node:")),
+      []
+    )
   })
 
   it("has types that compilers take with browsers' names, and with Node's", async () => {
     const repository = join(import.meta.dirname, "../..")
     const modules = join(repository, "node_modules")
     await writeFile(path("project/typed.ts"), typedProgram)
+    await writeFile(path("project/typed-receiver.ts"), typedReceiver)
     const options = {
       ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false },
       paths: { "@nats-io/*": [join(modules, "@nats-io/*")] }
     }
+    const node = {
+      ...{ module: "nodenext", lib: ["ES2022"], types: ["node"] },
+      typeRoots: [join(modules, "@types")]
+    }
     const worlds = [
-      { module: "esnext", moduleResolution: "bundler", lib: ["ES2022", "DOM"], types: [] },
-      { module: "nodenext", lib: ["ES2022"], types: ["node"], typeRoots: [join(modules, "@types")] }
+      {
+        world: { module: "esnext", moduleResolution: "bundler", lib: ["ES2022", "DOM"], types: [] },
+        files: ["typed.ts"]
+      },
+      { world: node, files: ["typed.ts", "typed-receiver.ts"] }
     ]
-    for (const world of worlds) {
-      const config = { compilerOptions: { ...options, ...world }, files: ["typed.ts"] }
+    for (const { files, world } of worlds) {
+      const config = { compilerOptions: { ...options, ...world }, files }
       await writeFile(path("project/tsconfig.json"), JSON.stringify(config))
       const { stdout } = await exec(
         process.execPath,
@@ -150,6 +191,10 @@ describe("the package that npm run build makes", () => {
       assert.strictEqual(yield* dev.ended, 0)
     })
   )
+
+  it("lets a program receive each webhook once", async () => {
+    assert.deepStrictEqual(await receiveInstalled(thisNode, path("project")), receivedOnce)
+  })
 
   it.live("lets a program use the client, over HTTP and over NATS", () =>
     Effect.gen(function* () {

@@ -5,6 +5,7 @@ import { tellInstalled, writeStory } from "../client/told.ts"
 import { nth } from "../kit/engine.ts"
 import { exec, packaged } from "../kit/packaged.ts"
 import { otherRuntimes, type Runtime } from "../kit/runtimes.ts"
+import { receivedOnce, receiveInstalled } from "../receiver/installed.ts"
 
 const { path, startDev } = packaged()
 
@@ -29,6 +30,14 @@ describe("the installed package, on what is not the Node of the repository", () 
       }),
     300_000
   )
+
+  it("lets a program receive each webhook once", async () => {
+    for (const runtime of runtimes)
+      assert.deepStrictEqual(
+        { runtime, told: await receiveInstalled(runtime, path("project")) },
+        { runtime, told: receivedOnce }
+      )
+  })
 
   it("says in one sentence which Node it needs", async () => {
     const { command, name } = nth(runtimes, 0)
