@@ -83,7 +83,9 @@ describe("imports", () => {
     const files = globSync("src/{receiver,providers}/**/*.ts")
     assert.isAbove(files.length, 20)
     const named = files.flatMap((file) => [
-      ...readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport\(?)\s*"(?!node:)[^.][^"]*"/g)
+      ...readFileSync(file, "utf8").matchAll(
+        /(?:\bfrom |\bimport\(|\bimport )"(?!node:)[^.][^"]*"/g
+      )
     ])
     assert.deepStrictEqual(named, [])
   })
