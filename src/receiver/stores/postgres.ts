@@ -40,12 +40,15 @@ export interface PostgresJs {
   begin(options: string, work: (sql: any) => Promise<any>): Promise<any>
 }
 
+// biome-ignore lint/suspicious/noExplicitAny: the clients' signatures are compared, not called
+type Whatever = any
+
 /** The client of a transaction: of `pg` a client of the pool, of `postgres` its `sql`. */
 export type PostgresTx<C> = C extends {
-  connect: { (): Promise<infer Client>; (...rest: infer _): infer _ }
+  connect: { (): Promise<infer Client>; (...rest: Array<Whatever>): Whatever }
 }
   ? Client
-  : C extends { begin: (options: string, work: (sql: infer Sql) => infer _) => infer _ }
+  : C extends { begin(options: string, work: (sql: infer Sql) => Whatever): Whatever }
     ? Sql
     : never
 
