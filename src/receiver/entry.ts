@@ -67,10 +67,15 @@ export interface Entry extends Omit<NewEntry, "body"> {
 export const sha256 = (data: Uint8Array | string): string =>
   createHash("sha256").update(data).digest("hex")
 
-/** Whether a text is short, and neither has control characters nor halves of surrogates. */
+/**
+ * Whether every store takes a text as it is: it is short, has neither control characters nor halves of surrogates,
+ * and no spaces at its ends, which MySQL does not compare.
+ */
 export const isPlain = (text: string): boolean =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: databases refuse some of them
-  text.length > 0 && text.length <= 200 && !/[\u0000-\u001f\u007f]|\p{Surrogate}/u.test(text)
+  text === text.trim() &&
+  text.length > 0 &&
+  text.length <= 200 &&
+  !/[\p{Cc}\p{Surrogate}]/u.test(text)
 
 /** Returns a text that every store takes as a key: itself, or its hash if it is long or odd. */
 export const storable = (text: string): string => (isPlain(text) ? text : `sha256:${sha256(text)}`)
@@ -81,13 +86,10 @@ const maxErrorLength = 2_000
 /** Returns what is stored of an error: no stack, nothing that a database refuses. */
 export const errorText = (error: unknown): string => {
   const text = error instanceof Error ? `${error.name}: ${error.message}` : String(error)
-  return (
-    text
-      .slice(0, maxErrorLength)
-      // biome-ignore lint/suspicious/noControlCharactersInRegex: databases refuse some of them
-      .replaceAll(/[\u0000-\u0008\u000b-\u001f\u007f]/g, " ")
-      .replaceAll(/\p{Surrogate}/gu, "\uFFFD")
-  )
+  return text
+    .slice(0, maxErrorLength)
+    .replaceAll(/(?![\n\t])\p{Cc}/gu, " ")
+    .replaceAll(/\p{Surrogate}/gu, "\uFFFD")
 }
 
 /**

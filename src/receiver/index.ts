@@ -32,5 +32,7 @@ export type {
 export type { ReceiverStats } from "./stats.ts"
 export { type Store, StoreUnavailable } from "./store.ts"
 export { memoryStore } from "./stores/memory.ts"
+export { type MysqlConnection, type MysqlPool, mysqlStore } from "./stores/mysql.ts"
 export { type PostgresTx, postgresStore, type SqlStoreOptions } from "./stores/postgres.ts"
+export { type SqliteClient, sqliteStore } from "./stores/sqlite.ts"
 export type { Work } from "./works.ts"

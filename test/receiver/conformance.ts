@@ -1,7 +1,7 @@
 import { setTimeout } from "node:timers/promises"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { Entry, NewEntry } from "../../src/receiver/entry.ts"
-import type { Queue, Store } from "../../src/receiver/store.ts"
+import type { OnceOutcome, Queue, Store } from "../../src/receiver/store.ts"
 
 /* What every store of the inbox must do, with the database or server that it is for. */
 
@@ -12,6 +12,8 @@ export interface Subject<Tx> {
   readonly add: (tx: Tx, counter: string) => Promise<void>
   readonly countOf: (counter: string) => Promise<number>
   readonly close: () => Promise<void>
+  /** Whether a receipt waits for at most 2 s for another one of the same event, instead of to its end. */
+  readonly isBusyInTime?: boolean
 }
 
 const signal = new AbortController().signal
@@ -89,6 +91,40 @@ const onceStories = <Tx>(subject: () => Subject<Tx>) => {
       1
     )
     assert.isTrue(outcomes.every(({ outcome }) => outcome !== "stale"))
+    assert.strictEqual(await subject().countOf(counter), 1)
+  })
+
+  it("says busy, or waits, while another receipt of the same event is worked on", async () => {
+    const [one, counter] = [entry(), fresh("counter")]
+    const { add, isBusyInTime, store } = subject()
+    let release: () => void = () => undefined
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    let begin: () => void = () => undefined
+    const begun = new Promise<void>((resolve) => {
+      begin = resolve
+    })
+    const first = store.once(
+      one,
+      async (tx) => {
+        await add(tx, counter)
+        begin()
+        await held
+      },
+      signal
+    )
+    await begun
+    const second = once(one, counter)
+    if (isBusyInTime === true) {
+      const { outcome, retryAfterMs } = (await second) as OnceOutcome & { retryAfterMs?: number }
+      assert.strictEqual(outcome, "busy")
+      assert.isAbove(retryAfterMs ?? 0, 0)
+    }
+    release()
+    assert.strictEqual((await first).outcome, "done")
+    if (isBusyInTime !== true) assert.strictEqual((await second).outcome, "duplicate")
+    assert.strictEqual((await once(one, counter)).outcome, "duplicate")
     assert.strictEqual(await subject().countOf(counter), 1)
   })
 

@@ -27,6 +27,7 @@ conformance("The inbox in PostgreSQL through pg", withoutPostgres, async () => {
   const store: Store<PoolClient> = postgresStore(pool)
   return {
     store,
+    isBusyInTime: true,
     add: async (tx, name) => {
       await tx.query(addition, [name])
     },
@@ -42,6 +43,7 @@ conformance("The inbox in PostgreSQL through postgres", withoutPostgres, async (
   const store: Store<postgres.TransactionSql> = postgresStore(sql, { table: "hooks.inbox" })
   return {
     store,
+    isBusyInTime: true,
     add: async (tx, name) => {
       await tx.unsafe(addition, [name])
     },

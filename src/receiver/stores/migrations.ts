@@ -13,14 +13,19 @@ const schemaTable = (tables: SqlTables): string =>
 export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
   const { dialect } = db
   await db.transaction(async (_, session) => {
-    if (dialect.lockMigrations !== undefined) await session.rows(dialect.lockMigrations)
-    await session.run(schemaTable(tables))
-    const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
-    const version = Number(rows[0]?.version ?? 0)
-    for (const [at, statements] of dialect.migrations(tables).entries()) {
-      if (at < version) continue
-      for (const statement of statements) await session.run(statement)
-      await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)
+    const { release, take } = dialect.migrationLock
+    if (take !== undefined) await session.rows(take)
+    try {
+      await session.run(schemaTable(tables))
+      const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
+      const version = Number(rows[0]?.version ?? 0)
+      for (const [at, statements] of dialect.migrations(tables).entries()) {
+        if (at < version) continue
+        for (const statement of statements) await session.run(statement)
+        await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)
+      }
+    } finally {
+      if (release !== undefined) await session.rows(release)
     }
   })
 }

@@ -1,8 +1,11 @@
 import { unlessAborted, within } from "../machine.ts"
 import { type Store, StoreUnavailable } from "../store.ts"
 import {
+  buffered,
   codeOf,
   connectionCodes,
+  insertReturning,
+  insertUnlessThere,
   numbered,
   type SqlDatabase,
   type SqlDialect,
@@ -10,7 +13,6 @@ import {
   type SqlSession,
   type SqlTables,
   type SqlTrouble,
-  type SqlValue,
   sqlTables
 } from "./sql.ts"
 import { sqlStore } from "./sql-store.ts"
@@ -130,27 +132,14 @@ export const postgresDialect: SqlDialect = {
   clockMs: epochMs("clock_timestamp()"),
   forUpdate: "for update skip locked",
   migrations,
-  lockMigrations: "select pg_advisory_xact_lock(hashtext('petrel_inbox'))",
-  insert: async (session, table, columns, expressions, values) => {
-    const rows = await session.rows(
-      `insert into ${table} as t (${columns.join(", ")}) values (${expressions.join(", ")})
-       on conflict (source, event_key) do update set receipts = t.receipts + 1,
-         conflicts = t.conflicts + case when t.body_hash = excluded.body_hash then 0 else 1 end
-       returning receipts`,
-      values
-    )
-    return Number(rows[0]?.receipts)
-  },
-  insertIgnore: (table, columns, values) =>
-    `insert into ${table} (${columns}) values (${values}) on conflict do nothing`,
+  migrationLock: { take: "select pg_advisory_xact_lock(hashtext('petrel_inbox'))" },
+  insert: insertReturning,
+  insertIgnore: insertUnlessThere,
   deleteSome: (table, where, limit) =>
     `delete from ${table} where ctid = any(array(
        select ctid from ${table} where ${where} order by expires_at limit ${limit} for update skip locked))`,
   troubleOf
 }
-
-const bytes = (values: ReadonlyArray<SqlValue>): Array<string | number | null | Buffer> =>
-  values.map((value) => (value instanceof Uint8Array ? Buffer.from(value) : value))
 
 /** What begins a transaction: READ COMMITTED, in which a repeat waits for the first receipt's commit. */
 const begin = "isolation level read committed"
@@ -159,8 +148,9 @@ const lockTimeout = (lockMs: number | undefined): string =>
   lockMs === undefined ? "" : `set local lock_timeout = ${lockMs}`
 
 const pgSession = (client: PgClient): SqlSession => ({
-  rows: async (sql, values = []) => (await client.query(numbered(sql), bytes(values))).rows,
-  run: async (sql, values = []) => (await client.query(numbered(sql), bytes(values))).rowCount ?? 0
+  rows: async (sql, values = []) => (await client.query(numbered(sql), buffered(values))).rows,
+  run: async (sql, values = []) =>
+    (await client.query(numbered(sql), buffered(values))).rowCount ?? 0
 })
 
 /** A client of the pool in use, and what became of its connection. */
@@ -222,11 +212,11 @@ interface PostgresJsRows extends ReadonlyArray<SqlRow> {
 
 const postgresJsSession = (sql: Pick<PostgresJs, "unsafe">): SqlSession => ({
   rows: async (text, values = []) => {
-    const rows: PostgresJsRows = await sql.unsafe(numbered(text), bytes(values))
+    const rows: PostgresJsRows = await sql.unsafe(numbered(text), buffered(values))
     return rows
   },
   run: async (text, values = []) => {
-    const rows: PostgresJsRows = await sql.unsafe(numbered(text), bytes(values))
+    const rows: PostgresJsRows = await sql.unsafe(numbered(text), buffered(values))
     return rows.count
   }
 })

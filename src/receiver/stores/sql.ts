@@ -54,8 +54,8 @@ export interface SqlDialect {
   readonly forUpdate: string
   /** The statements of each version of the tables, the first version's first. */
   readonly migrations: (tables: SqlTables) => ReadonlyArray<ReadonlyArray<string>>
-  /** Keeps two processes from migrating at once, within a transaction. */
-  readonly lockMigrations: string | undefined
+  /** Keeps two processes from migrating at once, within a transaction; and what ends that, if the commit does not. */
+  readonly migrationLock: { readonly take?: string; readonly release?: string }
   /** Inserts an entry, or counts a receipt. Returns how often it has been received. */
   readonly insert: (
     session: SqlSession,
@@ -104,3 +104,33 @@ export const sqlTables = (table: string): SqlTables => {
     )
   return { inbox: table, versions: `${table}_versions`, schema: `${table}_schema` }
 }
+
+/** Inserts an entry, or counts a receipt, where the database has `on conflict` and `returning`. */
+export const insertReturning: SqlDialect["insert"] = async (
+  session,
+  table,
+  columns,
+  expressions,
+  values
+) => {
+  const rows = await session.rows(
+    `insert into ${table} as t (${columns.join(", ")}) values (${expressions.join(", ")})
+     on conflict (source, event_key) do update set receipts = t.receipts + 1,
+       conflicts = t.conflicts + case when t.body_hash = excluded.body_hash then 0 else 1 end
+     returning receipts`,
+    values
+  )
+  return Number(rows[0]?.receipts)
+}
+
+/** Inserts a row unless its primary key is there, where the database has `on conflict`. */
+export const insertUnlessThere: SqlDialect["insertIgnore"] = (table, columns, values) =>
+  `insert into ${table} (${columns}) values (${values}) on conflict do nothing`
+
+/** Returns the values with bytes as Buffers, which every client takes. */
+export const buffered = (values: ReadonlyArray<SqlValue>): Array<string | number | null | Buffer> =>
+  values.map((value) =>
+    value instanceof Uint8Array
+      ? Buffer.from(value.buffer, value.byteOffset, value.byteLength)
+      : value
+  )

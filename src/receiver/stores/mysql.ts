@@ -1,0 +1,196 @@
+import { unlessAborted, within } from "../machine.ts"
+import { type Store, StoreUnavailable } from "../store.ts"
+import type { SqlStoreOptions } from "./postgres.ts"
+import {
+  buffered,
+  codeOf,
+  connectionCodes,
+  type SqlDatabase,
+  type SqlDialect,
+  type SqlSession,
+  type SqlTables,
+  type SqlTrouble,
+  sqlTables
+} from "./sql.ts"
+import { sqlStore } from "./sql-store.ts"
+
+/** What the store uses of a connection of `mysql2/promise`. */
+export interface MysqlConnection {
+  // biome-ignore lint/suspicious/noExplicitAny: the client has several signatures
+  execute(sql: string, values?: any): Promise<[any, any]>
+  // biome-ignore lint/suspicious/noExplicitAny: as above
+  query(sql: string, values?: any): Promise<[any, any]>
+  release(): void
+  destroy(): void
+}
+
+/** What the store uses of a pool of `mysql2/promise`. */
+export interface MysqlPool<C extends MysqlConnection> {
+  getConnection(): Promise<C>
+}
+
+const text = "character set utf8mb4 collate utf8mb4_bin"
+
+const migrations = ({ inbox, versions }: SqlTables): ReadonlyArray<ReadonlyArray<string>> => [
+  [
+    // A transaction does not undo these: each may run again.
+    `create table if not exists ${inbox} (
+      id bigint not null auto_increment primary key,
+      source varchar(64) ${text} not null,
+      event_key varchar(255) ${text} not null,
+      type varchar(255) ${text},
+      subject varchar(255) ${text},
+      version bigint,
+      state varchar(16) character set ascii not null,
+      attempts int not null default 0,
+      next_at bigint not null,
+      headers mediumtext ${text} not null,
+      content_type varchar(255) ${text} not null,
+      body longblob,
+      body_hash char(64) character set ascii not null,
+      receipts int not null default 1,
+      conflicts int not null default 0,
+      happened_at bigint,
+      received_at bigint not null,
+      started_at bigint,
+      finished_at bigint,
+      expires_at bigint not null,
+      error text ${text},
+      unique key (source, event_key),
+      key (state, next_at, id),
+      key (source, subject, state, id),
+      key (state, expires_at)
+    ) engine = InnoDB`,
+    `create table if not exists ${versions} (
+      source varchar(64) ${text} not null,
+      subject varchar(255) ${text} not null,
+      version bigint not null,
+      expires_at bigint not null,
+      primary key (source, subject),
+      key (expires_at)
+    ) engine = InnoDB`
+  ]
+]
+
+const conflicts: ReadonlySet<string> = new Set(["ER_LOCK_DEADLOCK", "ER_CHECKREAD"])
+const unavailable: ReadonlySet<string> = new Set([
+  ...["ER_CON_COUNT_ERROR", "ER_SERVER_SHUTDOWN", "ER_OPTION_PREVENTS_STATEMENT"],
+  ...["ER_QUERY_INTERRUPTED", "ER_USER_LIMIT_REACHED", "PROTOCOL_CONNECTION_LOST"]
+])
+
+const troubleOf = (error: unknown): SqlTrouble | undefined => {
+  if (error instanceof StoreUnavailable) return "unavailable"
+  const code = codeOf(error)
+  if (conflicts.has(code)) return "conflict"
+  if (code === "ER_LOCK_WAIT_TIMEOUT") return "locked"
+  if (code === "ER_NO_SUCH_TABLE" || code === "ER_BAD_FIELD_ERROR") return "not-migrated"
+  if (unavailable.has(code) || connectionCodes.has(code)) return "unavailable"
+  return error instanceof Error && /closed state|Pool is closed/.test(error.message)
+    ? "unavailable"
+    : undefined
+}
+
+const epochMs = (clock: string): string => `cast(unix_timestamp(${clock}) * 1000 as signed)`
+
+export const mysqlDialect: SqlDialect = {
+  name: "MySQL",
+  nowMs: epochMs("now(3)"),
+  clockMs: epochMs("sysdate(3)"),
+  forUpdate: "for update skip locked",
+  migrations,
+  migrationLock: {
+    take: "select get_lock('petrel_inbox', 30)",
+    release: "select release_lock('petrel_inbox')"
+  },
+  insert: async (session, table, columns, expressions, values) => {
+    // 1: inserted, 2: changed. Of the other ways, `insert ignore` takes values that do not fit, too.
+    const changed = await session.run(
+      `insert into ${table} (${columns.join(", ")}) values (${expressions.join(", ")})
+       on duplicate key update conflicts = conflicts + if(body_hash = values(body_hash), 0, 1),
+         receipts = receipts + 1`,
+      values
+    )
+    if (changed === 1) return 1
+    const [source = null, key = null] = values
+    const rows = await session.rows(
+      `select receipts from ${table} where source = ? and event_key = ?`,
+      [source, key]
+    )
+    return Math.max(2, Number(rows[0]?.receipts ?? 2))
+  },
+  insertIgnore: (table, columns, values) =>
+    `insert into ${table} (${columns}) values (${values}) on duplicate key update source = source`,
+  deleteSome: (table, where, limit) =>
+    `delete from ${table} where ${where} order by expires_at limit ${limit}`,
+  troubleOf
+}
+
+const mysqlSession = (connection: Pick<MysqlConnection, "execute" | "query">): SqlSession => {
+  // Without values, since not every statement can be prepared.
+  const ask = (sql: string, values: Parameters<typeof buffered>[0]) =>
+    values.length === 0 ? connection.query(sql) : connection.execute(sql, buffered(values))
+  return {
+    rows: async (sql, values = []) => (await ask(sql, values))[0],
+    run: async (sql, values = []) => (await ask(sql, values))[0].affectedRows ?? 0
+  }
+}
+
+const mysqlDatabase = <C extends MysqlConnection>(
+  pool: MysqlPool<C>,
+  connectMs: number
+): SqlDatabase<C> => {
+  const borrow = async <A>(use: (connection: C) => Promise<A>): Promise<A> => {
+    const late = () =>
+      new StoreUnavailable(`MySQL: no connection of the pool was free for ${connectMs} ms`)
+    const connection = await within(connectMs, pool.getConnection(), late, (one) => one.release())
+    let isBroken = false
+    try {
+      return await use(connection)
+    } catch (error) {
+      isBroken = troubleOf(error) === "unavailable"
+      throw error
+    } finally {
+      if (isBroken) connection.destroy()
+      else connection.release()
+    }
+  }
+  return {
+    dialect: mysqlDialect,
+    rows: (sql, values) => borrow((connection) => mysqlSession(connection).rows(sql, values)),
+    run: (sql, values) => borrow((connection) => mysqlSession(connection).run(sql, values)),
+    transaction: (work, { lockMs, signal } = {}) =>
+      borrow(async (connection) => {
+        try {
+          if (lockMs !== undefined)
+            await connection.query(`set innodb_lock_wait_timeout = ${Math.ceil(lockMs / 1_000)}`)
+          await connection.query("set transaction isolation level read committed")
+          await connection.query("start transaction")
+          const result = await unlessAborted(work(connection, mysqlSession(connection)), signal)
+          await connection.query("commit")
+          return result
+        } catch (error) {
+          if (signal?.aborted === true) connection.destroy()
+          else await connection.query("rollback").catch(() => connection.destroy())
+          throw error
+        } finally {
+          // The setting is the connection's, which the program uses for other work, too.
+          if (lockMs !== undefined)
+            await connection.query("set innodb_lock_wait_timeout = default").catch(() => undefined)
+        }
+      })
+  }
+}
+
+/**
+ * Keeps the inbox in MySQL 8 or MariaDB 10.6 and newer, through the program's own client. The work of an event gets
+ * the connection of the transaction that marks it done.
+ *
+ * @param pool of `mysql2/promise`.
+ */
+export const mysqlStore = <C extends MysqlConnection>(
+  pool: MysqlPool<C>,
+  { connectMs = 2_000, table = "petrel_inbox" }: SqlStoreOptions = {}
+): Store<C> => {
+  if ("promise" in pool) throw new TypeError('use the pool of "mysql2/promise"')
+  return sqlStore(mysqlDatabase(pool, connectMs), sqlTables(table))
+}

@@ -1,0 +1,97 @@
+import { mkdtemp, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { setImmediate } from "node:timers/promises"
+import { assert, describe, it } from "vitest"
+import type { Store } from "../../src/receiver/store.ts"
+import { sqliteStore } from "../../src/receiver/stores/sqlite.ts"
+import { conformance } from "./conformance.ts"
+
+conformance("The inbox in SQLite through node:sqlite", undefined, async () => {
+  const folder = await mkdtemp(join(tmpdir(), "petrel-test-sqlite-"))
+  const file = join(folder, "inbox.db")
+  const database = new DatabaseSync(file)
+  database.exec("pragma journal_mode = wal; pragma synchronous = off")
+  database.exec("create table counters (name text primary key, n integer not null) strict")
+  // As another process of the machine.
+  const reader = new DatabaseSync(file)
+  const store: Store<DatabaseSync> = sqliteStore(database)
+  return {
+    store,
+    add: async (tx, name) => {
+      tx.prepare(
+        "insert into counters values (?, 1) on conflict (name) do update set n = n + 1"
+      ).run(name)
+    },
+    countOf: async (name) =>
+      Number(reader.prepare("select n from counters where name = ?").get(name)?.n ?? 0),
+    close: async () => {
+      database.close()
+      reader.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  }
+})
+
+describe("The inbox in an SQLite file that processes share", () => {
+  it("does the work once, and gives each event to one claim", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "petrel-test-sqlite-"))
+    // A connection each, as in processes of their own.
+    const databases = Array.from({ length: 3 }, () => new DatabaseSync(join(folder, "inbox.db")))
+    const stores = databases.map((database) => sqliteStore(database))
+    try {
+      await Promise.all(stores.map((store) => store.migrate()))
+      databases[0]?.exec("create table effects (key text)")
+      const keys = Array.from({ length: 10 }, (_, at) => `key-${at}`)
+      const entry = (key: string) => ({
+        ...{ source: "shop", key, type: "paid", subject: undefined, version: undefined },
+        ...{ at: undefined, headers: {}, contentType: "text/plain", keepMs: 60_000 },
+        body: Buffer.from("x")
+      })
+      const outcomes = await Promise.all(
+        stores.flatMap((store) =>
+          keys.map((key) =>
+            store.once(
+              entry(key),
+              async (tx) => {
+                tx.prepare("insert into effects values (?)").run(key)
+                await setImmediate()
+              },
+              new AbortController().signal
+            )
+          )
+        )
+      )
+      assert.lengthOf(
+        outcomes.filter(({ outcome }) => outcome === "done"),
+        keys.length
+      )
+      const [effects] = databases[1]?.prepare("select count(*) as n from effects").all() ?? []
+      assert.strictEqual(effects?.n, keys.length)
+      await Promise.all(
+        stores.map((store, at) => store.queue?.put(keys.map((key) => entry(`${at}-${key}`))))
+      )
+      const claims = await Promise.all(
+        stores.map((store) => store.queue?.claim(["shop"], 20, 60_000))
+      )
+      const claimed = claims.flatMap((all) => all?.map(({ key }) => key) ?? [])
+      assert.lengthOf(claimed, 30)
+      assert.strictEqual(new Set(claimed).size, 30)
+    } finally {
+      for (const database of databases) database.close()
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+})
+
+it("refuses a table with a schema", () => {
+  assert.throws(
+    () => sqliteStore(new DatabaseSync(":memory:"), { table: "a.b" }),
+    /without a schema/
+  )
+  assert.throws(
+    () => sqliteStore(new DatabaseSync(":memory:"), { table: "a b" }),
+    /letters, digits/
+  )
+})
