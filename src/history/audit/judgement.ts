@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import { headerOf } from "../../broker/headers.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import { eventId, parseEventSubject } from "../../domain/event.ts"
 import { givenId } from "../../domain/intake.ts"
@@ -171,11 +172,7 @@ const describeEvents = Effect.gen(function* () {
     if (message === null) return {}
     const { tenant } = parseEventSubject(message.subject, names)
     return {
-      event: eventId(
-        givenId((name) => message.header.get(name) || undefined),
-        seq,
-        message.time.getTime()
-      ),
+      event: eventId(givenId(headerOf(message.header)), seq, message.time.getTime()),
       ...(tenant === undefined ? {} : { tenant })
     }
   })
