@@ -1,7 +1,7 @@
 import { Array as Arr, Effect, Layer, Option, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Caller, NotAllowed } from "../operations/caller.ts"
-import { carryOutOnce } from "../operations/once/carry-out-once.ts"
+import { runOnce } from "../operations/once/run-once.ts"
 import type { Operation, OperationGroup, ServicesOf } from "../operations/operation.ts"
 import { answerWith } from "./answer.ts"
 import { Api } from "./api.ts"
@@ -55,7 +55,7 @@ const handlerOf = (id: string, operation: Operation<Needed>) => {
     const answering =
       once === undefined || key === undefined
         ? running
-        : carryOutOnce({ id, key, asked: { params, payload, query }, kept: once, schema }, running)
+        : runOnce({ id, key, asked: { params, payload, query }, kept: once, schema }, running)
     return answeringProblems(refusals, Effect.flatMap(answering, answerWith))
   }
 }

@@ -25,7 +25,7 @@ export interface Pull {
    * Waits for capacity and returns how much to request. If it returns undefined, it is called
    * again.
    */
-  readonly room: Effect.Effect<PullDemand | undefined>
+  readonly demand: Effect.Effect<PullDemand | undefined>
   readonly take: Take
   /** Called when a request has ended normally. */
   readonly asked?: () => void
@@ -66,7 +66,7 @@ export const pullWith = Effect.fnUntraced(function* (
   })
   yield* Effect.addFinalizer(() => Effect.sync(forget))
   while (!options.stopping()) {
-    const wanted = yield* options.room
+    const wanted = yield* options.demand
     if (wanted === undefined || options.stopping()) continue
     const began = timers.monotonicMs()
     const ended = yield* request(puller, wanted, requestMs, (late) => {

@@ -104,7 +104,7 @@ export const CommandPart = Schema.Struct({
 export type CommandPart = typeof CommandPart.Type
 
 /** How long the owner may take for its first part, and for each further one, ms. */
-const patience = { first: 3_000, next: 10_000 }
+const timeouts = { first: 3_000, next: 10_000 }
 
 /** The owner of an endpoint's partition did not carry a command out, or not to its end. */
 export class CommandFailed extends Schema.TaggedError<CommandFailed>()("CommandFailed", {
@@ -144,7 +144,7 @@ export const commandOwner = Effect.fnUntraced(function* (
     names.subjects.command(partition),
     command,
     (text) => Option.getOrUndefined(decode(text)),
-    patience,
+    timeouts,
     (part) => {
       begun = true
       onPart?.(part)

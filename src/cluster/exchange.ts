@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { timers } from "../time/timers.ts"
 
 /** Time limits of an exchange, ms. */
-interface Patience {
+interface AnswerTimeouts {
   /** Until the first part of the answer. */
   readonly first: number
   /** From one part to the next. */
@@ -29,7 +29,7 @@ export const askInParts = Effect.fnUntraced(function* <A extends Part>(
   subject: string,
   question: object,
   decode: (text: string) => A | undefined,
-  patience: Patience,
+  timeouts: AnswerTimeouts,
   onPart: (part: A) => void = () => undefined,
   onLeave?: (inbox: string) => object
 ) {
@@ -37,7 +37,7 @@ export const askInParts = Effect.fnUntraced(function* <A extends Part>(
   return yield* Effect.callback<ReadonlyArray<A> | undefined>((resume) => {
     const inbox = newInbox()
     const parts: Array<A> = []
-    let timer = timers.after(patience.first, () => end(undefined))
+    let timer = timers.after(timeouts.first, () => end(undefined))
     const unlisten = listen(inbox, (message) => {
       const part = decode(message.string())
       // The broker answers with an empty message if nobody listens.
@@ -46,7 +46,7 @@ export const askInParts = Effect.fnUntraced(function* <A extends Part>(
       onPart(part)
       if (part.isLast) return end(parts)
       timers.cancel(timer)
-      timer = timers.after(patience.next, () => end(undefined))
+      timer = timers.after(timeouts.next, () => end(undefined))
     })
     const stop = () => {
       timers.cancel(timer)

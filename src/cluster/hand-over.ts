@@ -12,7 +12,7 @@ import type { Heartbeat } from "./roster.ts"
  */
 
 /** How long the owner may take for its first part, and for each further one, ms. */
-const patience = { first: 3_000, next: 10_000 }
+const timeouts = { first: 3_000, next: 10_000 }
 /** Interval at which an owner says that requests are still in flight, ms. */
 const partEveryMs = 1_000
 /** Maximum length of a memory in one part of an answer, bytes. It is a third longer as text. */
@@ -69,7 +69,7 @@ export const askForPartition = Effect.fnUntraced(function* (
     names.subjects.handOver(instance),
     request,
     (text) => Option.getOrUndefined(decodePart(text)),
-    patience
+    timeouts
   )
   if (parts === undefined) return "unanswered"
   const released = parts.at(-1)?.released

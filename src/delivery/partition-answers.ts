@@ -11,13 +11,13 @@ import type { DeliveryTask } from "./execution/task.ts"
 import { checkEndpoint } from "./http/connection-check.ts"
 import type { AttemptTallies } from "./introspection/attempt-tallies.ts"
 import { answerQueries } from "./introspection/introspection-answer.ts"
-import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
+import type { PartitionOptions, PartitionServices } from "./partition-services.ts"
 import type { LaneScheduler } from "./scheduling/lane-scheduler.ts"
 import type { QueueSource } from "./source/queue-source.ts"
 
 interface PartitionAnswersOptions {
   readonly options: PartitionOptions
-  readonly surroundings: Surroundings
+  readonly services: PartitionServices
   readonly lanes: LaneScheduler<DeliveryTask>
   readonly queue: QueueSource
   readonly tallies: AttemptTallies
@@ -40,7 +40,7 @@ const taskIn = (
 /** Answers what is asked about a partition, and does what is wanted of it, until the scope closes. */
 export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersOptions) {
   const { isReady, lanes, queue, tallies } = about
-  const { directory, health, index, queueSettlement } = about.surroundings
+  const { directory, health, index, queueSettlement } = about.services
   const { alerts, checkConnection, fence, memory, sender, worker } = about.options
   yield* answerQueries({
     partition: memory.index,

@@ -26,8 +26,8 @@ import type { TaskContext } from "./execution/task.ts"
 import { DeliveryTask } from "./execution/task.ts"
 import { AttemptTallies } from "./introspection/attempt-tallies.ts"
 import { answerAbout } from "./partition-answers.ts"
-import type { PartitionOptions, Surroundings } from "./partition-surroundings.ts"
-import { acquireSurroundings } from "./partition-surroundings.ts"
+import type { PartitionOptions, PartitionServices } from "./partition-services.ts"
+import { acquirePartitionServices } from "./partition-services.ts"
 import { FinalMemory } from "./recovery/handed-memory.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
@@ -55,7 +55,7 @@ const tickMs = 100
 export class Partition {
   readonly memory: PartitionMemory
   readonly #options: PartitionOptions
-  readonly #acquired: Surroundings
+  readonly #acquired: PartitionServices
   readonly #tallies = new AttemptTallies()
   readonly #lanes: LaneScheduler<DeliveryTask>
   readonly #writer: BacklogWriter
@@ -73,7 +73,7 @@ export class Partition {
   /** Makes a partition that delivers nothing yet: `prepare`, then `deliverAll`. */
   static readonly make = Effect.fnUntraced(function* (options: PartitionOptions) {
     const acquired = yield* Scope.fork(yield* Effect.scope)
-    const its = yield* Scope.provide(acquireSurroundings(options), acquired)
+    const its = yield* Scope.provide(acquirePartitionServices(options), acquired)
     const partition = new Partition(options, its)
     // Until what is in flight is cancelled, it may still put a delivery into a line.
     yield* Effect.addFinalizer((exit) =>
@@ -86,7 +86,7 @@ export class Partition {
     return partition
   })
 
-  private constructor(options: PartitionOptions, its: Surroundings) {
+  private constructor(options: PartitionOptions, its: PartitionServices) {
     this.#options = options
     this.#acquired = its
     this.memory = options.memory
@@ -117,7 +117,7 @@ export class Partition {
         ...{ lanes: this.#lanes, health: its.health },
         isTaking: () => this.#takesFromEvents(),
         leftBodies: options.leftBodies,
-        failed: (key, bytes) => options.queueRoom.willCome(memory.index, key, bytes),
+        failed: (key, bytes) => options.queueSpace.willCome(memory.index, key, bytes),
         events: its.names.events
       },
       directory,
@@ -125,7 +125,7 @@ export class Partition {
     )
     this.#directToBacklog = new DirectToBacklog({
       ...its,
-      isHeld: (key) => options.queueRoom.isFull(key),
+      isHeld: (key) => options.queueSpace.isFull(key),
       memory,
       settlement: queueSettlement,
       drainer: this.#drainer,
@@ -258,7 +258,7 @@ export class Partition {
     )
     yield* answerAbout({
       options: this.#options,
-      surroundings: this.#acquired,
+      services: this.#acquired,
       lanes: this.#lanes,
       queue: this.#queue,
       tallies: this.#tallies,
@@ -362,7 +362,7 @@ export class Partition {
       successes: new SuccessLog(facts, fence, memory.completed),
       answered: (endpoint, delivery, sent, progress) =>
         this.#answered(endpoint, delivery, sent, progress),
-      cutOff: () => metrics.cutOff(),
+      attemptCancelled: () => metrics.attemptCancelled(),
       freed: (position) => this.#left(position)
     }
   }
@@ -375,7 +375,7 @@ export class Partition {
       maxQueueMs,
       closed: stopping,
       limit: health.limit,
-      isHeld: (key) => this.#options.queueRoom.isFull(key),
+      isHeld: (key) => this.#options.queueSpace.isFull(key),
       isRetry: ({ handle }) =>
         this.memory.waiting.has(handle.place.seq) || handle.delivery.progress.attempts > 0,
       admit: health.admit,
@@ -397,11 +397,11 @@ export class Partition {
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
     const { broker, runInBackground: run } = this.#acquired
-    const { backlogRoom, eventAge, fence, memory } = this.#options
+    const { backlogSpace, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
       asReference: (delivery) => eventOutlasts(delivery, eventAge()),
-      wrote: (key, bytes) => backlogRoom.stored(key, bytes),
+      wrote: (key, bytes) => backlogSpace.stored(key, bytes),
       mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
       replacing: (key) => this.#drainer.replacing(key),
       replaced: (key, seq) => this.#drainer.replaced(key, seq),
@@ -475,7 +475,7 @@ export class Partition {
       spill: this.#spill,
       maxBytes: maxPrefetchBytes,
       isDoubtful: () => this.#isDoubtful(),
-      came: (key, bytes) => this.#options.queueRoom.came(memory.index, key, bytes),
+      came: (key, bytes) => this.#options.queueSpace.came(memory.index, key, bytes),
       mayAttempt
     })
   }

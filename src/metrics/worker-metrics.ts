@@ -159,7 +159,7 @@ export class WorkerMetrics {
   }
 
   /** Counts a request that was cut off: its receiver may have processed it, and gets it again. */
-  cutOff(): void {
+  attemptCancelled(): void {
     this.#unanswered++
   }
 

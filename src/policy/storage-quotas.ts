@@ -1,8 +1,8 @@
-/** Up to this share of a room, anybody may take what is free. */
+/** Up to this share of the space, anybody may take what is free. */
 const uncounted = 1 / 2
 
 /**
- * How far all together may go beyond a room with whole shares, as a multiple of it: who comes late
+ * How far all together may go beyond the space with whole shares, as a multiple of it: who comes late
  * has a share while others still hold more than theirs. Beyond it, what is left of a share is
  * `late`, so that nobody is shut out by others.
  */
@@ -13,16 +13,16 @@ const mostInAll = { whole: 3 / 2, late: 1 / 4 } as const
  */
 const mostOfTenant = { whole: 5 / 4, late: 1 / 4, most: 3 / 2 } as const
 
-/** A room that several share, bytes. */
-export interface Room {
+/** Space that several share, bytes. */
+export interface SharedSpace {
   /** What is taken. */
   readonly bytes: number
   /** What there is; undefined or -1 for no limit. */
   readonly maxBytes: number | undefined
 }
 
-/** What an endpoint takes of a room, and its tenant, bytes. */
-interface RoomUse {
+/** What an endpoint takes of the space, and its tenant, bytes. */
+interface SpaceUse {
   readonly endpointBytes: number
   readonly tenantBytes: number
   /** Number of endpoints of the tenant that take some, this one included. */
@@ -33,12 +33,12 @@ interface RoomUse {
   readonly isOnlyTenant?: boolean
 }
 
-/** True where shares count: more than half of the room is taken. */
-export const isCrowded = ({ bytes, maxBytes }: Room): boolean =>
+/** True where shares count: more than half of the space is taken. */
+export const isCrowded = ({ bytes, maxBytes }: SharedSpace): boolean =>
   maxBytes !== undefined && maxBytes >= 0 && bytes > maxBytes * uncounted
 
 /**
- * Share of the room for a tenant that is alone there, and of its tenant's share for an endpoint that
+ * Share of the space for a tenant that is alone there, and of its tenant's share for an endpoint that
  * is: the rest is kept for whoever comes next.
  */
 const mostAlone = { tenant: 1 / 2, endpoint: 3 / 4 } as const
@@ -47,20 +47,20 @@ const shareOf = (maxBytes: number, sharers: number, alone: number): number =>
   maxBytes * Math.min(alone, 1 / sharers)
 
 /**
- * Returns true where an endpoint may take no more of a room. Once more than half is taken, each
+ * Returns true where an endpoint may take no more of the space. Once more than half is taken, each
  * tenant has an equal share; and once a tenant takes more than half of its share, each of its
  * endpoints has an equal part of that. Nobody's share depends on how much others hold, only on how
  * many they are: an endpoint that comes late has its part, too, where others of its tenant hold more
  * than theirs.
  */
-export const isOverQuota = (room: Room, use: RoomUse): boolean => {
-  const { bytes, maxBytes } = room
-  if (maxBytes === undefined || !isCrowded(room)) return false
-  const isRoomLeft = bytes < maxBytes * mostInAll.whole
-  const ofTenants = isRoomLeft ? maxBytes : maxBytes * mostInAll.late
+export const isOverQuota = (space: SharedSpace, use: SpaceUse): boolean => {
+  const { bytes, maxBytes } = space
+  if (maxBytes === undefined || !isCrowded(space)) return false
+  const isSpaceLeft = bytes < maxBytes * mostInAll.whole
+  const ofTenants = isSpaceLeft ? maxBytes : maxBytes * mostInAll.late
   const alone = use.isOnlyTenant === true ? 1 : mostAlone.tenant
   const tenantShare = shareOf(ofTenants, use.tenants, alone)
-  const most = tenantShare * (isRoomLeft ? mostOfTenant.most : 1)
+  const most = tenantShare * (isSpaceLeft ? mostOfTenant.most : 1)
   if (use.tenantBytes >= most) return true
   const left = use.tenantBytes < tenantShare * mostOfTenant.whole ? 1 : mostOfTenant.late
   const isTenantCrowded = use.tenantBytes > tenantShare * uncounted

@@ -237,7 +237,7 @@ export class ProjectionStore {
     this.#position = this.#next
     this.#working.clear()
     this.#unwanted.length = 0
-    this.#segments.carryOutChanges()
+    this.#segments.applyChanges()
   }
 
   /** Removes what is too old or too much. Returns how many rounds it removed. */

@@ -83,7 +83,7 @@ export class SegmentList {
       if (segment.through < record.through) throw new BrokenFiles(directory)
     }
     this.trim(seq)
-    this.carryOutChanges()
+    this.applyChanges()
   }
 
   get rows(): number {
@@ -208,7 +208,7 @@ export class SegmentList {
   }
 
   /** Carries out noted changes; a crash in between repeats them, with the same result. */
-  carryOutChanges(): void {
+  applyChanges(): void {
     if (!this.#hasChanges) return
     for (const { position, row, segment: n } of this.#main.prepare("SELECT * FROM change").all()) {
       const segment = this.#segments.find(({ record }) => record.n === Number(n))

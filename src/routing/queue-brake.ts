@@ -32,7 +32,7 @@ const heldAfterMs = 1_000
  * them.
  *
  * No endpoint and no tenant fills them: what they may let wait there is less
- * (`delivery/retry/queue-room.ts`), and what waits in backlogs does not count here.
+ * (`delivery/retry/queue-space.ts`), and what waits in backlogs does not count here.
  *
  * The deliveries of events in flight count in full, wherever they are: a direct delivery that fails
  * is copied too, and endpoints may fail all at once.

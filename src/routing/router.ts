@@ -133,7 +133,7 @@ export class Router {
       take: (message, header) => this.#take(message, header),
       tooLarge: (wanted) => prefetch.tooLarge(wanted),
       remake: Effect.provideService(this.#remake, Broker, this.#services.broker),
-      room: Effect.provideService(this.#capacity, Broker, this.#services.broker)
+      demand: Effect.provideService(this.#capacity, Broker, this.#services.broker)
     })
     yield* inFlight.none
   })

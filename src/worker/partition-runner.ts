@@ -7,18 +7,18 @@ import { watchSources } from "../broker/sources/watch.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
 import type { OwnedPartition } from "../cluster/ownership.ts"
 import { ownerFence } from "../cluster/ownership.ts"
-import { makeBacklogRoom } from "../delivery/backlog/backlog-room.ts"
+import { makeBacklogSpace } from "../delivery/backlog/backlog-space.ts"
 import { EventBodies } from "../delivery/bodies/event-bodies.ts"
 import { LeftBodies, watchEventAge } from "../delivery/bodies/left-bodies.ts"
 import { Settlement } from "../delivery/execution/settlement.ts"
 import { AgentTransport, makeConnections, OpenConnections } from "../delivery/http/egress.ts"
 import type { Sender } from "../delivery/http/sender.ts"
 import { Partition } from "../delivery/partition.ts"
-import type { PartitionOptions } from "../delivery/partition-surroundings.ts"
+import type { PartitionOptions } from "../delivery/partition-services.ts"
 import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
 import { AwaitingSpace, DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
-import { QueueRoom } from "../delivery/retry/queue-room.ts"
+import { QueueSpace } from "../delivery/retry/queue-space.ts"
 import { CapacityPool, defaultLoad } from "../delivery/scheduling/capacity-pool.ts"
 import { sweepUnavailable } from "../delivery/sweep/sweep.ts"
 import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
@@ -116,8 +116,8 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
       "the broker takes retry records again"
     ),
     deadLetters: yield* DeadLetterGate.make,
-    backlogRoom: yield* makeBacklogRoom(layout.partitions, () => directory.tenantCount() > 1),
-    queueRoom: yield* QueueRoom.make(layout.partitions),
+    backlogSpace: yield* makeBacklogSpace(layout.partitions, () => directory.tenantCount() > 1),
+    queueSpace: yield* QueueSpace.make(layout.partitions),
     alerts: {
       partitions: layout.partitions,
       worker: options.id,
@@ -200,16 +200,16 @@ class PartitionRunner {
       awaiting: AwaitingSpace
     ) {
       const { layout, nextId, options, workerClock } = this.#node
-      const { backlogRoom, bodies, deadLetters, dutyCycle, eventAge, hosts } = this.#shared
+      const { backlogSpace, bodies, deadLetters, dutyCycle, eventAge, hosts } = this.#shared
       const { leftBodies } = this.#shared
-      const { maxPrefetchBytes, pool, queueRoom, records } = this.#shared
+      const { maxPrefetchBytes, pool, queueSpace, records } = this.#shared
       const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
       const fence = ownerFence(ownership)
       const alerts = yield* makePartitionAlerts({ ...this.#shared.alerts, index, holds })
       const { onDeadLettered } = alerts
       const worker = options.id
-      yield* queueRoom.own(index)
+      yield* queueSpace.own(index)
       return yield* Partition.make({
         ...taken,
         history: takeovers.history,
@@ -217,7 +217,7 @@ class PartitionRunner {
           Settlement.make({
             ...{ worker, layout, memory, records, deadLetters, awaiting, fence, nextId },
             leftBodies,
-            ...{ onDeadLettered, maxWaiting, queueRoom, isQueue: memory === taken.memory }
+            ...{ onDeadLettered, maxWaiting, queueSpace, isQueue: memory === taken.memory }
           }),
         ...{
           worker,
@@ -228,8 +228,8 @@ class PartitionRunner {
           alerts,
           pool,
           hosts,
-          backlogRoom,
-          queueRoom,
+          backlogSpace,
+          queueSpace,
           dutyCycle,
           bodies,
           leftBodies,

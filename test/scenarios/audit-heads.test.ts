@@ -8,8 +8,8 @@ import { ageLimitMs } from "../../src/broker/kept-since.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { audit, examine } from "../../src/history/audit/audit.ts"
-import type { Books } from "../../src/history/audit/books.ts"
-import { openBooks } from "../../src/history/audit/books.ts"
+import type { AuditReading } from "../../src/history/audit/audit-reading.ts"
+import { openReading } from "../../src/history/audit/audit-reading.ts"
 import { type Judgement, judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -88,12 +88,12 @@ const aged = Effect.fnUntraced(function* (dropped: Readonly<Record<Purged, numbe
 
 /** Gives what looks again as a watch does, and says what was found. */
 const looking = Effect.gen(function* () {
-  const books = yield* openBooks(yield* readReach({}))
+  const reading = yield* openReading(yield* readReach({}))
   return Effect.gen(function* () {
     const reach = yield* readReach({})
-    const { firstEvent, isWhole } = books.ledger.scope
-    books.ledger.scope = { ...reach.scope, firstEvent, isWhole, lastEvent: Infinity }
-    return told(yield* judge(books, yield* examine(books, reach)))
+    const { firstEvent, isWhole } = reading.ledger.scope
+    reading.ledger.scope = { ...reach.scope, firstEvent, isWhole, lastEvent: Infinity }
+    return told(yield* judge(reading, yield* examine(reading, reach)))
   })
 })
 
@@ -312,12 +312,12 @@ describe("an audit of facts about events that are not there", () => {
       yield* delivered(2)
       yield* write(3, { kind: "delivered", attempt: 1, status: 200 })
       const { state } = yield* look("history")
-      const begun = yield* Deferred.make<Books>()
+      const begun = yield* Deferred.make<AuditReading>()
       const auditing = yield* audit({
-        onBegin: (books) => Deferred.doneUnsafe(begun, Effect.succeed(books))
+        onBegin: (reading) => Deferred.doneUnsafe(begun, Effect.succeed(reading))
       }).pipe(Effect.forkChild)
-      const books = yield* Deferred.await(begun)
-      yield* Effect.sync(() => books.history.next).pipe(
+      const reading = yield* Deferred.await(begun)
+      yield* Effect.sync(() => reading.history.next).pipe(
         Effect.repeat({ until: (next) => next > state.last_seq, schedule: Schedule.spaced(10) })
       )
       // As a leader does that was just elected.

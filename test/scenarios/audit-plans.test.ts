@@ -209,10 +209,10 @@ describe.concurrent("an audit that makes the plans again", () => {
         "other: order.>",
         "odd: unreadable"
       ])
-      const { books, judgement } = yield* audit({})
+      const { reading, judgement } = yield* audit({})
       assert.deepStrictEqual(judgement.problems.list, [])
       assert.strictEqual(judgement.verdict, "clean")
-      assert.strictEqual(books.planCheck.recomputed, 7)
+      assert.strictEqual(reading.planCheck.recomputed, 7)
     })
   )
 

@@ -3,7 +3,7 @@ import { Clock, Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { audit, examine } from "../../src/history/audit/audit.ts"
-import { openBooks } from "../../src/history/audit/books.ts"
+import { openReading } from "../../src/history/audit/audit-reading.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
 import {
@@ -150,9 +150,9 @@ describe("an audit of a history that expires", () => {
         yield* erasableHistory
         yield* delivered(300)
         const reach = yield* readReach({})
-        const books = yield* openBooks(reach)
+        const reading = yield* openReading(reach)
         yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 450 }))
-        const judgement = yield* judge(books, yield* examine(books, reach))
+        const judgement = yield* judge(reading, yield* examine(reading, reach))
         assert.deepStrictEqual(judgement.problems.list, [])
         assert.strictEqual(judgement.verdict, "clean")
       }),

@@ -5,7 +5,7 @@ import { init } from "../../src/broker/init.ts"
 import { readStream } from "../../src/broker/scan.ts"
 import { nobody } from "../../src/domain/token.ts"
 import { examine } from "../../src/history/audit/audit.ts"
-import { openBooks } from "../../src/history/audit/books.ts"
+import { openReading } from "../../src/history/audit/audit-reading.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
 import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
@@ -104,11 +104,11 @@ describe.concurrent("a watch", () => {
     Effect.gen(function* () {
       yield* delivered(5)
       const reach = yield* readReach({})
-      const books = yield* openBooks(reach)
-      yield* examine(books, reach)
-      yield* examine(books, reach)
+      const reading = yield* openReading(reach)
+      yield* examine(reading, reach)
+      yield* examine(reading, reach)
       yield* keepFacts([0, 1, 2, 3, 4, 3, 4])
-      const lost = yield* Effect.flip(examine(books, reach))
+      const lost = yield* Effect.flip(examine(reading, reach))
       assert.strictEqual(lost._tag, "EndLost")
     })
   )
@@ -118,8 +118,8 @@ describe.concurrent("a watch", () => {
       const { ask, jsm, names } = yield* natsClients
       yield* publishMany(5)
       const reach = yield* readReach({})
-      const books = yield* openBooks(reach)
-      yield* examine(books, reach)
+      const reading = yield* openReading(reach)
+      yield* examine(reading, reach)
       for (const [count, from] of [
         [2, 3],
         [7, 5]
@@ -130,7 +130,7 @@ describe.concurrent("a watch", () => {
         yield* ask("make", () => jsm.streams.add(config))
         yield* init(testTopology)
         yield* publishMany(count, `others-${count}`)
-        const lost = yield* Effect.flip(examine(books, yield* readReach({})))
+        const lost = yield* Effect.flip(examine(reading, yield* readReach({})))
         assert(lost._tag === "EndLost")
         assert.deepInclude(lost.problem, { kind: "event-gap", eventSeq: from })
       }

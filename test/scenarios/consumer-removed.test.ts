@@ -104,7 +104,7 @@ describe("a consumer that somebody removed", () => {
               options.name === "the router"
                 ? {
                     ...options,
-                    room: Effect.tap(options.room, () =>
+                    demand: Effect.tap(options.demand, () =>
                       Effect.andThen(Deferred.succeed(looked, undefined), Deferred.await(opened))
                     )
                   }

@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import { removeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
+import { removeEndpoint } from "../../src/operations/endpoints/change-state.ts"
 import { addEndpoint } from "../../src/operations/endpoints/write-endpoint.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { startConsole } from "../kit/console.ts"

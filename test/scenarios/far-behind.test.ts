@@ -8,7 +8,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { pauseEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
+import { pauseEndpoint } from "../../src/operations/endpoints/change-state.ts"
 import { run } from "../cli/in-process.ts"
 import { isClean } from "../kit/books.ts"
 import {

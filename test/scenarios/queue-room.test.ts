@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Exit, Scope } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
-import { QueueRoom } from "../../src/delivery/retry/queue-room.ts"
+import { QueueSpace } from "../../src/delivery/retry/queue-space.ts"
 import { scheduleHeaders } from "../../src/domain/delivery.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -16,7 +16,7 @@ const body = 100_000
 
 /** A room whose worker owns one of two partitions. */
 const ownerOfOne = Effect.gen(function* () {
-  const room = yield* QueueRoom.make(2)
+  const room = yield* QueueSpace.make(2)
   yield* room.own(0)
   return room
 })

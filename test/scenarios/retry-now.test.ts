@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import type { WaitingFilter } from "../../src/domain/retry-record.ts"
-import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/endpoint-state.ts"
-import { retryDelivery, retryEndpointNow } from "../../src/operations/retries/retry-now.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/change-state.ts"
+import { retryDelivery, retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts"
 import { closedBooks, isClean } from "../kit/books.ts"
 import {
   endpoint,

@@ -185,7 +185,7 @@ const pull = (stream: string, messages: number, how: "ack" | "nak" | "keep"): Op
         stream,
         consumer: broker.names.deliverConsumer,
         remake: Effect.void,
-        room: Effect.sync(() => {
+        demand: Effect.sync(() => {
           isAsked = true
           return { messages, bytes: 100_000 }
         }),

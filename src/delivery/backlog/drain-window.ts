@@ -49,7 +49,7 @@ export class DrainWindow {
   }
 
   /** How many more deliveries may be read. */
-  get room(): number {
+  get capacity(): number {
     const { size } = this.#read
     return Math.max(0, Math.min(widest - (size - this.#finished), mostHeld - size))
   }

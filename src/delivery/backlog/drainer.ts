@@ -278,7 +278,7 @@ export class Drainer {
   }
 
   #wanted(key: string, { window }: Drain): number {
-    return Math.min(this.#options.lanes.rateBudget(key), window.room)
+    return Math.min(this.#options.lanes.rateBudget(key), window.capacity)
   }
 
   #work(key: string): Effect.Effect<NextTurn> {
@@ -342,7 +342,7 @@ export class Drainer {
     drain.page = undefined
     yield* remover.clear(drain)
     // Earlier messages are slow to finish: removing later ones makes room to read more.
-    if (window.room === 0) yield* remover.thin(drain, window.finished)
+    if (window.capacity === 0) yield* remover.thin(drain, window.finished)
     const now = timers.monotonicMs()
     drain.idleSince ??= now
     if (window.finishedCount > drain.settled && now - drain.idleSince >= saveEndedAfterMs)

@@ -90,7 +90,7 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
   /** What is carried out, by where it is answered. */
   const running = new Map<string, Fiber.Fiber<void>>()
 
-  const carryOut = ({ by, does }: Command, to: string): Fiber.Fiber<void> => {
+  const perform = ({ by, does }: Command, to: string): Fiber.Fiber<void> => {
     const answer = new CommandAnswer(options.worker, (part) => say(to, JSON.stringify(part)))
     answer.send({}, false)
     const beat = timers.every(partEveryMs, () => answer.send(answer.latest, false))
@@ -126,7 +126,7 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
       busy.send({ problem: tooMany }, true)
       return
     }
-    const fiber = carryOut(command, to)
+    const fiber = perform(command, to)
     running.set(to, fiber)
     fiber.addObserver(() => {
       running.delete(to)

@@ -21,7 +21,7 @@ import { findMoved, isAttemptRecorded, isEndFact } from "../retry/applied-steps.
 import type { AwaitingSpace } from "../retry/dead-letter-gate.ts"
 import type { MovesOptions } from "../retry/moves.ts"
 import { makeMoves } from "../retry/moves.ts"
-import type { QueueRoom } from "../retry/queue-room.ts"
+import type { QueueSpace } from "../retry/queue-space.ts"
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decided } from "./decisions.ts"
 import { Decisions } from "./decisions.ts"
@@ -51,7 +51,7 @@ export interface SettlementOptions extends MovesOptions {
   /** The bodies of deliveries whose messages do not hold them. */
   readonly leftBodies: Pick<LeftBodies, "leave" | "read">
   /** What endpoints may let wait in queues. (Default: no limit) */
-  readonly queueRoom?: Pick<QueueRoom, "isFullForEnded" | "left" | "waits" | "willCome">
+  readonly queueSpace?: Pick<QueueSpace, "isFullForEnded" | "left" | "waits" | "willCome">
   /** True for the settlement of the partition's queue. */
   readonly isQueue?: boolean
   /** Makes the message id of a fact. */
@@ -126,9 +126,9 @@ export class Settlement {
 
   /** Counts a message of the queue that waits for a retry, or is one. May be repeated. */
   waits({ body, delivery, place }: AckHandle): void {
-    const { isQueue, queueRoom } = this.#options
+    const { isQueue, queueSpace } = this.#options
     const key = endpointKey(delivery.tenant, delivery.endpoint)
-    if (isQueue === true) queueRoom?.waits(this.#memory.index, place.seq, key, body.length)
+    if (isQueue === true) queueSpace?.waits(this.#memory.index, place.seq, key, body.length)
   }
 
   /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
@@ -138,7 +138,7 @@ export class Settlement {
     completed.add(slot, handle.place.at)
     poisonGuard.forget(slot)
     if (this.#options.isQueue === true)
-      this.#options.queueRoom?.left(this.#memory.index, handle.place.seq)
+      this.#options.queueSpace?.left(this.#memory.index, handle.place.seq)
     return handle.ack(this.decisions.forget(handle))
   }
 
@@ -314,7 +314,7 @@ export class Settlement {
       this.#reached("moved")
       const { body, delivery } = left
       const key = endpointKey(delivery.tenant, delivery.endpoint)
-      this.#options.queueRoom?.willCome(this.#memory.index, key, body.length)
+      this.#options.queueSpace?.willCome(this.#memory.index, key, body.length)
       yield* this.#scheduled(handle, record)
     }
   )
@@ -335,10 +335,10 @@ export class Settlement {
         this.#reached("dead-stored")
         return yield* this.#recordEnd(handle, record, reason, stored.success)
       }
-      const { awaiting, queueRoom } = this.#options
+      const { awaiting, queueSpace } = this.#options
       const { endpoint, tenant } = handle.delivery
       if (awaiting === undefined || !isRefusal(stored.failure)) return yield* stored.failure
-      return yield* queueRoom?.isFullForEnded(endpointKey(tenant, endpoint)) === true
+      return yield* queueSpace?.isFullForEnded(endpointKey(tenant, endpoint)) === true
         ? this.#recordEnd(handle, record, reason, undefined)
         : this.#awaitSpace(handle, record, reason)
     }

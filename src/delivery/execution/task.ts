@@ -102,7 +102,7 @@ export interface TaskContext {
     progress: Progress
   ) => AttemptOutcome["probe"]
   /** Called when a request was cancelled that its receiver may have processed. */
-  readonly cutOff: () => void
+  readonly attemptCancelled: () => void
   /** Called when a task no longer takes up its position in its lane. */
   readonly freed: (position: LanePosition<DeliveryTask>) => void
 }
@@ -258,7 +258,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
 
   protected override cancelled(): void {
     this.#request?.interrupt()
-    if (this.#mode === "sending") this.#context.cutOff()
+    if (this.#mode === "sending") this.#context.attemptCancelled()
   }
 
   protected override ended(finished: boolean): void {

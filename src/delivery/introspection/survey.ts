@@ -39,8 +39,8 @@ import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
-import type { RoomSurvey } from "./survey-room.ts"
-import { bound, surveyRoom } from "./survey-room.ts"
+import type { RoomSurvey } from "./survey-storage.ts"
+import { bound, surveyRoom } from "./survey-storage.ts"
 import { countByTenant } from "./waiting.ts"
 
 /** A partition, and what its owner has counted of the last hour. */

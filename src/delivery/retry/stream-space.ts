@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { tenantOfKey } from "../../domain/endpoint.ts"
-import type { Room } from "../../policy/storage-quotas.ts"
+import type { SharedSpace } from "../../policy/storage-quotas.ts"
 import { estimateBytes, isCrowded, isOverQuota } from "../../policy/storage-quotas.ts"
 
 interface TenantUse {
@@ -13,24 +13,24 @@ interface TenantUse {
 }
 
 /** What a reading of the streams found, bytes. */
-interface RoomReading extends Room {
-  /** By endpoint key; empty unless more than a quarter of the room is taken. */
+interface RoomReading extends SharedSpace {
+  /** By endpoint key; empty unless more than a quarter of the space is taken. */
   readonly byEndpoint: ReadonlyMap<string, number>
 }
 
-const partOf = ({ bytes, maxBytes }: Room, part: number): Room => ({
+const partOf = ({ bytes, maxBytes }: SharedSpace, part: number): SharedSpace => ({
   bytes,
   maxBytes: maxBytes === undefined ? undefined : maxBytes * part
 })
 
-/** True where shares of half of a room count, so that readings have to count by endpoint. */
-export const isCounted = (room: Room): boolean => isCrowded(partOf(room, 1 / 2))
+/** True where shares of half of the space count, so that readings have to count by endpoint. */
+export const isCounted = (space: SharedSpace): boolean => isCrowded(partOf(space, 1 / 2))
 
 /**
- * What endpoints take of a room that tenants share: as the last reading found it, and what was
+ * What endpoints take of the space that tenants share: as the last reading found it, and what was
  * stored since. Answers in constant time.
  */
-export class TenantRoom {
+export class TenantSpace {
   #bytes = 0
   #maxBytes: number | undefined
   #tenants = new Map<string, TenantUse>()
@@ -67,16 +67,16 @@ export class TenantRoom {
   /**
    * True where an endpoint may take no more.
    *
-   * @param part of the room, for what may take less of it: a half at least. (Default: all)
+   * @param part of the space, for what may take less of it: a half at least. (Default: all)
    * @param isOnlyTenant true where there is no other tenant. (Default: false)
    */
   isFull(key: string, part: 0.5 | 1 = 1, isOnlyTenant = false): boolean {
-    const room = partOf({ bytes: this.#bytes, maxBytes: this.#maxBytes }, part)
-    if (!isCrowded(room)) return false
+    const space = partOf({ bytes: this.#bytes, maxBytes: this.#maxBytes }, part)
+    if (!isCrowded(space)) return false
     const tenant = this.#tenants.get(tenantOfKey(key))
     const endpointBytes = tenant?.endpoints.get(key)
     const newEndpoint = endpointBytes === undefined ? 1 : 0
-    return isOverQuota(room, {
+    return isOverQuota(space, {
       endpointBytes: endpointBytes ?? 0,
       tenantBytes: tenant?.bytes ?? 0,
       endpoints: (tenant?.endpoints.size ?? 0) + newEndpoint,
@@ -125,7 +125,7 @@ const countStream = Effect.fnUntraced(function* (stream: string, subjects_filter
   return { bytes: state.bytes, messages: state.messages, counts }
 })
 
-/** The streams of a room, one for each partition. */
+/** The streams of the space, one for each partition. */
 interface StreamRoomOptions {
   /** What it holds, for the log: `queues`. */
   readonly what: string
@@ -138,28 +138,28 @@ interface StreamRoomOptions {
 }
 
 /**
- * A room that streams of all partitions share, one for each worker, read at intervals. While it is
+ * Space that streams of all partitions share, one for each worker, read at intervals. While it is
  * crowded, a tenant has an equal share of it, and an endpoint a part of its tenant's.
  *
  * The broker tells the size of a stream, and counts messages by subject. The sizes of an endpoint's
  * messages are known as far as this worker stored them (`stored`), and else taken for average.
  */
-export class StreamRoom {
-  readonly #room = new TenantRoom()
+export class StreamSpace {
+  readonly #space = new TenantSpace()
   readonly #readings: Queue.Queue<void>
   readonly #options: StreamRoomOptions
   readonly #partitions: ReadonlyArray<number>
   /** Usual size of a message by endpoint key, bytes; of those that have some. */
   #sizes = new Map<string, number>()
 
-  /** Makes the room, and reads the sizes at intervals until the scope closes. */
+  /** Makes the space, and reads the sizes at intervals until the scope closes. */
   static readonly make = Effect.fnUntraced(function* (options: StreamRoomOptions) {
-    const room = new StreamRoom(options, yield* Queue.sliding<void>(1))
-    yield* Effect.ignore(room.#read)
-    const look = Effect.andThen(room.#untilNextReading, Effect.ignore(room.#read))
+    const space = new StreamSpace(options, yield* Queue.sliding<void>(1))
+    yield* Effect.ignore(space.#read)
+    const look = Effect.andThen(space.#untilNextReading, Effect.ignore(space.#read))
     const what = `read the size of ${options.what}`
     yield* Effect.forkScoped(keepGoing(what, look, readEveryMs.calm))
-    return room
+    return space
   })
 
   private constructor(options: StreamRoomOptions, readings: Queue.Queue<void>) {
@@ -168,26 +168,26 @@ export class StreamRoom {
     this.#readings = readings
   }
 
-  /** True where an endpoint may take no more; see `TenantRoom.isFull`. */
+  /** True where an endpoint may take no more; see `TenantSpace.isFull`. */
   isFull(key: string, part: 0.5 | 1, isOnlyTenant: boolean): boolean {
-    return this.#room.isFull(key, part, isOnlyTenant)
+    return this.#space.isFull(key, part, isOnlyTenant)
   }
 
   /** Counts a message that was stored for an endpoint, bytes with its headers. */
   stored(key: string, bytes: number): void {
     const before = this.#sizes.get(key)
     this.#sizes.set(key, before === undefined ? bytes : before + (bytes - before) * sizeWeight)
-    const wasCounted = this.#room.isCounted
-    this.#room.stored(key, bytes)
+    const wasCounted = this.#space.isCounted
+    this.#space.stored(key, bytes)
     // Shares may count from now on: who holds what is counted at once.
-    if (!wasCounted && this.#room.isCounted) Queue.offerUnsafe(this.#readings, undefined)
+    if (!wasCounted && this.#space.isCounted) Queue.offerUnsafe(this.#readings, undefined)
   }
 
   get #untilNextReading() {
     return Effect.suspend(() =>
       Effect.raceFirst(
         Queue.take(this.#readings),
-        Effect.sleep(this.#room.isCounted ? readEveryMs.crowded : readEveryMs.calm)
+        Effect.sleep(this.#space.isCounted ? readEveryMs.crowded : readEveryMs.calm)
       )
     )
   }
@@ -198,7 +198,7 @@ export class StreamRoom {
     const sizes = yield* this.#each((partition) => readSize(streamOf(partition)))
     const bytes = sum(sizes)
     if (!isCounted({ bytes, maxBytes }))
-      return this.#room.read({ bytes, maxBytes, byEndpoint: new Map() })
+      return this.#space.read({ bytes, maxBytes, byEndpoint: new Map() })
     const counted = yield* this.#each((partition) =>
       countStream(streamOf(partition), subjectsOf(partition))
     )
@@ -207,7 +207,7 @@ export class StreamRoom {
       for (const [key, bytes] of estimateBytes(stream, (key) => this.#sizes.get(key)))
         byEndpoint.set(key, (byEndpoint.get(key) ?? 0) + bytes)
     this.#sizes = new Map([...this.#sizes].filter(([key]) => byEndpoint.has(key)))
-    this.#room.read({ bytes: sum(counted.map(({ bytes }) => bytes)), maxBytes, byEndpoint })
+    this.#space.read({ bytes: sum(counted.map(({ bytes }) => bytes)), maxBytes, byEndpoint })
   })
 
   #each<A, E, R>(read: (partition: number) => Effect.Effect<A, E, R>) {

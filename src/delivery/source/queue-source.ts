@@ -176,7 +176,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
       abandoned: () => {
         this.#isInterrupted = true
       },
-      room: this.#capacity
+      demand: this.#capacity
     })
   })
 

@@ -10,7 +10,7 @@ import { highestMaxTimeoutMs } from "../../domain/settings/tenant-table.ts"
 import { attemptTimeoutMs, defaultTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
 import type { RoundAt } from "../fact-record.ts"
-import type { Books } from "./books.ts"
+import type { AuditReading } from "./audit-reading.ts"
 import type { AuditReach } from "./reach.ts"
 
 const decode = Schema.decodeUnknownResult(Schema.fromJsonString(Endpoint))
@@ -142,14 +142,14 @@ const readBucket = Effect.fnUntraced(function* (bucket: string) {
   return values
 })
 
-const compare = Effect.fnUntraced(function* (books: Books) {
+const compare = Effect.fnUntraced(function* (reading: AuditReading) {
   const { names } = yield* Broker
-  const { tenant } = books.ledger.scope
+  const { tenant } = reading.ledger.scope
   const found: Array<Remark> = []
-  if (books.endpoints.size === 0) return found
+  if (reading.endpoints.size === 0) return found
   const stored = yield* readBucket(names.buckets.health)
   const configured = yield* readBucket(names.buckets.endpoints)
-  for (const [key, life] of books.endpoints) {
+  for (const [key, life] of reading.endpoints) {
     const { circuit } = life.health
     const [owner = "", endpoint = ""] = key.split(".")
     const config = Option.getOrUndefined(decodeEndpoint(configured.get(key)))
@@ -175,12 +175,12 @@ const compare = Effect.fnUntraced(function* (books: Books) {
  * the other, so a difference is checked again after a pause (ms). A worker that was killed in between
  * leaves a lasting difference; no delivery depends on it.
  */
-export const compareCircuits = Effect.fnUntraced(function* (books: Books, pause: number) {
-  const first = yield* compare(books)
+export const compareCircuits = Effect.fnUntraced(function* (reading: AuditReading, pause: number) {
+  const first = yield* compare(reading)
   if (first.length === 0) return first
   yield* Effect.sleep(pause)
-  yield* books.readHistory
-  const second = yield* compare(books)
+  yield* reading.readHistory
+  const second = yield* compare(reading)
   return second.filter(({ endpoint, says, tenant }) =>
     first.some(
       (before) => before.tenant === tenant && before.endpoint === endpoint && before.says === says

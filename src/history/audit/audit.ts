@@ -13,7 +13,7 @@ import type { RoundAt } from "../fact-record.ts"
 import { roundName } from "../fact-record.ts"
 import { attemptsOf, hasEnded } from "../fold/round.ts"
 import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-times.ts"
-import { type Books, openBooks } from "./books.ts"
+import { type AuditReading, openReading } from "./audit-reading.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
 import { type Findings, judge, type Overdue } from "./judgement.ts"
@@ -152,10 +152,10 @@ const momentOf = (at: number): string => new Date(at).toISOString()
  * dropped it. The sign of that: events that the router acknowledged have no plan. A quiet month, in
  * which the oldest facts expire and none follow, leaves no such events.
  */
-const withoutRemoved = (reach: AuditReach, books: Books): AuditReach => {
-  if (books.isBeginningKnown) return reach
-  books.isBeginningKnown = true
-  const { history, ledger, objections } = books
+const withoutRemoved = (reach: AuditReach, reading: AuditReading): AuditReach => {
+  if (reading.isBeginningKnown) return reach
+  reading.isBeginningKnown = true
+  const { history, ledger, objections } = reading
   const { dueSince, first } = reach.begins.history
   if (first <= 1 || reach.firstFact > first) return reach
   const begin = history.first?.at ?? Number.POSITIVE_INFINITY
@@ -187,8 +187,8 @@ const withoutRemoved = (reach: AuditReach, books: Books): AuditReach => {
 export interface AuditOptions extends AuditRange {
   /** Sequences of EVENTS and HISTORY up to which another audit has a fingerprint. */
   readonly marks?: { readonly events: number; readonly history: number } | undefined
-  /** Called once, with the books: they show how far the reading has come. */
-  readonly onBegin?: ((books: Books) => void) | undefined
+  /** Called once, with the reading: it shows how far it has come. */
+  readonly onBegin?: ((reading: AuditReading) => void) | undefined
 }
 
 /**
@@ -210,31 +210,31 @@ const maxConcurrentReads = 16
  */
 export const audit = Effect.fnUntraced(function* (options: AuditOptions) {
   const whole = yield* readReach(options)
-  const books = yield* openBooks(whole, options.marks)
-  options.onBegin?.(books)
-  const findings = yield* examine(books, whole)
+  const reading = yield* openReading(whole, options.marks)
+  options.onBegin?.(reading)
+  const findings = yield* examine(reading, whole)
   const { reach } = findings
   const { ackWait } = yield* readLayout
-  const remarks = yield* compareCircuits(books, ackWait)
-  const cautions = yield* readCautions(books.headers, reach)
-  return { reach, books, findings, remarks, cautions, judgement: yield* judge(books, findings) }
+  const remarks = yield* compareCircuits(reading, ackWait)
+  const cautions = yield* readCautions(reading.headers, reach)
+  return { reach, reading, findings, remarks, cautions, judgement: yield* judge(reading, findings) }
 })
 
 /**
  * Reads what was stored since the last call, and searches the deliveries that have not ended. Fails
  * if the number of partitions changed during the search: deliveries are then in other streams.
  */
-export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditReach) {
+export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole: AuditReach) {
   const { ackWait, partitions } = yield* readLayout
   const { epoch } = (yield* readLayoutRecord).record
-  const { ledger } = books
-  books.beginAt(whole)
-  yield* books.readEvents(whole.scope.lastEvent)
-  yield* books.readConfiguration
-  yield* books.readHistory
-  const left = yield* withoutExpired(whole, books.history.first)
+  const { ledger } = reading
+  reading.beginAt(whole)
+  yield* reading.readEvents(whole.scope.lastEvent)
+  yield* reading.readConfiguration
+  yield* reading.readHistory
+  const left = yield* withoutExpired(whole, reading.history.first)
   if (left !== whole) ledger.beginAt(left.scope.firstEvent)
-  const reach = withoutRemoved(left, books)
+  const reach = withoutRemoved(left, reading)
 
   const overdue = new Map<string, Overdue>()
   const now = yield* Clock.currentTimeMillis
@@ -267,30 +267,30 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
   ledger.beginLooking()
   yield* scanAll(partitions, see, seeUnreadable)
   const letters = yield* compareDeadLetters(ledger)
-  yield* books.readHistory
+  yield* reading.readHistory
 
   for (let look = 1; look <= maxSecondLooks; look++) {
     const lost = yield* findLost
     const withoutFact = stillWithoutFact(letters.withoutFact, ledger)
     const open = lost.length + withoutFact.length + letters.missing.length + overdue.size
-    if (open === 0 && !books.strays.isWaiting) break
+    if (open === 0 && !reading.withoutEvent.isWaiting) break
     yield* Effect.sleep(ackWait)
     yield* scanFor(lost, partitions, see)
-    yield* books.readHistory
+    yield* reading.readHistory
   }
   yield* Effect.forEach(yield* findLost, findDecided, { concurrency: maxConcurrentReads })
   yield* times.learn(overdue.values())
-  let misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
+  let misconfigured = yield* compareConfiguration(reading.planCheck, reach.scope.tenant)
   if (misconfigured.length > 0) {
     yield* Effect.sleep(ackWait)
-    yield* books.readHistory
-    misconfigured = yield* compareConfiguration(books.planCheck, reach.scope.tenant)
+    yield* reading.readHistory
+    misconfigured = yield* compareConfiguration(reading.planCheck, reach.scope.tenant)
   }
-  books.objections.push(...books.strays.problems())
+  reading.objections.push(...reading.withoutEvent.problems())
   const findings: Findings = {
     reach,
     misconfigured,
-    diverged: yield* divergedSources(books.copiesCompared, reach.scope),
+    diverged: yield* divergedSources(reading.copiesCompared, reach.scope),
     mayBeUnderWay: routed.mayBeUnderWay,
     lastDue: routed.lastDue,
     overdue: [...overdue.values()].filter(
@@ -312,7 +312,7 @@ export const examine = Effect.fnUntraced(function* (books: Books, whole: AuditRe
 })
 
 /** If its round has ended, a newer version may have delivered it: asks whether it is still there. */
-const stillUnreadable = (ledger: Books["ledger"]) => (message: UnreadableMessage) =>
+const stillUnreadable = (ledger: AuditReading["ledger"]) => (message: UnreadableMessage) =>
   message.about !== undefined && hasEnded(ledger.stateOf(message.about))
     ? isStillThere(message)
     : Effect.succeed(true)

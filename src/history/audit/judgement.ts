@@ -15,7 +15,7 @@ import {
   isTooEarly,
   reasonOf
 } from "../fold/round.ts"
-import type { Books } from "./books.ts"
+import type { AuditReading } from "./audit-reading.ts"
 import type { DeadLetterWithoutFact, MissingDeadLetter } from "./dead-letter-check.ts"
 import type { Ledger } from "./ledger.ts"
 import { wronglyLeftOut } from "./lost-events.ts"
@@ -230,18 +230,18 @@ export interface Judgement {
  * @param isWanted selects the problems that are listed. (Default: the first ones of any kind)
  */
 export const judge = Effect.fnUntraced(function* (
-  books: Books,
+  reading: AuditReading,
   findings: Findings,
   isWanted: (problem: AuditProblem) => boolean = () => true
 ) {
-  const { ledger } = books
+  const { ledger } = reading
   const { reach } = findings
   const found: Array<AuditProblem> = [
-    ...books.objections,
+    ...reading.objections,
     ...findings.misconfigured,
-    ...books.routed.lost(reach),
+    ...reading.routed.lost(reach),
     ...findings.diverged,
-    ...(yield* wronglyLeftOut(books))
+    ...(yield* wronglyLeftOut(reading))
   ]
   const tally = emptyTally()
   ledger.each((eventSeq, lane, state) => {
@@ -269,11 +269,12 @@ export const judge = Effect.fnUntraced(function* (
     if (problems.count(problem)) problems.list.push({ ...(yield* describe(problem)), ...problem })
 
   // With a range given, only plans within it had to be checked.
-  const isVouched = reach.isVouched && (reach.asked === undefined || books.planCheck.unknown === 0)
+  const isVouched =
+    reach.isVouched && (reach.asked === undefined || reading.planCheck.unknown === 0)
   const judgement: Judgement = {
     verdict: problems.total > 0 ? "problems" : isVouched ? "clean" : "unvouched",
     tally,
-    events: tallyEvents(books, reach),
+    events: tallyEvents(reading, reach),
     problems
   }
   return judgement
@@ -315,7 +316,7 @@ const countState = (tally: RoundTally, state: number): void => {
 }
 
 const tallyEvents = (
-  { events, headers, leftOut, ledger }: Books,
+  { events, headers, leftOut, ledger }: AuditReading,
   reach: AuditReach
 ): EventTally => ({
   stored: events.messages,

@@ -12,7 +12,7 @@ import { present } from "../../domain/present.ts"
 import { timeText } from "../../domain/timestamp.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, textIn } from "../fact-record.ts"
-import type { Books } from "./books.ts"
+import type { AuditReading } from "./audit-reading.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach, Scope, StreamBeginning } from "./reach.ts"
 import { goneTooEarly } from "./reach.ts"
@@ -240,7 +240,7 @@ interface Beyond {
  * Facts about events that are not in the event stream: beyond its end, or before its beginning
  * although neither age nor size has dropped them.
  */
-export class StrayFacts {
+export class FactsWithoutEvent {
   /** Where the event stream begins. */
   begins: StreamBeginning
   /** The last event, read after the facts under check were stored. */
@@ -345,7 +345,7 @@ const maxConcurrentReads = 16
  * Finds events that the router left out as repeats although their origins, as the broker recorded
  * them, differ: no endpoint received them. The audit does not rely on the router's decision.
  */
-export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: Books) {
+export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: AuditReading) {
   const { names, readMessage } = yield* Broker
   const read = (seq: number) => readMessage("look at an event", names.events, { seq })
   const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: Repeated) {

@@ -52,7 +52,7 @@ export interface ProofOrigin extends Pick<Proof, "at" | "petrel"> {
 
 /** The proof of an audit. */
 export const proofOf = (
-  { books, judgement, reach }: Audit,
+  { reading, judgement, reach }: Audit,
   { at, installation, petrel }: ProofOrigin
 ): Proof => {
   const { reasons: _, ...deliveries } = judgement.tally
@@ -65,8 +65,8 @@ export const proofOf = (
     verdict: judgement.verdict,
     ...(tenant === undefined ? {} : { tenant }),
     span: digestSpan,
-    events: streamProof(books.events),
-    history: streamProof(books.history),
+    events: streamProof(reading.events),
+    history: streamProof(reading.history),
     deliveries
   }
 }

@@ -7,7 +7,7 @@ import type { RoundAt } from "../fact-record.ts"
 import { raisedName } from "../fact-record.ts"
 import { Facts } from "../facts.ts"
 import { examine } from "./audit.ts"
-import { openBooks } from "./books.ts"
+import { openReading } from "./audit-reading.ts"
 import { type Judgement, judge } from "./judgement.ts"
 import type { AuditProblem } from "./problem.ts"
 import { type AuditRange, readReach } from "./reach.ts"
@@ -79,25 +79,25 @@ const factOf = (
 export const watch = <E, R>(range: AuditRange, every: number, listener: WatchListener<E, R>) =>
   Effect.gen(function* () {
     const facts = yield* Facts
-    let books = yield* openBooks(yield* readReach(range))
+    let reading = yield* openReading(yield* readReach(range))
     const isNew = (problem: AuditProblem) =>
-      raisable.has(problem.kind) && !books.ledger.raised.has(raisedName(aboutOf(problem)))
+      raisable.has(problem.kind) && !reading.ledger.raised.has(raisedName(aboutOf(problem)))
     // A look that fails keeps what it has read: the next one continues from there.
     const look = Effect.gen(function* () {
       const reach = yield* readReach(range)
-      const { firstEvent, isWhole } = books.ledger.scope
+      const { firstEvent, isWhole } = reading.ledger.scope
       // No upper bound: a fact is read once, but its event may only be read by the next look.
       const lastEvent = Number.POSITIVE_INFINITY
-      books.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
+      reading.ledger.scope = { ...reach.scope, firstEvent, lastEvent, isWhole }
       // Problems that are recorded already must not fill the list.
-      return yield* judge(books, yield* examine(books, reach), isNew)
+      return yield* judge(reading, yield* examine(reading, reach), isNew)
     }).pipe(
       Effect.catchTag(
         "EndLost",
         Effect.fnUntraced(function* (lost) {
           yield* listener.failed(lost.message)
-          books = yield* openBooks(yield* readReach(range))
-          books.objections.push(lost.problem)
+          reading = yield* openReading(yield* readReach(range))
+          reading.objections.push(lost.problem)
           return undefined
         })
       ),
@@ -110,9 +110,9 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
       const raised = raisedOf(problem)
       const name = raisedName(aboutOf(problem))
       const at = yield* Clock.currentTimeMillis
-      const eventAt = books.ledger.times.of(raised.eventSeq)
+      const eventAt = reading.ledger.times.of(raised.eventSeq)
       yield* facts.append(factOf(raised, eventAt, at), `missing.${eventAt}.${name}`)
-      books.ledger.raised.add(name)
+      reading.ledger.raised.add(name)
       yield* listener.raised(raised)
     })
     while (true) {
@@ -124,7 +124,7 @@ export const watch = <E, R>(range: AuditRange, every: number, listener: WatchLis
           pending: found.tally.pending,
           problems: found.problems.total
         })
-        books.forgetSettled()
+        reading.forgetSettled()
       }
       yield* Effect.sleep(every)
     }

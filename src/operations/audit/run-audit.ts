@@ -225,9 +225,9 @@ const rangeOf = ({ reach }: Audit): AuditReport["range"] => {
 
 /** Returns the scope of an audit and its result, without the list of its problems. */
 const auditReport = (audit: Audit, ms: number): AuditReport => {
-  const { books, judgement, reach } = audit
+  const { reading, judgement, reach } = audit
   const { problems, tally, verdict } = judgement
-  const { history, ledger, planCheck } = books
+  const { history, ledger, planCheck } = reading
   return {
     verdict,
     range: rangeOf(audit),

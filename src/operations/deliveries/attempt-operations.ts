@@ -11,7 +11,7 @@ import {
   RetryNowRequest,
   retryDelivery,
   retryEndpointNow
-} from "../retries/retry-now.ts"
+} from "../retries/retry-endpoint.ts"
 import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
 
 const endpoint = `${tenantPath}/endpoints/:id` as const

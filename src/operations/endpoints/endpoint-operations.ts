@@ -25,6 +25,14 @@ import {
 } from "../parameters.ts"
 import { expectedIn, ifMatch, ifNoneMatch, isKnown, onlyNew } from "../preconditions.ts"
 import { Contradiction } from "../refusals.ts"
+import {
+  disableEndpoint,
+  enableEndpoint,
+  pauseEndpoint,
+  RemovedEndpoint,
+  removeEndpoint,
+  resumeEndpoint
+} from "./change-state.ts"
 import { inPageTurn, pageEndpoints } from "./endpoint-page.ts"
 import { showEndpoint } from "./endpoint-queries.ts"
 import {
@@ -41,14 +49,6 @@ import {
 } from "./endpoint-schemas.ts"
 import { rotateSecret } from "./endpoint-secrets.ts"
 import { endpointLabel } from "./endpoint-settings.ts"
-import {
-  disableEndpoint,
-  enableEndpoint,
-  pauseEndpoint,
-  RemovedEndpoint,
-  removeEndpoint,
-  resumeEndpoint
-} from "./endpoint-state.ts"
 import { history } from "./endpoint-story.ts"
 import { retryPolicies } from "./outlined-policy.ts"
 import { createEndpoint, putEndpoint, setEndpoint } from "./write-endpoint.ts"

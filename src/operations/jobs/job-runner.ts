@@ -22,7 +22,7 @@ import type { JobRecord } from "./job.ts"
 import { givenUp, hasJobEnded, takenUp, triedLater } from "./job.ts"
 import { hasPlace, type JobCounts, nextJobs, type OpenJob, type Place } from "./job-queue.ts"
 import { changeJob, OpenJobs, takeJob } from "./job-store.ts"
-import { carryOutJob, JobWatch } from "./job-work.ts"
+import { JobWatch, runJob } from "./job-work.ts"
 
 /**
  * Selections and endpoints that are sent to at the same time, of all jobs of one console: more would
@@ -104,7 +104,7 @@ const work = Effect.fnUntraced(function* (id: string, name: string, lease: Lease
   const { by, task, tenant } = before
   yield* Effect.logInfo("a job is worked on", { job: id, kind: task.kind, tenant, by })
   const exit: Result = yield* Effect.exit(
-    Effect.raceFirst(carryOutJob(before, watch), keepLease(lease, storeStep(id, name, watch)))
+    Effect.raceFirst(runJob(before, watch), keepLease(lease, storeStep(id, name, watch)))
   )
   const endedAt = yield* Clock.currentTimeMillis
   const after = yield* changeJob(id, (job) => {

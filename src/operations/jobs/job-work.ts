@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { present } from "../../domain/present.ts"
-import type { Books } from "../../history/audit/books.ts"
+import type { AuditReading } from "../../history/audit/audit-reading.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
@@ -51,7 +51,7 @@ const doneIn = ({ before, begun, finished, gone }: RoundCounts): number =>
 
 const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
 
-const readIn = ({ events, history }: Books): JobProgress => {
+const readIn = ({ events, history }: AuditReading): JobProgress => {
   const done = events.messages + history.messages
   return { done, total: done + left(events) + left(history) }
 }
@@ -155,7 +155,7 @@ const recover = Effect.fnUntraced(function* (
  * Carries out a job, or goes on with it: each round begins once, whoever begins it. An audit begins
  * anew. Returns its result as JSON.
  */
-export const carryOutJob = Effect.fnUntraced(function* (job: JobRecord, watch: JobWatch) {
+export const runJob = Effect.fnUntraced(function* (job: JobRecord, watch: JobWatch) {
   const { task } = job
   switch (task.kind) {
     case "redelivery":
@@ -169,8 +169,8 @@ export const carryOutJob = Effect.fnUntraced(function* (job: JobRecord, watch: J
     case "audit": {
       const { problems, report } = yield* runAudit({
         ...task.audit,
-        onBegin: (books) => {
-          watch.step = () => ({ progress: readIn(books) })
+        onBegin: (reading) => {
+          watch.step = () => ({ progress: readIn(reading) })
         }
       })
       const listed = problems

@@ -8,7 +8,7 @@ import { listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { statusProblem } from "../dead-letters/dead-letter-selection.ts"
 import { rangeProblems } from "../parameters.ts"
-import { retryEndpointNow } from "./retry-now.ts"
+import { retryEndpointNow } from "./retry-endpoint.ts"
 
 /** Endpoints that are listed by name with why nothing of theirs was tried: a result is one message. */
 const maxSkipped = 100

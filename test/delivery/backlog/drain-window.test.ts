@@ -63,18 +63,18 @@ describe("the window of a drain", () => {
   it("has room for 256 that have not ended, and for 16 times as many that are not purged", () => {
     const window = new DrainWindow()
     for (let seq = 1; seq <= 256; seq++) window.add(seq)
-    assert.strictEqual(window.room, 0)
+    assert.strictEqual(window.capacity, 0)
     for (let seq = 2; seq <= 11; seq++) window.finish(seq)
-    assert.strictEqual(window.room, 10)
+    assert.strictEqual(window.capacity, 10)
     for (let seq = 12; seq <= 256; seq++) window.finish(seq)
     for (let seq = 257; seq <= 16 * 256; seq++) {
       window.add(seq)
       window.finish(seq)
     }
-    assert.strictEqual(window.room, 0)
+    assert.strictEqual(window.capacity, 0)
     window.finish(1)
     window.purged(window.finishedBelow(window.below))
-    assert.strictEqual(window.room, 256)
+    assert.strictEqual(window.capacity, 256)
   })
 })
 
@@ -183,7 +183,7 @@ describe("what is unreadable", () => {
       window.add(seq)
       window.keep(seq)
     }
-    assert.strictEqual(window.room, 256)
+    assert.strictEqual(window.capacity, 256)
     assert.isTrue(window.isFinished)
     assert.strictEqual(window.finishedCount, 0)
     assert.deepStrictEqual(window.unreadable, { count: 5_000, lowest: 1, highest: 5_000 })

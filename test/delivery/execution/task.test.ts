@@ -99,7 +99,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
     successes: new SuccessLog(broker.history.facts, fence, completed),
     reached: () => undefined,
     answered: () => void steps.push("answered"),
-    cutOff: () => void steps.push("cut off"),
+    attemptCancelled: () => void steps.push("cut off"),
     freed: (position: Parameters<typeof lanes.leave>[0]) => {
       steps.push("freed")
       lanes.leave(position)

@@ -12,73 +12,76 @@ const kilobyte = 1024
 /** The only tenant's part of a pool, which is all of it. */
 const soleTenant = (size: CapacityLimits) => {
   const pool = new CapacityPool(size)
-  return { pool, room: pool.of("acme") }
+  return { pool, capacity: pool.of("acme") }
 }
 
-/** Uses room for one request. */
-const begin = (room: TenantCapacity, slow = false): Reservation => {
+/** Uses capacity for one request. */
+const begin = (capacity: TenantCapacity, slow = false): Reservation => {
   const use = { requests: 0, bytes: 0, slow }
-  room.take(use, 1, 0)
+  capacity.take(use, 1, 0)
   return use
 }
 
 const paces = ["quick", "slow"] satisfies ReadonlyArray<SpeedClass>
 
-const mayStart = (room: TenantCapacity, inFlight = 0) =>
-  paces.filter((pace) => room.mayStart(pace, inFlight, true))
+const mayStart = (capacity: TenantCapacity, inFlight = 0) =>
+  paces.filter((pace) => capacity.mayStart(pace, inFlight, true))
 
-describe("the room of a worker", () => {
+describe("the capacity of a worker", () => {
   it("is everybody's up to half; from then on there is none for more slow ones", () => {
-    const { room } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
-    const uses = Array.from({ length: 7 }, () => begin(room, true))
-    assert.deepStrictEqual(mayStart(room, 5), ["quick", "slow"])
-    uses.push(begin(room, true))
-    assert.deepStrictEqual(mayStart(room, 5), ["quick"])
-    for (const use of uses) room.giveBack(use)
-    assert.deepStrictEqual(mayStart(room, 5), ["quick", "slow"])
+    const { capacity } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
+    const uses = Array.from({ length: 7 }, () => begin(capacity, true))
+    assert.deepStrictEqual(mayStart(capacity, 5), ["quick", "slow"])
+    uses.push(begin(capacity, true))
+    assert.deepStrictEqual(mayStart(capacity, 5), ["quick"])
+    for (const use of uses) capacity.giveBack(use)
+    assert.deepStrictEqual(mayStart(capacity, 5), ["quick", "slow"])
   })
 
   it("is shared in equal parts once half is used, and the last eighth is for those with nothing under way", () => {
-    const { room } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
-    for (let lane = 0; lane < 4; lane++) room.lane(1)
-    const uses = Array.from({ length: 8 }, () => begin(room))
+    const { capacity } = soleTenant({ requests: 16, bytes: 1_024 * kilobyte })
+    for (let lane = 0; lane < 4; lane++) capacity.lane(1)
+    const uses = Array.from({ length: 8 }, () => begin(capacity))
     // 14 in four parts are 3.5 each.
-    assert.deepStrictEqual([mayStart(room, 2), mayStart(room, 3)], [["quick", "slow"], ["slow"]])
-    while (uses.length < 14) uses.push(begin(room))
-    assert.deepStrictEqual([mayStart(room, 0), mayStart(room, 1)], [["quick"], []])
-    while (uses.length < 16) uses.push(begin(room))
-    assert.deepStrictEqual(mayStart(room, 0), [])
+    assert.deepStrictEqual(
+      [mayStart(capacity, 2), mayStart(capacity, 3)],
+      [["quick", "slow"], ["slow"]]
+    )
+    while (uses.length < 14) uses.push(begin(capacity))
+    assert.deepStrictEqual([mayStart(capacity, 0), mayStart(capacity, 1)], [["quick"], []])
+    while (uses.length < 16) uses.push(begin(capacity))
+    assert.deepStrictEqual(mayStart(capacity, 0), [])
   })
 
   it("counts what turns out to be slow with the slow ones, once", () => {
-    const { room } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
-    const uses = Array.from({ length: 5 }, () => begin(room))
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "slow"])
-    for (const use of [...uses, ...uses]) room.becomesSlow(use)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick"])
-    for (const use of uses.slice(0, 2)) room.giveBack(use)
-    assert.deepStrictEqual(mayStart(room, 0), ["quick", "slow"])
+    const { capacity } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
+    const uses = Array.from({ length: 5 }, () => begin(capacity))
+    assert.deepStrictEqual(mayStart(capacity, 0), ["quick", "slow"])
+    for (const use of [...uses, ...uses]) capacity.becomesSlow(use)
+    assert.deepStrictEqual(mayStart(capacity, 0), ["quick"])
+    for (const use of uses.slice(0, 2)) capacity.giveBack(use)
+    assert.deepStrictEqual(mayStart(capacity, 0), ["quick", "slow"])
   })
 
   it("has bytes for what is worth reading, half of them for slow ones", () => {
-    const { room } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
+    const { capacity } = soleTenant({ requests: 8, bytes: 1_024 * kilobyte })
     const use = { requests: 0, bytes: 0, slow: true }
-    room.take(use, 0, 400 * kilobyte)
-    assert.strictEqual(room.bytesFor("slow"), 112 * kilobyte)
-    assert.strictEqual(room.bytesFor("quick"), 624 * kilobyte)
-    assert.isFalse(room.isTight)
-    room.take(use, 0, 120 * kilobyte)
-    assert.strictEqual(room.bytesFor("slow"), 0)
-    assert.isTrue(room.isTight)
-    assert.isFalse(room.mayStart("slow", 0, false))
-    assert.isTrue(room.mayStart("slow", 0, true))
-    assert.isTrue(room.mayStart("quick", 0, false))
-    room.giveBack(use)
-    assert.strictEqual(room.bytesFor("slow"), 512 * kilobyte)
+    capacity.take(use, 0, 400 * kilobyte)
+    assert.strictEqual(capacity.bytesFor("slow"), 112 * kilobyte)
+    assert.strictEqual(capacity.bytesFor("quick"), 624 * kilobyte)
+    assert.isFalse(capacity.isTight)
+    capacity.take(use, 0, 120 * kilobyte)
+    assert.strictEqual(capacity.bytesFor("slow"), 0)
+    assert.isTrue(capacity.isTight)
+    assert.isFalse(capacity.mayStart("slow", 0, false))
+    assert.isTrue(capacity.mayStart("slow", 0, true))
+    assert.isTrue(capacity.mayStart("quick", 0, false))
+    capacity.giveBack(use)
+    assert.strictEqual(capacity.bytesFor("slow"), 512 * kilobyte)
   })
 
   it("is offered to those that wait in their order, and to the next where one has no use for it", () => {
-    const { pool, room } = soleTenant({ requests: 1, bytes: 1_024 * kilobyte })
+    const { pool, capacity } = soleTenant({ requests: 1, bytes: 1_024 * kilobyte })
     const told: Array<string> = []
     const waiting = (name: string, uses: boolean) => ({
       turn: () => {
@@ -86,12 +89,12 @@ describe("the room of a worker", () => {
         return uses
       }
     })
-    const use = begin(room)
-    room.wait("quick", 0, waiting("gone", false))
-    room.wait("quick", 0, waiting("first", true))
-    room.wait("quick", 0, waiting("second", true))
+    const use = begin(capacity)
+    capacity.wait("quick", 0, waiting("gone", false))
+    capacity.wait("quick", 0, waiting("first", true))
+    capacity.wait("quick", 0, waiting("second", true))
     assert.deepStrictEqual(told, [])
-    pool.giveBack(room, use)
+    pool.giveBack(capacity, use)
     assert.deepStrictEqual(told, ["gone", "first"])
     pool.next()
     assert.deepStrictEqual(told, ["gone", "first", "second"])
@@ -100,14 +103,14 @@ describe("the room of a worker", () => {
   })
 })
 
-describe("the room of several tenants", () => {
+describe("the capacity of several tenants", () => {
   const size = { requests: 64, bytes: 1_024 * kilobyte }
   /** Fills what a tenant may use with requests of lanes that have nothing else in flight. */
-  const fill = (room: TenantCapacity, slow = false): Array<Reservation> => {
+  const fill = (capacity: TenantCapacity, slow = false): Array<Reservation> => {
     const uses: Array<Reservation> = []
-    while (room.mayStart(slow ? "slow" : "quick", 0, true)) {
-      room.lane(1)
-      uses.push(begin(room, slow))
+    while (capacity.mayStart(slow ? "slow" : "quick", 0, true)) {
+      capacity.lane(1)
+      uses.push(begin(capacity, slow))
     }
     return uses
   }
@@ -139,16 +142,16 @@ describe("the room of several tenants", () => {
     const { acme, globex, pool } = both()
     const uses = fill(acme)
     const begun: Array<string> = []
-    const lane = (room: TenantCapacity) => {
+    const lane = (capacity: TenantCapacity) => {
       const waiter = {
         turn: () => {
-          if (!room.mayStart("quick", 0, true)) {
-            room.wait("quick", 0, waiter)
+          if (!capacity.mayStart("quick", 0, true)) {
+            capacity.wait("quick", 0, waiter)
             return false
           }
-          begun.push(room.tenant)
-          begin(room)
-          room.wait("quick", 0, waiter)
+          begun.push(capacity.tenant)
+          begin(capacity)
+          capacity.wait("quick", 0, waiter)
           return true
         }
       }
@@ -178,9 +181,9 @@ describe("the room of several tenants", () => {
   it("remembers no more idle tenants than some, and every one that is busy", () => {
     const pool = new CapacityPool({ requests: 10_000, bytes: 1_024 * kilobyte })
     const busy = Array.from({ length: 500 }, (_, n) => {
-      const room = pool.of(`busy${n}`)
-      begin(room)
-      return room
+      const capacity = pool.of(`busy${n}`)
+      begin(capacity)
+      return capacity
     })
     for (let n = 0; n < 5_000; n++) pool.of(`idle${n}`)
     assert.deepStrictEqual(

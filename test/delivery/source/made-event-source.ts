@@ -79,7 +79,7 @@ export const makeSource = (changes: Partial<World> = {}) => {
     ...{ inFlight: {} as TaskContext["inFlight"], logsDeliveries: false },
     successes: new SuccessLog(facts, fence, memory.completed),
     ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
-    cutOff: () => undefined
+    attemptCancelled: () => undefined
   }
   const failed: Array<number> = []
   const source = new EventSource(

@@ -86,7 +86,7 @@ const makeQueue = Effect.fnUntraced(function* () {
       ...{ worker: "w1", inFlight, logsDeliveries: false },
       successes: new SuccessLog(broker.history.facts, fence, memory.completed),
       ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
-      cutOff: () => undefined
+      attemptCancelled: () => undefined
     },
     lanes: { enter: (_, task) => void entered.push(task) },
     spill: {

@@ -2,15 +2,15 @@ import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
 import { mask } from "../../../src/domain/settings/endpoint-table.ts"
 import { operatorNamed } from "../../../src/operations/caller.ts"
-import { listEndpoints, showEndpoint } from "../../../src/operations/endpoints/endpoint-queries.ts"
-import { rotateSecret } from "../../../src/operations/endpoints/endpoint-secrets.ts"
 import {
   disableEndpoint,
   enableEndpoint,
   pauseEndpoint,
   removeEndpoint,
   resumeEndpoint
-} from "../../../src/operations/endpoints/endpoint-state.ts"
+} from "../../../src/operations/endpoints/change-state.ts"
+import { listEndpoints, showEndpoint } from "../../../src/operations/endpoints/endpoint-queries.ts"
+import { rotateSecret } from "../../../src/operations/endpoints/endpoint-secrets.ts"
 import {
   compareRevisions,
   endpointHistory

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { disableEndpoint } from "../../../src/operations/endpoints/endpoint-state.ts"
+import { disableEndpoint } from "../../../src/operations/endpoints/change-state.ts"
 import type { ReplayRequest } from "../../../src/operations/replays/replay-events.ts"
 import {
   previewReplay,

@@ -1,6 +1,6 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import type { Books } from "../../../history/audit/books.ts"
+import type { AuditReading } from "../../../history/audit/audit-reading.ts"
 import { AuditProblem } from "../../../history/audit/problem.ts"
 import type { AuditRange } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
@@ -74,7 +74,7 @@ const flags = {
 
 const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
 
-const readIn = ({ events, history }: Books) => {
+const readIn = ({ events, history }: AuditReading) => {
   const done = events.messages + history.messages
   return { done, all: done + left(events) + left(history) }
 }
@@ -85,14 +85,14 @@ const withProgress = <A, E, R>(
   run: (options: AuditRun) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.suspend(() => {
-    let books: Books | undefined
+    let reading: AuditReading | undefined
     const watched = run({
       ...options,
       onBegin: (begun) => {
-        books = begun
+        reading = begun
       }
     })
-    return showingProgress(watched, () => (books === undefined ? undefined : readIn(books)))
+    return showingProgress(watched, () => (reading === undefined ? undefined : readIn(reading)))
   })
 
 /** Verifies that every event reached every endpoint it was planned for, or reports why not. */

@@ -59,10 +59,10 @@ const compare = Effect.fnUntraced(function* (
 })
 
 /** Returns how the streams differ from what a proof recorded; undefined if they match. */
-export const compareWith = Effect.fnUntraced(function* (before: Proof, { books, reach }: Audit) {
+export const compareWith = Effect.fnUntraced(function* (before: Proof, { reading, reach }: Audit) {
   const found = [
-    ...(yield* compare("events", before.events, books.events, reach.begins.events)),
-    ...(yield* compare("facts", before.history, books.history, reach.begins.history))
+    ...(yield* compare("events", before.events, reading.events, reach.begins.events)),
+    ...(yield* compare("facts", before.history, reading.history, reach.begins.history))
   ]
   return found.length === 0 ? undefined : `the past has been changed: ${found.join(", ")}`
 })

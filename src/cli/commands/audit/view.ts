@@ -70,15 +70,15 @@ const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
 }
 
 /** Returns the failure message of the audit, or undefined if it is clean. */
-export const refusalOf = ({ books, judgement, reach }: Audit): string | undefined => {
+export const refusalOf = ({ reading, judgement, reach }: Audit): string | undefined => {
   switch (judgement.verdict) {
     case "clean":
       return undefined
     case "problems":
       return `the audit found ${plural(judgement.problems.total, "problem")}; docs/operate/audit.md says what each means`
     case "unvouched":
-      if (books.planCheck.unknown > 0 && reach.isVouched)
-        return `the range cannot be vouched for: plans of events up to ${new Date(books.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
+      if (reading.planCheck.unknown > 0 && reach.isVouched)
+        return `the range cannot be vouched for: plans of events up to ${new Date(reading.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
       return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
   }
 }
@@ -94,9 +94,9 @@ const cleanText = (unrouted: number): string => {
 
 /** Returns the audit for people, in lines of up to 80 columns. */
 export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => {
-  const { books, judgement } = audit
+  const { reading, judgement } = audit
   const { events, tally } = judgement
-  const skipped = [...books.ledger.skipped.values()].reduce((sum, count) => sum + count, 0)
+  const skipped = [...reading.ledger.skipped.values()].reduce((sum, count) => sum + count, 0)
   return [
     ...rangeText(audit, now),
     "",
@@ -115,9 +115,9 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ...rowIf("  overdue", tally.overdue, "waiting, though their time is over"),
     row("  missing", tally.missing),
     ...rowIf("skipped", skipped, "endpoints that took no events"),
-    row("plans recomputed", books.planCheck.recomputed, "each endpoint that wanted an event"),
-    ...rowIf("  not possible", books.planCheck.unknown, "an older version made them"),
-    row("facts read", books.history.messages),
+    row("plans recomputed", reading.planCheck.recomputed, "each endpoint that wanted an event"),
+    ...rowIf("  not possible", reading.planCheck.unknown, "an older version made them"),
+    row("facts read", reading.history.messages),
     ...problemLines(audit),
     ...audit.cautions.flatMap(({ events, kind, says, tenant }) => [
       "",

@@ -19,7 +19,7 @@ import {
   RetriedEndpoint,
   retryDelivery,
   retryEndpointNow
-} from "../../../operations/retries/retry-now.ts"
+} from "../../../operations/retries/retry-endpoint.ts"
 import { RetrySelection } from "../../../operations/retries/retry-waiting.ts"
 import { attemptsText } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"

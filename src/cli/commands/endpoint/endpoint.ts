@@ -3,6 +3,7 @@ import { Argument, Command, Prompt } from "effect/cli"
 import { hasMetadata } from "../../../domain/metadata.ts"
 import { isToken } from "../../../domain/token.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
+import { removeEndpoint } from "../../../operations/endpoints/change-state.ts"
 import {
   listEndpoints,
   showActivity,
@@ -10,7 +11,6 @@ import {
 } from "../../../operations/endpoints/endpoint-queries.ts"
 import type { EndpointName } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
-import { removeEndpoint } from "../../../operations/endpoints/endpoint-state.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
 import { plural } from "../../../text/quantities.ts"

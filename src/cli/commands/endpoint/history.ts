@@ -97,7 +97,7 @@ const differenceText = (difference: SettingDifference, now: number): string => {
 }
 
 /** The text if only settings have changed that the history does not record. */
-const nothingTold = "nothing but what the history does not tell: values of secrets and headers"
+const nothingRecorded = "nothing but what the history does not tell: values of secrets and headers"
 
 /**
  * Returns the differences for people, a line for each setting: `types invoice.> → invoice.>,
@@ -110,7 +110,7 @@ export const differenceTexts = (
   now: number
 ): ReadonlyArray<string> =>
   differences.length === 0
-    ? [nothingTold]
+    ? [nothingRecorded]
     : differences.map((difference) => plainText(differenceText(difference, now)))
 
 /** Returns the settings of a new endpoint, a line for each that differs from its default. */

@@ -1,14 +1,14 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
 import { jsonOf } from "../../../operations/answered-json.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   disableEndpoint,
   EndpointState,
   enableEndpoint,
   pauseEndpoint,
   resumeEndpoint
-} from "../../../operations/endpoints/endpoint-state.ts"
+} from "../../../operations/endpoints/change-state.ts"
+import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { byFlag, endpointArgument, textFlag } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"

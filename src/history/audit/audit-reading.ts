@@ -9,14 +9,16 @@ import { readRepeat } from "../../domain/origin.ts"
 import { present } from "../../domain/present.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, readRecord, strictly, textIn } from "../fact-record.ts"
-import { afterEndpointFact, type EndpointLife, newEndpoint } from "../fold/endpoint.ts"
+import type { EndpointLife } from "../fold/endpoint.ts"
+import { afterEndpointFact, newEndpoint } from "../fold/endpoint.ts"
 import { stepOfKind } from "../fold/round.ts"
 import { readConfiguration } from "./configuration-reading.ts"
 import { Ledger } from "./ledger.ts"
-import { EventHeaders, eventsGone, goesOn, RoutedEvents, StrayFacts } from "./lost-events.ts"
+import { EventHeaders, eventsGone, FactsWithoutEvent, goesOn, RoutedEvents } from "./lost-events.ts"
 import { PlanCheck } from "./plan-check.ts"
 import type { AuditProblem } from "./problem.ts"
-import { type AuditReach, factsGone, takeRemoved } from "./reach.ts"
+import type { AuditReach } from "./reach.ts"
+import { factsGone, takeRemoved } from "./reach.ts"
 import { StreamReading } from "./stream-reading.ts"
 
 const circuitKinds: ReadonlySet<unknown> = new Set([
@@ -34,23 +36,23 @@ const isAside = ({ kind }: Loose): boolean =>
   !stepOfKind.has(kind) && kind !== "unroutable" && kind !== "missing"
 
 /**
- * Opens the books of a range.
+ * Opens the reading of a range.
  *
  * @param marks sequences of EVENTS and HISTORY up to which additional fingerprints are made.
  */
-export const openBooks = Effect.fnUntraced(function* (
+export const openReading = Effect.fnUntraced(function* (
   reach: AuditReach,
   marks: { events?: number; history?: number } = {}
 ) {
   const { names } = yield* Broker
-  return new Books(reach, names, marks)
+  return new AuditReading(reach, names, marks)
 })
 
 /**
  * The events and the facts of a range. Each is read once, in order, up to the end that its stream
  * has at the moment; each further call reads what was stored since.
  */
-export class Books {
+export class AuditReading {
   readonly ledger: Ledger
   readonly headers: EventHeaders
   /** The events that the router left out, and which event each of them repeats. */
@@ -60,7 +62,7 @@ export class Books {
   /** Circuits according to the facts, by `<tenant>.<endpoint>`. */
   readonly endpoints = new Map<string, EndpointLife>()
   readonly objections: Array<AuditProblem> = []
-  readonly strays: StrayFacts
+  readonly withoutEvent: FactsWithoutEvent
   readonly planCheck: PlanCheck
   /** The events before the first one that is stored. */
   readonly routed: RoutedEvents
@@ -81,7 +83,7 @@ export class Books {
     this.headers = new EventHeaders(names)
     this.events = new StreamReading(reach.scope.firstEvent, marks.events)
     this.history = new StreamReading(reach.firstFact, marks.history)
-    this.strays = new StrayFacts(reach.begins.events)
+    this.withoutEvent = new FactsWithoutEvent(reach.begins.events)
     this.planCheck = new PlanCheck(reach.clocksApart)
     this.routed = new RoutedEvents(reach.begins.events.first)
   }
@@ -91,12 +93,12 @@ export class Books {
    * nor size has dropped it.
    */
   beginAt({ begins }: AuditReach): void {
-    this.strays.begins = begins.events
+    this.withoutEvent.begins = begins.events
     const firstFact = takeRemoved(this.history.marks, begins.history)
     if (firstFact !== undefined)
       this.objections.push(factsGone(firstFact, begins.history.first - 1))
     const firstEvent = takeRemoved(this.events.marks, begins.events)
-    if (firstEvent !== undefined) this.objections.push(this.strays.reportRemoved(firstEvent))
+    if (firstEvent !== undefined) this.objections.push(this.withoutEvent.reportRemoved(firstEvent))
   }
 
   /** Reads the changes of endpoints, once: the history has the later ones. */
@@ -139,7 +141,7 @@ export class Books {
     history.to = state.last_seq
     // The events' end is read after the history's: an event is stored before the facts about it.
     const { state: ends } = yield* streamInfo("look at the events", names.events)
-    this.strays.endAt(ends.last_seq)
+    this.withoutEvent.endAt(ends.last_seq)
     yield* readThrough(
       {
         stream: names.history,
@@ -190,7 +192,7 @@ export class Books {
     if (record !== undefined && !isAside(record) && record.kind !== "missing")
       this.routed.add(numberIn(record.eventSeq) ?? 0, numberIn(record.eventAt) ?? 0)
     if (record !== undefined && objection === undefined) {
-      this.strays.see(record, seq, this.ledger.scope)
+      this.withoutEvent.see(record, seq, this.ledger.scope)
       if (record.plan !== undefined) this.#seePlan(record, millisOf(nanoseconds))
     }
     if (aside?.kind === "endpoint-changed") this.#seeChange(aside, seq)

@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
-import { TenantRoom } from "../../../src/delivery/retry/stream-space.ts"
+import { TenantSpace } from "../../../src/delivery/retry/stream-space.ts"
 
 const roomOf = (byEndpoint: Readonly<Record<string, number>>, maxBytes: number | undefined) => {
-  const room = new TenantRoom()
+  const room = new TenantSpace()
   const bytes = Object.values(byEndpoint).reduce((sum, bytes) => sum + bytes, 0)
   room.read({ bytes, maxBytes, byEndpoint: new Map(Object.entries(byEndpoint)) })
   return room

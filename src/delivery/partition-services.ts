@@ -14,7 +14,7 @@ import { Metrics } from "../metrics/worker-metrics.ts"
 import { eventOutlasts } from "../policy/event-outlasts.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
-import type { BacklogRoom } from "./backlog/backlog-room.ts"
+import type { BacklogSpace } from "./backlog/backlog-space.ts"
 import type { DutyCycle } from "./backlog/expiry.ts"
 import type { EventBodies } from "./bodies/event-bodies.ts"
 import type { LeftBodies } from "./bodies/left-bodies.ts"
@@ -24,7 +24,7 @@ import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
 import { watchForTruncation } from "./recovery/truncation-watch.ts"
-import type { QueueRoom } from "./retry/queue-room.ts"
+import type { QueueSpace } from "./retry/queue-space.ts"
 import type { CapacityPool } from "./scheduling/capacity-pool.ts"
 
 /** Maximum messages of one endpoint's backlog. */
@@ -57,8 +57,8 @@ export interface PartitionOptions {
   /** The caps of hosts, for all partitions of the worker. */
   readonly hosts: HostLimits
   /** What endpoints may let wait in backlogs, and in queues. Shared by the worker's partitions. */
-  readonly backlogRoom: BacklogRoom
-  readonly queueRoom: Pick<QueueRoom, "came" | "isFull" | "willCome">
+  readonly backlogSpace: BacklogSpace
+  readonly queueSpace: Pick<QueueSpace, "came" | "isFull" | "willCome">
   /** Limits the time that the searches of all the worker's backlogs take. */
   readonly dutyCycle: DutyCycle
   /** Reads events whose deliveries wait without a body. Shared by the worker's partitions. */
@@ -124,11 +124,11 @@ export class PartitionLife {
 }
 
 /**
- * Acquires what a partition needs of its surroundings. As their scope closes, nothing begins any
+ * Acquires what a partition needs of its services. As their scope closes, nothing begins any
  * more, and what is in flight is cancelled.
  */
-export const acquireSurroundings = Effect.fnUntraced(function* (options: PartitionOptions) {
-  const { backlogRoom, fence, memory, sender, worker } = options
+export const acquirePartitionServices = Effect.fnUntraced(function* (options: PartitionOptions) {
+  const { backlogSpace, fence, memory, sender, worker } = options
   const life = new PartitionLife()
   const stopping = () => life.isOver || options.stopping()
   const broker = yield* Broker
@@ -150,7 +150,7 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   })
   yield* options.alerts.watch(health.of)
   const index = new BacklogIndex(options.maxBacklog ?? maxBacklogMessages, (key, delivery) =>
-    backlogRoom.isFull(
+    backlogSpace.isFull(
       key,
       delivery.leftBytes !== undefined || eventOutlasts(delivery, options.eventAge())
     )
@@ -179,4 +179,4 @@ export const acquireSurroundings = Effect.fnUntraced(function* (options: Partiti
   }
 })
 
-export type Surroundings = Effect.Success<ReturnType<typeof acquireSurroundings>>
+export type PartitionServices = Effect.Success<ReturnType<typeof acquirePartitionServices>>

@@ -4,7 +4,7 @@ import { keepGoing } from "../../broker/keep-going.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import { readWaitingRooms } from "../../broker/storage-limits.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
-import { TenantRoom } from "./stream-space.ts"
+import { TenantSpace } from "./stream-space.ts"
 
 /**
  * Share of what queues may take for what waits there: retries, and what has ended and waits for
@@ -17,7 +17,7 @@ const headerBytes = 800
 /** Interval at which the limits of streams are read, ms: `petrel init` may change them. */
 const readEveryMs = 10_000
 /**
- * Share of a partition's part of the room. Where its queue holds more when it is taken over, the
+ * Share of a partition's part of the space. Where its queue holds more when it is taken over, the
  * schedules of former owners are counted.
  */
 const countedFrom = 1 / 4
@@ -31,27 +31,27 @@ interface OwnedQueue {
 }
 
 /**
- * The room for what waits in queues, one for each worker: its part of what all workers may let wait
+ * The space for what waits in queues, one for each worker: its part of what all workers may let wait
  * there. An endpoint that is beyond its share gets no first attempts: what comes for it waits in its
  * backlog until some of its retries have left.
  *
  * The broker counts messages by subject, but does not tell retries from what is on its way, and the
  * subjects of schedules name no endpoint. So the owner of a partition counts what waits.
  */
-export class QueueRoom {
-  readonly #room = new TenantRoom()
+export class QueueSpace {
+  readonly #space = new TenantSpace()
   readonly #queues = new Map<number, OwnedQueue>()
   readonly #partitions: number
   /** What all workers may let wait, bytes; undefined for no limit. */
   #maxBytes: number | undefined
 
-  /** Makes the room, and reads its limit at intervals until the scope closes. */
+  /** Makes the space, and reads its limit at intervals until the scope closes. */
   static readonly make = Effect.fnUntraced(function* (partitions: number) {
-    const room = new QueueRoom(partitions)
-    yield* Effect.ignore(room.#read)
-    const look = Effect.delay(Effect.ignore(room.#read), readEveryMs)
+    const space = new QueueSpace(partitions)
+    yield* Effect.ignore(space.#read)
+    const look = Effect.delay(Effect.ignore(space.#read), readEveryMs)
     yield* Effect.forkScoped(keepGoing("read what queues may take", look, readEveryMs))
-    return room
+    return space
   })
 
   private constructor(partitions: number) {
@@ -60,7 +60,7 @@ export class QueueRoom {
 
   /** True where an endpoint may let nothing more wait in a queue: it gets no first attempts. */
   isFull(key: string): boolean {
-    return this.#room.isFull(key)
+    return this.#space.isFull(key)
   }
 
   /**
@@ -68,7 +68,7 @@ export class QueueRoom {
    * half of what retries may, so that a full DEAD holds no endpoint up.
    */
   isFullForEnded(key: string): boolean {
-    return this.#room.isFull(key, 0.5)
+    return this.#space.isFull(key, 0.5)
   }
 
   /** Counts what waits in a partition's queue until the scope closes. */
@@ -90,7 +90,7 @@ export class QueueRoom {
     if (queue === undefined || queue.waiting.has(seq)) return
     const bytes = bodyBytes + headerBytes
     queue.waiting.set(seq, { key, bytes })
-    this.#room.stored(key, bytes)
+    this.#space.stored(key, bytes)
   }
 
   /** Called when a message has left a queue. */
@@ -99,7 +99,7 @@ export class QueueRoom {
     const found = waiting?.get(seq)
     if (waiting === undefined || found === undefined) return
     waiting.delete(seq)
-    this.#room.stored(found.key, -found.bytes)
+    this.#space.stored(found.key, -found.bytes)
   }
 
   /** Called when a schedule was stored, or a direct delivery failed: it comes into the queue. */
@@ -108,7 +108,7 @@ export class QueueRoom {
     if (coming === undefined) return
     const bytes = bodyBytes + headerBytes
     coming.set(key, (coming.get(key) ?? 0) + bytes)
-    this.#room.stored(key, bytes)
+    this.#space.stored(key, bytes)
   }
 
   /** Called when a message has come into the queue whose delivery was attempted before. */
@@ -120,13 +120,13 @@ export class QueueRoom {
     const bytes = Math.min(before, bodyBytes + headerBytes)
     if (before > bytes) coming.set(key, before - bytes)
     else coming.delete(key)
-    this.#room.stored(key, -bytes)
+    this.#space.stored(key, -bytes)
   }
 
   #disown(partition: number, { coming, waiting }: OwnedQueue): void {
     this.#queues.delete(partition)
-    for (const { bytes, key } of waiting.values()) this.#room.stored(key, -bytes)
-    for (const [key, bytes] of coming) this.#room.stored(key, -bytes)
+    for (const { bytes, key } of waiting.values()) this.#space.stored(key, -bytes)
+    for (const [key, bytes] of coming) this.#space.stored(key, -bytes)
     this.#resize()
   }
 
@@ -139,7 +139,7 @@ export class QueueRoom {
 
   #resize(): void {
     const part = this.#queues.size / this.#partitions
-    this.#room.resize(this.#maxBytes === undefined ? undefined : this.#maxBytes * part)
+    this.#space.resize(this.#maxBytes === undefined ? undefined : this.#maxBytes * part)
   }
 
   /** Counts the schedules that former owners have stored, where there may be many. */

@@ -8,7 +8,8 @@ import {
 import type { ExpectedRevision, StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
 import { Contradiction } from "../refusals.ts"
-import { type EndpointName, endpointLabel } from "./endpoint-settings.ts"
+import type { EndpointName } from "./endpoint-settings.ts"
+import { endpointLabel } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** Why an endpoint is disabled or paused, recorded in the history. */

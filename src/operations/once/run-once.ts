@@ -111,7 +111,7 @@ interface KeyedRequest {
  * shows depends on who asks. What fails is forgotten. Where a console dies in the middle, the next
  * repetition goes on as the same `CurrentOnce`.
  */
-export const carryOutOnce = Effect.fnUntraced(function* <E, R>(
+export const runOnce = Effect.fnUntraced(function* <E, R>(
   { asked, id, kept, key, schema }: KeyedRequest,
   run: Effect.Effect<unknown, E, R>
 ) {

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
-import type { BacklogRoom } from "../../src/delivery/backlog/backlog-room.ts"
-import { makeBacklogRoom } from "../../src/delivery/backlog/backlog-room.ts"
+import type { BacklogSpace } from "../../src/delivery/backlog/backlog-space.ts"
+import { makeBacklogSpace } from "../../src/delivery/backlog/backlog-space.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -28,7 +28,7 @@ const store = Effect.fnUntraced(function* (key: string, messages: number, bytes:
   )
 })
 
-const isFull = (room: BacklogRoom, key: string, expected: boolean) =>
+const isFull = (room: BacklogSpace, key: string, expected: boolean) =>
   eventually(
     Effect.sync(() => room.isFull(key, false)),
     (isFull) => isFull === expected
@@ -41,7 +41,7 @@ describe.concurrent("the room of all backlogs", () => {
       Effect.gen(function* () {
         const { ask, jsm, names } = yield* natsClients
         yield* store("calm.hook", 2, 1_000)
-        const room = yield* makeBacklogRoom(2, () => true)
+        const room = yield* makeBacklogSpace(2, () => true)
         assert.isFalse(room.isFull("loud.down", false))
         // Somebody else stores most of it: this worker learns of it by a reading.
         yield* store("loud.down", 24, 100_000)
@@ -63,7 +63,7 @@ describe.concurrent("the room of all backlogs", () => {
     () =>
       Effect.gen(function* () {
         yield* store("calm.hook", 400, 100)
-        const room = yield* makeBacklogRoom(2, () => true)
+        const room = yield* makeBacklogSpace(2, () => true)
         for (let n = 0; n < 24; n++) room.stored("loud.down", 100_000)
         for (let n = 0; n < 400; n++) room.stored("calm.hook", 200)
         assert.isTrue(room.isFull("loud.down", false))
