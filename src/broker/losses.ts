@@ -62,6 +62,10 @@ export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, 
       names.buckets.jobs,
       "jobs that were under way, and what is known of former ones, are lost"
     ),
+    bucket(
+      names.buckets.sources,
+      "all sources are lost: what providers send is refused until they are added again"
+    ),
     ...Array.from({ length: partitions }, (_, index) => index).flatMap((index) => [
       [
         names.deliveries(index),

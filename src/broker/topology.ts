@@ -103,6 +103,9 @@ const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floo
  */
 const sourceHeaderRoom = 1024
 
+/** Requests of a tenant in quarantine. Further ones are refused until some have left it. */
+export const maxQuarantined = 100
+
 export type WantedStream = Partial<StreamConfig> & Pick<StreamConfig, "name">
 
 /** A stream's desired configuration, and that of the durable consumer on it. */
@@ -177,7 +180,11 @@ const sourced = (
             // The copy in EVENTS must last longer: the broker copies again what EVENTS lacks.
             max_age: nanos(Math.min(options.intakeAge, options.eventAge)),
             max_bytes: options.intakeBytes,
-            // The subject says what a message is, and messages have no other id.
+            // Each event has a subject of its own, and a tenant's quarantine has one for all of it.
+            max_msgs_per_subject: maxQuarantined,
+            discard_new_per_subject: true,
+            // What is in quarantine stays until somebody has looked at it.
+            allow_msg_ttl: true,
             duplicate_window: nanos(Math.min(minute, options.eventAge))
           }
         }
@@ -383,6 +390,7 @@ export const wanted = (
     bucket(names.buckets.alerts, true),
     bucket(names.buckets.tokens, true),
     bucket(names.buckets.jobs, true),
+    bucket(names.buckets.sources, false),
     ...Array.from({ length: options.partitions }, (_, index) => [queue(index), backlog(index)])
       .flat()
       .reverse()

@@ -75,6 +75,7 @@ const commands = {
   repartition: async () => (await import("./commands/repartition.ts")).repartition,
   upgrade: async () => (await import("./commands/upgrade.ts")).upgrade,
   endpoint: async () => (await import("./commands/endpoint/endpoint.ts")).endpoint,
+  source: async () => (await import("./commands/source/source.ts")).source,
   tenant: async () => (await import("./commands/tenant.ts")).tenant,
   token: async () => (await import("./commands/token.ts")).token,
   portal: async () => (await import("./commands/portal.ts")).portal,

@@ -3,6 +3,7 @@ import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Redirect, Response } from "./outcome.ts"
 import { SettingsChange } from "./settings/tenant-table.ts"
+import { SourceChange } from "./source.ts"
 import { Timestamp } from "./timestamp.ts"
 
 /** Facts that report no failure. */
@@ -24,7 +25,10 @@ const okKinds = [
   "alert-cleared",
   "secrets-revealed",
   "token-created",
-  "token-revoked"
+  "token-revoked",
+  "source-added",
+  "source-changed",
+  "source-removed"
 ] as const
 /** Facts that report a failure. The broker republishes them on the failure subjects. */
 const failureKinds = [
@@ -224,6 +228,8 @@ export const Fact = Schema.Struct({
   thresholds: Schema.optional(ThresholdsChange),
   /** In `token-created` and `token-revoked`. */
   token: Schema.optional(FactToken),
+  /** In `source-added`, `source-changed` and `source-removed`. */
+  source: Schema.optional(SourceChange),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),

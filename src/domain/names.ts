@@ -61,6 +61,7 @@ export interface Names {
     readonly alerts: string
     readonly tokens: string
     readonly jobs: string
+    readonly sources: string
   }
   /** Returns the stream that messages on a subject are stored in; undefined for other subjects. */
   readonly streamOf: (subject: string) => string | undefined
@@ -79,6 +80,8 @@ export interface Names {
     readonly incoming: (tenant: string, source: string, id: string) => string
     /** The subject of an outbox's row, without its type. */
     readonly incomingRow: (tenant: string, id: string) => string
+    /** The subject of a tenant's requests in quarantine. They become no events. */
+    readonly quarantine: (tenant: string) => string
     /** How subjects of INTAKE become subjects of events. */
     readonly incomingTransforms: ReadonlyArray<{ readonly src: string; readonly dest: string }>
     /** Returns the subject of the event that a message of INTAKE becomes. */
@@ -201,7 +204,8 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       workers: `${lower}workers`,
       alerts: `${lower}alerts`,
       tokens: `${lower}tokens`,
-      jobs: `${lower}jobs`
+      jobs: `${lower}jobs`,
+      sources: `${lower}sources`
     },
     streamOf: (subject) => streamOf(subject, { eventRoot, root, stream }),
     routerConsumer: "router",
@@ -215,6 +219,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       allIncoming: `${root}.intake.>`,
       incoming: (tenant, source, id) => `${root}.intake.sources.${tenant}.${source}.${id}`,
       incomingRow: (tenant, id) => `${root}.intake.outbox.${tenant}.${id}`,
+      quarantine: (tenant) => `${root}.intake.quarantine.${tenant}`,
       incomingTransforms: [
         {
           src: `${root}.intake.sources.*.*.*.>`,

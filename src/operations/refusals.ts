@@ -8,6 +8,7 @@ import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/
 import { ChangeUnrecorded } from "../endpoints/settings-store.ts"
 import type { SettingsUnreadable } from "../endpoints/stored-values.ts"
 import { EndpointUnreadable } from "../endpoints/stored-values.ts"
+import { SourceExists, SourceNotFound, SourceUnreadable } from "../intake/source-store.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
 import type { RoundsStopped } from "../rounds/rounds.ts"
 import { Busy, type NotAllowed } from "./caller.ts"
@@ -44,6 +45,7 @@ export const refusals = {
     DeliveryNotFound,
     EventNotKept,
     JobNotFound,
+    SourceNotFound,
     TokenNotFound
   ],
   conflict: [
@@ -55,7 +57,9 @@ export const refusals = {
     JobQuotaReached,
     KeyInUse,
     NotNow,
-    QuotaReached
+    QuotaReached,
+    SourceExists,
+    SourceUnreadable
   ],
   "key-reused": [KeyReused],
   "revision-mismatch": [EndpointChanged, EndpointExists]

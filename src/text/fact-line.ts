@@ -127,6 +127,12 @@ const tokenText = (what: string, fact: Fact): string => {
   return `${askedBy(`token ${id}${name === undefined ? "" : ` (${name})`} ${what}`, fact)}: ${fact.reason ?? scopes.join(", ")}`
 }
 
+const sourceText = (what: string, fact: Fact): string => {
+  const { changed = [], id = "", provider = "" } = fact.source ?? {}
+  const text = askedBy(`source ${id} (${provider}) ${what}`, fact)
+  return changed.length === 0 ? text : `${text}: ${changed.join(", ")}`
+}
+
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
@@ -208,6 +214,12 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[tokenText("made", fact)], "yellow"]
     case "token-revoked":
       return [[tokenText("revoked", fact)], "yellow"]
+    case "source-added":
+      return [[sourceText("added", fact)], "yellow"]
+    case "source-changed":
+      return [[sourceText("changed", fact)], "yellow"]
+    case "source-removed":
+      return [[sourceText("removed", fact)], "yellow"]
     case "alert-raised":
     case "alert-cleared":
       return alertStory(fact)

@@ -195,8 +195,8 @@ describe.concurrent("init", () => {
   it.live("does not mix up two that wanted different numbers of partitions", () =>
     bare(
       Effect.gen(function* () {
-        const total = yield* makeFirst(14, options({ partitions: 8 }))
-        assert.isAbove(total, 13)
+        const total = yield* makeFirst(15, options({ partitions: 8 }))
+        assert.isAbove(total, 14)
         const error = yield* Effect.flip(init(options({ partitions: 4 })))
         assert.include(error.message, "finish it with --partitions 8")
         yield* init(options({ partitions: 8 }))

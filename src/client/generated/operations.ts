@@ -30,6 +30,7 @@ import type {
   JobList,
   NewEndpoint,
   NewPortalLink,
+  NewSource,
   NewToken,
   PortalLink,
   PortalLinkList,
@@ -40,6 +41,7 @@ import type {
   Redelivery,
   RedeliveryPlan,
   RemovedEndpoint,
+  RemovedSource,
   Replay,
   ReplayPlan,
   ResentDelivery,
@@ -53,6 +55,10 @@ import type {
   RevokedToken,
   RotatedEndpoint,
   Rotation,
+  Source,
+  SourceList,
+  SourcePatch,
+  SourceRotation,
   Stats,
   Status,
   SystemAlerts,
@@ -855,6 +861,72 @@ export interface Operations {
       readonly id: string
     }, options?: CallOptions): Promise<EndpointSecrets>
   }
+  readonly sources: {
+    /**
+     * List the sources of events, in the order of their names
+     *
+     * Scope: endpoints:read.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<SourceList>
+    /**
+     * Show a source, without its secrets
+     *
+     * Scope: endpoints:read. Refused with not-found, conflict.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The source's name within its tenant. */
+      readonly id: string
+    }, options?: CallOptions): Promise<Source>
+    /**
+     * Let a provider's webhooks come in
+     *
+     * Scope: endpoints:write. Refused with conflict.
+     */
+    add(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The source's name within its tenant. */
+      readonly id: string
+    } & NewSource, options?: CallOptions): Promise<Source>
+    /**
+     * Change some settings of a source, and leave the rest
+     *
+     * Scope: endpoints:write. Refused with not-found, conflict.
+     */
+    patch(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The source's name within its tenant. */
+      readonly id: string
+    } & SourcePatch, options?: CallOptions): Promise<Source>
+    /**
+     * Give a source a new secret; the old ones hold for a while
+     *
+     * Scope: endpoints:write. Refused with not-found, conflict.
+     */
+    rotate(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The source's name within its tenant. */
+      readonly id: string
+    } & SourceRotation, options?: CallOptions): Promise<Source>
+    /**
+     * Remove a source: what its provider sends from then on is refused
+     *
+     * Scope: endpoints:write. Refused with not-found, conflict.
+     */
+    remove(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The source's name within its tenant. */
+      readonly id: string
+    }, options?: CallOptions): Promise<RemovedSource>
+  }
   readonly settings: {
     /**
      * Show what is set for all endpoints of a tenant
@@ -1085,6 +1157,12 @@ export const operations = {
   "endpoints.resume": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/resume", headers: ["if-match"] },
   "endpoints.rotate": { method: "POST", path: "/v1/tenants/{tenant}/endpoints/{id}/rotate", headers: ["if-match"], hasBody: true },
   "endpoints.secret": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/secret" },
+  "sources.list": { method: "GET", path: "/v1/tenants/{tenant}/sources" },
+  "sources.get": { method: "GET", path: "/v1/tenants/{tenant}/sources/{id}" },
+  "sources.add": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}", hasBody: true },
+  "sources.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/sources/{id}", hasBody: true },
+  "sources.rotate": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}/rotate", hasBody: true },
+  "sources.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/sources/{id}" },
   "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
   "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true },
   "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },

@@ -1471,6 +1471,25 @@ export interface NewPortalLink {
   } | undefined
 }
 
+/** A source that is to be added. */
+export interface NewSource {
+  /** Who sends: stripe, github, standard and others. */
+  readonly provider: string
+  /** What the provider signs with, or its public keys. */
+  readonly secrets?: ReadonlyArray<string> | undefined
+  readonly tolerance?: string | undefined
+  /** The URL that the provider was given, without its query, where it signs that. */
+  readonly publicUrl?: string | undefined
+  /** What the provider calls the webhook. */
+  readonly webhookId?: string | undefined
+  /** What the provider repeats when the webhook is set up. */
+  readonly verifyToken?: string | undefined
+  /** How a sender of the provider `hmac` signs. */
+  readonly scheme?: { readonly [name: string]: string } | undefined
+  /** Requests that are taken; the others are told to come again. */
+  readonly rate?: RateLimit | RateInWords | undefined
+}
+
 export interface NewToken {
   /** What it may do: endpoints:read, endpoints:write, secrets:read, events:publish, deliveries:read, payloads:read, dead:read, dead:write, replay:write, tokens:write, operator. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
@@ -1673,6 +1692,12 @@ export interface RemovedEndpoint {
   readonly tenant: string
   readonly id: string
   readonly removed: true
+}
+
+export interface RemovedSource {
+  readonly tenant: string
+  readonly id: string
+  readonly provider: string
 }
 
 /** Which events of the past are sent to an endpoint once more. */
@@ -1983,6 +2008,64 @@ export interface RotatedEndpoint {
 export interface Rotation {
   /** The new secret. (Default: one is made) */
   readonly secret?: string | undefined
+  readonly keepOld?: string | undefined
+}
+
+/** A provider's webhooks that come in. Secrets are masked. */
+export interface Source {
+  readonly v: 1
+  readonly tenant: string
+  /** Its name within the tenant: the first token of its events' types. */
+  readonly id: string
+  /** Who sends: stripe, github, standard and others. */
+  readonly provider: string
+  /** With which requests are verified, newest first. */
+  readonly secrets: ReadonlyArray<{
+    readonly value: string
+    readonly createdAt: string
+    readonly until?: string
+  }>
+  readonly tolerance?: string
+  /** The URL that the provider was given, without its query, where it signs that. */
+  readonly publicUrl?: string
+  /** What the provider calls the webhook. */
+  readonly webhookId?: string
+  /** What the provider repeats when the webhook is set up. */
+  readonly verifyToken?: string
+  /** How a sender of the provider `hmac` signs. */
+  readonly scheme?: { readonly [name: string]: string }
+  /** Requests that are taken; the others are told to come again. */
+  readonly rate?: RateLimit
+  readonly createdAt: string
+  readonly updatedAt: string
+  /** Where the provider posts, on a gateway (`petrel ingest`). */
+  readonly path: string
+  readonly revision: number
+}
+
+export interface SourceList {
+  readonly sources: ReadonlyArray<Source>
+}
+
+/** A change of a source: what is left out stays as it is, null removes a setting. */
+export interface SourcePatch {
+  /** How far the signed time may be off; what is usual depends on the provider. */
+  readonly tolerance?: string | null | undefined
+  /** The URL that the provider was given, without its query, where it signs that. */
+  readonly publicUrl?: string | null | undefined
+  /** What the provider calls the webhook. */
+  readonly webhookId?: string | null | undefined
+  /** What the provider repeats when the webhook is set up. */
+  readonly verifyToken?: string | null | undefined
+  /** How a sender of the provider `hmac` signs. */
+  readonly scheme?: { readonly [name: string]: string } | null | undefined
+  /** Requests that are taken; the others are told to come again. */
+  readonly rate?: RateLimit | RateInWords | null | undefined
+}
+
+/** A new secret, and how long the old ones hold (24 hours if it is not said). */
+export interface SourceRotation {
+  readonly secret: string
   readonly keepOld?: string | undefined
 }
 

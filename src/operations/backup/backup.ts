@@ -79,8 +79,8 @@ export const backUp = Effect.fnUntraced(function* (options: BackupOptions) {
     for (const stream of [names.intake, names.origins]) yield* copies.plain(stream)
   yield* copies.plain(names.dead)
   yield* copies.busyBucket(buckets.health)
-  for (const bucket of [buckets.endpoints, buckets.alerts, buckets.tokens, buckets.jobs])
-    yield* copies.quietBucket(bucket)
+  const { alerts, endpoints, jobs, sources, tokens } = buckets
+  for (const bucket of [endpoints, sources, alerts, tokens, jobs]) yield* copies.quietBucket(bucket)
 
   const { record } = yield* readLayoutRecord
   if (record.epoch !== epoch || record.change !== undefined)

@@ -49,7 +49,7 @@ const RateInWords = Schema.String.check(
   })
 
 /** A rate as people write it (`20/s burst 40`), or its numbers. */
-const RateChoice = Schema.Union([RateLimit, RateInWords])
+export const RateChoice = Schema.Union([RateLimit, RateInWords])
 
 /** The settings as people give them: rates in words, and names of presets that are checked. */
 const settings = {

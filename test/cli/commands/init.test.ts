@@ -19,18 +19,18 @@ describe("petrel init", () => {
       assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}INTAKE`)
       assert.strictEqual(
         made.out.at(-1),
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 20 created, 0 updated, 0 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 21 created, 0 updated, 0 as they were`
       )
 
       const changed = yield* run("init", "--event-age", "30d", ...flags)
       assert.deepStrictEqual(changed.out, [
         `updated    stream ${prefix}EVENTS: petrel-max-age-ms`,
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 19 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 20 as they were`
       ])
 
       const again = yield* run("init", ...flags, "--json")
       const changes = again.out.map((line) => parse(line))
-      assert.strictEqual(changes.length, 20)
+      assert.strictEqual(changes.length, 21)
       assert.isTrue(changes.every(({ change }) => change === "unchanged"))
 
       const [other, cluster, order] = yield* Effect.all([

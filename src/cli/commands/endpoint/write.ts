@@ -1,7 +1,5 @@
-import { readFileSync } from "node:fs"
 import { Effect, Option, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
-import { unreadable } from "../../../broker/credentials.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { RotatedEndpoint, rotateSecret } from "../../../operations/endpoints/endpoint-secrets.ts"
@@ -15,6 +13,7 @@ import {
 } from "../../../operations/endpoints/write-endpoint.ts"
 import { spanText } from "../../../text/quantities.ts"
 import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
+import { type GivenSecret, readLines, readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import {
   byFlag,
@@ -25,7 +24,6 @@ import {
 } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import { readStdin } from "../../terminal/stdout.ts"
 import {
   changeFlags,
   type EndpointFields,
@@ -40,42 +38,13 @@ import { secretLines } from "./view.ts"
 
 /** Flags whose values may be secret. */
 interface SecretFlags {
-  readonly secret: {
-    /** The secret itself, or `-` for standard input. */
-    readonly secret: string | undefined
-    readonly secretFile: string | undefined
-  }
+  readonly secret: GivenSecret
   readonly headers: {
     /** `name: value` each. */
     readonly header: ReadonlyArray<string>
     readonly headerFile: string | undefined
   }
 }
-
-/** Larger than any secret. */
-const maxFileBytes = 64 * 1024
-
-const readLines = (flag: string, path: string) =>
-  Effect.try({
-    try: () => readFileSync(path, "utf8"),
-    catch: (error) => refusal([`${flag} ${path} cannot be read: ${unreadable(error)}`])
-  })
-
-const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: SecretFlags["secret"]) {
-  if (secret !== undefined && secretFile !== undefined)
-    return yield* refusal(["--secret and --secret-file exclude each other"])
-  if (secretFile === undefined && secret !== "-") return secret
-  const text =
-    secretFile === undefined
-      ? (yield* readStdin(maxFileBytes)).toString("utf8")
-      : yield* readLines("--secret-file", secretFile)
-  const read = text.trim()
-  if (read === "")
-    return yield* refusal([
-      `there is no secret ${secretFile === undefined ? "on standard input" : `in ${secretFile}`}`
-    ])
-  return read
-})
 
 /** Returns what to use instead of secrets in arguments, as one warning. */
 const caution = ({ headers: { header }, secret: { secret } }: SecretFlags) => {

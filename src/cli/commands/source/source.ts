@@ -1,0 +1,281 @@
+import { Clock, Duration, Effect, Option, Result, type Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { readSourceLabel, sourceLabel } from "../../../domain/source.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
+import { readInput } from "../../../operations/input.ts"
+import {
+  addSource,
+  listSources,
+  NewSource,
+  removeSource,
+  rotateSource,
+  SourcePatch,
+  SourceView,
+  setSource,
+  showSource,
+  sourcePath
+} from "../../../operations/sources/manage-sources.ts"
+import { rateText } from "../../../policy/rate-text.ts"
+import { providers } from "../../../providers/providers.ts"
+import { localTime, spanText } from "../../../text/quantities.ts"
+import { flagProblems, readJson } from "../../flags/flag-problems.ts"
+import { readSecret } from "../../flags/secret-flags.ts"
+import { byFlag, durationExpected, readDuration, tenantFlag, textFlag } from "../../flags/shared.ts"
+import { makeTable } from "../../format/screen.ts"
+import { refusal } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { print, remark } from "../../terminal/stdout.ts"
+
+const encodeView = jsonOf(SourceView)
+
+const sourceArgument = Argument.String("TENANT/SOURCE").pipe(
+  Argument.withDescription("Such as acme/stripe"),
+  Argument.filterMap(
+    (text) => Option.fromUndefinedOr(readSourceLabel(text)),
+    () =>
+      "must be a tenant and a source such as acme/stripe, each 1 to 64 letters, digits, - or _ (and not outbox or petrel)"
+  )
+)
+
+const secretFlags = {
+  secretFile: textFlag("secret-file", "FILE", "The secret that the provider signs with"),
+  secret: textFlag(
+    "secret",
+    "SECRET|-",
+    "The same from standard input; other users of the machine can see a secret that stands here"
+  )
+}
+
+const settingFlags = {
+  tolerance: textFlag(
+    "tolerance",
+    "DURATION",
+    "How far the signed time may be off (default: what is usual for the provider)"
+  ),
+  publicUrl: textFlag(
+    "public-url",
+    "URL",
+    "The URL that the provider was given, where it signs that: Twilio, Square, HubSpot"
+  ),
+  webhookId: textFlag("webhook-id", "ID", "What the provider calls the webhook: PayPal"),
+  verifyToken: textFlag(
+    "verify-token",
+    "TEXT",
+    "What the provider repeats when the webhook is set up: Meta"
+  ),
+  scheme: textFlag(
+    "scheme",
+    "JSON",
+    `How a sender of the provider hmac signs: '{"header":"x-acme-signature"}'`
+  ),
+  rate: textFlag(
+    "rate",
+    "RATE",
+    "Requests that are taken, such as 200/s; the others are told to come again (default: no limit)"
+  )
+}
+
+const providerFlag = Flag.String("provider").pipe(
+  Flag.withMetavar("NAME"),
+  Flag.withDescription(`Who sends: ${[...providers.keys()].join(", ")}`),
+  Flag.filter(
+    (name) => providers.has(name),
+    (name) => `${name} is none that Petrel knows: ${[...providers.keys()].join(", ")}`
+  )
+)
+
+type GivenSettings = { readonly [Name in keyof typeof settingFlags]: string | undefined }
+
+/** Returns the settings of the flags that are given, as JSON has them. */
+const settingsIn = Effect.fnUntraced(function* ({ scheme, ...texts }: GivenSettings) {
+  const given = Object.entries(texts).filter(([, text]) => text !== undefined)
+  if (scheme === undefined) return Object.fromEntries(given)
+  const read = readJson("--scheme", scheme, `an object such as {"header":"x-acme-signature"}`)
+  if (Result.isFailure(read)) return yield* refusal(read.failure)
+  return { ...Object.fromEntries(given), scheme: read.success }
+})
+
+const readSettings = <A>(schema: Schema.ConstraintDecoder<A>, given: object) => {
+  const read = readInput(schema, given)
+  return Result.isFailure(read) ? refusal(flagProblems(read.failure)) : Effect.succeed(read.success)
+}
+
+/** Returns the secret, with a warning if other users of the machine see it. */
+const givenSecret = Effect.fnUntraced(function* (flags: {
+  readonly secret: string | undefined
+  readonly secretFile: string | undefined
+}) {
+  const secret = yield* readSecret(flags)
+  if (flags.secret !== undefined && flags.secret !== "-")
+    yield* Effect.logWarning(
+      "other users of this machine see what --secret is given: use --secret-file FILE or --secret - for standard input"
+    )
+  return secret
+})
+
+const viewText = (view: SourceView, now: number): string =>
+  [
+    sourceLabel(view),
+    ...(
+      [
+        ["provider", view.provider],
+        ["posts to", `${view.path} of a gateway (\`petrel ingest\`)`],
+        ...view.secrets.map(({ createdAt, until, value }) => [
+          "secret",
+          `${value}, of ${localTime(createdAt, now)}${until === undefined ? "" : `, holds until ${localTime(until, now)}`}`
+        ]),
+        ["tolerance", view.tolerance && spanText(Duration.toMillis(view.tolerance))],
+        ["public url", view.publicUrl],
+        ["webhook id", view.webhookId],
+        ["verify token", view.verifyToken],
+        ["scheme", view.scheme && JSON.stringify(view.scheme)],
+        ["rate", view.rate && rateText(view.rate)]
+      ] as ReadonlyArray<readonly [string, string | undefined]>
+    ).flatMap(([name, text]) => (text === undefined ? [] : [`  ${name.padEnd(13)}${text}`]))
+  ].join("\n")
+
+const add = Command.make(
+  "add",
+  { name: sourceArgument, provider: providerFlag, ...secretFlags, ...settingFlags, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name, provider, secret: given, secretFile, ...texts }) {
+    const settings = yield* settingsIn(texts)
+    const secret = yield* givenSecret({ secret: given, secretFile })
+    const source = yield* readSettings(NewSource, {
+      ...settings,
+      provider,
+      ...(secret === undefined ? {} : { secrets: [secret] })
+    })
+    const added = yield* addSource(name, source, by).pipe(
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
+      Effect.provide(connected)
+    )
+    yield* report(
+      encodeView(added),
+      `${sourceLabel(name)} is added: let ${provider} post to ${sourcePath(name)} of a gateway (\`petrel ingest\`)`
+    )
+  })
+).pipe(
+  Command.withDescription("Let a provider's webhooks come in"),
+  Command.withExamples([
+    { command: "petrel source add acme/stripe --provider stripe --secret-file stripe.secret" },
+    { command: "petrel source add acme/hub --provider github --secret - --rate 200/s" },
+    {
+      command:
+        'petrel source add acme/legacy --provider hmac --secret-file s.secret --scheme \'{"header":"x-acme-signature"}\''
+    }
+  ])
+)
+
+const none = {
+  noRate: Flag.Boolean("no-rate").pipe(
+    Flag.withDescription("As many requests as come"),
+    Flag.withDefault(false),
+    Flag.withoutNegation
+  )
+}
+
+const set = Command.make(
+  "set",
+  { name: sourceArgument, ...settingFlags, ...none, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name, noRate, ...texts }) {
+    const settings = yield* settingsIn(texts)
+    if (noRate && texts.rate !== undefined)
+      return yield* refusal(["--rate and --no-rate exclude each other"])
+    const patch = yield* readSettings(SourcePatch, {
+      ...settings,
+      ...(noRate ? { rate: null } : {})
+    })
+    if (Object.keys(patch).length === 0)
+      return yield* refusal([
+        "nothing is to be changed: say what, such as --rate 200/s; see `petrel source set --help`"
+      ])
+    const changed = yield* setSource(name, patch, by).pipe(
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
+      Effect.provide(connected)
+    )
+    yield* report(encodeView(changed), `${sourceLabel(name)} is changed`)
+  })
+).pipe(
+  Command.withDescription("Change what is given, and leave the rest"),
+  Command.withExamples([{ command: "petrel source set acme/stripe --rate 200/s" }])
+)
+
+const headings = ["source", "provider", "secrets", "rate", "made"]
+
+const list = Command.make(
+  "list",
+  { tenant: tenantFlag },
+  Effect.fnUntraced(function* ({ tenant }) {
+    const { json } = yield* petrel
+    const sources = yield* Effect.provide(listSources(tenant), connected)
+    if (json) {
+      for (const source of sources) yield* print(JSON.stringify(encodeView(source)))
+      return
+    }
+    if (sources.length === 0)
+      return yield* remark("There are no sources: `petrel source add` makes one.")
+    const now = yield* Clock.currentTimeMillis
+    const rows = sources.map((source) => [
+      sourceLabel(source),
+      source.provider,
+      String(source.secrets.length),
+      source.rate === undefined ? "-" : rateText(source.rate),
+      localTime(source.createdAt, now)
+    ])
+    yield* Effect.forEach(makeTable(headings).lines(rows), print)
+  })
+).pipe(Command.withDescription("List the sources, without their secrets"))
+
+const show = Command.make(
+  "show",
+  { name: sourceArgument },
+  Effect.fnUntraced(function* ({ name }) {
+    const view = yield* Effect.provide(showSource(name), connected)
+    yield* report(encodeView(view), viewText(view, yield* Clock.currentTimeMillis))
+  })
+).pipe(Command.withDescription("Show a source, without its secrets"))
+
+const keepOldFlag = Flag.String("keep-old").pipe(
+  Flag.withMetavar("DURATION"),
+  Flag.withDescription(
+    "How long the old secret verifies too; 0s drops it at once (default: 24 hours)"
+  ),
+  Flag.withDefault("24 hours"),
+  Flag.filterMap(
+    (text) => Option.fromUndefinedOr(readDuration(text)),
+    () => durationExpected
+  )
+)
+
+const rotate = Command.make(
+  "rotate",
+  { name: sourceArgument, ...secretFlags, keepOld: keepOldFlag, by: byFlag },
+  Effect.fnUntraced(function* ({ by, keepOld, name, ...flags }) {
+    const secret = yield* givenSecret(flags)
+    if (secret === undefined)
+      return yield* refusal(["say the new secret, which the provider makes: --secret-file FILE"])
+    const rotated = yield* rotateSource(name, { secret, keepOld }, by).pipe(
+      Effect.catchTag("Invalid", ({ problems }) => refusal(flagProblems(problems))),
+      Effect.provide(connected)
+    )
+    const kept = Duration.toMillis(keepOld)
+    yield* report(
+      encodeView(rotated),
+      `${sourceLabel(name)} has a new secret${kept === 0 ? "; the old one is gone" : `; the old one verifies for ${spanText(kept)} more`}`
+    )
+  })
+).pipe(Command.withDescription("Give a source a new secret; the old one verifies for a while"))
+
+const remove = Command.make(
+  "remove",
+  { name: sourceArgument, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name }) {
+    const removed = yield* Effect.provide(removeSource(name, by), connected)
+    yield* report(removed, `${sourceLabel(name)} is removed: what comes from now on is refused`)
+  })
+).pipe(Command.withDescription("Remove a source: what its provider sends is refused from then on"))
+
+export const source = Command.make("source").pipe(
+  Command.withDescription("Providers whose webhooks come in"),
+  Command.withSubcommands([add, set, list, show, rotate, remove])
+)

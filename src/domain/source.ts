@@ -1,0 +1,77 @@
+import { Schema } from "effect"
+import { PositiveDuration } from "./duration.ts"
+import { Secret } from "./endpoint.ts"
+import { sourceNameProblem } from "./intake.ts"
+import { RateLimit } from "./settings/endpoint-table.ts"
+import { Timestamp } from "./timestamp.ts"
+import { isToken, Token } from "./token.ts"
+
+/** The name of a source within its tenant: the first token of its events' types. */
+export const SourceId = Token.check(Schema.makeFilter(sourceNameProblem))
+
+/** What is set of a source, beside its provider and secrets. */
+export const sourceSettings = {
+  /** How far the signed time may be off. */
+  tolerance: Schema.optionalKey(PositiveDuration),
+  /** The URL that the provider was given, where it signs that. */
+  publicUrl: Schema.optionalKey(Schema.String),
+  /** What the provider calls the webhook. */
+  webhookId: Schema.optionalKey(Schema.String),
+  /** What the provider repeats when the webhook is set up. A secret. */
+  verifyToken: Schema.optionalKey(Schema.String),
+  /** How a sender of the provider `hmac` signs (providers/generic-hmac-scheme.ts). */
+  scheme: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
+  /** Requests that are taken; the others are told to come again. (Default: no limit) */
+  rate: Schema.optionalKey(RateLimit)
+}
+
+/**
+ * A source of events: a provider's webhooks that come in for a tenant. The value under
+ * `<tenant>.<source>` in the bucket of sources. Times in ms since the epoch.
+ */
+export const Source = Schema.Struct({
+  v: Schema.Literal(1),
+  tenant: Token,
+  id: SourceId,
+  /** One of `providers` (providers/providers.ts). */
+  provider: Schema.String,
+  /** Newest first. A rotation sets `until` on those that it replaces. */
+  secrets: Schema.Array(Secret),
+  ...sourceSettings,
+  createdAt: Timestamp,
+  updatedAt: Timestamp
+})
+export type Source = typeof Source.Type
+
+export interface SourceName {
+  readonly tenant: string
+  readonly id: string
+}
+
+/** Returns the key of a source in its bucket. */
+export const sourceKey = ({ id, tenant }: SourceName): string => `${tenant}.${id}`
+
+/** Returns a source's name for people: `acme/stripe`. */
+export const sourceLabel = ({ id, tenant }: SourceName): string => `${tenant}/${id}`
+
+/** Parses `acme/stripe`. Returns undefined for any other text. */
+export const readSourceLabel = (text: string): SourceName | undefined => {
+  const [tenant = "", id = "", ...rest] = text.split("/")
+  return isToken(tenant) && sourceNameProblem(id) === undefined && rest.length === 0
+    ? { tenant, id }
+    : undefined
+}
+
+/**
+ * What the history tells of a change of a source: no secret, and no value of a setting. A removal
+ * names no settings.
+ */
+export const SourceChange = Schema.Struct({
+  id: Schema.String,
+  provider: Schema.String,
+  /** The revision in the bucket of sources. */
+  revision: Schema.Int,
+  /** The settings that differ from before, by name; of a new source those that it has. */
+  changed: Schema.Array(Schema.String)
+})
+export type SourceChange = typeof SourceChange.Type

@@ -1,0 +1,181 @@
+import { Clock, Duration, Effect, Result, Schema } from "effect"
+import { durationBetween, longestDuration } from "../../domain/duration.ts"
+import { Secret } from "../../domain/endpoint.ts"
+import { Invalid } from "../../domain/problem.ts"
+import { mask } from "../../domain/settings/endpoint-table.ts"
+import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
+import { providerOf } from "../../intake/source-provider.ts"
+import {
+  changeSource,
+  getSource,
+  listSources as list,
+  removeSource as remove,
+  type StoredSource,
+  addSource as store
+} from "../../intake/source-store.ts"
+import { rotatedSecrets } from "../endpoints/endpoint-secrets.ts"
+import { RateChoice } from "../endpoints/endpoint-settings.ts"
+
+/** Sources that a tenant may have: each is in the memory of all gateways. */
+export const maxSources = 100
+/** Secrets of a source that hold at the same time. */
+const maxSecrets = 10
+
+const given = { ...sourceSettings, rate: Schema.optionalKey(RateChoice) }
+
+/** A source that is to be added. */
+export const NewSource = Schema.Struct({
+  provider: Schema.String,
+  /** What the provider signs with, or its public keys. */
+  secrets: Schema.optionalKey(Schema.Array(Schema.String)),
+  ...given
+})
+export type NewSource = typeof NewSource.Type
+
+const orNull = <S extends Schema.Constraint>(schema: S) => Schema.optionalKey(Schema.NullOr(schema))
+
+/** A change of a source: what is left out stays as it is, null removes a setting. */
+export const SourcePatch = Schema.Struct({
+  tolerance: orNull(sourceSettings.tolerance.schema),
+  publicUrl: orNull(Schema.String),
+  webhookId: orNull(Schema.String),
+  verifyToken: orNull(Schema.String),
+  scheme: orNull(sourceSettings.scheme.schema),
+  rate: orNull(RateChoice)
+})
+export type SourcePatch = typeof SourcePatch.Type
+
+/** A new secret of a source. */
+export const SourceRotation = Schema.Struct({
+  secret: Schema.String,
+  /** How long the old ones verify, too. Zero drops them at once. */
+  keepOld: durationBetween([0, "0 seconds"], longestDuration)
+})
+export type SourceRotation = typeof SourceRotation.Type
+
+/** A source, with its secrets masked. */
+export const SourceView = Schema.Struct({
+  ...Source.fields,
+  secrets: Schema.Array(Secret),
+  /** The path to which the provider posts, on a gateway. */
+  path: Schema.String,
+  revision: Schema.Int
+})
+export type SourceView = typeof SourceView.Type
+
+/** Returns the path of a source on a gateway. */
+export const sourcePath = ({ id, tenant }: SourceName): string => `/in/${tenant}/${id}`
+
+const viewOf = ({ revision, source }: StoredSource): SourceView => ({
+  ...source,
+  ...(source.verifyToken === undefined ? {} : { verifyToken: mask }),
+  secrets: source.secrets.map((secret) => ({ ...secret, value: mask })),
+  path: sourcePath(source),
+  revision
+})
+
+/** What providers call settings that have another name here. */
+const otherNames: Readonly<Record<string, string>> = {
+  "`toleranceMs`": "`tolerance`",
+  "`secrets`": "`secret`"
+}
+
+const noCertificate = () => Promise.reject(new Error("no certificate is fetched to check settings"))
+
+/** Fails with Invalid if a source's provider cannot work with its settings. */
+const checked = Effect.fnUntraced(function* (source: Source, now: number) {
+  const made = providerOf(source, now, noCertificate)
+  if (Result.isSuccess(made)) return source
+  return yield* new Invalid({
+    problems: made.failure.map((text) => ({
+      field: "",
+      message: text.replaceAll(/`\w+`/g, (name) => otherNames[name] ?? name)
+    }))
+  })
+})
+
+/** Lists the sources of a tenant, or of all, in the order of their names. */
+export const listSources = (tenant?: string) =>
+  Effect.map(list(tenant), (stored) => stored.map(viewOf))
+
+/** Shows a source. Fails with SourceNotFound. */
+export const showSource = (name: SourceName) => Effect.map(getSource(name), viewOf)
+
+/**
+ * Adds a source. Fails with Invalid for settings that its provider does not take, and where its
+ * tenant has as many as it may have.
+ *
+ * @param by who adds it, recorded in the history.
+ */
+export const addSource = Effect.fnUntraced(function* (
+  name: SourceName,
+  { secrets = [], ...settings }: NewSource,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  const source = yield* checked(
+    {
+      ...{ v: 1, ...name, ...settings },
+      secrets: secrets.map((value) => ({ value, createdAt: now })),
+      createdAt: now,
+      updatedAt: now
+    },
+    now
+  )
+  if ((yield* list(name.tenant)).length >= maxSources)
+    return yield* new Invalid({
+      problems: [
+        {
+          field: "",
+          message: `${name.tenant} has ${maxSources} sources, as many as it may have: remove some`
+        }
+      ]
+    })
+  return viewOf(yield* store(source, by))
+})
+
+/** Changes the given settings of a source and keeps the others. */
+export const setSource = Effect.fnUntraced(function* (
+  name: SourceName,
+  patch: SourcePatch,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* changeSource(
+    name,
+    (before) => {
+      const settings = Object.entries({ ...before, ...patch, updatedAt: now })
+      const after = Object.fromEntries(settings.filter(([, value]) => value !== null))
+      return checked(after as unknown as Source, now)
+    },
+    by
+  )
+  return viewOf(stored)
+})
+
+/** Gives a source a new secret. The old ones hold for a while. */
+export const rotateSource = Effect.fnUntraced(function* (
+  name: SourceName,
+  { keepOld, secret }: SourceRotation,
+  by: string
+) {
+  const now = yield* Clock.currentTimeMillis
+  const stored = yield* changeSource(
+    name,
+    Effect.fnUntraced(function* (before) {
+      if (before.secrets.some(({ value }) => value === secret))
+        return yield* new Invalid({
+          problems: [{ field: "secret", message: `is one that ${sourceLabel(name)} has already` }]
+        })
+      const keptMs = Duration.toMillis(keepOld)
+      const secrets = rotatedSecrets(before.secrets, secret, keptMs, now).slice(0, maxSecrets)
+      return yield* checked({ ...before, secrets, updatedAt: now }, now)
+    }),
+    by
+  )
+  return viewOf(stored)
+})
+
+/** Removes a source: what its provider sends from then on is refused. */
+export const removeSource = (name: SourceName, by: string) =>
+  Effect.map(remove(name, by), ({ source: { id, provider, tenant } }) => ({ tenant, id, provider }))

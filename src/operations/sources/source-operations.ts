@@ -1,0 +1,150 @@
+import { Duration, Effect, Schema } from "effect"
+import { SourceId } from "../../domain/source.ts"
+import { Token } from "../../domain/token.ts"
+import { asCaller } from "../caller.ts"
+import { documented, operation, operationGroup, withStatus } from "../operation.ts"
+import { Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
+import {
+  addSource,
+  listSources,
+  NewSource,
+  removeSource,
+  rotateSource,
+  SourcePatch,
+  SourceRotation,
+  SourceView,
+  setSource,
+  showSource
+} from "./manage-sources.ts"
+
+const settingTexts = {
+  tolerance: "How far the signed time may be off; what is usual depends on the provider.",
+  publicUrl: "The URL that the provider was given, without its query, where it signs that.",
+  webhookId: "What the provider calls the webhook.",
+  verifyToken: "What the provider repeats when the webhook is set up.",
+  scheme: "How a sender of the provider `hmac` signs.",
+  rate: "Requests that are taken; the others are told to come again."
+}
+
+const View = documented(SourceView, {
+  identifier: "Source",
+  description: "A provider's webhooks that come in. Secrets are masked.",
+  fields: {
+    ...settingTexts,
+    id: "Its name within the tenant: the first token of its events' types.",
+    provider: "Who sends: stripe, github, standard and others.",
+    secrets: "With which requests are verified, newest first.",
+    path: "Where the provider posts, on a gateway (`petrel ingest`)."
+  }
+})
+
+const New = documented(NewSource, {
+  identifier: "NewSource",
+  description: "A source that is to be added.",
+  fields: {
+    ...settingTexts,
+    provider: "Who sends: stripe, github, standard and others.",
+    secrets: "What the provider signs with, or its public keys."
+  },
+  examples: [{ provider: "stripe", secrets: ["whsec_…"] }]
+})
+
+const Patch = documented(SourcePatch, {
+  identifier: "SourcePatch",
+  description: "A change of a source: what is left out stays as it is, null removes a setting.",
+  fields: settingTexts,
+  examples: [{ rate: "200/s" }]
+})
+
+const Rotation = Schema.Struct({
+  secret: SourceRotation.fields.secret,
+  keepOld: Schema.optionalKey(SourceRotation.fields.keepOld)
+}).annotate({
+  identifier: "SourceRotation",
+  description: "A new secret, and how long the old ones hold (24 hours if it is not said).",
+  examples: [{ secret: "whsec_…", keepOld: Duration.hours(1) }]
+})
+
+const Removed = Schema.Struct({
+  tenant: Token,
+  id: Schema.String,
+  provider: Schema.String
+}).annotate({ identifier: "RemovedSource" })
+
+const defaultKeepOld = Duration.hours(24)
+
+const Id = SourceId.annotateKey({
+  description: "The source's name within its tenant.",
+  examples: ["stripe"]
+})
+const name = { tenant: Tenant, id: Id }
+const one = `${tenantPath}/sources/:id` as const
+
+const list = operation("list", "GET", `${tenantPath}/sources`, {
+  scope: "endpoints:read",
+  summary: "List the sources of events, in the order of their names",
+  params: { tenant: TenantOrAll },
+  output: Schema.Struct({ sources: Schema.Array(View) }).annotate({ identifier: "SourceList" }),
+  run: ({ params }) => Effect.map(listSources(tenantOf(params.tenant)), (sources) => ({ sources }))
+})
+
+const get = operation("get", "GET", one, {
+  scope: "endpoints:read",
+  summary: "Show a source, without its secrets",
+  params: name,
+  output: View,
+  refusals: ["not-found", "conflict"],
+  run: ({ params }) => showSource(params)
+})
+
+const add = operation("add", "POST", one, {
+  scope: "endpoints:write",
+  summary: "Let a provider's webhooks come in",
+  params: name,
+  payload: New,
+  output: withStatus(View, 201),
+  refusals: ["conflict"],
+  run: ({ params, payload }) => asCaller((by) => addSource(params, payload, by))
+})
+
+const patch = operation("patch", "PATCH", one, {
+  scope: "endpoints:write",
+  summary: "Change some settings of a source, and leave the rest",
+  params: name,
+  payload: Patch,
+  output: View,
+  refusals: ["not-found", "conflict"],
+  run: ({ params, payload }) => asCaller((by) => setSource(params, payload, by))
+})
+
+const rotate = operation("rotate", "POST", `${one}/rotate`, {
+  scope: "endpoints:write",
+  summary: "Give a source a new secret; the old ones hold for a while",
+  params: name,
+  payload: Rotation,
+  output: View,
+  refusals: ["not-found", "conflict"],
+  run: ({ params, payload }) =>
+    asCaller((by) => rotateSource(params, { keepOld: defaultKeepOld, ...payload }, by))
+})
+
+const remove = operation("remove", "DELETE", one, {
+  scope: "endpoints:write",
+  summary: "Remove a source: what its provider sends from then on is refused",
+  params: name,
+  output: Removed,
+  refusals: ["not-found", "conflict"],
+  run: ({ params }) => asCaller((by) => removeSource(params, by))
+})
+
+/** Operations on sources of events. */
+export const sourceOperations = operationGroup(
+  "sources",
+  "Providers whose webhooks come in.",
+  list,
+  get,
+  add,
+  patch,
+  rotate,
+  remove
+)
