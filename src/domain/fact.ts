@@ -28,7 +28,9 @@ const okKinds = [
   "token-revoked",
   "source-added",
   "source-changed",
-  "source-removed"
+  "source-removed",
+  "quarantine-released",
+  "quarantine-discarded"
 ] as const
 /** Facts that report a failure. The broker republishes them on the failure subjects. */
 const failureKinds = [
@@ -39,6 +41,8 @@ const failureKinds = [
   "endpoint-suspended",
   "unroutable",
   "missing",
+  "quarantined",
+  "source-refusing",
   "alert-raised"
 ] as const
 export const factKinds = [...okKinds, ...failureKinds] as const
@@ -230,6 +234,17 @@ export const Fact = Schema.Struct({
   token: Schema.optional(FactToken),
   /** In `source-added`, `source-changed` and `source-removed`. */
   source: Schema.optional(SourceChange),
+  /**
+   * In facts of what came in: its source, and its sequence in INTAKE where it is in quarantine, or
+   * was.
+   */
+  incoming: Schema.optional(
+    Schema.Struct({
+      source: Schema.String,
+      provider: Schema.String,
+      seq: Schema.optional(Schema.Int)
+    })
+  ),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),

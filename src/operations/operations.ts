@@ -5,6 +5,7 @@ import { logOperations } from "./deliveries/log-operations.ts"
 import { endpointOperations } from "./endpoints/endpoint-operations.ts"
 import { jobOperations } from "./jobs/job-operations.ts"
 import { retryOperations } from "./retries/retry-operations.ts"
+import { quarantineOperations } from "./sources/quarantine-operations.ts"
 import { sourceOperations } from "./sources/source-operations.ts"
 import { healthOperations, systemOperations } from "./status/system-operations.ts"
 import { settingsOperations } from "./tenants/settings-operations.ts"
@@ -21,6 +22,7 @@ export const operationGroups = [
   retryOperations,
   endpointOperations,
   sourceOperations,
+  quarantineOperations,
   settingsOperations,
   tokenOperations,
   portalOperations,

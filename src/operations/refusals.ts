@@ -8,7 +8,9 @@ import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/
 import { ChangeUnrecorded } from "../endpoints/settings-store.ts"
 import type { SettingsUnreadable } from "../endpoints/stored-values.ts"
 import { EndpointUnreadable } from "../endpoints/stored-values.ts"
+import { NotQuarantined, NotReleasable } from "../intake/quarantine.ts"
 import { SourceExists, SourceNotFound, SourceUnreadable } from "../intake/source-store.ts"
+import { NotStored } from "../intake/store-incoming.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
 import type { RoundsStopped } from "../rounds/rounds.ts"
 import { Busy, type NotAllowed } from "./caller.ts"
@@ -45,6 +47,7 @@ export const refusals = {
     DeliveryNotFound,
     EventNotKept,
     JobNotFound,
+    NotQuarantined,
     SourceNotFound,
     TokenNotFound
   ],
@@ -57,6 +60,8 @@ export const refusals = {
     JobQuotaReached,
     KeyInUse,
     NotNow,
+    NotReleasable,
+    NotStored,
     QuotaReached,
     SourceExists,
     SourceUnreadable

@@ -133,6 +133,12 @@ const sourceText = (what: string, fact: Fact): string => {
   return changed.length === 0 ? text : `${text}: ${changed.join(", ")}`
 }
 
+const incomingText = (what: string, { incoming, reason }: Fact): string => {
+  const { seq, source = "" } = incoming ?? {}
+  const where = seq === undefined ? `source ${source}` : `${seq} of source ${source}`
+  return `${where} ${what}${reason === undefined ? "" : `: ${reason}`}`
+}
+
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
@@ -220,6 +226,14 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[sourceText("changed", fact)], "yellow"]
     case "source-removed":
       return [[sourceText("removed", fact)], "yellow"]
+    case "quarantined":
+      return [[incomingText("is in quarantine", fact)], "red"]
+    case "quarantine-released":
+      return [[incomingText(askedBy("released from quarantine", fact), fact)], "yellow"]
+    case "quarantine-discarded":
+      return [[incomingText(askedBy("discarded from quarantine", fact), fact)], "yellow"]
+    case "source-refusing":
+      return [[incomingText("refuses what comes", fact)], "red"]
     case "alert-raised":
     case "alert-cleared":
       return alertStory(fact)

@@ -26,6 +26,7 @@ export type User =
   | "operator"
   | "worker"
   | "console"
+  | "ingest"
   | "alerts"
   | "access_operator"
   | "access_console"

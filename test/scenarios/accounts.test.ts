@@ -38,6 +38,7 @@ import {
   worker
 } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
+import { startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
 import { disable } from "../kit/live-endpoints.ts"
 import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
@@ -102,6 +103,31 @@ const scenario = <E>(
       assert.deepStrictEqual(violations, [])
     })
   )
+
+describe.concurrent("with the accounts of nats.conf, a gateway", () => {
+  scenario("takes what comes in, puts aside what it cannot read, and tells of it", (people) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* stripeSource()
+      yield* people.worker()
+      const facts = yield* history
+      const broker = yield* Layer.build(
+        Layer.fresh(connectTo(connectionOf(people.server.url("ingest"))))
+      )
+      const { post } = yield* Effect.provideContext(startGateway(), broker)
+      const path = "/in/acme/stripe"
+      const webhook = stripeWebhook(stripeEvent("evt_1"))
+      for (let n = 0; n < 2; n++) assert.strictEqual((yield* post(path, webhook)).status, 200)
+      assert.strictEqual((yield* post(path, stripeWebhook({}))).status, 200)
+      for (let n = 0; n < 10; n++)
+        assert.strictEqual((yield* post(path, { body: "{}" })).status, 401)
+      yield* hook.received(1)
+      yield* facts.count("quarantined", 1)
+      yield* facts.count("source-refusing", 1)
+    })
+  )
+})
 
 describe.concurrent("with the accounts of nats.conf, a worker", () => {
   scenario("delivers, repeats by NAK and by schedule, and ends what does not succeed", (people) =>

@@ -35,11 +35,15 @@ import type {
   PortalLink,
   PortalLinkList,
   Projection,
+  QuarantineList,
+  Quarantined,
   Reason,
   Recovery,
   RecoveryPlan,
   Redelivery,
   RedeliveryPlan,
+  Release,
+  Released,
   RemovedEndpoint,
   RemovedSource,
   Replay,
@@ -927,6 +931,50 @@ export interface Operations {
       readonly id: string
     }, options?: CallOptions): Promise<RemovedSource>
   }
+  readonly quarantine: {
+    /**
+     * List what came in and is no event, oldest first
+     *
+     * Scope: payloads:read.
+     */
+    list(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    }, options?: CallOptions): Promise<QuarantineList>
+    /**
+     * Show something in quarantine, and its bytes
+     *
+     * Scope: payloads:read. Refused with not-found.
+     */
+    get(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The dead letter's number. */
+      readonly number: number
+    }, options?: CallOptions): Promise<Quarantined>
+    /**
+     * Let something in quarantine be an event
+     *
+     * Scope: events:publish. Refused with not-found, conflict.
+     */
+    release(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The dead letter's number. */
+      readonly number: number
+    } & Release, options?: CallOptions): Promise<Released>
+    /**
+     * Remove something from quarantine for good
+     *
+     * Scope: events:publish. Refused with not-found.
+     */
+    discard(input: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+      /** The dead letter's number. */
+      readonly number: number
+    }, options?: CallOptions): Promise<Quarantined>
+  }
   readonly settings: {
     /**
      * Show what is set for all endpoints of a tenant
@@ -1163,6 +1211,10 @@ export const operations = {
   "sources.patch": { method: "PATCH", path: "/v1/tenants/{tenant}/sources/{id}", hasBody: true },
   "sources.rotate": { method: "POST", path: "/v1/tenants/{tenant}/sources/{id}/rotate", hasBody: true },
   "sources.remove": { method: "DELETE", path: "/v1/tenants/{tenant}/sources/{id}" },
+  "quarantine.list": { method: "GET", path: "/v1/tenants/{tenant}/quarantine" },
+  "quarantine.get": { method: "GET", path: "/v1/tenants/{tenant}/quarantine/{number}" },
+  "quarantine.release": { method: "POST", path: "/v1/tenants/{tenant}/quarantine/{number}/release", hasBody: true },
+  "quarantine.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/quarantine/{number}" },
   "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
   "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true },
   "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },

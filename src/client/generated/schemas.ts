@@ -1603,6 +1603,34 @@ export interface PublishedEvent {
   readonly unsent: ReadonlyArray<string>
 }
 
+export interface QuarantineList {
+  readonly quarantined: ReadonlyArray<Quarantined>
+}
+
+/** Something that came in and is no event. */
+export interface Quarantined {
+  /** Its number, in the order in which all of it came. */
+  readonly number: number
+  readonly tenant: string
+  readonly source: string
+  readonly provider: string
+  /** `unreadable`: not of the shape that its provider documents; `id-collision`: an event with the same id and other bytes came before; `invalid`: it cannot be stored as an event. */
+  readonly reason: "unreadable" | "id-collision" | "invalid"
+  /** One sentence. */
+  readonly problem: string
+  readonly at: string
+  readonly bytes: number
+  readonly contentType: string
+  /** The sender's id, where it could be read. */
+  readonly event?: string
+  /** The sender's type, where it could be read. */
+  readonly type?: string
+  /** Of the request, without those that authenticate it. */
+  readonly headers?: { readonly [name: string]: string }
+  /** The bytes, in base64. */
+  readonly body?: string
+}
+
 export type RateInWords = string
 
 /** A sustained rate, and the burst after a pause. */
@@ -1686,6 +1714,21 @@ export interface RedeliveryPlan {
     readonly count: number
   }>
   readonly skippedElsewhere: number
+}
+
+export interface Release {
+  /** Of the event, without its source. (Default: what its provider says) */
+  readonly type?: string | undefined
+}
+
+export interface Released {
+  readonly number: number
+  readonly tenant: string
+  readonly source: string
+  readonly events: ReadonlyArray<{
+    readonly id: string
+    readonly type: string
+  }>
 }
 
 export interface RemovedEndpoint {

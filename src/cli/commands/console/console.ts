@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs"
 import { hostname } from "node:os"
 import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
@@ -15,6 +14,7 @@ import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/remote-log.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
 import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
+import { readTls } from "../../flags/tls-flags.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { Refused, refusal } from "../../refused.ts"
 import {
@@ -59,28 +59,6 @@ const isPublicUrl = (text: string): boolean => {
 }
 
 const file = (name: string, description: string) => textFlag(name, "FILE", description)
-
-const readPem = (flag: string, path: string): Result.Result<string, string> =>
-  Result.mapError(
-    Result.try(() => readFileSync(path, "utf8")),
-    (cause) => `--${flag} ${path} cannot be read (${String(cause)})`
-  )
-
-/** Reads certificate and key. Fails with the problems of the flags. */
-const readTls = (
-  cert: string | undefined,
-  key: string | undefined
-): Result.Result<ApiOptions["tls"], ReadonlyArray<string>> => {
-  if (cert === undefined && key === undefined) return Result.succeed(undefined)
-  if (cert === undefined || key === undefined)
-    return Result.fail(["--tls-cert and --tls-key go together: give both or none"])
-  const [certificate, secret] = [readPem("tls-cert", cert), readPem("tls-key", key)]
-  if (Result.isSuccess(certificate) && Result.isSuccess(secret))
-    return Result.succeed({ cert: certificate.success, key: secret.success })
-  return Result.fail(
-    [certificate, secret].flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
-  )
-}
 
 /** Returns the sentence for an address that cannot be used. */
 export const listenProblem = ({ code, message }: ListenRefused, listen: string): string => {

@@ -15,7 +15,7 @@ import {
   showSource,
   sourcePath
 } from "../../../operations/sources/manage-sources.ts"
-import { rateText } from "../../../policy/rate-text.ts"
+import { rateText } from "../../../policy/rate.ts"
 import { providers } from "../../../providers/providers.ts"
 import { localTime, spanText } from "../../../text/quantities.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"

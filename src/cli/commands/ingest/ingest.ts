@@ -1,0 +1,123 @@
+import { hostname } from "node:os"
+import { Effect, Option, Result } from "effect"
+import { Command, Flag } from "effect/cli"
+import packageJson from "../../../../package.json" with { type: "json" }
+import { Broker } from "../../../broker/broker.ts"
+import { readLayout } from "../../../broker/installed.ts"
+import { GatewayCounts } from "../../../intake/gateway/counts.ts"
+import { type GatewayRefused, serveGateway } from "../../../intake/gateway/listen.ts"
+import type { Family } from "../../../metrics/family.ts"
+import { gauge } from "../../../metrics/family.ts"
+import { listenText, readListenAddress, serveMetrics } from "../../../metrics/metrics-server.ts"
+import { watchProcess } from "../../../metrics/process-metrics.ts"
+import { metricsFlags } from "../../flags/metrics-flags.ts"
+import { isSet, textFlag } from "../../flags/shared.ts"
+import { readTls } from "../../flags/tls-flags.ts"
+import { giveBackMemory, setCollector } from "../../memory.ts"
+import { Refused, refusal } from "../../refused.ts"
+import { connected, report } from "../../root-command.ts"
+import { untilStopped } from "../../terminal/signals.ts"
+
+const defaultListen = "127.0.0.1:8088"
+
+/** Growth of the old generation before it is collected, percent. */
+const heapGrowthPercent = 50
+
+const listenProblem = ({ code, message }: GatewayRefused, listen: string): string => {
+  if (code === "EADDRINUSE")
+    return `something listens on ${listen} already: choose another address with --listen, such as 127.0.0.1:8089`
+  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
+    return `this machine has no address ${listen}: choose another with --listen`
+  if (code === "EACCES")
+    return `this user may not listen on ${listen}: choose another with --listen`
+  return `nothing can listen on ${listen} (${message}): choose another address with --listen`
+}
+
+/** Fails where the installation has no intake. */
+const requireIntake = Effect.gen(function* () {
+  const { isSourced } = yield* readLayout
+  const { names, streamNames } = yield* Broker
+  if (isSourced && (yield* streamNames("list the streams")).includes(names.intake)) return
+  return yield* new Refused({
+    message: `this installation has no ${names.intake}: run \`petrel init\` once more, on nats-server 2.15 or newer`
+  })
+})
+
+export const ingest = Command.make(
+  "ingest",
+  {
+    listen: Flag.String("listen").pipe(
+      Flag.withMetavar("HOST:PORT"),
+      Flag.withDescription("Where providers post; :8088 is all addresses, port 0 takes a free one"),
+      Flag.withDefault(defaultListen),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readListenAddress(text)),
+        () => `must be an address and a port, such as ${defaultListen}`
+      )
+    ),
+    cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
+    key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
+    once: isSet("check", "Only say whether it could listen, and stop"),
+    metrics: metricsFlags.metrics
+  },
+  Effect.fnUntraced(function* ({ cert, key, listen, metrics, once }) {
+    const tls = readTls(cert, key)
+    if (Result.isFailure(tls)) return yield* refusal(tls.failure)
+    const serve = Effect.gen(function* () {
+      setCollector(heapGrowthPercent)
+      yield* requireIntake
+      const counts = new GatewayCounts()
+      const ofProcess = yield* watchProcess
+      let problems = (): ReadonlyArray<string> => ["the gateway has not started"]
+      const info: Family = {
+        name: "petrel.build_info",
+        help: "The version that runs.",
+        type: "gauge",
+        samples: [{ labels: { version: packageJson.version, gateway: hostname() }, value: 1 }]
+      }
+      const families = () => [
+        info,
+        gauge("petrel.ready", "1 if /readyz says ready.", problems().length === 0 ? 1 : 0),
+        ...counts.families(),
+        ...ofProcess()
+      ]
+      const metricsAt = Option.isNone(metrics)
+        ? undefined
+        : yield* serveMetrics({
+            ...metrics.value,
+            families,
+            problems: () => problems()
+          }).pipe(
+            Effect.mapError(({ message }) => new Refused({ message: `--metrics: ${message}` }))
+          )
+      const gateway = yield* serveGateway({ ...listen, tls: tls.success, counts }).pipe(
+        Effect.catchTag(
+          "GatewayRefused",
+          (error) => new Refused({ message: listenProblem(error, listenText(listen)) })
+        )
+      )
+      problems = gateway.problems
+      const scheme = tls.success === undefined ? "http" : "https"
+      const address = `${scheme}://${listenText({ ...listen, port: gateway.port })}`
+      yield* report(
+        {
+          address,
+          ...(metricsAt === undefined ? {} : { metrics: `http://${listenText(metricsAt)}/metrics` })
+        },
+        `webhooks come in on ${address}/in/<tenant>/<source>: \`petrel source list\` shows the sources`
+      )
+      if (once) return
+      giveBackMemory()
+      return yield* Effect.never
+    })
+    yield* serve.pipe(Effect.scoped, Effect.provide(connected), untilStopped)
+  })
+).pipe(
+  Command.withDescription("Take in webhooks of providers, until told to stop"),
+  Command.withExamples([
+    { command: "petrel ingest --listen :8088" },
+    {
+      command: "petrel ingest --listen 0.0.0.0:443 --tls-cert tls.crt --tls-key tls.key"
+    }
+  ])
+)

@@ -1,0 +1,85 @@
+import { CappedCells, HistogramCells } from "../../metrics/cells.ts"
+import type { Family } from "../../metrics/family.ts"
+import { gauge } from "../../metrics/family.ts"
+
+/** What became of a request. */
+export const outcomes = [
+  "taken",
+  "repeated",
+  "quarantined",
+  "handshake",
+  "unauthorized",
+  "unknown-source",
+  "unsupported",
+  "too-large",
+  "rate-limited",
+  "overloaded",
+  "broken-off",
+  "broker-unavailable",
+  "not-verifiable"
+] as const
+export type Outcome = (typeof outcomes)[number]
+
+/** Sources with series of their own. */
+const maxSources = 200
+
+const durationsMs = [1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500]
+
+class SourceCells {
+  readonly name: string
+  readonly #counts = new Float64Array(outcomes.length)
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  add(outcome: Outcome): void {
+    const index = outcomes.indexOf(outcome)
+    this.#counts[index] = (this.#counts[index] ?? 0) + 1
+  }
+
+  samples() {
+    return outcomes.flatMap((outcome, index) => {
+      const value = this.#counts[index] ?? 0
+      return value === 0 ? [] : [{ labels: { source: this.name, outcome }, value }]
+    })
+  }
+}
+
+/** Counts what a gateway does. */
+export class GatewayCounts {
+  readonly #sources = new CappedCells(maxSources, (name) => new SourceCells(name))
+  readonly #taken = new HistogramCells({ result: "taken" }, durationsMs, 0.001)
+  readonly #refused = new HistogramCells({ result: "refused" }, durationsMs, 0.001)
+  underWay = 0
+
+  /**
+   * @param source as `acme/stripe`; requests for none that there is share one.
+   * @param status of the answer.
+   * @param ms from the request's head to the answer.
+   */
+  note(source: string, outcome: Outcome, status: number, ms: number): void {
+    this.#sources.of(source).add(outcome)
+    const cells = status < 300 ? this.#taken : this.#refused
+    cells.observe(ms)
+  }
+
+  families(): ReadonlyArray<Family> {
+    return [
+      {
+        name: "petrel.intake.requests",
+        help: "Requests of providers, by source and by what became of them.",
+        type: "counter",
+        samples: [...this.#sources.all].flatMap((cells) => cells.samples())
+      },
+      {
+        name: "petrel.intake.duration",
+        help: "From the head of a request to its answer.",
+        unit: "s",
+        type: "histogram",
+        samples: [...this.#taken.samples(false), ...this.#refused.samples(false)]
+      },
+      gauge("petrel.intake.under_way", "Requests under way.", this.underWay)
+    ]
+  }
+}

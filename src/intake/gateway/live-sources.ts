@@ -1,0 +1,76 @@
+import { Effect, Result } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import type { FollowedEntries } from "../../broker/bucket-follow.ts"
+import { followBucket } from "../../broker/bucket-follow.ts"
+import type { Source } from "../../domain/source.ts"
+import { TokenBucket } from "../../policy/rate.ts"
+import type { Provider } from "../../providers/provider.ts"
+import { timers } from "../../time/timers.ts"
+import type { FetchCertificate } from "../source-provider.ts"
+import { providerOf, secretsHoldUntil } from "../source-provider.ts"
+import { decodeSource } from "../source-store.ts"
+
+/** A source as a gateway uses it. */
+export interface LiveSource {
+  readonly source: Source
+  /** `<tenant>.<source>` */
+  readonly key: string
+  /** Undefined where the settings make none: another version of Petrel wrote them. */
+  readonly provider: Provider | undefined
+  readonly rate: TokenBucket | undefined
+  /** When a secret stops to hold, ms since the epoch. */
+  readonly until: number | undefined
+}
+
+const live = (key: string, source: Source, certificate: FetchCertificate, before?: LiveSource) => {
+  const now = timers.wallMs()
+  const provider = providerOf(source, now, certificate)
+  const one: LiveSource = {
+    source,
+    key,
+    provider: Result.getOrUndefined(provider),
+    rate:
+      before?.rate ??
+      (source.rate === undefined ? undefined : new TokenBucket(source.rate, timers.monotonicMs())),
+    until: secretsHoldUntil(source, now)
+  }
+  return one
+}
+
+/** The sources that there are, by their keys. */
+export class SourceTable implements FollowedEntries {
+  readonly #certificate: FetchCertificate
+  readonly #sources = new Map<string, LiveSource>()
+
+  constructor(certificate: FetchCertificate) {
+    this.#certificate = certificate
+  }
+
+  hear(key: string, text: string | undefined): void {
+    const source = text === undefined || text === "" ? undefined : decodeSource(key, text)
+    if (source === undefined || Result.isFailure(source)) this.#sources.delete(key)
+    else this.#sources.set(key, live(key, source.success, this.#certificate))
+  }
+
+  get size(): number {
+    return this.#sources.size
+  }
+
+  /** @param now ms since the epoch. */
+  get(key: string, now: number): LiveSource | undefined {
+    const found = this.#sources.get(key)
+    if (found?.until === undefined || found.until > now) return found
+    const after = live(key, found.source, this.#certificate, found)
+    this.#sources.set(key, after)
+    return after
+  }
+}
+
+/** Pause between questions whether all sources are known, ms. */
+const lagMs = 10_000
+
+/** Follows the sources until the scope closes. Returns once all are known. */
+export const followSources = (certificate: FetchCertificate) =>
+  Effect.flatMap(Broker, ({ names }) =>
+    followBucket({ bucket: names.buckets.sources, lagMs }, () => new SourceTable(certificate))
+  )

@@ -1,0 +1,270 @@
+import { Clock, Effect, Result } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import type { Fact } from "../../domain/fact.ts"
+import type { IncomingEvent } from "../../domain/intake.ts"
+import { idOfBody } from "../../domain/intake.ts"
+import { sourceLabel } from "../../domain/source.ts"
+import { nobody } from "../../domain/token.ts"
+import { appendFact } from "../../history/facts.ts"
+import type { Provider, ProviderEvent, ReceivedRequest } from "../../providers/provider.ts"
+import { timers } from "../../time/timers.ts"
+import type { Note, QuarantineReason } from "../quarantine.ts"
+import { quarantine } from "../quarantine.ts"
+import { NotStored, storeIncoming } from "../store-incoming.ts"
+import type { Admission } from "./admission.ts"
+import type { Outcome } from "./counts.ts"
+import type { LiveSource } from "./live-sources.ts"
+import type { Refusals } from "./refusals.ts"
+
+/** What a request is answered with. */
+export interface Answer {
+  readonly status: number
+  readonly outcome: Outcome
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
+}
+
+/** Events of one request that are stored concurrently. */
+const maxConcurrentStores = 16
+/** Headers of a request that are kept with its events: at most so many, with so many characters. */
+const maxHeaders = 32
+const maxHeaderLength = 4_096
+/** Headers in quarantine, characters. */
+const maxNoteLength = 16_384
+
+/** Headers that authenticate a request, or say how it travelled. */
+const isPrivate = (name: string): boolean =>
+  /authorization|cookie|signature|token|secret|hmac|api-?key|forwarded|real-ip|client-ip/.test(name)
+
+const plain = /^[\x20-\x7e]*$/
+
+/** Returns the headers of a request that an endpoint may be given: the provider's own. */
+const keptHeaders = ({ headers }: ReceivedRequest): IncomingEvent["headers"] => {
+  const kept: Array<readonly [string, string]> = []
+  let length = 0
+  for (const [name, value] of Object.entries(headers)) {
+    if (!name.startsWith("x-") || value === undefined || isPrivate(name)) continue
+    length += name.length + value.length
+    if (kept.length >= maxHeaders || length > maxHeaderLength) break
+    if (plain.test(value)) kept.push([name, value])
+  }
+  return kept
+}
+
+const noteOf = (
+  { source }: LiveSource,
+  request: ReceivedRequest,
+  reason: QuarantineReason,
+  problem: string,
+  event?: ProviderEvent
+): Note => {
+  let length = 0
+  const headers: Record<string, string> = {}
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value === undefined || isPrivate(name)) continue
+    length += name.length + value.length
+    if (length > maxNoteLength) break
+    headers[name] = value
+  }
+  return {
+    ...{ source: source.id, provider: source.provider, reason, problem, headers },
+    method: request.method,
+    url: request.url,
+    contentType:
+      event?.contentType ?? request.headers["content-type"] ?? "application/octet-stream",
+    ...(event?.id === undefined ? {} : { id: event.id }),
+    ...(event === undefined ? {} : { type: event.type })
+  }
+}
+
+/** Seconds for which a provider should stay away when the broker cannot store. */
+const retryAfterS = 2
+
+const unavailable = (outcome: "broker-unavailable" | "not-verifiable", body: string): Answer => ({
+  status: 503,
+  outcome,
+  headers: { "retry-after": String(retryAfterS) },
+  body
+})
+
+const noStore = unavailable("broker-unavailable", "it cannot be stored now: send it again")
+
+interface TakeOptions {
+  readonly admission: Admission
+  readonly refusals: Refusals
+  /** How long a publish is waited for, ms. */
+  readonly silentMs: number
+  /** The largest event, bytes. */
+  readonly maxBytes: () => number
+}
+
+/** Appends a fact that is news of a failure; a history that takes none is no reason to refuse. */
+const tell = Effect.fnUntraced(function* (fact: Omit<Fact, "v" | "at" | "endpoint">, id: string) {
+  const at = yield* Clock.currentTimeMillis
+  yield* appendFact({ v: 1, at, endpoint: nobody, ...fact }, id).pipe(
+    Effect.catch(({ message }) =>
+      Effect.logWarning("the history does not take what a gateway tells", { message })
+    )
+  )
+})
+
+/** Tells that a source refuses what comes. */
+export const tellRefusing = ({ source }: LiveSource, reason: string) =>
+  Effect.andThen(
+    Effect.logWarning(`${sourceLabel(source)} refuses what comes: ${reason}`),
+    Effect.flatMap(Clock.currentTimeMillis, (now) =>
+      tell(
+        {
+          kind: "source-refusing",
+          tenant: source.tenant,
+          reason,
+          incoming: { source: source.id, provider: source.provider }
+        },
+        `source-refusing.${source.tenant}.${source.id}.${now}`
+      )
+    )
+  )
+
+type Part = "stored" | "repeated" | "quarantined"
+
+/**
+ * Takes requests of providers: verifies each, stores its events in INTAKE, and says what to answer. A
+ * request is answered with 2xx only once the broker has acknowledged all of it, or has it in
+ * quarantine.
+ */
+export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: TakeOptions) => {
+  /** Stores something, and notes whether the broker answers. */
+  const within = <A, E, R>(store: Effect.Effect<A, E, R>) =>
+    store.pipe(
+      Effect.timeoutOrElse({
+        duration: silentMs,
+        orElse: () =>
+          Effect.fail(new NotStored({ reason: "unanswered", text: "the broker does not answer" }))
+      }),
+      Effect.tap(() => Effect.sync(() => admission.answered())),
+      Effect.tapError((error) =>
+        Effect.sync(() => {
+          const isUnanswered =
+            error instanceof NotStored
+              ? error.reason === "unanswered"
+              : error instanceof Error && "reason" in error && error.reason !== "rejected"
+          if (isUnanswered) admission.unanswered()
+          else admission.answered()
+        })
+      )
+    )
+
+  const putAside = Effect.fnUntraced(function* (
+    live: LiveSource,
+    request: ReceivedRequest,
+    body: Uint8Array,
+    why: readonly [reason: QuarantineReason, problem: string],
+    event?: ProviderEvent
+  ) {
+    const { source } = live
+    const { names } = yield* Broker
+    const [reason, problem] = why
+    const note = noteOf(live, request, reason, problem, event)
+    const { duplicate, seq } = yield* within(quarantine(source.tenant, note, body))
+    if (duplicate) return
+    yield* Effect.logWarning(`${sourceLabel(source)} put ${seq} into quarantine: ${problem}`)
+    yield* tell(
+      {
+        kind: "quarantined",
+        tenant: source.tenant,
+        reason,
+        incoming: { source: source.id, provider: source.provider, seq }
+      },
+      `quarantined.${names.intake}.${seq}`
+    )
+  })
+
+  const storeOne = Effect.fnUntraced(function* (
+    live: LiveSource,
+    request: ReceivedRequest,
+    event: ProviderEvent
+  ): Effect.fn.Return<Part, unknown, Broker> {
+    const { source } = live
+    const { traceparent } = request.headers
+    const incoming: IncomingEvent = {
+      tenant: source.tenant,
+      source: source.id,
+      id: event.id === undefined || event.id === "" ? idOfBody(event.body) : event.id,
+      type: event.type,
+      body: event.body,
+      contentType: event.contentType,
+      ...(traceparent === undefined || !plain.test(traceparent) ? {} : { traceparent }),
+      headers: keptHeaders(request) ?? []
+    }
+    const stored = yield* Effect.result(within(storeIncoming(incoming)))
+    if (Result.isFailure(stored)) {
+      if (stored.failure.reason !== "invalid") return yield* Effect.fail(stored.failure)
+      yield* putAside(live, request, event.body, ["invalid", stored.failure.text], event)
+      return "quarantined"
+    }
+    if (stored.success.as !== "collided") return stored.success.as
+    const problem = `an event with the id ${incoming.id} came in before, with other bytes`
+    yield* putAside(live, request, event.body, ["id-collision", problem], event)
+    return "quarantined"
+  })
+
+  const taken = Effect.fnUntraced(function* (
+    live: LiveSource,
+    provider: Provider,
+    request: ReceivedRequest
+  ) {
+    const reading = provider.read(request)
+    if (!reading.ok) {
+      yield* putAside(live, request, request.body, ["unreadable", reading.text])
+      return { status: 200, outcome: "quarantined" } satisfies Answer
+    }
+    const parts = yield* Effect.forEach(reading.events, (event) => storeOne(live, request, event), {
+      concurrency: maxConcurrentStores
+    })
+    const outcome = parts.includes("quarantined")
+      ? "quarantined"
+      : parts.includes("stored") || parts.length === 0
+        ? "taken"
+        : "repeated"
+    return { status: 200, outcome } satisfies Answer
+  })
+
+  return Effect.fnUntraced(function* (
+    live: LiveSource,
+    request: ReceivedRequest
+  ): Effect.fn.Return<Answer, never, Broker> {
+    const { key, provider } = live
+    if (provider === undefined)
+      return unavailable("not-verifiable", "the source's settings are not known to this version")
+    const now = timers.wallMs()
+    const handshake = provider.handshake?.(request, now)
+    if (handshake !== undefined) return { ...handshake, outcome: "handshake" }
+    if (request.method !== "POST")
+      return { status: 405, outcome: "unsupported", headers: { allow: "POST" } }
+    const verification = yield* Effect.result(
+      Effect.tryPromise(async () => provider.verify(request, now))
+    )
+    if (Result.isFailure(verification))
+      return unavailable("not-verifiable", "the provider's certificate could not be fetched")
+    const verified = verification.success
+    if (!verified.ok) {
+      const told = refusals.unauthorized(key, verified.problem)
+      if (told !== undefined) yield* tellRefusing(live, told)
+      return { status: 401, outcome: "unauthorized", body: verified.text }
+    }
+    refusals.verified(key)
+    return yield* taken(live, provider, request).pipe(
+      Effect.catch((error) => {
+        if (!(error instanceof NotStored) || error.reason !== "too-large")
+          return Effect.succeed(noStore)
+        const max = maxBytes()
+        const told = refusals.tooLarge(key, max)
+        return Effect.as(told === undefined ? Effect.void : tellRefusing(live, told), {
+          status: 413,
+          outcome: "too-large",
+          body: `an event may have ${max} bytes`
+        } satisfies Answer)
+      })
+    )
+  })
+}

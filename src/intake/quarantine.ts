@@ -1,0 +1,227 @@
+import { createHash } from "node:crypto"
+import type { StoredMsg } from "@nats-io/jetstream"
+import { Clock, Effect, Option, Schema } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { isNoSuchMessage } from "../broker/broker-error.ts"
+import type { HeaderList } from "../broker/publisher.ts"
+import type { Fact } from "../domain/fact.ts"
+import { idOfBody, incomingProblem } from "../domain/intake.ts"
+import type { SourceName } from "../domain/source.ts"
+import { nobody } from "../domain/token.ts"
+import { appendFact } from "../history/facts.ts"
+import type { ProviderEvent } from "../providers/provider.ts"
+import { storeIncoming } from "./store-incoming.ts"
+
+/**
+ * Why something that came in is no event:
+ * - `unreadable`: it was verified, and is not of the shape that its provider documents.
+ * - `id-collision`: an event with the same id and other bytes came in before.
+ * - `invalid`: it cannot be stored as an event.
+ */
+export const quarantineReasons = ["unreadable", "id-collision", "invalid"] as const
+export type QuarantineReason = (typeof quarantineReasons)[number]
+
+/** What is known of something in quarantine, beside its bytes. Times in ms since the epoch. */
+const Note = Schema.Struct({
+  source: Schema.String,
+  provider: Schema.String,
+  reason: Schema.Literals(quarantineReasons),
+  /** One sentence. */
+  problem: Schema.String,
+  contentType: Schema.String,
+  /** Headers of the request, in lower case, without those that authenticate it. */
+  headers: Schema.Record(Schema.String, Schema.String),
+  method: Schema.String,
+  url: Schema.String,
+  /** The sender's id and type, where it could be read. */
+  id: Schema.optionalKey(Schema.String),
+  type: Schema.optionalKey(Schema.String)
+})
+export type Note = typeof Note.Type
+
+/** Something in quarantine. */
+export interface Quarantined extends Note {
+  readonly tenant: string
+  /** Its sequence in INTAKE. */
+  readonly seq: number
+  readonly at: number
+  readonly body: Uint8Array
+}
+
+/** There is nothing in quarantine under this number. */
+export class NotQuarantined extends Schema.TaggedError<NotQuarantined>()("NotQuarantined", {
+  tenant: Schema.String,
+  seq: Schema.Int
+}) {
+  override get message() {
+    return `${this.tenant} has no ${this.seq} in quarantine: \`petrel quarantine list\` shows what is there`
+  }
+}
+
+/** What is in quarantine cannot be an event as it is. */
+export class NotReleasable extends Schema.TaggedError<NotReleasable>()("NotReleasable", {
+  message: Schema.String
+}) {}
+
+const NoteJson = Schema.fromJsonString(Note)
+const encode = Schema.encodeSync(NoteJson)
+const decode = Schema.decodeUnknownOption(NoteJson)
+
+const noteHeader = "petrel-quarantine"
+
+/** Messages that are read at a time. */
+const limits = { batch: 100, max_bytes: 4 * 1024 * 1024 }
+
+const readMessage = (tenant: string, message: StoredMsg): Quarantined | undefined => {
+  const text = Buffer.from(message.header.get(noteHeader), "base64").toString("utf8")
+  const note = Option.getOrUndefined(decode(text))
+  if (note === undefined) return undefined
+  return {
+    ...note,
+    tenant,
+    seq: message.seq,
+    at: message.time.getTime(),
+    body: message.data
+  }
+}
+
+/**
+ * Puts something that came in into quarantine. The same again within a minute is put there once.
+ * Fails where it is not known to be there: a tenant's quarantine has room for `maxQuarantined`.
+ */
+export const quarantine = Effect.fnUntraced(function* (
+  tenant: string,
+  note: Note,
+  body: Uint8Array
+) {
+  const { names, publish } = yield* Broker
+  const id = createHash("sha256")
+    .update(`${tenant} ${note.source} ${note.reason} ${note.id ?? ""} `)
+    .update(body)
+    .digest("hex")
+  const headers: HeaderList = [
+    ["Nats-Msg-Id", id],
+    // It stays for longer than events: until somebody has looked at it.
+    ["Nats-TTL", "never"],
+    [noteHeader, Buffer.from(encode(note)).toString("base64")]
+  ]
+  return yield* publish(names.subjects.quarantine(tenant), body, headers)
+})
+
+/** Lists what a tenant has in quarantine, oldest first. */
+export const listQuarantine = Effect.fnUntraced(function* (tenant: string) {
+  const { batch, names } = yield* Broker
+  const found: Array<Quarantined> = []
+  let next = 1
+  while (true) {
+    const messages = yield* batch(names.intake, names.subjects.quarantine(tenant), next, limits)
+    for (const message of messages) {
+      const one = readMessage(tenant, message)
+      if (one !== undefined) found.push(one)
+    }
+    const last = messages.at(-1)
+    if (last === undefined) return found
+    next = last.seq + 1
+  }
+})
+
+/** Reads one thing in quarantine. Fails with NotQuarantined. */
+export const readQuarantined = Effect.fnUntraced(function* (tenant: string, seq: number) {
+  const broker = yield* Broker
+  const { names } = broker
+  const message = yield* broker.readMessage("look at what is in quarantine", names.intake, { seq })
+  const found =
+    message?.subject === names.subjects.quarantine(tenant)
+      ? readMessage(tenant, message)
+      : undefined
+  return found ?? (yield* new NotQuarantined({ tenant, seq }))
+})
+
+/** Removes one thing from quarantine, and tells the history. */
+const leave = Effect.fnUntraced(function* (
+  kind: "quarantine-released" | "quarantine-discarded",
+  { provider, reason, seq, source, tenant }: Quarantined,
+  by: string
+) {
+  const { deleteMessage, names } = yield* Broker
+  const at = yield* Clock.currentTimeMillis
+  const fact: Fact = {
+    ...{ v: 1, kind, at, tenant, endpoint: nobody, by, reason },
+    incoming: { source, provider, seq }
+  }
+  yield* appendFact(fact, `${kind}.${names.intake}.${seq}`)
+  yield* Effect.catchIf(
+    deleteMessage("remove what was in quarantine", names.intake, seq),
+    isNoSuchMessage,
+    () => Effect.void
+  )
+})
+
+/** Discards something in quarantine for good. */
+export const discardQuarantined = Effect.fnUntraced(function* (
+  tenant: string,
+  seq: number,
+  by: string
+) {
+  const found = yield* readQuarantined(tenant, seq)
+  yield* leave("quarantine-discarded", found, by)
+  return found
+})
+
+/** How something is released. */
+export interface Release {
+  /** Of the event. (Default: the provider's, where it can be read now) */
+  readonly type?: string | undefined
+  /** Reads the request as its source does now; undefined where that cannot. */
+  readonly read: (one: Quarantined) => ReadonlyArray<ProviderEvent> | undefined
+}
+
+/** The events that something in quarantine becomes, each under an id that no other event has. */
+const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<ProviderEvent> => {
+  const bytes = { body: one.body, contentType: one.contentType }
+  if (one.reason === "id-collision")
+    return [
+      {
+        ...bytes,
+        id: `${one.id ?? ""}~${idOfBody(one.body).slice(-12)}`,
+        type: type ?? one.type ?? ""
+      }
+    ]
+  if (type !== undefined) return [{ ...bytes, id: idOfBody(one.body), type }]
+  return read(one) ?? []
+}
+
+/**
+ * Lets something in quarantine be one event or several, and removes it from there. What collided
+ * with an event's id gets an id of its own, which begins with the first one.
+ *
+ * @param by who asks for it, recorded in the history.
+ */
+export const releaseQuarantined = Effect.fnUntraced(function* (
+  tenant: string,
+  seq: number,
+  release: Release,
+  by: string
+) {
+  const one = yield* readQuarantined(tenant, seq)
+  const events = eventsOf(one, release).map((event) => ({
+    tenant,
+    source: one.source,
+    id: event.id ?? idOfBody(event.body),
+    type: event.type,
+    body: event.body,
+    contentType: event.contentType
+  }))
+  if (events.length === 0)
+    return yield* new NotReleasable({
+      message: `${seq} cannot be read as its provider's documents say, still: give it a type (\`petrel quarantine release --type\`), or discard it`
+    })
+  const problem = events.map(incomingProblem).find((text) => text !== undefined)
+  if (problem !== undefined) return yield* new NotReleasable({ message: `${seq}: ${problem}` })
+  for (const event of events) yield* storeIncoming(event)
+  yield* leave("quarantine-released", one, by)
+  return { ...one, events: events.map(({ id, type }) => ({ id, type })) }
+})
+
+/** What releases and discards are about. */
+export const labelOf = ({ source, tenant }: Quarantined): SourceName => ({ tenant, id: source })

@@ -1,0 +1,339 @@
+import { connect } from "node:net"
+import { assert, describe } from "@effect/vitest"
+import { Duration, Effect } from "effect"
+import { natsClients } from "../../src/broker/clients.ts"
+import { defaultBounds } from "../../src/intake/gateway/admission.ts"
+import {
+  discard,
+  listQuarantined,
+  release,
+  showQuarantined
+} from "../../src/operations/sources/manage-quarantine.ts"
+import {
+  removeSource,
+  rotateSource,
+  setSource
+} from "../../src/operations/sources/manage-sources.ts"
+import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
+import {
+  githubWebhook,
+  postTo,
+  source,
+  startGateway,
+  stripeEvent,
+  stripeSecret,
+  stripeSource,
+  stripeWebhook
+} from "../kit/gateway.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer, outage } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+const path = "/in/acme/stripe"
+
+const stored = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* natsClients
+  const { state } = yield* ask("count", () =>
+    jsm.streams.info(names.intake, { subjects_filter: ">" })
+  )
+  const quarantined = Object.entries(state.subjects ?? {})
+    .filter(([subject]) => subject.includes(".quarantine."))
+    .reduce((sum, [, count]) => sum + count, 0)
+  return { events: state.messages - quarantined, quarantined }
+})
+
+describe.concurrent("a gateway", () => {
+  scenario("takes what Stripe's own library signs, once, and it is delivered", () =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url, types: ["stripe.invoice.>"] })
+      yield* worker()
+      yield* stripeSource()
+      const { counted, post } = yield* startGateway()
+      const webhook = stripeWebhook(stripeEvent("evt_1"))
+      assert.strictEqual((yield* post(path, webhook)).status, 200)
+      assert.strictEqual((yield* post(path, webhook)).status, 200)
+      yield* hook.received(1)
+      const request = nth(hook.requests, 0)
+      assert.strictEqual(request.body.toString(), webhook.body)
+      assert.deepInclude(request.headers, {
+        "webhook-id": "acme.stripe.evt_1",
+        "content-type": "application/json"
+      })
+      assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+      assert.strictEqual(counted("acme/stripe", "taken"), 1)
+      assert.strictEqual(counted("acme/stripe", "repeated"), 1)
+    })
+  )
+
+  scenario("refuses what is not signed by the source, and says so after ten", () =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      yield* stripeSource()
+      const { post } = yield* startGateway()
+      const forged = stripeWebhook(stripeEvent("evt_1"), "whsec_another")
+      for (let n = 0; n < 12; n++) assert.strictEqual((yield* post(path, forged)).status, 401)
+      const { body, headers } = stripeWebhook(stripeEvent("evt_1"))
+      const altered = { headers, body: body.replace("paid", "void") }
+      assert.strictEqual((yield* post(path, altered)).status, 401)
+      assert.strictEqual((yield* post("/in/acme/other", forged)).status, 404)
+      assert.strictEqual((yield* post("/in/globex/stripe", forged)).status, 404)
+      assert.strictEqual((yield* post("/elsewhere", forged)).status, 404)
+      assert.strictEqual((yield* post(path, { method: "GET" })).status, 405)
+      assert.deepStrictEqual(yield* stored, { events: 0, quarantined: 0 })
+      yield* facts.count("source-refusing", 1)
+      const [told] = facts.of("source-refusing")
+      assert.match(String(told?.reason), /10 requests in a row .* signature-mismatch/)
+      assert.lengthOf(facts.of("source-refusing"), 1)
+    })
+  )
+
+  scenario("knows sources and secrets as they change", () =>
+    Effect.gen(function* () {
+      const { post } = yield* startGateway()
+      const statusOf = (secret: string) =>
+        Effect.map(
+          post(path, stripeWebhook(stripeEvent(`evt_${secret}`), secret)),
+          ({ status }) => status
+        )
+      assert.strictEqual(yield* statusOf(stripeSecret), 404)
+      yield* stripeSource()
+      yield* eventually(statusOf(stripeSecret), (status) => status === 200)
+      const name = { tenant: "acme", id: "stripe" }
+      yield* rotateSource(name, { secret: "whsec_new", keepOld: Duration.hours(1) }, "test")
+      yield* eventually(statusOf("whsec_new"), (status) => status === 200)
+      assert.strictEqual(yield* statusOf(stripeSecret), 200)
+      yield* rotateSource(name, { secret: "whsec_newer", keepOld: Duration.millis(300) }, "test")
+      yield* eventually(statusOf("whsec_new"), (status) => status === 401)
+      assert.strictEqual(yield* statusOf("whsec_newer"), 200)
+      yield* removeSource(name, "test")
+      yield* eventually(statusOf("whsec_newer"), (status) => status === 404)
+    })
+  )
+
+  scenario("puts into quarantine what it cannot read, and an id with other bytes", () =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      yield* stripeSource()
+      const { post } = yield* startGateway()
+      const statuses = yield* Effect.forEach(
+        [stripeEvent("evt_1"), stripeEvent("evt_1", { created: 1 }), { object: "unknown" }, []],
+        (event) => Effect.map(post(path, stripeWebhook(event)), ({ status }) => status)
+      )
+      assert.deepStrictEqual(statuses, [200, 200, 200, 200])
+      assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 3 })
+      const found = yield* listQuarantined("acme")
+      assert.deepStrictEqual(
+        found.map(({ event, reason, source }) => [source, reason, event]),
+        [
+          ["stripe", "id-collision", "evt_1"],
+          ["stripe", "unreadable", undefined],
+          ["stripe", "unreadable", undefined]
+        ]
+      )
+      assert.deepStrictEqual(yield* listQuarantined("globex"), [])
+      const [collided = 0, unreadable = 0, other = 0] = found.map(({ number }) => number)
+      const shown = yield* showQuarantined("acme", unreadable)
+      assert.strictEqual(Buffer.from(shown.body ?? "", "base64").toString(), `{"object":"unknown"}`)
+      assert.notInclude(JSON.stringify(shown), "stripe-signature")
+      const first = yield* release("acme", collided, undefined, "ana")
+      assert.match(nth(first.events, 0).id, /^evt_1~[0-9a-f]{12}$/)
+      const refused = yield* Effect.flip(release("acme", unreadable, undefined, "ana"))
+      assert.match(refused.message, /give it a type/)
+      assert.match(
+        (yield* Effect.flip(showQuarantined("globex", unreadable))).message,
+        /globex has no/
+      )
+      yield* release("acme", unreadable, "thing.unknown", "ana")
+      yield* discard("acme", other, "ana")
+      assert.deepStrictEqual(yield* stored, { events: 3, quarantined: 0 })
+      yield* facts.count("quarantine-discarded", 1)
+      assert.deepStrictEqual(
+        facts.facts.map(({ by, kind, reason }) => [kind, reason, by]).slice(1),
+        [
+          ["quarantined", "id-collision", undefined],
+          ["quarantined", "unreadable", undefined],
+          ["quarantined", "unreadable", undefined],
+          ["quarantine-released", "id-collision", "ana"],
+          ["quarantine-released", "unreadable", "ana"],
+          ["quarantine-discarded", "unreadable", "ana"]
+        ]
+      )
+    })
+  )
+
+  scenario(
+    "tells a source whose quarantine is full to come again, and takes its other requests",
+    () =>
+      Effect.gen(function* () {
+        yield* stripeSource()
+        const { post } = yield* startGateway()
+        const statuses = yield* Effect.forEach(
+          Array.from({ length: 101 }, (_, n) => n),
+          (n) => Effect.map(post(path, stripeWebhook({ unknown: n })), ({ status }) => status),
+          { concurrency: 8 }
+        )
+        assert.lengthOf(
+          statuses.filter((status) => status === 200),
+          100
+        )
+        assert.lengthOf(
+          statuses.filter((status) => status === 503),
+          1
+        )
+        assert.strictEqual((yield* post(path, stripeWebhook(stripeEvent("evt_1")))).status, 200)
+        yield* source("stripe", { provider: "stripe", secrets: [stripeSecret] }, "globex")
+        const there = yield* eventually(
+          post("/in/globex/stripe", stripeWebhook({ unknown: 1 })),
+          ({ status }) => status !== 404
+        )
+        assert.strictEqual(there.status, 200)
+      })
+  )
+
+  scenario("answers handshakes, splits batches, and takes the hash of a body without an id", () =>
+    Effect.gen(function* () {
+      yield* source("slack", { provider: "slack", secrets: ["slack-secret"] })
+      yield* source("meta", { provider: "meta", secrets: ["app-secret"], verifyToken: "mine" })
+      yield* source("legacy", {
+        provider: "hmac",
+        secrets: ["s"],
+        scheme: { header: "x-acme-signature" }
+      })
+      const { post } = yield* startGateway()
+      const challenge = yield* post(
+        "/in/acme/meta?hub.mode=subscribe&hub.verify_token=mine&hub.challenge=42",
+        { method: "GET" }
+      )
+      assert.deepStrictEqual([challenge.status, challenge.body], [200, "42"])
+      const wrong = yield* post(
+        "/in/acme/meta?hub.mode=subscribe&hub.verify_token=no&hub.challenge=1",
+        {
+          method: "GET"
+        }
+      )
+      assert.notStrictEqual(wrong.status, 200)
+      const { createHmac } = yield* Effect.promise(() => import("node:crypto"))
+      const body = `{"n":1}`
+      const headers = { "x-acme-signature": createHmac("sha256", "s").update(body).digest("hex") }
+      for (let n = 0; n < 3; n++)
+        assert.strictEqual((yield* post("/in/acme/legacy", { body, headers })).status, 200)
+      assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+    })
+  )
+
+  scenario("refuses bodies that no event may have, and clients that do not finish", () =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      yield* stripeSource()
+      const { counted, port, post } = yield* startGateway({ requestWithinMs: 500 })
+      const large = stripeWebhook(stripeEvent("evt_1", { large: "x".repeat(1_000_000) }))
+      assert.strictEqual((yield* post(path, large)).status, 413)
+      const chunked = { ...large.headers, "transfer-encoding": "chunked" }
+      assert.strictEqual((yield* post(path, { ...large, headers: chunked })).status, 413)
+      const fits = stripeWebhook(stripeEvent("evt_2", { large: "x".repeat(900_000) }))
+      assert.strictEqual((yield* post(path, fits)).status, 200)
+      yield* facts.count("source-refusing", 1)
+      const slow = yield* Effect.callback<string>((resume) => {
+        const socket = connect(port, "127.0.0.1", () =>
+          socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nab`)
+        )
+        let text = ""
+        socket.on("data", (data) => {
+          text += data.toString()
+        })
+        socket.on("close", () => resume(Effect.succeed(text)))
+      })
+      assert.match(slow, /^HTTP\/1.1 408|^$/)
+      const gone = connect(port, "127.0.0.1", () => {
+        gone.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nab`)
+        gone.end()
+      })
+      yield* eventually(
+        Effect.sync(() => counted("acme/stripe", "broken-off")),
+        (count) => count >= 2
+      )
+      assert.strictEqual((yield* post(path, stripeWebhook(stripeEvent("evt_3")))).status, 200)
+    })
+  )
+
+  scenario("holds a source back by its rate, and leaves others alone", () =>
+    Effect.gen(function* () {
+      const github = "github-secret"
+      yield* stripeSource()
+      yield* source("hub", { provider: "github", secrets: [github] })
+      yield* setSource(
+        { tenant: "acme", id: "stripe" },
+        { rate: { perSecond: 1 / 60, burst: 2 } },
+        "t"
+      )
+      const { post } = yield* startGateway()
+      const answers = yield* Effect.forEach(["1", "2", "3"], (id) =>
+        post(path, stripeWebhook(stripeEvent(`evt_${id}`)))
+      )
+      // Stripe is known to come again after 429.
+      assert.deepStrictEqual(
+        answers.map(({ status }) => status),
+        [200, 200, 429]
+      )
+      assert.isAtLeast(Number(nth(answers, 2).headers["retry-after"]), 1)
+      const push = githubWebhook("d-1", `{"ref":"main"}`, github)
+      assert.strictEqual((yield* post("/in/acme/hub", push)).status, 200)
+    })
+  )
+
+  scenario("in a storm of one source answers the others", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      yield* stripeSource("calm")
+      const bounds = { ...defaultBounds, requests: 8 }
+      const { port, post } = yield* startGateway({ bounds })
+      // Each holds its place until its body has come.
+      const sockets = Array.from({ length: 20 }, () => {
+        const socket = connect(port, "127.0.0.1", () =>
+          socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nab`)
+        )
+        socket.on("error", () => undefined)
+        return socket
+      })
+      const refused = yield* eventually(
+        post(path, stripeWebhook(stripeEvent("evt_1"))),
+        ({ status }) => status === 503
+      )
+      assert.strictEqual(refused.headers["retry-after"], "1")
+      const calm = yield* post("/in/acme/calm", stripeWebhook(stripeEvent("evt_2")))
+      assert.strictEqual(calm.status, 200)
+      for (const socket of sockets) socket.destroy()
+      yield* eventually(
+        post(path, stripeWebhook(stripeEvent("evt_3"))),
+        ({ status }) => status === 200
+      )
+    })
+  )
+})
+
+describe("a gateway whose broker does not answer", () => {
+  outage("says so within seconds, then at once, and goes on by itself", (_, server) =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const { port, problems } = yield* startGateway({
+        bounds: { ...defaultBounds, silentMs: 500 }
+      })
+      const post = (id: string) => postTo(port, path, stripeWebhook(stripeEvent(id)))
+      assert.strictEqual((yield* post("evt_1")).status, 200)
+      server.pause()
+      const first = yield* post("evt_2")
+      assert.deepStrictEqual([first.status, first.headers["retry-after"]], [503, "2"])
+      assert.lengthOf(problems(), 1)
+      const others = yield* Effect.forEach(["3", "4", "5"], (id) => post(`evt_${id}`), {
+        concurrency: 3
+      })
+      assert.isTrue(others.every(({ status }) => status === 503))
+      server.resume()
+      const back = yield* eventually(post("evt_2"), ({ status }) => status === 200)
+      assert.strictEqual(back.status, 200)
+      assert.deepStrictEqual(problems(), [])
+    })
+  )
+})
