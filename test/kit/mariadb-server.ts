@@ -6,6 +6,7 @@ import {
   freePort,
   programPath,
   removeServerFolder,
+  type ServerProcess,
   serverFolder,
   serverUser,
   startServer
@@ -25,6 +26,11 @@ export const withoutMariadb =
 export interface MariadbServer {
   /** For `mysql2`. Everyone may do everything. */
   readonly url: string
+  /** Kills the server like a crash. What it committed remains. Its clients' connections break. */
+  readonly kill9: () => Promise<void>
+  /** Starts the server again at the same port, after `kill9` or by a usual shutdown. */
+  readonly restart: () => Promise<void>
+  /** Stops the server for good and removes its folder. */
   readonly stop: () => Promise<void>
 }
 
@@ -49,19 +55,27 @@ export const startMariadb = async (): Promise<MariadbServer> => {
       return false
     }
   }
-  const running = await startServer(
-    server,
-    [
-      ...common,
-      ...["--bind-address=127.0.0.1", `--port=${port}`, `--socket=${join(folder, "socket")}`],
-      ...["--skip-grant-tables", "--innodb-flush-log-at-trx-commit=0"],
-      ...["--innodb-buffer-pool-size=64M", "--max-connections=200"]
-    ],
-    { user, cwd: folder },
-    answers
-  )
+  const start = () =>
+    startServer(
+      server,
+      [
+        ...common,
+        ...["--bind-address=127.0.0.1", `--port=${port}`, `--socket=${join(folder, "socket")}`],
+        // What is committed survives the death of the server, not that of the machine.
+        ...["--skip-grant-tables", "--innodb-flush-log-at-trx-commit=2"],
+        ...["--innodb-buffer-pool-size=64M", "--max-connections=200"]
+      ],
+      { user, cwd: folder },
+      answers
+    )
+  let running: ServerProcess = await start()
   return {
     url: `${url}/shop`,
+    kill9: () => running.end("SIGKILL"),
+    restart: async () => {
+      await running.end("SIGTERM")
+      running = await start()
+    },
     stop: async () => {
       await running.end("SIGTERM")
       removeServerFolder(folder)

@@ -1,0 +1,20 @@
+<?php
+
+return [
+    'default' => 'mysql',
+    'migrations' => 'migrations',
+    'connections' => [
+        'mysql' => [
+            'driver' => 'mysql',
+            'url' => env('DATABASE_URL'),
+            'charset' => 'utf8mb4',
+            'collation' => 'utf8mb4_unicode_ci',
+            'prefix' => '',
+            'strict' => true,
+            // REPEATABLE READ, the default, also locks what the claim passed over.
+            'isolation_level' => 'READ COMMITTED',
+            // A database that does not answer must not hold requests until the sender gives up.
+            'options' => [PDO::ATTR_TIMEOUT => 3],
+        ],
+    ],
+];
