@@ -181,5 +181,6 @@ export const formFields = (): string =>
     declared("systemThresholdFields", bodyFields("/v1/alert-thresholds", "put", usualThreshold)),
     declared("tokenFields", bodyFields("/v1/tenants/{tenant}/tokens", "post")),
     declared("portalLinkFields", bodyFields("/v1/tenants/{tenant}/portal-links", "post")),
+    declared("redeliveryFields", bodyFields("/v1/tenants/{tenant}/redeliveries", "post")),
     declared("auditFields", bodyFields("/v1/audits", "post"))
   ].join("\n")

@@ -30,6 +30,12 @@ const pages: ReadonlyArray<PageLink> = [
   { name: "dead-letters", title: "Dead letters", isFor: () => may("dead:read") },
   { name: "live", title: "Live", isFor: () => may("deliveries:read") },
   { name: "alerts", title: "Alerts", isFor: () => ofTenant() && may("deliveries:read") },
+  {
+    name: "tokens",
+    title: "Tokens",
+    isFor: () => ofTenant() && may("tokens:write")
+  },
+  { name: "audit", title: "Audit", isFor: () => may("operator") },
   { name: "system", title: "System", isFor: () => may("operator") }
 ]
 

@@ -2,6 +2,7 @@ import { render } from "preact"
 import { useEffect } from "preact/hooks"
 import { Frame } from "./frame.tsx"
 import { Alerts } from "./pages/alerts.tsx"
+import { Audit } from "./pages/audit.tsx"
 import { DeadLetters } from "./pages/dead-letters.tsx"
 import { Deliveries } from "./pages/deliveries.tsx"
 import { Delivery } from "./pages/delivery.tsx"
@@ -13,6 +14,7 @@ import { Live } from "./pages/live.tsx"
 import { Login } from "./pages/login.tsx"
 import { Overview } from "./pages/overview.tsx"
 import { System } from "./pages/system.tsx"
+import { Tokens } from "./pages/tokens.tsx"
 import { showTheme } from "./parts.tsx"
 import { address, path } from "./router.ts"
 import { readSession, session } from "./session.ts"
@@ -37,6 +39,8 @@ const Page = () => {
   if (name === "dead-letters") return <DeadLetters />
   if (name === "live") return <Live />
   if (name === "alerts") return <Alerts />
+  if (name === "audit") return <Audit />
+  if (name === "tokens") return <Tokens />
   if (name === "system") return <System />
   return (
     <div class="card empty">
@@ -54,6 +58,8 @@ const titles: Readonly<Record<string, string>> = {
   "dead-letters": "Dead letters",
   live: "Live",
   alerts: "Alerts",
+  audit: "Audit",
+  tokens: "Tokens",
   system: "System",
   login: "Log in"
 }

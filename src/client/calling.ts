@@ -129,8 +129,10 @@ export const requestOf = (
   options: object = {},
   body?: WrittenBody
 ): Request => {
-  const { tenant = own, ...input } = given
+  const { tenant = own, ...others } = given
   const isOfTenant = operation.path.includes("{tenant}")
+  // What is of no tenant may have one among the fields of its body, as an audit.
+  const input = isOfTenant || operation.hasBody !== true ? others : given
   if (isOfTenant && typeof tenant !== "string")
     throw new TypeError(`${id} needs a tenant: give one to the client, or to the call`)
   checkInput(id, operation, input)

@@ -6,6 +6,7 @@ import { firstSince, readStream, storedAt } from "../broker/scan.ts"
 import type { Delivery } from "../domain/delivery.ts"
 import { parseDelivery } from "../domain/delivery.ts"
 import { DeadReason } from "../domain/outcome.ts"
+import { TypeIndex } from "../domain/type-filter.ts"
 
 /** An endpoint that dead letters were for. */
 export interface DeadLetterEndpoint {
@@ -31,6 +32,8 @@ export interface DeadLetterQuery {
   readonly reason?: OneOrMore<DeadReason> | undefined
   /** The last answer's status, or its class: `503`, `5xx`. */
   readonly status?: OneOrMore<string> | undefined
+  /** Filters of event types. */
+  readonly type?: OneOrMore<string> | undefined
   /** Stored then or later, ms since the epoch. */
   readonly since?: number | undefined
   /** Stored then or earlier, ms since the epoch. */
@@ -76,6 +79,9 @@ const isAskedFor = (query: DeadLetterQuery) => {
     listed(query.reason),
     listed(query.status)
   ]
+  const filters = listed(query.type)
+  const types = new TypeIndex<true>()
+  types.add(filters ?? [], true)
   return (letter: DeadLetter): boolean => {
     const { delivery, reason: why } = letter
     const last = String(delivery.progress.lastStatus ?? "")
@@ -84,6 +90,7 @@ const isAskedFor = (query: DeadLetterQuery) => {
       (endpoints?.some((one) => delivery.tenant === one.tenant && delivery.endpoint === one.id) ??
         true) &&
       (reasons?.includes(why) ?? true) &&
+      (filters === undefined || types.match(delivery.type).size > 0) &&
       (statuses?.some((status) => last === status || `${last.slice(0, 1)}xx` === status) ?? true)
     )
   }

@@ -21,6 +21,22 @@ describe("a call of the client", () => {
     })
   )
 
+  it.live("about no tenant sends one that its body names, and not the client's own", () =>
+    Effect.gen(function* () {
+      const job = json({ id: "j", kind: "audit", state: "done" }, 202)
+      const { petrel, requests } = yield* clientOf(inOrder(job, job))
+      yield* Effect.promise(() => petrel.jobs.audit({ tenant: "globex" }))
+      yield* Effect.promise(() => petrel.jobs.audit({}))
+      assert.deepStrictEqual(
+        requests.map(({ body, path }) => [path, JSON.parse(body.toString())]),
+        [
+          ["/v1/audits", { tenant: "globex" }],
+          ["/v1/audits", {}]
+        ]
+      )
+    })
+  )
+
   it.live("that may be carried out once only is repeated with one key", () =>
     Effect.gen(function* () {
       const job = json({ id: "j", kind: "redelivery", state: "done" }, 202)

@@ -64,9 +64,13 @@ export interface Watched {
   readonly wrong: Array<string>
 }
 
+/** How long a page may take on a machine that others use, ms. */
+const patienceMs = 60_000
+
 /** Opens a page in a browser without any session. */
 export const openPage = async (started: Browser, url: string): Promise<Watched> => {
   const page = await (await started.newContext()).newPage()
+  page.setDefaultTimeout(patienceMs)
   const wrong: Array<string> = []
   page.on("pageerror", ({ message }) => wrong.push(message))
   page.on("console", (message) => {

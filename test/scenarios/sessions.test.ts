@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { listedOperations } from "../../src/api/groups.ts"
 import { operatorNamed } from "../../src/operations/caller.ts"
+import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { makeOperatorLink, makePortalLink } from "../../src/operations/tokens/sessions.ts"
 import { LiveTokens, readToken } from "../../src/operations/tokens/token-store.ts"
 import { revokeTestToken, startConsole, type TestConsole } from "../kit/console.ts"
@@ -123,6 +124,27 @@ describe.concurrent("a session of a browser", () => {
         second.ask(path, { headers: { ...own, cookie } }),
         ({ status }) => status === 401
       )
+    })
+  )
+})
+
+describe("sessions of a tenant", () => {
+  scenario("are as many as its tokens may be, and take none of their places", () =>
+    Effect.gen(function* () {
+      const console = yield* startConsole()
+      const token = yield* console.token({ scopes: ["endpoints:read"] })
+      yield* setTenant("acme", { maxTokens: 2 }, "test")
+      yield* opened(console, token)
+      yield* opened(console, token)
+      const refused = yield* open(console, token)
+      assert.strictEqual(refused.status, 403)
+      assert.include(
+        String(refused.json.detail),
+        "acme has 2 links and sessions of browsers, as many as it may have"
+      )
+      yield* console.token({ scopes: ["endpoints:read"] })
+      const more = yield* Effect.exit(console.token({ scopes: ["endpoints:read"] }))
+      assert.strictEqual(more._tag, "Failure")
     })
   )
 })

@@ -96,10 +96,10 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.getByRole("button", { name: "What would be sent again?" }).click()
         await page.getByText("2 of 2 dead letters would be sent again").waitFor()
         await page.getByRole("button", { name: "Send 2 again" }).click()
-        await page.getByText("2 of 2 are sent again").waitFor()
+        await page.getByRole("status").getByText("2 of 2 are done").waitFor()
         // Whoever comes back to the address sees how far it has come.
         await page.reload()
-        await page.getByText("2 of 2 are sent again").waitFor()
+        await page.getByRole("status").getByText("2 of 2 are done").waitFor()
         wrong.push(...(await faults(page)))
         for (const name of ["live", "alerts", "system", "endpoints"]) {
           await page.goto(`${console.url}/ui/${name}`)

@@ -1090,6 +1090,97 @@ export const portalLinkFields: ReadonlyArray<Field> = [
   }
 ]
 
+export const redeliveryFields: ReadonlyArray<Field> = [
+  {
+    "name": "reason",
+    "text": "Only those that ended for this reason.",
+    "removal": "null",
+    "kind": {
+      "is": "choice",
+      "options": [
+        "permanent",
+        "attempts",
+        "status-limit",
+        "deadline",
+        "endpoint-disabled",
+        "endpoint-removed",
+        "circuit-open",
+        "backlog-full",
+        "defect",
+        "event-gone",
+        "gone"
+      ]
+    }
+  },
+  {
+    "name": "status",
+    "text": "Only those with this last status, or its class: 503, 5xx.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "type",
+    "text": "Only those of these event types: `invoice.paid`, `invoice.*`, `>`.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "since",
+    "text": "Stored then or later.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "until",
+    "text": "Stored then or earlier.",
+    "usual": "now",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "id",
+    "text": "Only those of these numbers.",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "all",
+    "text": "All of them; without any other condition.",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "endpoint",
+    "text": "Only those of this endpoint.",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "billing"
+    }
+  },
+  {
+    "name": "dryRun",
+    "text": "Say what would be done, and do nothing.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  }
+]
+
 export const auditFields: ReadonlyArray<Field> = [
   {
     "name": "tenant",

@@ -1,108 +1,45 @@
-import { useState } from "preact/hooks"
-import type { Job, RedeliveryPlan } from "../../src/client/client.ts"
-import { problemText, useAsked } from "../data.ts"
+import { useAsked } from "../data.ts"
+import { Choice, Filter, Time } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
-import {
-  Ago,
-  Answered,
-  Command,
-  count,
-  deliveryPage,
-  EndpointLink,
-  Pager,
-  Rows,
-  State
-} from "../parts.tsx"
+import { redeliveryFields } from "../generated/forms.ts"
+import { Ago, Answered, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
-import { may, petrel } from "../session.ts"
+import { may, petrel, session } from "../session.ts"
+import { Redeliveries, Redelivery, RedeliveryShown, type Selection } from "./redelivery.tsx"
 
-const JobShown = ({ id, tenant }: { readonly id: string; readonly tenant: string }) => {
-  const asked = useAsked(
-    `redelivery ${id}`,
-    (options) => petrel.jobs.getRedelivery({ tenant, job: id }, options),
-    1_000
-  )
-  return (
-    <Answered asked={asked}>
-      {({ problem, progress, state }: Job) => (
-        <div class="card" role="status">
-          <State is={state} /> {count(progress?.done ?? 0)} of {count(progress?.total ?? 0)} are
-          sent again.{" "}
-          {state === "done" || state === "failed"
-            ? (problem ?? "")
-            : "It goes on if this page is closed; its address shows it again."}{" "}
-          <progress max={progress?.total ?? 1} value={progress?.done ?? 0} />
-        </div>
-      )}
-    </Answered>
-  )
-}
+/** The reasons that the API knows. */
+const reasons = redeliveryFields.flatMap(({ kind, name }) =>
+  name === "reason" && kind.is === "choice" ? kind.options : []
+)
 
-interface Selection {
-  readonly tenant: string
-  readonly endpoint?: string
-  readonly all?: boolean
-}
-
-/** Says exactly what would be sent again, then does it. */
-const Redelivery = ({ selection }: { readonly selection: Selection }) => {
-  const [plan, setPlan] = useState<RedeliveryPlan | string>()
-  const trying = (does: () => Promise<void>) => () =>
-    void does().catch((error: unknown) => setPlan(problemText(error)))
-  const preview = trying(async () => {
-    setPlan(await petrel.jobs.redeliver({ ...selection, dryRun: true }))
-  })
-  const send = trying(async () => {
-    const job = await petrel.jobs.redeliver(selection)
-    setPlan(undefined)
-    filter({ job: job.id })
-  })
-  return (
-    <div class="card">
-      <button type="button" onClick={preview}>
-        What would be sent again?
-      </button>
-      {typeof plan === "string" && (
-        <p class="bad" role="alert">
-          {plan}
-        </p>
-      )}
-      {typeof plan === "object" && (
-        <>
-          <p role="status">
-            {count(plan.redeliver)} of {count(plan.selected)} dead letters would be sent again:{" "}
-            {Object.entries(plan.reasons)
-              .map(([reason, n]) => `${count(n)} ${reason}`)
-              .join(", ") || "none"}
-            . {count(plan.before)} were sent again before.
-          </p>
-          <button type="button" class="main" disabled={plan.redeliver === 0} onClick={send}>
-            Send {count(plan.redeliver)} again
-          </button>
-        </>
-      )}
-    </div>
-  )
+/** The conditions that the address has, as the API takes them. */
+const conditions = () => {
+  const { reason, since, status, type, until } = query.value
+  const given = { endpoint: shownEndpoint(), type, reason, status, since, until }
+  return Object.fromEntries(
+    Object.entries(given).filter(([, value]) => value !== undefined && value !== "")
+  ) as Omit<Selection, "tenant">
 }
 
 /** Deliveries that ended without success, and sending them again. */
 export const DeadLetters = () => {
   const tenant = shownTenant()
-  const endpoint = shownEndpoint()
   const { cursor, job, open = "true" } = query.value
+  const selection: Selection = { tenant, ...conditions() }
+  const key = JSON.stringify(selection)
   const asked = useAsked(
-    `dead ${tenant} ${endpoint} ${open} ${cursor}`,
+    `dead ${key} ${open} ${cursor}`,
     (options) =>
       petrel.deadLetters
-        .list({ tenant, endpoint, open: open === "true" ? "true" : undefined }, options)
+        .list(
+          { ...selection, open: open === "true" ? "true" : undefined } as Parameters<
+            typeof petrel.deadLetters.list
+          >[0],
+          options
+        )
         .page(cursor),
     cursor === undefined ? 5_000 : undefined
   )
-  const selection: Selection = {
-    tenant,
-    ...(endpoint === undefined ? { all: true } : { endpoint })
-  }
-  const named = endpoint === undefined ? "--all" : `--endpoint ${tenant}/${endpoint}`
   return (
     <>
       <div class="title">
@@ -118,8 +55,21 @@ export const DeadLetters = () => {
           only those not sent again
         </label>
       </div>
-      {job !== undefined && <JobShown tenant={tenant} id={job} />}
-      {may("dead:write") && <Redelivery key={`${tenant}/${endpoint}`} selection={selection} />}
+      <search class="filters" aria-label="Filters">
+        {session.value?.endpoint === undefined && tenant !== "*" && (
+          <Filter name="endpoint" hint="billing" />
+        )}
+        <Filter name="type" hint="invoice.*" />
+        <Choice name="reason" options={reasons} />
+        <Filter name="status" hint="503 or 5xx" />
+        <Time name="since" />
+        <Time name="until" />
+      </search>
+      {job !== undefined && <RedeliveryShown key={job} tenant={tenant} id={job} />}
+      {may("dead:write") && <Redelivery key={key} selection={selection} />}
+      {may("dead:write") && session.value?.endpoint === undefined && (
+        <Redeliveries tenant={tenant} />
+      )}
       <Answered asked={asked}>
         {(page) => (
           <>
@@ -150,8 +100,9 @@ export const DeadLetters = () => {
                   <td>
                     <a
                       href={address(["dead-letters"], {
-                        tenant: query.value.tenant,
-                        endpoint: one.endpoint
+                        ...query.value,
+                        reason: one.reason,
+                        cursor: undefined
                       })}
                     >
                       <State is="dead-lettered" says={one.reason} />
@@ -169,7 +120,6 @@ export const DeadLetters = () => {
           </>
         )}
       </Answered>
-      <Command text={`petrel dead redeliver ${named} --dry-run`} />
     </>
   )
 }

@@ -1,5 +1,6 @@
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
+import { Choice, Filter } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import {
   Ago,
@@ -23,42 +24,6 @@ const sinceMs: Readonly<Record<string, number>> = {
   "1d": 86_400_000,
   "7d": 604_800_000
 }
-
-const Filter = ({ name, hint }: { readonly name: string; readonly hint: string }) => (
-  <label>
-    {name}{" "}
-    <input
-      value={query.value[name] ?? ""}
-      placeholder={hint}
-      onChange={(event) =>
-        filter({ [name]: event.currentTarget.value.trim() || undefined, cursor: undefined })
-      }
-    />
-  </label>
-)
-
-const Choice = ({
-  name,
-  options
-}: {
-  readonly name: string
-  readonly options: ReadonlyArray<string>
-}) => (
-  <label>
-    {name}{" "}
-    <select
-      value={query.value[name] ?? ""}
-      onChange={(event) =>
-        filter({ [name]: event.currentTarget.value || undefined, cursor: undefined })
-      }
-    >
-      <option value="">any</option>
-      {options.map((option) => (
-        <option key={option}>{option}</option>
-      ))}
-    </select>
-  </label>
-)
 
 const isState = (text: string | undefined): text is StateName =>
   states.some((state) => state === text)

@@ -24,23 +24,11 @@ import { endpointFields } from "../generated/forms.ts"
 import { Ago, Answered, Command, Once } from "../parts.tsx"
 import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
+import { nothingWrong, type Wrong, wrongIn } from "../wrong.ts"
 
 /** What most endpoints set; the rest is folded. */
 const usualNames = new Set(["url", "types", "description", "sign", "retry", "maxInFlight", "rate"])
 const isUsual = ({ name }: Field): boolean => usualNames.has(name)
-
-/** What is wrong with what was typed. */
-interface Wrong {
-  readonly placed: Typed
-  readonly other: ReadonlyArray<string>
-}
-
-const nothingWrong: Wrong = { placed: {}, other: [] }
-
-const wrongIn = (fields: ReadonlyArray<Field>, error: unknown): Wrong =>
-  isProblem(error, "invalid-request") && error.errors.length > 0
-    ? placeProblems(fields, error.errors)
-    : { placed: {}, other: [problemText(error)] }
 
 const usePresets = (tenant: string): ReadonlyArray<string> => {
   const asked = useAsked(`presets ${tenant}`, (options) =>
@@ -267,11 +255,17 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
       setMade(saved)
     } catch (error) {
       if (isProblem(error, "revision-mismatch")) {
-        setChanges(await changesSince({ tenant, id }, base.revision).catch(() => []))
-        await petrel.endpoints.get({ tenant, id }).then(
-          (newest) => setBase(newest as EndpointDetail),
-          (failure: unknown) => setWrong({ placed: {}, other: [problemText(failure)] })
-        )
+        try {
+          // Both are shown at once.
+          const [newer, newest] = await Promise.all([
+            changesSince({ tenant, id }, base.revision),
+            petrel.endpoints.get({ tenant, id })
+          ])
+          setChanges(newer)
+          setBase(newest as EndpointDetail)
+        } catch (failure) {
+          setWrong({ placed: {}, other: [problemText(failure)] })
+        }
       } else setWrong(wrongIn(endpointFields, error))
     }
     setBusy(false)

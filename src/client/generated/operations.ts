@@ -357,6 +357,8 @@ export interface Operations {
       readonly reason?: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone" | ReadonlyArray<"permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"> | undefined
       /** The last answer's status, or its class: `503`, `5xx`. */
       readonly status?: string | ReadonlyArray<string> | undefined
+      /** Only those of these event types: `invoice.paid`, `invoice.*`. */
+      readonly type?: string | ReadonlyArray<string> | undefined
       /** Ended from then on. */
       readonly since?: string | Date | undefined
       /** Ended up to then. */
@@ -1168,7 +1170,7 @@ export const operations = {
   "attempts.diagnose": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/diagnosis" },
   "attempts.retryDelivery": { method: "POST", path: "/v1/tenants/{tenant}/deliveries/{delivery}/retry", hasBody: true },
   "attempts.resend": { method: "POST", path: "/v1/tenants/{tenant}/deliveries/{delivery}/resend", headers: ["idempotency-key"] },
-  "deadLetters.list": { method: "GET", path: "/v1/tenants/{tenant}/dead-letters", query: ["limit","cursor","endpoint","reason","status","since","until","open"], list: "deadLetters" },
+  "deadLetters.list": { method: "GET", path: "/v1/tenants/{tenant}/dead-letters", query: ["limit","cursor","endpoint","reason","status","type","since","until","open"], list: "deadLetters" },
   "deadLetters.get": { method: "GET", path: "/v1/tenants/{tenant}/dead-letters/{number}" },
   "deadLetters.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/dead-letters/{number}" },
   "jobs.redeliver": { method: "POST", path: "/v1/tenants/{tenant}/redeliveries", headers: ["idempotency-key"], hasBody: true },

@@ -296,7 +296,7 @@ export interface ChangedTenantSettings {
   readonly maxTimeout?: string
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number
-  /** How many tokens of the HTTP API a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
+  /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number
   /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>
@@ -1687,6 +1687,8 @@ export interface Redelivery {
   readonly reason?: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone" | undefined
   /** Only those with this last status, or its class: 503, 5xx. */
   readonly status?: string | undefined
+  /** Only those of these event types: `invoice.paid`, `invoice.*`, `>`. */
+  readonly type?: string | undefined
   /** Stored then or later. */
   readonly since?: string | Date | undefined
   /** Stored then or earlier. (Default: now) */
@@ -2385,7 +2387,7 @@ export interface TenantPatch {
   readonly maxTimeout?: string | null | undefined
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number | null | undefined
-  /** How many tokens of the HTTP API a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
+  /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number | null | undefined
   /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined
@@ -2400,7 +2402,7 @@ export interface TenantSettings {
   readonly maxTimeout?: string
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number
-  /** How many tokens of the HTTP API a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
+  /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number
   /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>

@@ -58,7 +58,10 @@ export const tenantSettings = {
     usual: "the system's, else 5 minutes"
   }),
   maxEndpoints: quota("endpoints", "maxEndpoints"),
-  maxTokens: quota("tokens of the HTTP API", "maxTokens"),
+  maxTokens: quota(
+    "tokens of the HTTP API, and as many links and sessions of browsers,",
+    "maxTokens"
+  ),
   forwardHeaders: forwarded(
     "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one."
   )

@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { DeadReason } from "../../domain/outcome.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
+import { TypeFilter } from "../../domain/type-filter.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
@@ -92,6 +93,9 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
     status: several(Schema.String.check(Schema.makeFilter(statusProblem))).annotateKey({
       description: "The last answer's status, or its class: `503`, `5xx`."
     }),
+    type: several(TypeFilter).annotateKey({
+      description: "Only those of these event types: `invoice.paid`, `invoice.*`."
+    }),
     since: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended from then on." })),
     until: Schema.optionalKey(Timestamp.annotateKey({ description: "Ended up to then." })),
     open: Schema.optionalKey(Schema.Boolean).annotateKey({
@@ -105,14 +109,14 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
   within: ({ query }) => onlyOne(query.endpoint),
   run: ({ params, query }) =>
     Effect.gen(function* () {
-      const { cursor, endpoint, limit = defaultLimit, open, reason, since, status, until } = query
+      const { cursor, endpoint, limit = defaultLimit, open, ...rest } = query
       const tenant = tenantOf(params.tenant)
       yield* checkEndpoints(tenant, endpoint)
       const of =
         tenant === undefined || endpoint === undefined
           ? undefined
           : endpoint.map((id) => ({ tenant, id }))
-      const filter = { tenant, endpoint: of, reason, status, since, until, open }
+      const filter = { ...rest, tenant, endpoint: of, open }
       const at = yield* pages.read(cursor)
       const { deadLetters, next, previous } = yield* pageDeadLetters(filter, at, limit)
       return {

@@ -3,6 +3,7 @@ import { DeadReason } from "../../domain/outcome.ts"
 import { invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { Token } from "../../domain/token.ts"
+import { TypeFilter } from "../../domain/type-filter.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { countText } from "../../text/quantities.ts"
@@ -35,6 +36,8 @@ const DeadLetterFilter = Schema.Struct({
   reason: Schema.optional(DeadReason),
   /** The last answer's status, or its class: `503`, `5xx`. */
   status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))),
+  /** A filter of event types: `invoice.*`. */
+  type: Schema.optional(TypeFilter),
   /** Stored then or later. */
   since: Schema.optional(Timestamp),
   /** Stored then or earlier. */
@@ -72,10 +75,11 @@ const isNarrowed = ({
   since,
   status,
   tenant,
+  type,
   until
 }: DeadLetterFilter) =>
   id.length > 0 ||
-  [endpoint, reason, since, status, tenant, until].some((given) => given !== undefined)
+  [endpoint, reason, since, status, tenant, type, until].some((given) => given !== undefined)
 
 /** Returns the problem of an empty selection, which must not mean all dead letters. */
 export const selectionProblem = (selection: DeadLetterSelection, what: string) => {

@@ -38,6 +38,7 @@ const Redelivery = documented(
       endpoint: "Only those of this endpoint.",
       reason: "Only those that ended for this reason.",
       status: "Only those with this last status, or its class: 503, 5xx.",
+      type: "Only those of these event types: `invoice.paid`, `invoice.*`, `>`.",
       since: "Stored then or later.",
       until: "Stored then or earlier. (Default: now)",
       id: "Only those of these numbers.",

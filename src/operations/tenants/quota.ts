@@ -18,14 +18,20 @@ const texts: Readonly<Record<QuotaName, readonly [what: string, flag: string]>> 
 export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
   tenant: Schema.String,
   quota: Schema.Literals(["maxEndpoints", "maxTokens"]),
-  most: Schema.Int
+  most: Schema.Int,
+  /** True for links and sessions of browsers, which are counted apart. */
+  ofBrowsers: Schema.optionalKey(Schema.Literal(true))
 }) {
   override get message() {
     const [what, flag] = texts[this.quota]
+    const counted =
+      this.ofBrowsers === true
+        ? plural(this.most, "link or session of browsers", "links and sessions of browsers")
+        : plural(this.most, what)
     const [whose, name] = isToken(this.tenant)
       ? [this.tenant, this.tenant]
       : ["what is of all tenants", "--system"]
-    return `${whose} has ${plural(this.most, what)}, as many as it may have: remove some, or let an operator raise that (\`petrel tenant set ${name} ${flag} N\`)`
+    return `${whose} has ${counted}, as many as it may have: remove some, or let an operator raise that (\`petrel tenant set ${name} ${flag} N\`)`
   }
 }
 
@@ -37,10 +43,12 @@ export const quotaOf = Effect.fnUntraced(function* (tenant: string, quota: Quota
 })
 
 /** Refuses one more, and counts that. */
-export const quotaReached = (tenant: string, quota: QuotaName, most: number) =>
+export const quotaReached = (tenant: string, quota: QuotaName, most: number, ofBrowsers = false) =>
   Effect.flatMap(RefusedRequests, (refused) => {
     refused.note(quota)
-    return Effect.fail(new QuotaReached({ tenant, quota, most }))
+    return Effect.fail(
+      new QuotaReached({ tenant, quota, most, ...(ofBrowsers ? { ofBrowsers } : {}) })
+    )
   })
 
 /** Counts a tenant's endpoints in their bucket: who adds one from the command line follows no keys. */

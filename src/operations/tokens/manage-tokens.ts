@@ -44,15 +44,26 @@ const problemsOf = (
 const isOver = (record: TokenRecord, now: number, get: (id: string) => TokenRecord | undefined) =>
   hasExpired(record, now) || lineOf(record, get) === undefined
 
-/** Takes a place for a token among those of its tenant. What is over gives its place. */
-const reserve = Effect.fnUntraced(function* (tenant: string, id: string, now: number) {
+type Places = Pick<TokenView, "id" | "tenant" | "use">
+
+/** The name of the places that a token takes one of: browsers take none from programs. */
+const placesOf = ({ tenant, use }: Places): string =>
+  use === undefined ? tenant : `${tenant} browsers`
+
+/**
+ * Takes a place for a token among those of its tenant. What is over gives its place. Links and
+ * sessions of browsers have as many places of their own.
+ */
+const reserve = Effect.fnUntraced(function* (token: Places, now: number) {
+  const { id, tenant } = token
   const { get, of, reservations } = yield* LiveTokens
   const most = yield* quotaOf(tenant, "maxTokens")
-  const all = of(tenant)
+  const places = placesOf(token)
+  const all = of(tenant).filter((one) => placesOf(one) === places)
   const over = all.length < most ? [] : all.filter((one) => isOver(one, now, get))
   const isKept = (id: string) => get(id) !== undefined
-  if (!reservations.take(tenant, id, most, all.length - over.length, isKept))
-    return yield* quotaReached(tenant, "maxTokens", most)
+  if (!reservations.take(places, id, most, all.length - over.length, isKept))
+    return yield* quotaReached(tenant, "maxTokens", most, token.use !== undefined)
   yield* Effect.forEach(over, (one) => eraseToken(one.id), { discard: true, concurrency: 8 })
 })
 
@@ -72,15 +83,14 @@ export const createToken = Effect.fnUntraced(function* (asked: AnyNewToken, aske
   const problems = problemsOf(made.settings, now)
   if (problems.length > 0) return yield* new Invalid({ problems })
   const { hash, id, token } = yield* generateToken()
-  const { tenant } = asked
   const parent = maker === undefined ? {} : { parent: maker.id }
   const shown: TokenView = { id, ...made.settings, createdAt: now, by, ...parent }
-  yield* reserve(tenant, id, now)
+  yield* reserve(shown, now)
   const isPlain = shown.use === undefined && shown.endpoint === undefined
   yield* storeToken({ v: isPlain ? 1 : 2, ...shown, hash }).pipe(
     Effect.andThen(appendTokenFact("token-created", shown, by)),
     Effect.onError(() => {
-      reservations.give(tenant, id)
+      reservations.give(placesOf(shown), id)
       return Effect.ignore(eraseToken(id))
     })
   )

@@ -3,8 +3,9 @@ import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { assert, describe } from "@effect/vitest"
+import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { readyText } from "../../../src/cli/commands/console/console.ts"
 import { endpoint, eventually, nth, publish, worker } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 import { run } from "../in-process.ts"
@@ -13,6 +14,18 @@ import { start } from "../running.ts"
 const { scenario } = onServer()
 
 describe("petrel console", () => {
+  it("says where it listens, and by what name people know it", () => {
+    const listens = "http://127.0.0.1:4280"
+    assert.strictEqual(
+      readyText({ listens, address: listens }),
+      "the console answers at http://127.0.0.1:4280"
+    )
+    assert.strictEqual(
+      readyText({ listens, address: "https://petrel.example" }),
+      "the console answers at http://127.0.0.1:4280, for requests to https://petrel.example"
+    )
+  })
+
   scenario(
     "serves the API until it is stopped, for tokens that were made with petrel token",
     (place, server) =>

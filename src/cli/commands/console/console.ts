@@ -79,6 +79,21 @@ export const addressOf = (
   publicUrl?.replace(/\/$/, "") ??
   `${tls === undefined ? "http" : "https"}://${host.includes(":") ? `[${host}]` : host}:${port}`
 
+/** Returns what a console says once it answers: where it listens, and the name that people know it by. */
+export const readyText = ({
+  address,
+  listens,
+  login
+}: {
+  readonly address: string
+  readonly listens: string
+  readonly login?: string
+}): string => {
+  const place = listens === address ? "" : `, for requests to ${address}`
+  const link = login === undefined ? "" : `\nlog in to its pages, once and within an hour: ${login}`
+  return `the console answers at ${listens}${place}${link}`
+}
+
 /** Returns a name of this machine and process. */
 const ownName = (): string => `${hostname()}-${process.pid}`
 
@@ -102,10 +117,11 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   )
   yield* startNatsService(app, { refused, broker: yield* connectionForRequests })
   const address = addressOf(options, port)
+  const listens = addressOf({ ...options, publicUrl: undefined }, port)
   // Who reads what is printed here is on this machine, as are those who can ask it.
   const isOwn = options.hasPages === true && isLoopback(options.host) && !options.publicUrl
   const login = isOwn ? yield* makeLoginLink(ownName()) : undefined
-  return { address, ...(login === undefined ? {} : { login: `${address}${login}` }) }
+  return { address, listens, ...(login === undefined ? {} : { login: `${address}${login}` }) }
 })
 
 /** Returns path and fragment of a link that logs an operator in; undefined if none can be made. */
@@ -158,9 +174,7 @@ const serve = Effect.fnUntraced(function* (
     report(
       { event: "ready", ...served, roles },
       served !== undefined
-        ? served.login === undefined
-          ? `the console answers at ${served.address}`
-          : `the console answers at ${served.address}\nlog in to its pages, once and within an hour: ${served.login}`
+        ? readyText(served)
         : log !== undefined
           ? `the projection runs, with its files in ${projection.data}`
           : "the audit runs"

@@ -1,5 +1,6 @@
 import { Option } from "effect"
 import { Argument, Flag } from "effect/cli"
+import { typeFilterProblem } from "../../../domain/type-filter.ts"
 import type { ReasonCounts } from "../../../operations/dead-letters/dead-letter-selection.ts"
 import {
   deadReasons,
@@ -46,6 +47,15 @@ const statusFlag = Flag.String("status").pipe(
   )
 )
 
+const typeFlag = Flag.String("type").pipe(
+  Flag.withMetavar("FILTER"),
+  Flag.withDescription("Only those of these event types: invoice.paid, or 'invoice.*'"),
+  Flag.filterMap(
+    (text) => (typeFilterProblem(text) === undefined ? Option.some(text) : Option.none()),
+    (text) => typeFilterProblem(text) ?? ""
+  )
+)
+
 const commonFlags = {
   tenant: tenantFlag,
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
@@ -71,11 +81,12 @@ export const listFlags = {
   endpoint: several(
     endpointNameFlag(
       "endpoint",
-      "Only this endpoint's. May be repeated, as --reason and --status: any holds"
+      "Only this endpoint's. May be repeated, as --reason, --status and --type: any holds"
     )
   ),
   reason: several(reasonFlag),
-  status: several(statusFlag)
+  status: several(statusFlag),
+  type: several(typeFlag)
 }
 
 /** Flags of commands that change dead letters: selecting all of them needs --all. */
@@ -84,6 +95,7 @@ export const selectionFlags = {
   endpoint: endpointFlag,
   reason: maybe(reasonFlag),
   status: maybe(statusFlag),
+  type: maybe(typeFlag),
   all: isSet("all", "All of them")
 }
 

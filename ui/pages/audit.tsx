@@ -1,0 +1,336 @@
+import { useState } from "preact/hooks"
+import type { Job } from "../../src/client/client.ts"
+import { quoted } from "../command-line.ts"
+import { problemText, useAsked } from "../data.ts"
+import { type Typed, valuesOf } from "../fields.ts"
+import { Lines, Problems } from "../form.tsx"
+import { auditFields } from "../generated/forms.ts"
+import {
+  Action,
+  Ago,
+  Answered,
+  Command,
+  count,
+  deliveryPage,
+  EndpointLink,
+  lasting,
+  Pager,
+  Rows,
+  State
+} from "../parts.tsx"
+import { address, filter, go, query } from "../router.ts"
+import { petrel } from "../session.ts"
+import { nothingWrong, wrongIn } from "../wrong.ts"
+
+/** What an audit found, as far as the page shows it (`AuditReport` in the history of the job). */
+interface Report {
+  readonly verdict: "clean" | "problems" | "unvouched"
+  readonly events: { readonly stored: number; readonly unreached: number }
+  readonly facts: { readonly read: number }
+  readonly deliveries: Readonly<Record<string, number>>
+  readonly problems: Readonly<Record<string, number>>
+  readonly listed: ReadonlyArray<Problem>
+  readonly cautions: ReadonlyArray<{ readonly kind: string; readonly says: string }>
+  readonly ms: number
+}
+
+interface Problem {
+  readonly kind: string
+  readonly tenant?: string
+  readonly endpoint?: string
+  readonly event?: string
+  readonly eventSeq?: number
+  readonly says: string
+}
+
+const verdicts = {
+  clean: ["ok", "Every event reached every endpoint that it was for, or its end is recorded."],
+  problems: ["problem", "Something is missing or contradictory: see each below."],
+  unvouched: ["warn", "Nothing is wrong in what is there, but it does not reach back far enough."]
+} as const
+
+/** The figures that people look for; the others are in the answer of the API. */
+const figures = [
+  ["begun", "deliveries begun"],
+  ["delivered", "delivered"],
+  ["deadLettered", "dead letters"],
+  ["discarded", "discarded"],
+  ["pending", "waiting, in time"],
+  ["overdue", "overdue"],
+  ["missing", "missing"]
+] as const
+
+const ProblemRow = ({ of }: { readonly of: Problem }) => {
+  const { endpoint, event, eventSeq, kind, says, tenant } = of
+  const name = event ?? (eventSeq === undefined ? undefined : `evt_${eventSeq}`)
+  return (
+    <>
+      <td>
+        <State is="problem" says={kind} />
+      </td>
+      <td>
+        {tenant === undefined || endpoint === undefined ? (
+          (tenant ?? "–")
+        ) : (
+          <EndpointLink tenant={tenant} id={endpoint} />
+        )}
+      </td>
+      <td class="mono">
+        {name === undefined || tenant === undefined ? (
+          (name ?? "–")
+        ) : (
+          <a
+            href={
+              endpoint === undefined
+                ? address(["events", tenant, name])
+                : deliveryPage(tenant, `${name}.${endpoint}`)
+            }
+          >
+            {name}
+          </a>
+        )}
+      </td>
+      <td class="wrap">{says}</td>
+    </>
+  )
+}
+
+const Found = ({ report }: { readonly report: Report }) => {
+  const { cautions, deliveries, events, facts, listed, ms, problems, verdict } = report
+  const [look, says] = verdicts[verdict]
+  const total = Object.values(problems).reduce((sum, n) => sum + n, 0)
+  return (
+    <>
+      <section class={`card verdict ${verdict === "clean" ? "" : "warn"}`}>
+        <div class="mark" aria-hidden="true">
+          {verdict === "clean" ? "✓" : "▲"}
+        </div>
+        <div>
+          <strong>
+            <State is={look} says={verdict} /> {says}
+          </strong>
+          <p>
+            {count(events.stored)} events and {count(facts.read)} facts were read in {lasting(ms)}
+            {events.unreached > 0 && `; ${count(events.unreached)} events are not routed yet`}.
+          </p>
+        </div>
+      </section>
+      <section class="card">
+        <dl class="facts">
+          {figures.map(([name, text]) => (
+            <>
+              <dt>{text}</dt>
+              <dd>{count(deliveries[name])}</dd>
+            </>
+          ))}
+        </dl>
+      </section>
+      {cautions.map(({ kind, says: text }) => (
+        <div key={kind} class="note warn">
+          <b aria-hidden="true">▲</b>
+          <div>{text}</div>
+        </div>
+      ))}
+      {total > 0 && (
+        <>
+          <h2>
+            {count(total)} problems
+            {listed.length < total && `, of which the first ${count(listed.length)} are shown`}
+          </h2>
+          <Rows
+            items={listed}
+            empty=""
+            head={
+              <>
+                <th>Kind</th>
+                <th>Endpoint</th>
+                <th>Event</th>
+                <th>What</th>
+              </>
+            }
+            row={(one) => <ProblemRow of={one} />}
+          />
+        </>
+      )}
+    </>
+  )
+}
+
+const isOver = ({ state }: Job): boolean => state !== "waiting" && state !== "running"
+
+const askedText = ({ asked }: Job): string => {
+  const { since, tenant, until } = asked
+  return [
+    tenant === undefined ? "all tenants" : String(tenant),
+    ...(since === undefined ? [] : [`since ${since}`]),
+    ...(until === undefined ? [] : [`until ${until}`])
+  ].join(", ")
+}
+
+const OneAudit = ({ id }: { readonly id: string }) => {
+  const asked = useAsked(
+    `audit ${id}`,
+    (options) => petrel.jobs.getAudit({ job: id }, options),
+    1_000
+  )
+  return (
+    <>
+      <p>
+        <a href={address(["audit"])}>All audits</a>
+      </p>
+      <Answered asked={asked}>
+        {(job) => (
+          <>
+            <section class="card" role="status">
+              <State is={job.state} /> {askedText(job)}; asked for by {job.by},{" "}
+              <Ago at={job.createdAt} />
+              {!isOver(job) && (
+                <>
+                  {" "}
+                  <progress
+                    aria-label="How far it has come"
+                    max={job.progress?.total ?? 1}
+                    value={job.progress?.done ?? 0}
+                  />{" "}
+                  {count(job.progress?.done)} of {count(job.progress?.total)} messages. It goes on
+                  if this page is closed.{" "}
+                  <Action
+                    does={async () => {
+                      await petrel.jobs.cancelAudit({ job: id })
+                      asked.again()
+                      return "it ends"
+                    }}
+                  >
+                    End it
+                  </Action>
+                </>
+              )}
+              {job.problem !== undefined && <p class="bad">{job.problem}</p>}
+            </section>
+            {job.result !== undefined && <Found report={job.result as unknown as Report} />}
+          </>
+        )}
+      </Answered>
+    </>
+  )
+}
+
+const flags = (body: Readonly<Record<string, unknown>>): string =>
+  Object.entries(body)
+    .map(([name, value]) => ` --${name} ${quoted(String(value))}`)
+    .join("")
+
+const Start = () => {
+  const [typed, setTyped] = useState<Typed>({})
+  const [wrong, setWrong] = useState(nothingWrong)
+  const body = valuesOf(auditFields, typed)
+  const start = async () => {
+    try {
+      const job = await petrel.jobs.audit(body)
+      go(address(["audit"], { job: job.id }))
+    } catch (error) {
+      setWrong(wrongIn(auditFields, error))
+    }
+  }
+  return (
+    <form
+      class="card page"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void start().catch((error: unknown) =>
+          setWrong({ placed: {}, other: [problemText(error)] })
+        )
+      }}
+    >
+      <p class="small">
+        It reads the streams and nothing else, and shows that every event reached every endpoint
+        that it was for, or what became of it.
+      </p>
+      <Problems texts={wrong.other} />
+      <Lines
+        fields={auditFields}
+        typed={typed}
+        problems={wrong.placed}
+        type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
+      />
+      <div class="acts">
+        <button type="submit" class="main">
+          Start an audit
+        </button>
+      </div>
+      <Command text={`petrel audit${flags(body)}`} />
+    </form>
+  )
+}
+
+const verdictIn = ({ result, state }: Job): string => {
+  const { verdict } = (result ?? {}) as Partial<Report>
+  return verdict === undefined ? state : verdict
+}
+
+const looks: Readonly<Record<string, string>> = {
+  clean: "ok",
+  problems: "problem",
+  unvouched: "warn"
+}
+
+const AllAudits = () => {
+  const { cursor } = query.value
+  const asked = useAsked(
+    `audits ${cursor}`,
+    (options) => petrel.jobs.listAudits({ limit: 50 }, options).page(cursor),
+    3_000
+  )
+  return (
+    <>
+      <Start />
+      <Answered asked={asked}>
+        {(page) => (
+          <>
+            <Rows
+              items={page.jobs}
+              opens={({ id }) => address(["audit"], { job: id })}
+              empty="None was run yet, or those that were have been forgotten."
+              head={
+                <>
+                  <th>Audit</th>
+                  <th>Result</th>
+                  <th>Of</th>
+                  <th class="hide-s">By</th>
+                  <th class="n">When</th>
+                </>
+              }
+              row={(job) => (
+                <>
+                  <td class="mono">
+                    <a href={address(["audit"], { job: job.id })}>{job.id}</a>
+                  </td>
+                  <td>
+                    <State is={looks[verdictIn(job)] ?? job.state} says={verdictIn(job)} />
+                  </td>
+                  <td>{askedText(job)}</td>
+                  <td class="hide-s">{job.by}</td>
+                  <td class="n">
+                    <Ago at={job.createdAt} />
+                  </td>
+                </>
+              )}
+            />
+            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+          </>
+        )}
+      </Answered>
+    </>
+  )
+}
+
+/** Audits: start one, watch it, and see what it found. */
+export const Audit = () => {
+  const { job } = query.value
+  return (
+    <>
+      <h1>Audit</h1>
+      {job === undefined ? <AllAudits /> : <OneAudit key={job} id={job} />}
+    </>
+  )
+}

@@ -1,0 +1,156 @@
+import { useState } from "preact/hooks"
+import { quoted } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
+import { type Asked, useAsked } from "../data.ts"
+import { formOf, type Typed, valuesOf } from "../fields.ts"
+import { Lines, Problems } from "../form.tsx"
+import { systemThresholdFields, tenantThresholdFields } from "../generated/forms.ts"
+import { Action, Answered, Command } from "../parts.tsx"
+import { may, petrel } from "../session.ts"
+import { nothingWrong, type Wrong, wrongIn } from "../wrong.ts"
+
+/** Thresholds as they hold, and which of them were set here. */
+type Held = Awaited<ReturnType<typeof petrel.settings.thresholds>>
+
+/** Both requests have one field, whose parts the page shows as its own. */
+const partsOf = (tenant: string) => {
+  const [first] = tenant === "*" ? systemThresholdFields : tenantThresholdFields
+  return first?.kind.is === "parts" ? first.kind.parts : []
+}
+
+/** Problems name what is wrong behind the one field. */
+const ofParts = ({ other, placed }: Wrong): Wrong => ({
+  other,
+  placed: Object.fromEntries(
+    Object.entries(placed).map(([path, text]) => [path.replace(/^alerts\./, ""), text])
+  )
+})
+
+const Changed = ({
+  asked,
+  held,
+  tenant
+}: {
+  readonly asked: Asked<Held>
+  readonly held: Held
+  readonly tenant: string
+}) => {
+  const parts = partsOf(tenant)
+  const setHere: Readonly<Record<string, unknown>> = Object.fromEntries(
+    held.set.map((name) => [
+      name,
+      name === "contact"
+        ? held.contact
+        : name === "systemAlertsTo"
+          ? held.systemAlertsTo
+          : held.thresholds[name]
+    ])
+  )
+  const [typed, setTyped] = useState<Typed>(formOf(parts, setHere))
+  const [wrong, setWrong] = useState(nothingWrong)
+  const [says, setSays] = useState<string>()
+  const alerts = valuesOf(parts, typed)
+  const path = tenant === "*" ? "/v1/alert-thresholds" : `/v1/tenants/${tenant}/alert-thresholds`
+  const put = async (to: object | "off" | null) => {
+    const body = { alerts: to } as Parameters<typeof petrel.settings.setThresholds>[0]
+    await (tenant === "*"
+      ? petrel.settings.setSystemThresholds(
+          body as Parameters<typeof petrel.settings.setSystemThresholds>[0]
+        )
+      : petrel.settings.setThresholds({ ...body, tenant }))
+    asked.again()
+  }
+  const save = async () => {
+    try {
+      await put(alerts)
+      setWrong(nothingWrong)
+      setSays("They are set.")
+    } catch (error) {
+      setSays(undefined)
+      setWrong(
+        ofParts(wrongIn(tenant === "*" ? systemThresholdFields : tenantThresholdFields, error))
+      )
+    }
+  }
+  // What holds without a threshold of its own stands where one would be typed.
+  const fields = parts.map((part) => {
+    const value = held.thresholds[part.name]
+    return held.set.includes(part.name) || value === undefined
+      ? part
+      : { ...part, usual: String(value) }
+  })
+  const command = `petrel alerts thresholds${tenant === "*" ? "" : ` ${tenant}`}`
+  return (
+    <form
+      class="card page"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save()
+      }}
+    >
+      <p class="small">
+        {held.off === true
+          ? "All alerts about this tenant and its endpoints are turned off."
+          : `What is left empty holds as ${tenant === "*" ? "by default" : "for all tenants"}; off turns an alert off.`}
+      </p>
+      <Problems texts={wrong.other} />
+      <Lines
+        fields={fields}
+        typed={typed}
+        problems={wrong.placed}
+        type={(one, text) => setTyped((before) => ({ ...before, [one]: text }))}
+      />
+      <div class="acts">
+        <button type="submit" class="main">
+          Set them
+        </button>
+        <Action
+          command={`${command} --unset`}
+          confirm="Remove all that was set here? What holds one level up holds again."
+          does={async () => {
+            await put(null)
+            setTyped({})
+            return "nothing is set here"
+          }}
+        >
+          Unset all
+        </Action>
+        {tenant !== "*" && (
+          <Action
+            command={`${command} --set off`}
+            confirm={`Turn all alerts about ${tenant} and its endpoints off?`}
+            does={async () => {
+              await put("off")
+              return "all are off"
+            }}
+          >
+            All off
+          </Action>
+        )}
+      </div>
+      {says !== undefined && <p role="status">{says}</p>}
+      <Command
+        text={`${command} --set ${quoted(JSON.stringify(alerts))}`}
+        request={curlCommand(path, "PUT", { alerts })}
+      />
+    </form>
+  )
+}
+
+/** When alerts are raised about a tenant, or about the system and whoever has no thresholds. */
+export const Thresholds = ({ tenant }: { readonly tenant: string }) => {
+  const asked = useAsked(`thresholds ${tenant}`, (options) =>
+    tenant === "*"
+      ? petrel.settings.systemThresholds({}, options)
+      : petrel.settings.thresholds({ tenant }, options)
+  )
+  if (!may(tenant === "*" ? "operator" : "endpoints:write")) return null
+  return (
+    <>
+      <h2>When alerts are raised{tenant === "*" ? "" : ` about ${tenant}`}</h2>
+      <Answered asked={asked}>
+        {(held) => <Changed key={tenant} asked={asked} held={held} tenant={tenant} />}
+      </Answered>
+    </>
+  )
+}

@@ -1,0 +1,269 @@
+import { useState } from "preact/hooks"
+import type {
+  CreatedToken,
+  NewPortalLink as LinkRequest,
+  PortalLink,
+  Token,
+  NewToken as TokenRequest
+} from "../../src/client/client.ts"
+import { quoted } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
+import { useAsked } from "../data.ts"
+import { type Typed, valuesOf } from "../fields.ts"
+import { Lines, Problems } from "../form.tsx"
+import { shownTenant } from "../frame.tsx"
+import { portalLinkFields, tokenFields } from "../generated/forms.ts"
+import { Action, Ago, Answered, Command, Once, Rows } from "../parts.tsx"
+import { petrel, session } from "../session.ts"
+import { nothingWrong, wrongIn } from "../wrong.ts"
+
+interface MakingProps {
+  readonly again: () => void
+  readonly tenant: string
+}
+
+/** The flags that a link's or a token's fields have on the command line, where they are alike. */
+const flag = (name: string, value: unknown): string =>
+  value === undefined ? "" : ` --${name} ${quoted(String(value))}`
+
+/** What the session's own token may give to another one. */
+const givenFields = () => {
+  const own = session.value?.scopes ?? []
+  return tokenFields.map((field) =>
+    field.kind.is === "choices"
+      ? {
+          ...field,
+          text: "",
+          kind: {
+            ...field.kind,
+            options: field.kind.options.filter((one) => own.some((s) => s === one))
+          }
+        }
+      : field
+  )
+}
+
+const NewToken = ({ again, tenant }: MakingProps) => {
+  const [typed, setTyped] = useState<Typed>({})
+  const [wrong, setWrong] = useState(nothingWrong)
+  const [made, setMade] = useState<CreatedToken>()
+  const fields = givenFields()
+  const body = valuesOf(fields, typed) as unknown as TokenRequest
+  const make = async () => {
+    try {
+      setMade((await petrel.tokens.create({ ...body, tenant })) as CreatedToken)
+      setTyped({})
+      setWrong(nothingWrong)
+      again()
+    } catch (error) {
+      setWrong(wrongIn(fields, error))
+    }
+  }
+  const scopes = (body.scopes ?? []).map((scope) => ` --scope ${scope}`).join("")
+  return (
+    <details class="card">
+      <summary>New token</summary>
+      <form
+        class="page"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void make()
+        }}
+      >
+        <Problems texts={wrong.other} />
+        <Lines
+          fields={fields}
+          typed={typed}
+          problems={wrong.placed}
+          type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
+        />
+        <div class="acts">
+          <button type="submit" class="main">
+            Make it
+          </button>
+        </div>
+        {made !== undefined && (
+          <div role="status">
+            <p>Token {made.id} is made.</p>
+            <Once secret={made.token} />
+          </div>
+        )}
+        <Command
+          text={`petrel token create ${tenant === "*" ? "--operator" : tenant}${scopes}${flag("name", body.name)}${flag("rate", body.rate)}`}
+          request={curlCommand(`/v1/tenants/${tenant}/tokens`, "POST", body)}
+        />
+      </form>
+    </details>
+  )
+}
+
+const lengths = [
+  ["1 hour", "1h", 3_600_000],
+  ["8 hours", "8h", 28_800_000],
+  ["24 hours", "24h", 86_400_000]
+] as const
+
+const linkFields = portalLinkFields.filter(({ name }) => name !== "lastsMs")
+
+const NewLink = ({ again, tenant }: MakingProps) => {
+  const [typed, setTyped] = useState<Typed>({})
+  const [length, setLength] = useState(0)
+  const [wrong, setWrong] = useState(nothingWrong)
+  const [made, setMade] = useState<PortalLink>()
+  const [, word, lastsMs] = lengths[length] ?? lengths[0]
+  const body = { ...valuesOf(linkFields, typed), lastsMs } as LinkRequest
+  const make = async () => {
+    try {
+      setMade(await petrel.portalLinks.create({ ...body, tenant }))
+      setWrong(nothingWrong)
+      again()
+    } catch (error) {
+      setWrong(wrongIn(linkFields, error))
+    }
+  }
+  const { brand, endpoint, name, readOnly } = body
+  const whose = endpoint === undefined ? tenant : `${tenant}/${endpoint}`
+  return (
+    <details class="card">
+      <summary>New portal link</summary>
+      <form
+        class="page"
+        onSubmit={(event) => {
+          event.preventDefault()
+          void make()
+        }}
+      >
+        <p class="small">
+          Who opens it sees the log of what is sent to the endpoint, or to all of the tenant's,
+          sends again, and changes it, and nothing else. It opens one session.
+        </p>
+        <Problems texts={wrong.other} />
+        <div class="form">
+          <label for="lasts">lasts</label>
+          <select
+            id="lasts"
+            value={String(length)}
+            onChange={(event) => setLength(Number(event.currentTarget.value))}
+          >
+            {lengths.map(([text], at) => (
+              <option key={text} value={String(at)}>
+                {text}
+              </option>
+            ))}
+          </select>
+        </div>
+        <Lines
+          fields={linkFields}
+          typed={typed}
+          problems={wrong.placed}
+          type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
+        />
+        <div class="acts">
+          <button type="submit" class="main">
+            Make it
+          </button>
+        </div>
+        {made !== undefined && (
+          <div role="status">
+            <p>
+              Link {made.id} is made; it is to be opened <Ago at={made.opensUntil} />.
+            </p>
+            <Once secret={`${location.origin}${made.path}`} />
+          </div>
+        )}
+        <Command
+          text={`petrel portal link ${quoted(whose)} --for ${word}${readOnly === true ? " --read-only" : ""}${flag("name", name)}${flag("brand", brand?.name)}${flag("colour", brand?.colour)}`}
+          request={curlCommand(`/v1/tenants/${tenant}/portal-links`, "POST", body)}
+        />
+      </form>
+    </details>
+  )
+}
+
+const uses = { link: "link, not opened yet", session: "session of a browser" }
+
+const TokenRow = ({ again, of }: { readonly again: () => void; readonly of: Token }) => (
+  <>
+    <td class="mono">{of.id}</td>
+    <td>
+      {of.use === undefined ? "token" : uses[of.use]}
+      {of.id === session.value?.id && " (this one)"}
+    </td>
+    <td>
+      {of.tenant}
+      {of.endpoint !== undefined && `/${of.endpoint}`}
+    </td>
+    <td>{of.name ?? "–"}</td>
+    <td class="hide-s" title={of.scopes.join(", ")}>
+      {of.scopes.join(", ")}
+    </td>
+    <td class="n hide-s">
+      <Ago at={of.createdAt} />
+    </td>
+    <td class="n">
+      <Ago at={of.expiresAt} />
+    </td>
+    <td class="n">
+      {of.id !== session.value?.id && (
+        <Action
+          command={`petrel token revoke ${of.id}`}
+          confirm={`Revoke ${of.id}${of.name === undefined ? "" : ` (${of.name})`}, and what was made with it? It is refused within a second.`}
+          does={async () => {
+            await petrel.tokens.revoke({ tenant: of.tenant, token: of.id })
+            again()
+            return "revoked"
+          }}
+        >
+          Revoke
+        </Action>
+      )}
+    </td>
+  </>
+)
+
+/** Who may do what: tokens of programs, links and sessions of browsers. */
+export const Tokens = () => {
+  const tenant = shownTenant()
+  const asked = useAsked(
+    `tokens ${tenant}`,
+    (options) => petrel.tokens.list({ tenant }, options),
+    5_000
+  )
+  return (
+    <>
+      <h1>Tokens and portal links</h1>
+      {tenant === "*" && (
+        <p class="small">Those of all tenants. Choose a tenant above for its own, and for links.</p>
+      )}
+      <NewToken key={`token ${tenant}`} again={asked.again} tenant={tenant} />
+      {tenant !== "*" && <NewLink key={`link ${tenant}`} again={asked.again} tenant={tenant} />}
+      <Answered asked={asked}>
+        {({ tokens }) => (
+          <Rows
+            items={tokens.toReversed()}
+            empty="There is none yet. A program needs one to ask the API."
+            head={
+              <>
+                <th>Id</th>
+                <th>What</th>
+                <th>Whose</th>
+                <th>For</th>
+                <th class="hide-s">Scopes</th>
+                <th class="n hide-s">Made</th>
+                <th class="n">Expires</th>
+                <th class="n">
+                  <span class="unseen">Revoke</span>
+                </th>
+              </>
+            }
+            row={(one) => <TokenRow again={asked.again} of={one} />}
+          />
+        )}
+      </Answered>
+      <Command
+        text={`petrel token list${tenant === "*" ? "" : ` ${tenant}`}`}
+        request={curlCommand(`/v1/tenants/${tenant}/tokens`)}
+      />
+    </>
+  )
+}
