@@ -85,6 +85,7 @@ const commands = {
   publish: async () => (await import("./commands/publish.ts")).publish,
   receive: async () => (await import("./commands/receive/receive.ts")).receive,
   inbox: async () => (await import("./commands/inbox/inbox.ts")).inbox,
+  outbox: async () => (await import("./commands/outbox/outbox.ts")).outbox,
   history: async () => (await import("./commands/history/history.ts")).history,
   dead: async () => (await import("./commands/dead/dead.ts")).dead,
   replay: async () => (await import("./commands/replay/replay.ts")).replay,

@@ -15,6 +15,9 @@ export const versionIn = (comment: string | null): number | undefined => {
 /** Rows that are to be published. The index of them has the same condition. */
 export const isPending = "published_at is null and set_aside_at is null"
 
+/** Rows that were set aside, and that nobody has released or discarded. */
+export const isSetAside = "set_aside_at is not null and discarded_at is null"
+
 /**
  * Returns the statements that make an outbox, or bring it up to date: they may run again. What no
  * event can be is refused when it is inserted, in whatever language. What is not published yet can
@@ -26,7 +29,7 @@ export const migration = ({
   quoted
 }: TableName): string => `-- The events that wait to be published, and those that were, for a while.
 create table if not exists ${quoted} (
-  id bigint generated always as identity primary key,
+  id bigint generated always as identity,
   tenant text collate "C" not null check (tenant ~ '^[A-Za-z0-9_-]{1,64}$' and tenant <> '_'),
   event_id text collate "C" not null default gen_random_uuid()::text check (event_id ~ '^[!-~]{1,128}$'),
   type text collate "C" not null check (
@@ -42,13 +45,13 @@ create table if not exists ${quoted} (
   set_aside_at timestamptz,
   discarded_at timestamptz,
   error text,
-  unique (tenant, event_id)
+  primary key (tenant, event_id)
 );
 
--- The relay asks for what is pending, by tenant.
+-- Numbers have no index of their own: each would make publishing dearer. The relay asks for what is pending, by tenant.
 create index if not exists "${base}_pending" on ${quoted} (tenant, id) where ${isPending};
 create index if not exists "${base}_published" on ${quoted} (published_at) where published_at is not null;
-create index if not exists "${base}_set_aside" on ${quoted} (id) where set_aside_at is not null and discarded_at is null;
+create index if not exists "${base}_set_aside" on ${quoted} (id) where ${isSetAside};
 
 -- Dead rows of what was published would slow down each look for what is pending.
 alter table ${quoted} set (autovacuum_vacuum_scale_factor = 0.02, autovacuum_vacuum_threshold = 1000);

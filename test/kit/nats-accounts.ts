@@ -32,6 +32,7 @@ export type User =
   | "access_console"
   | "access_backup"
   | "backup"
+  | "outbox"
   | "acme"
   | "auditor"
 

@@ -82,6 +82,57 @@ const readHeaders = Effect.suspend(() => {
     : Effect.succeed(headers)
 })
 
+/** A process that has numbers. */
+interface Numbered {
+  /** Its kind, `worker`, and its name. */
+  readonly kind: string
+  readonly id: string
+  readonly families: () => ReadonlyArray<Family>
+  /** What keeps it from its work, one sentence each. */
+  readonly problems: () => ReadonlyArray<string>
+}
+
+/**
+ * Serves and pushes the numbers of this process until the scope closes. Returns where they are
+ * served; undefined if they are not.
+ */
+export const serveNumbers = Effect.fnUntraced(function* (
+  choice: Omit<MetricsChoice, "metricsLabels">,
+  { families: own, id, kind, problems }: Numbered
+) {
+  if (Option.isNone(choice.metrics) && Option.isNone(choice.otlp)) return undefined
+  const ofProcess = yield* watchProcess
+  const info: Family = {
+    name: "petrel.build_info",
+    help: "The version that runs.",
+    type: "gauge",
+    samples: [{ labels: { version, [kind]: id }, value: 1 }]
+  }
+  const families = () => [
+    info,
+    gauge("petrel.ready", "1 if /readyz says ready.", problems().length === 0 ? 1 : 0),
+    ...own(),
+    ...ofProcess()
+  ]
+  if (Option.isSome(choice.otlp))
+    yield* pushOtlp({
+      ...{ url: choice.otlp.value, headers: yield* readHeaders, families, version },
+      startedAt: processStartedAt(),
+      resource: {
+        "service.name": `petrel-${kind}`,
+        "service.instance.id": id,
+        "service.version": version,
+        "host.name": hostname(),
+        "process.pid": String(process.pid)
+      }
+    })
+  if (Option.isNone(choice.metrics)) return undefined
+  const at = yield* serveMetrics({ ...choice.metrics.value, families, problems }).pipe(
+    Effect.mapError(({ message }) => new Refused({ message: `--metrics: ${message}` }))
+  )
+  return `http://${listenText(at)}/metrics`
+})
+
 /**
  * Serves and pushes the numbers of a worker until the scope closes. It begins before the worker
  * does: an address in use is told at once.
@@ -91,46 +142,18 @@ const readHeaders = Effect.suspend(() => {
 export const startMetrics = Effect.fnUntraced(function* (choice: MetricsChoice, worker: string) {
   const metrics = new WorkerMetrics(Option.isSome(choice.metricsLabels))
   let problems: () => ReadonlyArray<string> = () => ["the worker has not started"]
-  const numbers = (servedAt?: string): WorkerNumbers => ({
+  const servedAt = yield* serveNumbers(choice, {
+    ...{ kind: "worker", id: worker },
+    families: () => metrics.families(),
+    problems: () => problems()
+  })
+  return {
     metrics,
     servedAt,
     started: (those) => {
       problems = those
     }
-  })
-  if (Option.isNone(choice.metrics) && Option.isNone(choice.otlp)) return numbers()
-  const ofProcess = yield* watchProcess
-  const info: Family = {
-    name: "petrel.build_info",
-    help: "The version that runs.",
-    type: "gauge",
-    samples: [{ labels: { version, worker }, value: 1 }]
-  }
-  const families = () => [
-    info,
-    gauge("petrel.ready", "1 if /readyz says ready.", problems().length === 0 ? 1 : 0),
-    ...metrics.families(),
-    ...ofProcess()
-  ]
-  if (Option.isSome(choice.otlp))
-    yield* pushOtlp({
-      ...{ url: choice.otlp.value, headers: yield* readHeaders, families, version },
-      startedAt: processStartedAt(),
-      resource: {
-        "service.name": "petrel-worker",
-        "service.instance.id": worker,
-        "service.version": version,
-        "host.name": hostname(),
-        "process.pid": String(process.pid)
-      }
-    })
-  if (Option.isNone(choice.metrics)) return numbers()
-  const at = yield* serveMetrics({
-    ...choice.metrics.value,
-    families,
-    problems: () => problems()
-  }).pipe(Effect.mapError(({ message }) => new Refused({ message: `--metrics: ${message}` })))
-  return numbers(`http://${listenText(at)}/metrics`)
+  } satisfies WorkerNumbers
 })
 
 /** True for `sampled`. */

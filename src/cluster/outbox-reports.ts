@@ -1,0 +1,86 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import { Timestamp } from "../domain/timestamp.ts"
+import { Token } from "../domain/token.ts"
+
+/** What a relay last said of its outbox. */
+export const OutboxReport = Schema.Struct({
+  v: Schema.Literal(1),
+  name: Token,
+  /** When it said so. */
+  at: Timestamp,
+  /** The process. */
+  relay: Schema.String,
+  /** Rows that wait to be published, counted up to 100,000. */
+  pending: Schema.Int,
+  /** How long the oldest of them has waited, ms. */
+  oldestMs: Schema.Number,
+  /** Rows that can never be published as they are, and that nobody has released or discarded. */
+  setAside: Schema.Int,
+  /** What keeps it from publishing, and for how long that has, ms. */
+  problem: Schema.optionalKey(Schema.String),
+  problemMs: Schema.optionalKey(Schema.Number)
+})
+export type OutboxReport = typeof OutboxReport.Type
+
+/** A relay that has said nothing for so long is not running, ms. It speaks every 5 s. */
+export const silentAfterMs = 30_000
+
+const keyOf = (name: string): string => `outbox.${name}`
+const json = Schema.fromJsonString(OutboxReport)
+const decode = Schema.decodeUnknownOption(json)
+const encode = Schema.encodeSync(json)
+
+/** Reads what the relays of all outboxes last said, by name. */
+export const readOutboxReports = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, keyOf("*")))
+  return values
+    .flatMap(({ text }) => Option.toArray(decode(text)))
+    .toSorted((a, b) => a.name.localeCompare(b.name))
+})
+
+/** Forgets an outbox that is no more. Returns false if there is no report of it. */
+export const forgetOutbox = Effect.fnUntraced(function* (name: string) {
+  const { names } = yield* Broker
+  const { text } = yield* readEntry(names.buckets.workers, keyOf(name))
+  if (text === undefined) return false
+  yield* eraseValue(names.buckets.workers, keyOf(name))
+  return true
+})
+
+/** Writes the reports of one relay. */
+export class OutboxReporter {
+  /** The revision of its last report; undefined if another relay may have written since. */
+  #revision: number | undefined
+
+  /**
+   * Writes a report. A relay that does not publish now writes only over a report of its own: another
+   * relay may publish.
+   */
+  readonly write = Effect.fnUntraced(
+    { self: this },
+    function* (report: OutboxReport, isPublishing: boolean) {
+      if (this.#revision === undefined && !isPublishing) return
+      const { names } = yield* Broker
+      const bucket = names.buckets.workers
+      const key = keyOf(report.name)
+      const expected = this.#revision ?? (yield* readEntry(bucket, key)).revision
+      const written = yield* writeValue(bucket, key, encode(report), { expected }).pipe(
+        Effect.catchIf(isConflict, () => Effect.succeed(undefined))
+      )
+      this.#revision = written?.seq
+    }
+  )
+}
+
+/** How long an outbox is stuck, ms; 0 if it is not: its oldest row, a problem, or a silent relay. */
+export const stuckMs = (
+  { at, oldestMs, pending, problemMs = 0 }: OutboxReport,
+  now: number
+): number => {
+  const silentMs = now - at
+  if (silentMs > silentAfterMs) return silentMs
+  return Math.max(problemMs, pending > 0 ? oldestMs : 0)
+}

@@ -1,0 +1,130 @@
+import { randomUUID } from "node:crypto"
+import { Effect } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { OutboxReporter } from "../cluster/outbox-reports.ts"
+import type { TableName } from "../outbox/table-name.ts"
+import { timers } from "../time/timers.ts"
+import { openSession } from "./database.ts"
+import type { Driver } from "./drivers.ts"
+import type { RelayFigures } from "./figures.ts"
+import { publishRow } from "./publish-row.ts"
+import { type RelayListener, runRelay } from "./relay.ts"
+
+export interface OutboxRelayOptions {
+  /** Of the outbox, one token: reports and alerts have it. */
+  readonly name: string
+  readonly driver: Driver
+  /** Of the database. */
+  readonly url: string
+  readonly table: TableName
+  /** ms */
+  readonly keepMs: number
+  readonly pollMs: number
+  readonly figures: RelayFigures
+  /** Called when it begins to stand by, or to publish. */
+  readonly became: (state: "standing-by" | "publishing") => Effect.Effect<void>
+}
+
+/** Pause between reports, ms. */
+const reportMs = 5_000
+
+/** What is known of a relay, for its reports and for /readyz. */
+export class RelayState {
+  isPublishing = false
+  isStandingBy = false
+  #problem: string | undefined
+  #problemSince = 0
+
+  /** Returns true if this is news. */
+  setProblem(why: string | undefined): boolean {
+    const isNews = (why === undefined) !== (this.#problem === undefined)
+    if (why !== undefined && this.#problem === undefined) this.#problemSince = timers.monotonicMs()
+    this.#problem = why
+    return isNews
+  }
+
+  get problem(): { readonly problem: string; readonly problemMs: number } | undefined {
+    return this.#problem === undefined
+      ? undefined
+      : { problem: this.#problem, problemMs: timers.monotonicMs() - this.#problemSince }
+  }
+
+  /** What keeps it from its work, one sentence each. */
+  problems(): ReadonlyArray<string> {
+    if (this.#problem !== undefined) return [this.#problem]
+    return this.isPublishing || this.isStandingBy ? [] : ["it has no session of the database yet"]
+  }
+}
+
+const listener = ({ became, figures }: OutboxRelayOptions, state: RelayState): RelayListener => {
+  const become = (publishing: boolean, standingBy: boolean): void => {
+    state.isPublishing = publishing
+    state.isStandingBy = standingBy
+    figures.isPublishing = publishing
+  }
+  const recovered = (why: string | undefined) =>
+    state.setProblem(why)
+      ? why === undefined
+        ? Effect.logInfo("the outbox is published again")
+        : Effect.logWarning("the outbox cannot be published; trying again", { why })
+      : Effect.void
+  return {
+    connecting: () => become(false, false),
+    standingBy: () => {
+      become(false, true)
+      return Effect.andThen(recovered(undefined), became("standing-by"))
+    },
+    publishing: () => {
+      become(true, false)
+      return Effect.andThen(recovered(undefined), became("publishing"))
+    },
+    stored: (_, waitedMs) => figures.published(waitedMs),
+    setAside: ({ eventId, tenant, type }, why) => {
+      figures.setAside()
+      return Effect.logError("a row of the outbox can never be published and is set aside", {
+        ...{ tenant, event: eventId, type, why }
+      })
+    },
+    removed: (rows) => figures.removed(rows),
+    problem: recovered,
+    waiting: (waiting) =>
+      Effect.sync(() => {
+        figures.waiting = waiting
+      })
+  }
+}
+
+/** Says again and again how the outbox is. What the broker does not take is said the next time. */
+const reporting = Effect.fnUntraced(function* (
+  { figures, name }: OutboxRelayOptions,
+  state: RelayState
+) {
+  const reporter = new OutboxReporter()
+  const relay = randomUUID()
+  while (true) {
+    yield* Effect.sleep(reportMs)
+    const { oldestMs = 0, pending = 0, setAside = 0 } = figures.waiting ?? {}
+    const report = { v: 1, name, at: timers.wallMs(), relay, pending, oldestMs, setAside } as const
+    yield* reporter
+      .write({ ...report, ...state.problem }, state.isPublishing)
+      .pipe(
+        Effect.catch((error) => Effect.logDebug("the state of the outbox was not stored", error))
+      )
+  }
+})
+
+/** Relays an outbox to the intake until it is interrupted. Fails where waiting does not help. */
+export const relayOutbox = Effect.fnUntraced(function* (
+  options: OutboxRelayOptions,
+  state: RelayState
+) {
+  const { driver, keepMs, pollMs, table, url } = options
+  const broker = yield* Broker
+  yield* Effect.forkScoped(reporting(options, state))
+  return yield* runRelay({
+    ...{ table, keepMs, pollMs },
+    open: (onBroken) => openSession(driver, url, onBroken),
+    publish: (row) => Effect.provideService(publishRow(row), Broker, broker),
+    hears: listener(options, state)
+  })
+})

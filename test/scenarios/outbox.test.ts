@@ -1,0 +1,177 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { afterAll, beforeAll } from "vitest"
+import { connectTo } from "../../src/broker/connection.ts"
+import { init } from "../../src/broker/init.ts"
+import { readOutboxReports } from "../../src/cluster/outbox-reports.ts"
+import { audit } from "../../src/history/audit/audit.ts"
+import { enqueue } from "../../src/outbox/outbox.ts"
+import { run } from "../cli/in-process.ts"
+import { endpoint, eventually, history, testTopology, worker } from "../kit/engine.ts"
+import { startWithAccounts } from "../kit/nats-accounts.ts"
+import { inPg, outboxDatabase, withClient } from "../kit/outbox.ts"
+import { saysThatIt, startRelay, writeThroughKills } from "../kit/outbox-kills.ts"
+import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
+import { receiver } from "../kit/receiver.ts"
+import { countRows } from "../kit/relaying.ts"
+import { onServer, outage } from "../kit/scenario.ts"
+
+const { scenario } = onServer()
+
+describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => {
+  let server: PostgresServer
+  beforeAll(async () => {
+    server = await startPostgres()
+  })
+  afterAll(() => server.stop())
+
+  scenario("brings what a transaction has stored to the receiver", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => server.database("shop"))
+      const made = yield* run("outbox", "migrate", "--database", database)
+      assert.deepStrictEqual(
+        [made.code, made.out],
+        [0, ["The outbox petrel_outbox is made (version 1)"]]
+      )
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const facts = yield* history
+      yield* worker()
+      const relay = yield* startRelay(place, database)
+      yield* saysThatIt(relay, "publishing")
+      const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`
+      yield* Effect.promise(() =>
+        inPg(database, (tx) =>
+          enqueue(tx, {
+            ...{ tenant: "acme", type: "invoice.paid", id: "inv_1", traceparent },
+            body: { total: "10.00" }
+          })
+        )
+      )
+      yield* facts.count("delivered", 1)
+      const [request] = hook.requests
+      assert.deepInclude(request?.headers, {
+        "webhook-id": "acme.outbox.inv_1",
+        "content-type": "application/json",
+        traceparent
+      })
+      assert.strictEqual(request?.body.toString(), '{"total":"10.00"}')
+      assert.deepInclude(yield* eventually(countRows(database), (rows) => rows.published === 1), {
+        pending: 0
+      })
+      const { judgement } = yield* audit({})
+      assert.deepStrictEqual(judgement.problems.list, [])
+      yield* relay.signal("SIGTERM")
+      assert.strictEqual(yield* relay.ended, 0)
+    })
+  )
+
+  scenario("sets aside what the broker can never take, until somebody decides", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => outboxDatabase(server))
+      const large = Buffer.alloc(1_000_000, "x")
+      yield* Effect.promise(() =>
+        withClient(database, async (client) => {
+          const text =
+            "insert into petrel_outbox (tenant, event_id, type, body) values ('acme', $1, 'a', $2)"
+          await client.query(text, ["large", large])
+          await client.query(text, ["small", Buffer.from("{}")])
+          await client.query(text, ["other", large])
+        })
+      )
+      const relay = yield* startRelay(place, database)
+      yield* eventually(countRows(database), (rows) => rows.published === 1 && rows.setAside === 2)
+      yield* relay.until((_, err) => err.some((line) => line.includes("never be published")))
+      const outbox = (name: string, ...args: ReadonlyArray<string>) =>
+        run("outbox", name, "--json", "--database", database, ...args)
+      const listed = (yield* outbox("list")).out.map((line) => JSON.parse(line))
+      assert.deepStrictEqual(
+        listed.map(({ bytes, event, id }) => [id, event, bytes]),
+        [
+          ["1", "large", 1_000_000],
+          ["3", "other", 1_000_000]
+        ]
+      )
+      assert.match(listed[0].error, /^the body has 1000000 bytes|size|payload/)
+      assert.deepStrictEqual((yield* outbox("discard", "3", "2")).err, ["petrel: not set aside: 2"])
+      yield* Effect.promise(() =>
+        withClient(database, (client) =>
+          client.query("update petrel_outbox set body = '{}' where event_id = 'large'")
+        )
+      )
+      assert.deepStrictEqual((yield* outbox("release", "--all")).out, ['{"release":["1"]}'])
+      yield* eventually(countRows(database), (rows) => rows.published === 3 && rows.setAside === 0)
+      assert.deepStrictEqual((yield* outbox("list")).out, [])
+    })
+  )
+
+  scenario(
+    "knows an id again after its row was removed, and refuses another event with it",
+    (place) =>
+      Effect.gen(function* () {
+        const database = yield* Effect.promise(() => outboxDatabase(server))
+        yield* startRelay(place, database)
+        const again = (body: string) =>
+          Effect.promise(async () => {
+            await withClient(database, (client) => client.query("delete from petrel_outbox"))
+            await inPg(database, (tx) =>
+              enqueue(tx, { tenant: "acme", type: "invoice.paid", id: "inv_1", body })
+            )
+          })
+        const seqOf = Effect.promise(() =>
+          withClient(database, async (client) => {
+            const { rows } = await client.query("select intake_seq, error from petrel_outbox")
+            return rows[0] as { readonly intake_seq: string | null; readonly error: string | null }
+          })
+        )
+        for (let time = 1; time <= 2; time++) {
+          yield* again("paid")
+          yield* eventually(countRows(database), (rows) => rows.published === 1)
+          assert.deepInclude(yield* seqOf, { intake_seq: "1" })
+        }
+        yield* again("other")
+        yield* eventually(countRows(database), (rows) => rows.setAside === 1)
+        assert.deepStrictEqual(yield* seqOf, {
+          intake_seq: null,
+          error: "another event of acme has the id inv_1: it is 1 of the intake"
+        })
+      })
+  )
+
+  it.live("is published by the user that nats.conf has for it", () =>
+    Effect.gen(function* () {
+      const broker = yield* Effect.acquireRelease(
+        Effect.promise(() => startWithAccounts()),
+        ({ stop }) => Effect.promise(stop)
+      )
+      const names = { prefix: "PETREL_", eventRoot: "events" }
+      const database = yield* Effect.promise(() => outboxDatabase(server))
+      const paid = { tenant: "acme", type: "invoice.paid", id: "inv_1", body: {} }
+      const enqueued = () => Effect.promise(() => inPg(database, (tx) => enqueue(tx, paid)))
+      yield* Effect.gen(function* () {
+        yield* init(testTopology)
+        yield* startRelay({ url: broker.url("outbox"), ...names }, database)
+        yield* enqueued()
+        yield* eventually(countRows(database), (rows) => rows.published === 1)
+        // What was stored before is looked at, and the relay tells how it is.
+        yield* Effect.promise(() =>
+          withClient(database, (client) => client.query("delete from petrel_outbox"))
+        )
+        yield* enqueued()
+        yield* eventually(countRows(database), (rows) => rows.published === 1)
+        yield* eventually(readOutboxReports, (reports) => reports.length === 1)
+      }).pipe(Effect.provide(connectTo({ ...names, url: broker.url("operator") })))
+      assert.deepStrictEqual(broker.violations, [])
+    }).pipe(Effect.scoped)
+  )
+
+  outage("publishes each row once through kills of relay, broker and database", (place, broker) =>
+    Effect.gen(function* () {
+      const took = yield* writeThroughKills(place, broker, server, {
+        ...{ rows: 1_500, perTransaction: 10 },
+        kills: ["relay", "broker", "database", "relay"]
+      })
+      assert.lengthOf(took, 1_500)
+    })
+  )
+})
