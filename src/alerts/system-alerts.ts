@@ -5,6 +5,7 @@ import { lookAtStream, surveyEvents } from "../broker/survey-streams.ts"
 import { readFailing } from "../cluster/failing-streams.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection.ts"
+import { type OutboxReport, readOutboxReports, stuckMs } from "../cluster/outbox-reports.ts"
 import { readRoster } from "../cluster/roster.ts"
 import { nobody } from "../domain/token.ts"
 import { countBacklogs } from "../history/backlog-count.ts"
@@ -23,6 +24,8 @@ const maxConcurrentLookups = 8
 const missingFor = 24 * 60 * 60_000
 /** Looks from one search for it to the next: the broker scans the subjects of all endpoints. */
 const missingEvery = 4
+/** Looks from one reading of what relays say of their outboxes to the next. */
+const outboxesEvery = 2
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
@@ -58,6 +61,8 @@ class SystemJudge {
   #looks = 0
   /** When an audit last found deliveries missing, ms since the epoch. */
   #missingAt = 0
+  /** What relays have said of their outboxes. */
+  #outboxes: ReadonlyArray<OutboxReport> = []
 
   constructor(options: JudgeOptions, register: AlertRegister) {
     this.#options = options
@@ -97,8 +102,9 @@ class SystemJudge {
       const own = this.#options.thresholds.system()
       const { counts } = yield* surveyEvents(undefined)
       const waiting = yield* countWaiting(this.#partitions, counts.waitingForRouter)
-      if (this.#looks++ % missingEvery === 0) this.#missingAt = yield* readLastMissing
+      if (this.#looks % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const failing = yield* readFailing(yield* countWorkers)
+      if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports
       const at = this.#options.clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
       if (began !== this.#growthSince) this.#growth = new Growth()
@@ -110,7 +116,9 @@ class SystemJudge {
         deadLetters,
         growth: this.#growth.within(own.window, at),
         isMissing: at - this.#missingAt < missingFor,
-        failing: failing.length
+        failing: failing.length,
+        outboxMs: Math.max(0, ...this.#outboxes.map((report) => stuckMs(report, at))),
+        outboxSetAside: this.#outboxes.reduce((sum, { setAside }) => sum + setAside, 0)
       }
       // Each has a cause of its own, so each is a group of its own.
       for (const reading of systemReadings(state, own)) {

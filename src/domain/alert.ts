@@ -35,7 +35,11 @@ const systemAlerts = [
   "deliveries-missing",
   /** The broker stores nothing more in some stream. */
   "disk-failed",
-  "system-dead-letters"
+  "system-dead-letters",
+  /** Rows of an outbox wait for too long, or its relay is silent. */
+  "outbox-stuck",
+  /** Rows of an outbox can never be published as they are. */
+  "outbox-set-aside"
 ] as const
 
 export const AlertName = Schema.Literals([
@@ -168,6 +172,10 @@ const systemThresholds = {
   circuitsOpen: orOff(count),
   /** Dead letters of all tenants, each within its own window. */
   systemDeadLetters: orOff(count),
+  /** Time that rows of an outbox wait to be published. */
+  outboxTime: orOff(PositiveDuration),
+  /** Rows of all outboxes that are set aside. */
+  outboxSetAside: orOff(count),
   deliveriesMissing: toggle,
   diskFailed: toggle
 }

@@ -27,6 +27,8 @@ export interface AlertThresholds {
   readonly waitingGrowth: number | undefined
   readonly circuitsOpen: number | undefined
   readonly systemDeadLetters: number | undefined
+  readonly outboxTime: number | undefined
+  readonly outboxSetAside: number | undefined
   readonly deliveriesMissing: number | undefined
   readonly diskFailed: number | undefined
   readonly window: number
@@ -52,6 +54,8 @@ export const defaultThresholds: AlertThresholds = {
   waitingGrowth: 1_000,
   circuitsOpen: 10,
   systemDeadLetters: 1_000,
+  outboxTime: minute,
+  outboxSetAside: 1,
   deliveriesMissing: 1,
   diskFailed: 1,
   window: 10 * minute,
@@ -78,6 +82,8 @@ const allOff: AlertThresholds = {
   waitingGrowth: undefined,
   circuitsOpen: undefined,
   systemDeadLetters: undefined,
+  outboxTime: undefined,
+  outboxSetAside: undefined,
   deliveriesMissing: undefined,
   diskFailed: undefined
 }

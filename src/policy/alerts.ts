@@ -251,10 +251,49 @@ export interface SystemState {
   readonly isMissing: boolean
   /** Streams in which the broker stores nothing more. */
   readonly failing: number
+  /** How long the outbox is stuck that is so for longest, ms; 0 if none is. */
+  readonly outboxMs: number
+  /** Rows of all outboxes that are set aside. */
+  readonly outboxSetAside: number
 }
 
 /** Returns all readings of the system. */
 export const systemReadings = (
+  state: SystemState,
+  thresholds: AlertThresholds
+): ReadonlyArray<AlertReading> => [
+  ...deliveringReadings(state, thresholds),
+  ...outboxReadings(state, thresholds)
+]
+
+const outboxReadings = (
+  { outboxMs, outboxSetAside }: SystemState,
+  { outboxSetAside: mostSetAside, outboxTime }: AlertThresholds
+): ReadonlyArray<AlertReading> => [
+  judged({
+    name: "outbox-stuck",
+    level: "critical",
+    unit: "ms",
+    threshold: outboxTime,
+    value: outboxMs,
+    samples: 1,
+    least: 1,
+    isBad: reaching.isBad,
+    isGood: (value, threshold) => value <= threshold / 2
+  }),
+  judged({
+    ...reaching,
+    name: "outbox-set-aside",
+    level: "warn",
+    unit: "rows",
+    threshold: mostSetAside,
+    value: outboxSetAside,
+    samples: 1,
+    least: 1
+  })
+]
+
+const deliveringReadings = (
   { circuitsOpen, deadLetters, failing, growth, isMissing, unroutedMs }: SystemState,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [

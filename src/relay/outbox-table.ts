@@ -42,6 +42,20 @@ export interface SetAsideRow {
   readonly error: string
 }
 
+/** A row, for the audit. */
+export interface AuditedRow {
+  readonly tenant: string
+  readonly eventId: string
+  readonly type: string
+  readonly isPublished: boolean
+  readonly isSetAside: boolean
+  readonly isDiscarded: boolean
+  readonly intakeSeq: number | undefined
+  /** How long ago it was inserted, ms. */
+  readonly ageMs: number
+  readonly error: string | undefined
+}
+
 /** What of an outbox waits. */
 export interface Waiting {
   /** Rows that wait to be published, counted up to a bound. */
@@ -60,6 +74,8 @@ export class NoOutbox extends Schema.TaggedError<NoOutbox>()("NoOutbox", {
 const mostCounted = 100_000
 /** Tenants whose oldest row is looked for. */
 const mostTenants = 1_000
+/** Rows that the audit reads at once. */
+const auditedAtOnce = 5_000
 /** Rows that one statement removes. */
 const mostRemoved = 2_000
 
@@ -248,6 +264,51 @@ export class OutboxTable {
         [ids === "all" ? null : ids.join(",")]
       ),
       (rows) => rows.map(({ id }) => text(id))
+    )
+  }
+
+  /** The database's time, for `auditedRows`. */
+  readonly now: Effect.Effect<string, DatabaseError> = Effect.suspend(() =>
+    Effect.map(
+      this.#session.query("tell the time", "select clock_timestamp()::text as now"),
+      ([row]) => text(row?.now)
+    )
+  )
+
+  /**
+   * Reads all rows, some at a time.
+   *
+   * @param after the last one that was read.
+   * @param until rows that were published later are left out.
+   */
+  auditedRows(after: AuditedRow | undefined, until: string) {
+    return Effect.map(
+      this.#session.query(
+        "read its rows",
+        `select tenant, event_id, type, published_at is not null as published,
+            set_aside_at is not null as set_aside, discarded_at is not null as discarded,
+            intake_seq::float8 as seq, error,
+            (extract(epoch from $1::timestamptz - created_at) * 1000)::float8 as age_ms
+          from ${this.#table.quoted}
+          where ($2::text is null or (tenant, event_id) > ($2::text, $3::text))
+            and (published_at is null or published_at <= $1::timestamptz)
+          order by tenant, event_id limit ${auditedAtOnce}`,
+        [until, after?.tenant ?? null, after?.eventId ?? null]
+      ),
+      (found) => {
+        const rows = found.map(
+          (row): AuditedRow => ({
+            ...{ tenant: text(row.tenant), eventId: text(row.event_id), type: text(row.type) },
+            isPublished: row.published === true,
+            isSetAside: row.set_aside === true,
+            isDiscarded: row.discarded === true,
+            intakeSeq: typeof row.seq === "number" ? row.seq : undefined,
+            ageMs: Number(row.age_ms),
+            error: optional(row.error)
+          })
+        )
+        return { rows, next: rows.length < auditedAtOnce ? undefined : rows.at(-1) }
+      }
     )
   }
 

@@ -48,6 +48,10 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return "a test: nothing is wrong"
     case "disk-failed":
       return `the broker stores nothing more in ${number(value)} ${value === 1 ? "stream" : "streams"}, as after a failed write to its disk: see \`petrel status\``
+    case "outbox-stuck":
+      return `rows of an outbox have waited for ${spanText(value)} to be published, or its relay is silent for as long, longer than ${spanText(threshold)}: see \`petrel outbox status\``
+    case "outbox-set-aside":
+      return `${number(value)} ${value === 1 ? "row of an outbox" : "rows of outboxes"} can never be published as ${value === 1 ? "it is" : "they are"}: see \`petrel outbox status\` and \`petrel outbox list\``
     case "deliveries-missing":
       return "an audit found deliveries missing: see `petrel audit`"
   }

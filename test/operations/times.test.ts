@@ -10,7 +10,12 @@ const timeName =
   /^(?:at|since|until|began|begins|oldest|newest|deadline|due|time|expires|notBefore|validFrom)$|(?:At|Since|Until|From|Time)$/
 
 /** Names that end alike, and are no times. */
-const otherNames: ReadonlySet<string> = new Set(["medianTime", "p99Time", "unroutedTime"])
+const otherNames: ReadonlySet<string> = new Set([
+  "medianTime",
+  "p99Time",
+  "unroutedTime",
+  "outboxTime"
+])
 
 type Json = { readonly [key: string]: unknown }
 

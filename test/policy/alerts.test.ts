@@ -164,7 +164,7 @@ describe("what alerts are raised about", () => {
   it("is many open circuits, something missing, a failed disk, and waiting that has grown and goes on growing", () => {
     const state = {
       ...{ circuitsOpen: 0, deadLetters: 0, growth: undefined, isMissing: false, unroutedMs: 0 },
-      failing: 0
+      ...{ failing: 0, outboxMs: 0, outboxSetAside: 0 }
     }
     const names = (changes: Partial<Parameters<typeof systemReadings>[0]>) =>
       systemReadings({ ...state, ...changes }, defaultThresholds)
@@ -177,6 +177,9 @@ describe("what alerts are raised about", () => {
     assert.deepStrictEqual(names({ deadLetters: 1_000 }), ["system-dead-letters"])
     assert.deepStrictEqual(names({ isMissing: true }), ["deliveries-missing"])
     assert.deepStrictEqual(names({ failing: 1 }), ["disk-failed"])
+    assert.deepStrictEqual(names({ outboxMs: 59_000 }), [])
+    assert.deepStrictEqual(names({ outboxMs: 60_000 }), ["outbox-stuck"])
+    assert.deepStrictEqual(names({ outboxSetAside: 1 }), ["outbox-set-aside"])
     assert.deepStrictEqual(names({ unroutedMs: 299_000 }), [])
     assert.deepStrictEqual(names({ unroutedMs: 301_000 }), ["events-unrouted"])
     assert.deepStrictEqual(names({ unroutedMs: undefined }), [])

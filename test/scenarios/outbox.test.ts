@@ -1,11 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { readOutboxReports } from "../../src/cluster/outbox-reports.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { enqueue } from "../../src/outbox/outbox.ts"
+import { enqueue, enqueueAll } from "../../src/outbox/outbox.ts"
+import type { OutboxProblem } from "../../src/relay/outbox-audit.ts"
 import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, testTopology, worker } from "../kit/engine.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
@@ -163,6 +165,98 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
       }).pipe(Effect.provide(connectTo({ ...names, url: broker.url("operator") })))
       assert.deepStrictEqual(broker.violations, [])
     }).pipe(Effect.scoped)
+  )
+
+  scenario("is compared with the intake by an audit, which finds what is lost or waits", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => outboxDatabase(server))
+      const query = (text: string) =>
+        Effect.promise(() => withClient(database, (client) => client.query(text)))
+      const audited = Effect.gen(function* () {
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const { code, err, out } = yield* run("audit", "--json", "--outbox", database, ...flags)
+        const [sums, ...problems] = out.map((line) => JSON.parse(line))
+        return { code, err, ...sums.outbox, problems }
+      })
+      const add = (...ids: ReadonlyArray<string>) =>
+        Effect.promise(() =>
+          inPg(database, (tx) =>
+            enqueueAll(
+              tx,
+              ids.map((id) => ({ tenant: "acme", type: "invoice.paid", id, body: { id } }))
+            )
+          )
+        )
+      yield* add("one", "two", "of/any.kind.>")
+      const relay = yield* startRelay(place, database)
+      yield* eventually(countRows(database), (rows) => rows.published === 3)
+      yield* relay.signal("SIGTERM")
+      yield* relay.ended
+      yield* add("three")
+      assert.deepInclude(yield* audited, {
+        ...{ code: 0, rows: 4, published: 3, underWay: 1, uncertain: 0, clean: true, problems: [] }
+      })
+      // What follows could not happen by itself.
+      yield* query("alter table petrel_outbox disable trigger user")
+      yield* query(
+        "update petrel_outbox set created_at = now() - interval '2 minutes' where event_id = 'three'"
+      )
+      yield* query("update petrel_outbox set intake_seq = 2 where event_id = 'one'")
+      const unclean = yield* audited
+      assert.deepInclude(unclean, { code: 1, published: 2, clean: false })
+      assert.deepStrictEqual(unclean.err, [
+        "petrel: the outbox is not clean: unpublished 1, outbox-lost 1"
+      ])
+      assert.deepStrictEqual(
+        unclean.problems.map(({ event, kind }: OutboxProblem) => [kind, event]),
+        [
+          ["outbox-lost", "one"],
+          ["unpublished", "three"]
+        ]
+      )
+      yield* query(
+        "update petrel_outbox set set_aside_at = now(), error = 'too large' where event_id = 'three'"
+      )
+      assert.deepInclude((yield* audited).counts, { unpublished: 0, "set-aside": 1 })
+      const { names, purge } = yield* Broker
+      yield* query("update petrel_outbox set intake_seq = 1 where event_id = 'one'")
+      yield* purge("forget what came in first", names.intake, { seq: 2 })
+      assert.deepInclude(yield* audited, { published: 2, uncertain: 1 })
+      yield* run("outbox", "discard", "--all", "--database", database)
+      assert.deepInclude(yield* audited, { code: 0, discarded: 1, clean: true })
+      // A broker that lost the end of its stream.
+      yield* query("update petrel_outbox set intake_seq = 900 where event_id = 'two'")
+      assert.deepInclude((yield* audited).counts, { "outbox-lost": 1 })
+    })
+  )
+
+  outage("says so while its database is away, and goes on by itself", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => startPostgres())
+      yield* Effect.addFinalizer(() => Effect.promise(database.stop))
+      const url = yield* Effect.promise(() => outboxDatabase(database))
+      const relay = yield* startRelay(place, url, "--name", "shop")
+      yield* saysThatIt(relay, "publishing")
+      const reported = (isWell: boolean) =>
+        eventually(
+          readOutboxReports,
+          ([report]) => report !== undefined && (report.problem === undefined) === isWell
+        )
+      yield* reported(true)
+      yield* Effect.promise(database.kill9)
+      const [report] = yield* reported(false)
+      assert.deepInclude(report, { name: "shop" })
+      yield* Effect.promise(database.restart)
+      yield* reported(true)
+      yield* Effect.promise(() =>
+        inPg(url, (tx) => enqueue(tx, { tenant: "acme", type: "a", body: {} }))
+      )
+      yield* eventually(countRows(url), (rows) => rows.published === 1)
+      const { out } = yield* run(
+        ...["outbox", "status", "--nats", place.url, "--prefix", place.prefix]
+      )
+      assert.match(out[1] ?? "", /^shop +\S+ +0 +- +0 +is published$/)
+    })
   )
 
   outage("publishes each row once through kills of relay, broker and database", (place, broker) =>

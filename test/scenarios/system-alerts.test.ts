@@ -10,6 +10,11 @@ import {
 } from "../../src/alerts/alert-store.ts"
 import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
+import {
+  forgetOutbox,
+  type OutboxReport,
+  OutboxReporter
+} from "../../src/cluster/outbox-reports.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -145,6 +150,43 @@ describe.concurrent("an alert about the system", () => {
       yield* facts.until((all) => story(all, "events-unrouted").length === 2)
       const after = statusOf(Object.assign(yield* readSurvey, { at: Date.now() + 31_000 }))
       assert.deepStrictEqual(after.problems, [])
+    })
+  )
+
+  scenario("tells of an outbox that waits, whose relay is silent, or with rows set aside", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ window })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      const reporter = new OutboxReporter()
+      const told = (changes: Partial<OutboxReport>) =>
+        Effect.flatMap(Clock.currentTimeMillis, (at) => {
+          const well = { v: 1, name: "shop", at, relay: "r", pending: 0, oldestMs: 0, setAside: 0 }
+          return reporter.write({ ...well, ...changes } as OutboxReport, true)
+        })
+      const times = (name: AlertName, count: number) =>
+        facts.until((all) => story(all, name).length === count)
+      yield* told({ pending: 5, oldestMs: 61_000 })
+      yield* times("outbox-stuck", 1)
+      const raised = facts.of("alert-raised")[0]?.alert
+      assert.deepInclude(raised, { about: "system", level: "critical", threshold: 60_000 })
+      yield* told({})
+      yield* times("outbox-stuck", 2)
+      yield* told({ problem: "the database is away", problemMs: 61_000 })
+      yield* times("outbox-stuck", 3)
+      yield* told({})
+      yield* times("outbox-stuck", 4)
+      yield* told({ at: Date.now() - 61_000 })
+      yield* times("outbox-stuck", 5)
+      assert.isTrue(yield* forgetOutbox("shop"))
+      assert.isFalse(yield* forgetOutbox("shop"))
+      yield* times("outbox-stuck", 6)
+      yield* told({}).pipe(Effect.repeat({ times: 1 }))
+      yield* told({ setAside: 2 })
+      yield* times("outbox-set-aside", 1)
+      yield* told({})
+      yield* times("outbox-set-aside", 2)
+      assert.lengthOf(story(facts.facts, "outbox-stuck"), 6)
     })
   )
 

@@ -926,6 +926,24 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           }
         },
         {
+          "name": "outboxTime",
+          "text": "",
+          "usual": "1 minute",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "outboxSetAside",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
           "name": "deliveriesMissing",
           "text": "",
           "usual": "on",

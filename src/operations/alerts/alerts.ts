@@ -79,7 +79,13 @@ export const ThresholdsView = Schema.Struct({
 })
 export type ThresholdsView = typeof ThresholdsView.Type
 
-const times: ReadonlySet<string> = new Set(["medianTime", "p99Time", "unroutedTime", "window"])
+const times: ReadonlySet<string> = new Set([
+  "medianTime",
+  "p99Time",
+  "unroutedTime",
+  "outboxTime",
+  "window"
+])
 const toggles: ReadonlySet<string> = new Set([
   "circuitOpened",
   "endpointDisabled",

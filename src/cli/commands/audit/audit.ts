@@ -20,6 +20,8 @@ import { connected, petrel, report } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
+import { outboxFlags } from "../outbox/database.ts"
+import { compareOutbox } from "./outbox.ts"
 import { compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
 
@@ -69,7 +71,13 @@ const flags = {
       () => "must be a length of time such as '1 minute' or 30s"
     )
   ),
-  against: file("against", "Compare with the proof in FILE, and say where they differ")
+  against: file("against", "Compare with the proof in FILE, and say where they differ"),
+  outbox: textFlag(
+    "outbox",
+    "URL",
+    "Compare the outbox in this PostgreSQL with what came in, and nothing else"
+  ),
+  table: outboxFlags.table
 }
 
 const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
@@ -99,7 +107,15 @@ const withProgress = <A, E, R>(
 export const audit = Command.make(
   "audit",
   flags,
-  Effect.fnUntraced(function* ({ against, every, proof, watch, ...range }) {
+  Effect.fnUntraced(function* ({ against, every, outbox, proof, table, watch, ...range }) {
+    if (outbox !== undefined) {
+      const others = [against, proof, range.since, range.until, range.tenant]
+      if (watch || others.some((other) => other !== undefined))
+        return yield* refusal([
+          "--outbox compares all rows of an outbox: leave out the other flags but --table"
+        ])
+      return yield* compareOutbox(outbox, table)
+    }
     if (watch) {
       if (proof !== undefined || against !== undefined || range.until !== undefined)
         return yield* refusal(["--watch goes without --until, --proof and --against"])

@@ -8,7 +8,8 @@ import { Refused, refusal } from "../../refused.ts"
 const variable = "DATABASE_URL"
 const urlExpected = "must be the URL of a PostgreSQL, such as postgres://user@127.0.0.1:5432/shop"
 
-const isUrl = (text: string): boolean =>
+/** True for the URL of a PostgreSQL. */
+export const isDatabase = (text: string): boolean =>
   /^postgres(ql)?:$/.test(URL.canParse(text) ? new URL(text).protocol : "")
 
 /** Where an outbox is. */
@@ -21,7 +22,7 @@ export const outboxFlags = {
     Flag.withFallbackConfig(Config.String(variable)),
     Flag.withDefault(""),
     Flag.filter(
-      (text) => text === "" || isUrl(text),
+      (text) => text === "" || isDatabase(text),
       () => urlExpected
     )
   ),

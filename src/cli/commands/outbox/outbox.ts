@@ -1,17 +1,16 @@
 import { Duration, Effect, Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { forgetOutbox } from "../../../cluster/outbox-reports.ts"
+import { Command, Flag } from "effect/cli"
 import { isToken, tokenExpected } from "../../../domain/token-rules.ts"
 import { RelayFigures } from "../../../relay/figures.ts"
 import { type OutboxRelayOptions, RelayState, relayOutbox } from "../../../relay/outbox-relay.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { durationExpected, readDuration } from "../../flags/shared.ts"
-import { Refused } from "../../refused.ts"
-import { connected, petrel, report } from "../../root-command.ts"
+import { connected, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { namedDatabase, outboxFlags, projectDriver } from "./database.ts"
 import { migrate } from "./migrate.ts"
+import { forget, status } from "./reports.ts"
 import { discard, list, release } from "./set-aside.ts"
 
 const durationFlag = (
@@ -114,26 +113,5 @@ export const outbox = Command.make(
     { command: "petrel outbox migrate --database postgres://127.0.0.1/shop" },
     { command: "petrel outbox --database postgres://127.0.0.1/shop --keep 30d" }
   ]),
-  Command.withSubcommands([
-    migrate,
-    list,
-    release,
-    discard,
-    Command.make(
-      "forget",
-      {
-        name: Argument.String("NAME").pipe(
-          Argument.withDescription("As alerts have it"),
-          Argument.filter(isToken, () => tokenExpected)
-        )
-      },
-      Effect.fnUntraced(function* ({ name }) {
-        if (!(yield* Effect.provide(forgetOutbox(name), connected)))
-          return yield* new Refused({ message: `no relay has told of an outbox ${name}` })
-        yield* report({ forgotten: name }, `Forgot the outbox ${name}: no alert is raised about it`)
-      })
-    ).pipe(
-      Command.withDescription("Forget an outbox that is no more, so that no alert misses its relay")
-    )
-  ])
+  Command.withSubcommands([migrate, list, release, discard, status, forget])
 )

@@ -1,0 +1,63 @@
+import { Clock, Effect } from "effect"
+import { Argument, Command } from "effect/cli"
+import {
+  forgetOutbox,
+  OutboxReport,
+  readOutboxReports,
+  silentAfterMs
+} from "../../../cluster/outbox-reports.ts"
+import { isToken, tokenExpected } from "../../../domain/token-rules.ts"
+import { jsonOf } from "../../../operations/answered-json.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, localTime, spanText } from "../../../text/quantities.ts"
+import { makeTable } from "../../format/screen.ts"
+import { Refused } from "../../refused.ts"
+import { connected, petrel, report } from "../../root-command.ts"
+import { print, remark } from "../../terminal/stdout.ts"
+
+const encode = jsonOf(OutboxReport)
+const headings = ["outbox", "as of", "waiting", "oldest", "set aside", "state"]
+
+const rowOf =
+  (now: number) =>
+  ({ at, name, oldestMs, pending, problem, setAside }: OutboxReport): ReadonlyArray<string> => [
+    ...[name, localTime(at, now), countText(pending), pending === 0 ? "-" : spanText(oldestMs)],
+    countText(setAside),
+    now - at > silentAfterMs
+      ? `its relay has been silent for ${spanText(now - at)}`
+      : plainText(problem ?? "is published")
+  ]
+
+/** Shows what the relays last said of their outboxes. */
+export const status = Command.make(
+  "status",
+  {},
+  Effect.fnUntraced(function* () {
+    const { json } = yield* petrel
+    const reports = yield* Effect.provide(readOutboxReports, connected)
+    if (json) for (const one of reports) yield* print(JSON.stringify(encode(one)))
+    else if (reports.length === 0) yield* remark("no relay has told of an outbox")
+    else {
+      const now = yield* Clock.currentTimeMillis
+      for (const line of makeTable(headings).lines(reports.map(rowOf(now)))) yield* print(line)
+    }
+  })
+).pipe(Command.withDescription("Show what the relays of all outboxes say of them"))
+
+/** Forgets an outbox that is no more. */
+export const forget = Command.make(
+  "forget",
+  {
+    name: Argument.String("NAME").pipe(
+      Argument.withDescription("As the status has it"),
+      Argument.filter(isToken, () => tokenExpected)
+    )
+  },
+  Effect.fnUntraced(function* ({ name }) {
+    if (!(yield* Effect.provide(forgetOutbox(name), connected)))
+      return yield* new Refused({ message: `no relay has told of an outbox ${name}` })
+    yield* report({ forgotten: name }, `Forgot the outbox ${name}: no alert is raised about it`)
+  })
+).pipe(
+  Command.withDescription("Forget an outbox that is no more, so that no alert misses its relay")
+)
