@@ -323,5 +323,14 @@ export const EditEndpoint = ({ id, tenant }: { readonly id: string; readonly ten
     `settings ${tenant}/${id}`,
     async (options) => (await petrel.endpoints.get({ tenant, id }, options)) as EndpointDetail
   )
-  return <Answered asked={asked}>{(first) => <Edited first={first} />}</Answered>
+  return (
+    <>
+      {asked.value === undefined && (
+        <h1>
+          {tenant}/{id}
+        </h1>
+      )}
+      <Answered asked={asked}>{(first) => <Edited first={first} />}</Answered>
+    </>
+  )
 }

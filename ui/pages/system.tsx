@@ -19,8 +19,14 @@ export const System = () => {
       <Answered asked={asked}>
         {(status) => (
           <>
-            {[...status.problems, ...status.notices].map(({ code, text }) => (
+            {status.problems.map(({ code, text }) => (
               <div key={code} class="note">
+                <b aria-hidden="true">■</b>
+                <div>{text}</div>
+              </div>
+            ))}
+            {status.notices.map(({ code, text }) => (
+              <div key={code} class="note warn">
                 <b aria-hidden="true">▲</b>
                 <div>{text}</div>
               </div>

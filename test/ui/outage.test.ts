@@ -1,0 +1,86 @@
+import { assert, describe, vi } from "@effect/vitest"
+import { Effect, Exit, Scope } from "effect"
+import { browser, hasBrowser } from "../kit/browser.ts"
+import { startConsole } from "../kit/console.ts"
+import { endpoint } from "../kit/engine.ts"
+import { faults, logIn, openPage, operatorPath } from "../kit/pages.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const { scenario } = onServer()
+
+describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
+  scenario("outlives a restart of its console, and says what it waits for", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing", description: "before" })
+      const first = yield* Scope.make()
+      const console = yield* Scope.provide(startConsole({ hasPages: true }), first)
+      const port = Number(new URL(console.url).port)
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      const watched = yield* Effect.promise(() => openPage(started, console.url))
+      const { page, wrong } = watched
+      yield* Effect.promise(async () => {
+        await logIn(watched, console.url, operator)
+        // An answer that takes long leaves no empty page, and what is typed meanwhile stays.
+        let release = () => undefined as unknown
+        const held = new Promise((resolve) => {
+          release = () => resolve(undefined)
+        })
+        await page.route("**/v1/**", async (route) => {
+          await held
+          await route.continue()
+        })
+        await page.goto(`${console.url}/ui/endpoints/acme/billing/settings`)
+        await page.getByText("Loading…").waitFor()
+        assert.deepStrictEqual(await faults(page, ["light"]), [])
+        release()
+        await page.locator("#description").fill("typed before the restart")
+        await page.unroute("**/v1/**")
+      })
+      yield* Scope.close(first, Exit.void)
+      yield* Effect.promise(async () => {
+        await page.getByRole("button", { name: "Save" }).click()
+        await page.getByText("The console does not answer").waitFor()
+      })
+      yield* startConsole({ hasPages: true, port })
+      yield* Effect.promise(async () => {
+        // The session is the same, and so is what was typed.
+        await page.getByRole("button", { name: "Save" }).click()
+        await page.getByText("Saved: description").waitFor()
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
+
+  scenario("asks again by itself once its console is back", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const first = yield* Scope.make()
+      const console = yield* Scope.provide(startConsole({ hasPages: true }), first)
+      const port = Number(new URL(console.url).port)
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      const watched = yield* Effect.promise(() => openPage(started, console.url))
+      const { page } = watched
+      yield* Effect.promise(async () => {
+        await logIn(watched, console.url, operator)
+        await page.goto(`${console.url}/ui/endpoints?tenant=acme`)
+        await page.getByRole("link", { name: "acme/billing" }).waitFor()
+      })
+      yield* Scope.close(first, Exit.void)
+      yield* Effect.promise(async () => {
+        await page.getByRole("alert").getByText("does not answer").waitFor()
+        // What it knew stays in sight.
+        assert.strictEqual(await page.getByRole("link", { name: "acme/billing" }).count(), 1)
+      })
+      yield* endpoint({ id: "later" })
+      yield* startConsole({ hasPages: true, port })
+      yield* Effect.promise(async () => {
+        await page.getByRole("link", { name: "acme/later" }).waitFor()
+        await page.getByRole("alert").waitFor({ state: "detached" })
+      })
+    })
+  )
+})
