@@ -293,6 +293,15 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 1_755
   },
   {
+    name: "earlier-copy-proves-a-move",
+    what: "a message that stays because its acknowledgement was lost proves that the later one moved on",
+    file: "delivery/retry/applied-steps.ts",
+    find: "isFollowedBy(place, sighting) &&",
+    replace:
+      "(slotOf(sighting.place) !== slotOf(place) || sighting.place.stream !== place.stream) &&",
+    seed: 1_264
+  },
+  {
     name: "heartbeat-repeated-too-late",
     what: "one heartbeat without an answer takes a worker's share away",
     file: "cluster/roster.ts",

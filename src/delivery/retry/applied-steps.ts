@@ -144,6 +144,21 @@ export const scheduleId = (
 export const endedPrefix = "ended."
 
 /**
+ * True where a message was stored after another one of the same delivery, and so holds what became of
+ * it. A message that was moved on and whose acknowledgement was lost stays, and is no proof that the
+ * later one moved on as well: each would be released because of the other. In doubt it is false, and
+ * the delivery is repeated.
+ */
+export const isFollowedBy = (
+  place: Place,
+  { origin, place: other }: { readonly origin: string | undefined; readonly place: Place }
+): boolean => {
+  if (origin === placeName(place) || other.at > place.at) return true
+  const isSameStream = other.stream === place.stream && other.at === place.at
+  return isSameStream && slotOf(other) > slotOf(place)
+}
+
+/**
  * True where the schedule of a message exists, has fired, or its delivery has gone on or ended. The
  * checks follow the way a delivery moves, because it may move meanwhile.
  */
@@ -166,7 +181,6 @@ export const findMoved = Effect.fnUntraced(function* (
   // identifies it.
   const key = roundKey(held.delivery)
   const { attempts } = record.progress
-  const isElsewhere = (at: Place) => slotOf(at) !== slotOf(place) || at.stream !== place.stream
   const goesOn = ({ attempt = 0, kind }: Fact) => kind !== "attempt-failed" || attempt > attempts
   let isMoved = false
   const fromTime = yield* consequencesSince(held, record.decidedAt)
@@ -182,7 +196,7 @@ export const findMoved = Effect.fnUntraced(function* (
     isMoved =
       sighting.where === "history"
         ? goesOn(sighting.fact)
-        : isElsewhere(sighting.place) && sighting.attempts >= attempts
+        : isFollowedBy(place, sighting) && sighting.attempts >= attempts
     return isMoved
   })
   return isMoved
