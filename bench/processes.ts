@@ -158,28 +158,20 @@ export interface Worker {
   readonly after: number
 }
 
-/** Starts a worker that may send to loopback addresses. It is stopped when the scope closes. */
-export const startWorker = Effect.fnUntraced(function* (
-  nats: string,
-  options: ReadonlyArray<string> = []
-) {
+/** Starts a command that says on stdout when it is ready. It is stopped when the scope closes. */
+const startPetrel = Effect.fnUntraced(function* (args: ReadonlyArray<string>, ready: string) {
   const program = yield* Program
   return yield* Effect.acquireRelease(
     Effect.promise(async () => {
       const started = performance.now()
-      const child = spawn(
-        process.execPath,
-        [
-          program,
-          ...["worker", "--nats", nats, "--allow-network", "127.0.0.0/8", "--json", ...options]
-        ],
-        { stdio: ["ignore", "pipe", "ignore"] }
-      )
+      const child = spawn(process.execPath, [program, ...args, "--json"], {
+        stdio: ["ignore", "pipe", "ignore"]
+      })
       for await (const text of child.stdout
         .setEncoding("utf8")
         .iterator({ destroyOnReturn: false }))
-        if (String(text).includes('"delivering"')) break
-      if (child.exitCode !== null) throw new Error("the worker has ended")
+        if (String(text).includes(`"${ready}"`)) break
+      if (child.exitCode !== null) throw new Error(`petrel ${args[0]} has ended`)
       child.stdout.resume()
       return { child, pid: child.pid ?? 0, after: performance.now() - started }
     }),
@@ -190,6 +182,17 @@ export const startWorker = Effect.fnUntraced(function* (
       })
   ).pipe(Effect.map(({ after, pid }): Worker => ({ pid, after })))
 })
+
+/** Starts a worker that may send to loopback addresses. It is stopped when the scope closes. */
+export const startWorker = (nats: string, options: ReadonlyArray<string> = []) =>
+  startPetrel(
+    ["worker", "--nats", nats, "--allow-network", "127.0.0.0/8", ...options],
+    "delivering"
+  )
+
+/** Starts a relay of the outbox of a database. It is stopped when the scope closes. */
+export const startRelay = (nats: string, database: string) =>
+  startPetrel(["outbox", "--nats", nats, "--database", database], "publishing")
 
 /** A console that serves the HTTP API. */
 export interface Console {

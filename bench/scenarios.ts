@@ -13,6 +13,7 @@ import { logAsked } from "./scenarios/log-asked.ts"
 import { logBeside } from "./scenarios/log-beside.ts"
 import { memory } from "./scenarios/memory.ts"
 import { outage } from "./scenarios/outage.ts"
+import { outbox } from "./scenarios/outbox.ts"
 import { recovery } from "./scenarios/recovery.ts"
 import { scaleOut } from "./scenarios/scale-out.ts"
 import { scaling } from "./scenarios/scaling.ts"
@@ -33,6 +34,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   memory,
   adaptive,
   outage,
+  outbox,
   audit,
   api,
   deliveryLog,
