@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { isPending, isSetAside, tableVersion, versionIn } from "../outbox/migration.ts"
 import type { TableName } from "../outbox/table-name.ts"
-import type { DatabaseError, Session } from "./database.ts"
+import { DatabaseError, type Session } from "./database.ts"
 import type { Row } from "./drivers.ts"
 
 /** A row that is to be published. */
@@ -157,7 +157,7 @@ export class OutboxTable {
     )
     const found = typeof row?.oid === "string"
     const version = versionIn(optional(row?.comment) ?? null)
-    if (version === tableVersion) return
+    if (version === tableVersion) return yield* this.#checkWritable
     const plain = quoted.replaceAll('"', "")
     return yield* new NoOutbox({
       message: !found
@@ -167,6 +167,20 @@ export class OutboxTable {
           : version < tableVersion
             ? `the outbox ${plain} is of version ${version}, and this Petrel needs ${tableVersion}: run \`petrel outbox migrate\``
             : `the outbox ${plain} is of version ${version}, which this Petrel does not know: use a newer one`
+    })
+  })
+
+  /** A stand-by of the database gives out locks, too, but nothing could be noted there. */
+  readonly #checkWritable = Effect.gen({ self: this }, function* () {
+    const [row] = yield* this.#session.query(
+      "say whether it can be written to",
+      "select current_setting('transaction_read_only') as value"
+    )
+    if (row?.value !== "on") return
+    return yield* new DatabaseError({
+      operation: "take changes",
+      detail: "it is read-only, as a stand-by is",
+      code: ""
     })
   })
 

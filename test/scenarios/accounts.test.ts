@@ -423,7 +423,7 @@ describe.concurrent("with the accounts of nats.conf, a console", () => {
         "alert-thresholds"
       ])
         yield* must("GET", `${tenant}/${path}`)
-      for (const path of ["status", "workers", "tenants", "audits", "projection"])
+      for (const path of ["status", "workers", "outboxes", "tenants", "audits", "projection"])
         yield* must("GET", `/v1/${path}`)
       yield* done(yield* must("POST", `${tenant}/redeliveries`, { endpoint: "billing" }))
       yield* facts.count("delivered", 2)

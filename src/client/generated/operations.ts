@@ -32,6 +32,7 @@ import type {
   NewPortalLink,
   NewSource,
   NewToken,
+  OutboxList,
   PortalLink,
   PortalLinkList,
   Projection,
@@ -1133,6 +1134,12 @@ export interface Operations {
      */
     workers(input?: {}, options?: CallOptions): Promise<Workers>
     /**
+     * List the outboxes of databases, as their relays last told of them
+     *
+     * Scope: operator.
+     */
+    outboxes(input?: {}, options?: CallOptions): Promise<OutboxList>
+    /**
      * List the tenants that have endpoints
      *
      * Scope: operator.
@@ -1234,6 +1241,7 @@ export const operations = {
   "portalLinks.list": { method: "GET", path: "/v1/tenants/{tenant}/portal-links" },
   "system.status": { method: "GET", path: "/v1/status" },
   "system.workers": { method: "GET", path: "/v1/workers" },
+  "system.outboxes": { method: "GET", path: "/v1/outboxes" },
   "system.tenants": { method: "GET", path: "/v1/tenants", query: ["limit","cursor"], list: "tenants" },
   "health.health": { method: "GET", path: "/healthz", isOpen: true, insteadOverNats: "ask with `nats micro ping petrel`" }
 } as const satisfies Readonly<Record<string, Described>>

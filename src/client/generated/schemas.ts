@@ -1501,6 +1501,21 @@ export interface NewToken {
   readonly expiresAt?: string | Date | undefined
 }
 
+/** The outboxes of databases, as their relays last told of them. */
+export interface OutboxList {
+  readonly outboxes: ReadonlyArray<{
+    readonly name: string
+    readonly at: string
+    readonly relay: string
+    readonly pending: number
+    readonly oldestMs: number
+    readonly setAside: number
+    readonly problem?: string
+    readonly problemMs?: number
+    readonly isSilent: boolean
+  }>
+}
+
 /** What a retry policy makes of a delivery that always fails. Times in ms. */
 export interface OutlinedPolicy {
   /** The name of a preset, or `a policy of its own`. */

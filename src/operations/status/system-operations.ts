@@ -5,6 +5,7 @@ import { withoutCommands } from "../../text/plain-text.ts"
 import { operation, operationGroup } from "../operation.ts"
 import { defaultLimit, makeCursor, next, pageQuery } from "../parameters.ts"
 import type { Condition } from "./conditions.ts"
+import { listOutboxes, OutboxList } from "./outboxes.ts"
 import { readStatus, Status } from "./status-report.ts"
 import { listWorkers, Workers } from "./workers.ts"
 
@@ -59,6 +60,13 @@ const workers = operation("workers", "GET", "/v1/workers", {
   run: () => listWorkers
 })
 
+const outboxes = operation("outboxes", "GET", "/v1/outboxes", {
+  scope: "operator",
+  summary: "List the outboxes of databases, as their relays last told of them",
+  output: OutboxList,
+  run: () => listOutboxes
+})
+
 const pages = makeCursor("tenants", Schema.String)
 
 const tenants = operation("tenants", "GET", "/v1/tenants", {
@@ -88,6 +96,7 @@ export const systemOperations = operationGroup(
   "The installation as a whole, for its operators.",
   status,
   workers,
+  outboxes,
   tenants
 )
 

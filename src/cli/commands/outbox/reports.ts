@@ -1,13 +1,9 @@
 import { Clock, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
-import {
-  forgetOutbox,
-  OutboxReport,
-  readOutboxReports,
-  silentAfterMs
-} from "../../../cluster/outbox-reports.ts"
+import { forgetOutbox } from "../../../cluster/outbox-reports.ts"
 import { isToken, tokenExpected } from "../../../domain/token-rules.ts"
 import { jsonOf } from "../../../operations/answered-json.ts"
+import { listOutboxes, OutboxView } from "../../../operations/status/outboxes.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTime, spanText } from "../../../text/quantities.ts"
 import { makeTable } from "../../format/screen.ts"
@@ -15,15 +11,23 @@ import { Refused } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 
-const encode = jsonOf(OutboxReport)
+const encode = jsonOf(OutboxView)
 const headings = ["outbox", "as of", "waiting", "oldest", "set aside", "state"]
 
 const rowOf =
   (now: number) =>
-  ({ at, name, oldestMs, pending, problem, setAside }: OutboxReport): ReadonlyArray<string> => [
+  ({
+    at,
+    isSilent,
+    name,
+    oldestMs,
+    pending,
+    problem,
+    setAside
+  }: OutboxView): ReadonlyArray<string> => [
     ...[name, localTime(at, now), countText(pending), pending === 0 ? "-" : spanText(oldestMs)],
     countText(setAside),
-    now - at > silentAfterMs
+    isSilent
       ? `its relay has been silent for ${spanText(now - at)}`
       : plainText(problem ?? "is published")
   ]
@@ -34,12 +38,12 @@ export const status = Command.make(
   {},
   Effect.fnUntraced(function* () {
     const { json } = yield* petrel
-    const reports = yield* Effect.provide(readOutboxReports, connected)
-    if (json) for (const one of reports) yield* print(JSON.stringify(encode(one)))
-    else if (reports.length === 0) yield* remark("no relay has told of an outbox")
+    const { outboxes } = yield* Effect.provide(listOutboxes, connected)
+    if (json) for (const one of outboxes) yield* print(JSON.stringify(encode(one)))
+    else if (outboxes.length === 0) yield* remark("no relay has told of an outbox")
     else {
       const now = yield* Clock.currentTimeMillis
-      for (const line of makeTable(headings).lines(reports.map(rowOf(now)))) yield* print(line)
+      for (const line of makeTable(headings).lines(outboxes.map(rowOf(now)))) yield* print(line)
     }
   })
 ).pipe(Command.withDescription("Show what the relays of all outboxes say of them"))

@@ -1,0 +1,27 @@
+import { Clock, Effect, Schema } from "effect"
+import { OutboxReport, readOutboxReports, silentAfterMs } from "../../cluster/outbox-reports.ts"
+
+const { v: _, ...fields } = OutboxReport.fields
+
+/** An outbox of a database, as its relay last told of it. */
+export const OutboxView = Schema.Struct({
+  ...fields,
+  /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
+  isSilent: Schema.Boolean
+})
+export type OutboxView = typeof OutboxView.Type
+
+export const OutboxList = Schema.Struct({ outboxes: Schema.Array(OutboxView) }).annotate({
+  identifier: "OutboxList",
+  description: "The outboxes of databases, as their relays last told of them."
+})
+
+/** Lists the outboxes that relays have told of, by name. */
+export const listOutboxes = Effect.gen(function* () {
+  const now = yield* Clock.currentTimeMillis
+  const reports = yield* readOutboxReports
+  const outboxes = reports.map(
+    ({ v: _, ...report }): OutboxView => ({ ...report, isSilent: now - report.at > silentAfterMs })
+  )
+  return { outboxes }
+})
