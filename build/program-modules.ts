@@ -22,7 +22,13 @@ interface ProgramModule {
 const programModules: ReadonlyArray<ProgramModule> = [
   { name: "client", entry: "client/client.ts", types: "client.d.ts", platform: "neutral" },
   { name: "outbox", entry: "outbox/outbox.ts", types: "outbox/outbox.d.ts", platform: "neutral" },
-  { name: "receiver", entry: "receiver/index.ts", types: "receiver/index.d.ts", platform: "node" }
+  { name: "receiver", entry: "receiver/index.ts", types: "receiver/index.d.ts", platform: "node" },
+  {
+    name: "providers",
+    entry: "providers/providers.ts",
+    types: "providers/providers.d.ts",
+    platform: "node"
+  }
 ]
 
 /** What of the package programs may import, for its `package.json`. */

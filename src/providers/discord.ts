@@ -1,7 +1,6 @@
 import { verify as verifyWith } from "node:crypto"
 import { momentAt, readObject, textAt, valueAt } from "./body.ts"
 import { fromHex, timeOf } from "./encoded.ts"
-import type { TimedSettings } from "./hmac-kind.ts"
 import { hoursMs, type ProviderKind, provide } from "./kind.ts"
 import type {
   HandshakeAnswer,
@@ -10,7 +9,7 @@ import type {
   ReceivedRequest,
   Verification
 } from "./provider.ts"
-import { secretsSetting, toleranceSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings, toleranceSetting } from "./settings.ts"
 import { headerOf, malformedSignature, malformedTime, mismatch, untimely } from "./signed.ts"
 import { smallJson } from "./slack.ts"
 import { ed25519PublicKey } from "./standard-webhooks.ts"

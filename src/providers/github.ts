@@ -1,9 +1,9 @@
 import { bodyJson, bodyText, eventOf, mediaTypeOf, textAt, unreadable } from "./body.ts"
 import { decoded, fromHex } from "./encoded.ts"
-import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { type SecretSettings, secretsSetting } from "./settings.ts"
 import { type Claim, headerOf, malformedSignature, type Refusal } from "./signed.ts"
 
 const header = "x-hub-signature-256"

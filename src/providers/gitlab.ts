@@ -1,10 +1,9 @@
 import { createHash } from "node:crypto"
 import { momentAt, readObject, textAt } from "./body.ts"
 import { fromBase64 } from "./encoded.ts"
-import type { TimedSettings } from "./hmac-kind.ts"
 import { daysMs, minutesMs, type ProviderKind, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest, Verification } from "./provider.ts"
-import { secretsSetting, toleranceSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings, toleranceSetting } from "./settings.ts"
 import { headerOf, isSame, mismatch } from "./signed.ts"
 import { makeStandardVerify } from "./standard-webhooks.ts"
 

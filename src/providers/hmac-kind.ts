@@ -1,20 +1,8 @@
 import { createSecretKey, type KeyObject } from "node:crypto"
 import type { ProviderKind } from "./kind.ts"
 import type { HandshakeAnswer, Reading, ReceivedRequest, Verification } from "./provider.ts"
-import { type ProviderSettings, toleranceSetting } from "./settings.ts"
+import { type ProviderSettings, type SecretSettings, toleranceSetting } from "./settings.ts"
 import { type Claim, type Refusal, verifiedByHmac } from "./signed.ts"
-
-/** Settings of a provider that signs with secrets, which are used as they are written. */
-export interface SecretSettings {
-  /** While a secret is replaced, the new one and the old. */
-  readonly secrets: ReadonlyArray<string>
-}
-
-/** As SecretSettings, of a provider that signs the time too. */
-export interface TimedSettings extends SecretSettings {
-  /** How far the signed time may be off, into the past and into the future, ms. */
-  readonly toleranceMs?: number
-}
 
 /** A provider that signs by HMAC-SHA256, with what differs from one to the other. */
 export interface HmacKind<Settings extends SecretSettings & ProviderSettings>

@@ -1,10 +1,10 @@
 import { readArray } from "./batch.ts"
 import { momentAt, textAt } from "./body.ts"
 import { timeOf } from "./encoded.ts"
-import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, minutesMs, provide } from "./kind.ts"
 import type { Provider, ReceivedRequest } from "./provider.ts"
-import { publicUrlSetting, secretsSetting, signedUrl } from "./settings.ts"
+import { publicUrlSetting, secretsSetting, signedUrl, type TimedSettings } from "./settings.ts"
 import { base64Claim } from "./shopify.ts"
 import { type Claim, headerOf, malformedTime, type Refusal } from "./signed.ts"
 

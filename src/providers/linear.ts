@@ -1,9 +1,9 @@
 import { bodyJson, momentAt, readObject, textAt, valueAt } from "./body.ts"
 import { decoded, fromHex } from "./encoded.ts"
-import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, minutesMs, provide } from "./kind.ts"
 import type { Provider, ReceivedRequest } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings } from "./settings.ts"
 import { type Claim, headerOf, malformedSignature, type Refusal, refuse } from "./signed.ts"
 
 const header = "linear-signature"

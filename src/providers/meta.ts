@@ -1,11 +1,11 @@
 import { readItems } from "./batch.ts"
 import { bodyJson, momentAt, textAt, unreadable, valueAt } from "./body.ts"
 import { hubClaimOf } from "./github.ts"
-import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { itemsUnder } from "./json-items.ts"
 import { daysMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
-import { secretsSetting, textSetting } from "./settings.ts"
+import { type SecretSettings, secretsSetting, textSetting } from "./settings.ts"
 import { isSame } from "./signed.ts"
 
 export interface MetaSettings extends SecretSettings {

@@ -1,8 +1,8 @@
 import { momentAt, readObject, textAt } from "./body.ts"
-import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, provide } from "./kind.ts"
 import type { Provider } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings } from "./settings.ts"
 import { timedPairsClaim } from "./stripe.ts"
 
 const header = "paddle-signature"

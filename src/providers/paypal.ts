@@ -52,7 +52,23 @@ const keyFrom = (
     : certificateRefused("The certificate is not PayPal's.")
 }
 
+/** For how long a chain that was checked counts, ms. */
+const checkedForMs = 60_000
+
+/** Returns what checks chains, and remembers the last one: PayPal uses one for a long time. */
+const makeKeyFrom = (roots: ReadonlyArray<string> | undefined) => {
+  let last: { readonly pem: string; readonly at: number; readonly key: KeyObject } | undefined
+  return (pem: string, nowMs: number) => {
+    if (last?.pem === pem && Math.abs(nowMs - last.at) < checkedForMs)
+      return { ok: true, key: last.key } as const
+    const found = keyFrom(pem, roots, nowMs)
+    if (found.ok) last = { pem, at: nowMs, key: found.key }
+    return found
+  }
+}
+
 const makeVerify = ({ certificate, roots, toleranceMs, webhookId }: PaypalSettings) => {
+  const checkedKey = makeKeyFrom(roots)
   return async (request: ReceivedRequest, nowMs: number): Promise<Verification> => {
     const given = headerOf(request, header)
     if (!given.ok) return given
@@ -70,7 +86,7 @@ const makeVerify = ({ certificate, roots, toleranceMs, webhookId }: PaypalSettin
       return certificateRefused("The header paypal-cert-url has no URL of PayPal's certificates.")
     if (request.headers["paypal-auth-algo"] !== "SHA256withRSA")
       return malformedSignature("paypal-auth-algo", "SHA256withRSA")
-    const known = keyFrom(await certificate(url.value), roots, nowMs)
+    const known = checkedKey(await certificate(url.value), nowMs)
     if (!known.ok) return known
     const message = [id.value, time.value, webhookId, crc32(request.body)].join("|")
     if (!verifyWith("sha256", Buffer.from(message), known.key, signature))

@@ -11,7 +11,7 @@ import { paddleKind } from "./paddle.ts"
 import { paypalKind } from "./paypal.ts"
 import type { Provider } from "./provider.ts"
 import { sendgridKind } from "./sendgrid.ts"
-import { InvalidProviderSettings, type ProviderSetting, type ProviderSettings } from "./settings.ts"
+import { InvalidProviderSettings, type ProviderSettings } from "./settings.ts"
 import { shopifyKind } from "./shopify.ts"
 import { slackKind } from "./slack.ts"
 import { squareKind } from "./square.ts"
@@ -20,6 +20,37 @@ import { stripeKind } from "./stripe.ts"
 import { twilioKind } from "./twilio.ts"
 import { xKind } from "./x.ts"
 import { zoomKind } from "./zoom.ts"
+
+export { discord } from "./discord.ts"
+export { genericHmac } from "./generic-hmac.ts"
+export type { GenericHmacScheme } from "./generic-hmac-scheme.ts"
+export { github } from "./github.ts"
+export { gitlab } from "./gitlab.ts"
+export { hubspot } from "./hubspot.ts"
+export { linear } from "./linear.ts"
+export { mailgun } from "./mailgun.ts"
+export { meta } from "./meta.ts"
+export { paddle } from "./paddle.ts"
+export { paypal } from "./paypal.ts"
+export type {
+  HandshakeAnswer,
+  Provider,
+  ProviderEvent,
+  Reading,
+  ReceivedRequest,
+  Verification,
+  VerificationProblem
+} from "./provider.ts"
+export { sendgrid } from "./sendgrid.ts"
+export { InvalidProviderSettings, type ProviderSetting, type ProviderSettings } from "./settings.ts"
+export { shopify } from "./shopify.ts"
+export { slack } from "./slack.ts"
+export { square } from "./square.ts"
+export { petrel, standardWebhooks } from "./standard-webhooks.ts"
+export { stripe } from "./stripe.ts"
+export { twilio } from "./twilio.ts"
+export { x } from "./x.ts"
+export { zoom } from "./zoom.ts"
 
 /** A provider by name, whose settings are only known when they are given. */
 export interface KnownProvider extends Omit<ProviderKind, "make" | "problems"> {
@@ -64,8 +95,6 @@ export const providers: ReadonlyMap<string, KnownProvider> = new Map(
     known(genericHmacKind)
   ].map((one) => [one.name, one])
 )
-
-export type { ProviderSetting }
 
 /**
  * Makes a provider by its name. Throws InvalidProviderSettings, also for a name that is unknown.

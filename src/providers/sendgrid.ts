@@ -2,10 +2,9 @@ import { createPublicKey, type KeyObject, verify as verifyWith } from "node:cryp
 import { readArray } from "./batch.ts"
 import { momentAt, textAt } from "./body.ts"
 import { fromBase64, timeOf } from "./encoded.ts"
-import type { TimedSettings } from "./hmac-kind.ts"
 import { daysMs, type ProviderKind, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest, Verification } from "./provider.ts"
-import { secretsSetting, toleranceSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings, toleranceSetting } from "./settings.ts"
 import { headerOf, malformedSignature, malformedTime, mismatch, untimely } from "./signed.ts"
 
 const header = "x-twilio-email-event-webhook-signature"

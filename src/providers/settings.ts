@@ -23,6 +23,18 @@ export interface ProviderSettings {
   readonly scheme?: GenericHmacScheme
 }
 
+/** Settings of a provider that signs with secrets, which are used as they are written. */
+export interface SecretSettings {
+  /** While a secret is replaced, the new one and the old. */
+  readonly secrets: ReadonlyArray<string>
+}
+
+/** As SecretSettings, of a provider that signs the time too. */
+export interface TimedSettings extends SecretSettings {
+  /** How far the signed time may be off, into the past and into the future, ms. */
+  readonly toleranceMs?: number
+}
+
 export type ProviderSettingName = keyof ProviderSettings
 
 /** A setting that a provider takes. */

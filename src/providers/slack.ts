@@ -9,10 +9,10 @@ import {
   wholeBody
 } from "./body.ts"
 import { decoded, fromHex, timeOf } from "./encoded.ts"
-import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, minutesMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings } from "./settings.ts"
 import { type Claim, headerOf, malformedSignature, malformedTime, type Refusal } from "./signed.ts"
 
 const header = "x-slack-signature"

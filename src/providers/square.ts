@@ -1,8 +1,8 @@
 import { momentAt, readObject, textAt } from "./body.ts"
-import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, provide } from "./kind.ts"
 import type { Provider } from "./provider.ts"
-import { publicUrlSetting, secretsSetting, signedUrl } from "./settings.ts"
+import { publicUrlSetting, type SecretSettings, secretsSetting, signedUrl } from "./settings.ts"
 import { base64Claim } from "./shopify.ts"
 
 export interface SquareSettings extends SecretSettings {

@@ -1,9 +1,9 @@
 import { momentAt, readObject, textAt } from "./body.ts"
 import { decoded, fromHex, pairsOf, timeOf } from "./encoded.ts"
-import { hmacKind, type TimedSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, minutesMs, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { secretsSetting, type TimedSettings } from "./settings.ts"
 import {
   type Claim,
   headerOf,

@@ -2,10 +2,9 @@ import { createHash, createSecretKey } from "node:crypto"
 import { readArray } from "./batch.ts"
 import { bodyText, mediaTypeOf, momentAt, textAt, unreadable, wholeBody } from "./body.ts"
 import { decoded, fromBase64, fromHex } from "./encoded.ts"
-import type { SecretSettings } from "./hmac-kind.ts"
 import { hoursMs, type ProviderKind, provide } from "./kind.ts"
 import type { Provider, Reading, ReceivedRequest, Verification } from "./provider.ts"
-import { publicUrlSetting, secretsSetting, signedUrl } from "./settings.ts"
+import { publicUrlSetting, type SecretSettings, secretsSetting, signedUrl } from "./settings.ts"
 import { headerOf, isSame, malformedSignature, mismatch, refuse, verifiedByHmac } from "./signed.ts"
 
 export interface TwilioSettings extends SecretSettings {

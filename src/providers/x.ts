@@ -1,9 +1,9 @@
 import { momentAt, readObject, textAt, valueAt } from "./body.ts"
 import { decoded, fromBase64 } from "./encoded.ts"
-import { hmacKind, type SecretSettings } from "./hmac-kind.ts"
+import { hmacKind } from "./hmac-kind.ts"
 import { daysMs, provide } from "./kind.ts"
 import type { Provider, ReceivedRequest } from "./provider.ts"
-import { secretsSetting } from "./settings.ts"
+import { type SecretSettings, secretsSetting } from "./settings.ts"
 import { type Claim, headerOf, hmacOf, malformedSignature, type Refusal } from "./signed.ts"
 
 const header = "x-twitter-webhooks-signature"
@@ -45,6 +45,12 @@ const find = (json: object) => {
   }
 }
 
+/**
+ * X signs bodies as its checks are answered, and anybody may ask: a token that could be a body must
+ * not be signed. Those of X have none of the characters that JSON begins with.
+ */
+const tokenForm = /^[\w+/=-]{1,200}$/
+
 export const xKind = hmacKind<SecretSettings>({
   name: "x",
   title: "X",
@@ -65,7 +71,7 @@ export const xKind = hmacKind<SecretSettings>({
     readObject(request, "X", "the name that ends in `_events`, or in `data.event_type`", find),
   handshake: ({ method, url }, _, __, [key]) => {
     const token = new URLSearchParams(url.slice(url.indexOf("?") + 1)).get("crc_token")
-    if (method !== "GET" || token === null || token.length > 1_000 || key === undefined)
+    if (method !== "GET" || token === null || !tokenForm.test(token) || key === undefined)
       return undefined
     const made = hmacOf("sha256", key, [token]).toString("base64")
     return {

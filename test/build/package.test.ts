@@ -12,6 +12,7 @@ import { endpoint, eventually, history, nth, publish } from "../kit/engine.ts"
 import { exec, npm, packaged } from "../kit/packaged.ts"
 import { receiver } from "../kit/receiver.ts"
 import { runModule, thisNode } from "../kit/runtimes.ts"
+import { exportedProviders, verified, verifyingProgram } from "../providers/installed.ts"
 import { receivedOnce, receiveInstalled } from "../receiver/installed.ts"
 
 const place = installations()
@@ -63,6 +64,19 @@ receiver({ sources: {} })
 receiver({ store: memoryStore(), sources: {}, key: "name" })
 `
 
+/** Another one, which verifies by itself. */
+const typedProviders = `import { provider, providers, stripe, type Reading, type ReceivedRequest } from "petrel/providers"
+const one = stripe({ secrets: ["whsec_"] })
+export const read = async (request: ReceivedRequest): Promise<Reading | string> => {
+  const found = await one.verify(request, Date.now())
+  return found.ok ? one.read(request) : found.text
+}
+export const missing: readonly string[] = providers.get("twilio")?.problems({ secrets: ["x"] }) ?? []
+export const named: string = provider("github", { secrets: ["x"] }).name
+// @ts-expect-error there are no secrets
+export const wrong = stripe({})
+`
+
 describe("the package that npm run build makes", () => {
   it("is packed and installed in a project and globally, from nothing else", async () => {
     const [file = ""] = await readdir(path("packed"))
@@ -104,8 +118,8 @@ describe("the package that npm run build makes", () => {
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
   })
 
-  it("lets programs import the client, the outbox and the receiver, and nothing else", async () => {
-    const told = `const names = ["petrel/client", "petrel/outbox", "petrel/receiver", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
+  it("lets programs import the client, the outbox, the receiver and the providers, and nothing else", async () => {
+    const told = `const names = ["petrel/client", "petrel/outbox", "petrel/receiver", "petrel/providers", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
       const asked = names.map((name) => import(name).then(Object.keys, ({ code }) => code))
       console.log(JSON.stringify(await Promise.all(asked)))`
     await writeFile(path("project/imports.js"), told)
@@ -114,12 +128,15 @@ describe("the package that npm run build makes", () => {
       ["JobFailed", "NoAnswer", "PetrelProblem", "httpClient", "isProblem", "natsClient"],
       ["enqueue", "enqueueAll", "maxBodyBytes"],
       Object.keys(receiverModule).sort(),
+      exportedProviders,
       ...[closed, closed, closed]
     ])
     const client = await stat(path("petrel/client/client.js"))
     assert.isBelow(client.size, 48 * 1024)
     const outbox = await stat(path("petrel/outbox/outbox.js"))
     assert.isBelow(outbox.size, 12 * 1024)
+    const providers = await stat(path("petrel/providers/providers.js"))
+    assert.isBelow(providers.size, 80 * 1024)
     const kit = await stat(path("petrel/receiver/receiver.js"))
     assert.isBelow(kit.size, 192 * 1024)
     // It imports nothing but Node: the clients of databases are the program's own.
@@ -137,6 +154,7 @@ describe("the package that npm run build makes", () => {
     const modules = join(repository, "node_modules")
     await writeFile(path("project/typed.ts"), typedProgram)
     await writeFile(path("project/typed-receiver.ts"), typedReceiver)
+    await writeFile(path("project/typed-providers.ts"), typedProviders)
     const options = {
       ...{ strict: true, exactOptionalPropertyTypes: true, noEmit: true, skipLibCheck: false },
       paths: { "@nats-io/*": [join(modules, "@nats-io/*")] }
@@ -150,7 +168,7 @@ describe("the package that npm run build makes", () => {
         world: { module: "esnext", moduleResolution: "bundler", lib: ["ES2022", "DOM"], types: [] },
         files: ["typed.ts"]
       },
-      { world: node, files: ["typed.ts", "typed-receiver.ts"] }
+      { world: node, files: ["typed.ts", "typed-receiver.ts", "typed-providers.ts"] }
     ]
     for (const { files, world } of worlds) {
       const config = { compilerOptions: { ...options, ...world }, files }
@@ -162,6 +180,12 @@ describe("the package that npm run build makes", () => {
       ).catch((error: { stdout: string }) => error)
       assert.strictEqual(stdout, "")
     }
+  })
+
+  it("verifies webhooks in a program", async () => {
+    await writeFile(path("project/verified.js"), verifyingProgram)
+    const said = await runModule(thisNode, path("project"), "verified.js")
+    assert.deepStrictEqual(said, verified)
   })
 
   it.live("prints the same help as the sources", () =>

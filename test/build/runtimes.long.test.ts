@@ -1,10 +1,12 @@
+import { writeFile } from "node:fs/promises"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { beforeAll } from "vitest"
 import { tellInstalled, writeStory } from "../client/told.ts"
 import { nth } from "../kit/engine.ts"
 import { exec, packaged } from "../kit/packaged.ts"
-import { otherRuntimes, type Runtime } from "../kit/runtimes.ts"
+import { otherRuntimes, type Runtime, runModule } from "../kit/runtimes.ts"
+import { verified, verifyingProgram } from "../providers/installed.ts"
 import { receivedOnce, receiveInstalled } from "../receiver/installed.ts"
 
 const { path, startDev } = packaged()
@@ -36,6 +38,16 @@ describe("the installed package, on what is not the Node of the repository", () 
       assert.deepStrictEqual(
         { runtime, told: await receiveInstalled(runtime, path("project")) },
         { runtime, told: receivedOnce }
+      )
+  })
+
+  it("verifies webhooks in a program", async () => {
+    await writeFile(path("project/verified.js"), verifyingProgram)
+    for (const runtime of runtimes)
+      assert.deepStrictEqual(
+        await runModule(runtime, path("project"), "verified.js"),
+        verified,
+        runtime.name
       )
   })
 

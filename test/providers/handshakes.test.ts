@@ -75,11 +75,16 @@ describe("handshakes", () => {
   })
 
   it("of X sign the token", () => {
-    const made = hmac("sealing-wax-1", "a token").digest("base64")
-    const answer = opened("x", "crc_token=a+token&nonce=1")
+    const made = hmac("sealing-wax-1", "MTc5NTAw+/=_-").digest("base64")
+    const answer = opened("x", "crc_token=MTc5NTAw%2B%2F%3D_-&nonce=1")
     assert.deepStrictEqual(JSON.parse(answer?.body ?? ""), { response_token: `sha256=${made}` })
-    assert.isUndefined(opened("x", "crc_token=a+token", "POST"))
+    assert.isUndefined(opened("x", "crc_token=MTc5NTAw", "POST"))
     assert.isUndefined(opened("x", "nonce=1"))
+  })
+
+  it("of X sign no token that could be a body: whoever asks could send it", () => {
+    for (const body of ['{"for_user_id":"1"}', "[]", ' {"a":1}', "a b", "a".repeat(201), ""])
+      assert.isUndefined(opened("x", `crc_token=${encodeURIComponent(body)}`), body)
   })
 
   it("are of no other provider, and of no ordinary request", async () => {

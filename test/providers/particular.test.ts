@@ -302,6 +302,25 @@ describe("PayPal", () => {
     assert.match(await answered(chain, [root], Date.UTC(2090, 0)), /has expired/)
   })
 
+  it("does not take a chain for good that has expired since it was checked", async () => {
+    const [{ signing: webhookId }] = sample.keys
+    const pems = [chain, chain, chain]
+    const one = paypal({
+      webhookId,
+      certificate: async () => pems.shift() ?? foreign,
+      roots: [root]
+    })
+    const good = await signedRequest(sample, now, sample.keys[0])
+    const at = async (ms: number) => {
+      const result = await one.verify(good, ms)
+      return result.ok || result.text
+    }
+    assert.strictEqual(await at(now), true)
+    assert.strictEqual(await at(now + 1_000), true)
+    assert.match(String(await at(Date.UTC(2090, 0))), /has expired/)
+    assert.match(String(await at(now + 2_000)), /is not PayPal's/)
+  })
+
   it("asks for certificates at PayPal's hosts only", async () => {
     const good = await signedRequest(sample, now, sample.keys[0])
     for (const url of [
