@@ -15,6 +15,9 @@ import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { coloured, Output, print, remark } from "../../terminal/stdout.ts"
+import { makeFetchCertificate } from "./certificate.ts"
+import { judgeByProvider, judgeByScheme } from "./judgement.ts"
+import { providerFlags, readProvider } from "./provider-flags.ts"
 import {
   type HandledRequest,
   type Misbehaviour,
@@ -42,8 +45,8 @@ const isGood = (status: number | undefined): boolean =>
 
 /** Returns a request as one line. */
 const requestLine = (request: HandledRequest, colour: boolean): string => {
-  const { at, attempt, bytes, delayMs, event, method, path, seen, signature, status, type } =
-    request
+  const { at, attempt, bytes, delayMs, event, events, method, path, seen } = request
+  const { signature, status, type, unreadable } = request
   const answer = status === undefined ? "no answer" : String(status)
   const hue = isGood(status) ? "green" : "red"
   const painted = colour ? styleText(hue, answer, { validateStream: false }) : answer
@@ -51,8 +54,9 @@ const requestLine = (request: HandledRequest, colour: boolean): string => {
     localTime(at, at),
     painted,
     `${method} ${plainText(path)}`,
-    plainText(type ?? "(no type)"),
+    plainText(unreadable ?? type ?? "(no type)"),
     plainText(event ?? "(no id)"),
+    ...(events === undefined ? [] : [plural(events, "event")]),
     ...(attempt === undefined ? [] : [`attempt ${attempt}`]),
     ...(seen === 0 ? [] : [`seen ${plural(seen, "time")} before`]),
     bytesText(bytes),
@@ -124,9 +128,12 @@ const flags = {
   secret: repeated(
     "secret",
     "SECRET",
-    "Verifies signatures of any scheme with it; a public key (whpk_…) as well; may be repeated"
+    "Verifies signatures with it, without --provider those of any of Petrel's schemes; a public key (whpk_…) as well; may be repeated"
   ),
-  tolerance: duration("tolerance", "How far the signed time may be off (default: 5 minutes)"),
+  tolerance: duration(
+    "tolerance",
+    "How far the signed time may be off (default: 5 minutes, or what the provider allows)"
+  ),
   fail: whole("fail", "N", "The first N requests of each event fail", [1, 1_000_000]),
   percent: whole("percent", "P", "P% of all requests fail, by chance", [1, 100]),
   status: whole(
@@ -151,7 +158,8 @@ const flags = {
     maybe
   ),
   showBody: isSet("show-body", "Show the body of each request"),
-  quiet: isSet("quiet", "Print only the counts at the end")
+  quiet: isSet("quiet", "Print only the counts at the end"),
+  ...providerFlags
 }
 
 /** Returns why a secret can verify nothing; undefined where it may. */
@@ -192,7 +200,7 @@ export const receive = Command.make(
   flags,
   Effect.fnUntraced(function* (given) {
     const { delay = 0, drop, fail, forward, host, percent, port, secret, status } = given
-    const { quiet, retryAfter, showBody, tolerance = 300_000 } = given
+    const { quiet, retryAfter, showBody, tolerance } = given
     const { json } = yield* petrel
     const misbehaviour: Misbehaviour = {
       ...{ drop, percent, retryAfter, status },
@@ -200,14 +208,18 @@ export const receive = Command.make(
     }
     const problems = [
       ...misbehaviourProblems(misbehaviour).map(withFlags),
-      ...(secret.some((key) => keyProblem(key) !== undefined)
+      ...(given.provider === undefined && secret.some((key) => keyProblem(key) !== undefined)
         ? ["--secret must be a secret as `petrel endpoint add` prints it, or a public key (whpk_…)"]
         : [])
     ]
     if (problems.length > 0) return yield* refusal(problems)
+    const verified = yield* readProvider(given, makeFetchCertificate())
     const receiver = yield* Receiver.make({
       misbehaviour,
-      keys: { secrets: secret, toleranceSeconds: tolerance / 1_000 },
+      judge:
+        verified === undefined
+          ? judgeByScheme({ secrets: secret, toleranceSeconds: (tolerance ?? 300_000) / 1_000 })
+          : judgeByProvider(verified.provider),
       delayMs: delay,
       forward,
       onHandled: yield* makePrinter({ json, quiet, showBody })
@@ -216,9 +228,13 @@ export const receive = Command.make(
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${taken}/`
     if (json) yield* print(JSON.stringify({ event: "ready", url }))
     else {
-      yield* remark(`Receives on ${url} until Ctrl-C. An endpoint that sends there:`)
-      yield* remark(`  petrel endpoint add default/staging --url ${url}`)
-      if (secret.length === 0)
+      yield* remark(`Receives on ${url} until Ctrl-C. What sends there:`)
+      yield* remark(
+        verified === undefined
+          ? `  petrel endpoint add default/staging --url ${url}`
+          : `  ${verified.known.title}, through a tunnel or a proxy that leads here`
+      )
+      if (verified === undefined && secret.length === 0)
         yield* remark("Signatures are not checked: --secret gives what `endpoint add` prints.")
     }
     const counts = Effect.suspend(() =>
@@ -230,7 +246,7 @@ export const receive = Command.make(
   }, Effect.scoped)
 ).pipe(
   Command.withDescription(
-    "A receiver for staging: prints requests, verifies signatures of every scheme, counts repeats, and misbehaves on request"
+    "A receiver for staging: prints requests, verifies signatures of Petrel and of other providers, counts repeats, and misbehaves on request"
   ),
   Command.withShortDescription("A receiver for staging that misbehaves on request"),
   Command.withExamples([
@@ -239,6 +255,10 @@ export const receive = Command.make(
       command: "petrel receive --fail 2 --status 429 --retry-after 30",
       description: "Each event is refused twice"
     },
-    { command: "petrel receive --percent 10 --drop", description: "One of ten gets no answer" }
+    { command: "petrel receive --percent 10 --drop", description: "One of ten gets no answer" },
+    {
+      command: "petrel receive --provider stripe --secret whsec_…",
+      description: "Webhooks of Stripe are verified and read"
+    }
   ])
 )

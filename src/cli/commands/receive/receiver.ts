@@ -1,13 +1,10 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect, Random } from "effect"
 import { request as send } from "undici"
-import {
-  type Verification,
-  type VerificationOptions,
-  verify
-} from "../../../endpoints/verification.ts"
+import type { Verification } from "../../../endpoints/verification.ts"
 import { timers } from "../../../time/timers.ts"
 import { Refused } from "../../refused.ts"
+import type { Judge, Judged, Judgement } from "./judgement.ts"
 
 /** How badly a receiver for staging behaves. */
 export interface Misbehaviour {
@@ -91,6 +88,10 @@ export interface HandledRequest {
   /** The number of the attempt, as Petrel says it. */
   readonly attempt: number | undefined
   readonly bytes: number
+  /** Events of a batch. Absent for a request that is one event. */
+  readonly events?: number
+  /** Why the events of a verified request cannot be read. */
+  readonly unreadable?: string
   readonly signature: Verification
   /** Requests of the same event before this one. */
   readonly seen: number
@@ -112,7 +113,7 @@ export interface ReceivedCounts {
 
 interface ReceiverOptions {
   readonly misbehaviour: Misbehaviour
-  readonly keys: VerificationOptions
+  readonly judge: Judge
   /** How long each answer is held back, ms. */
   readonly delayMs: number
   /** Where requests that do not fail are passed on to. */
@@ -129,11 +130,6 @@ const ofConnection: ReadonlySet<string> = new Set([
 
 const passedOn = (headers: ReceivedRequest["headers"]): Record<string, string> =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !ofConnection.has(name)))
-
-const firstOf = (headers: ReceivedRequest["headers"], ...names: ReadonlyArray<string>) => {
-  const name = names.find((one) => headers[one] !== undefined)
-  return name === undefined ? undefined : headers[name]
-}
 
 /** Receives events as a receiver in staging would, and answers as badly as it is told to. */
 export class Receiver {
@@ -165,14 +161,19 @@ export class Receiver {
     }
   }
 
-  /** Handles one request: decides, waits, answers, and reports. */
+  /** Handles one request: judges, decides, waits, answers, and reports. */
   readonly receive = (request: ReceivedRequest): void => {
-    const { body, headers, method, path } = request
-    const { delayMs, keys, misbehaviour } = this.#options
     const at = timers.wallMs()
-    const event = firstOf(headers, "webhook-id", "x-github-delivery")
-    const signature = verify({ headers, body }, keys, at)
-    const seen = this.#note(event, signature)
+    void Promise.resolve(this.#options.judge(request, at)).then((judgement) =>
+      this.#handle(request, at, judgement)
+    )
+  }
+
+  #handle(request: ReceivedRequest, at: number, judgement: Judgement): void {
+    const { body, headers, method, path } = request
+    const { delayMs, misbehaviour } = this.#options
+    const { handshake, ...told } = judgement
+    const seen = this.#note(judgement)
     const reply = replyTo(misbehaviour, seen, this.#random.nextDoubleUnsafe())
     const attempt = Number(headers["petrel-attempt"])
     const report = (status: number | undefined) => {
@@ -180,21 +181,24 @@ export class Receiver {
       this.#answers.set(answer, (this.#answers.get(answer) ?? 0) + 1)
       this.#options.onHandled(
         {
-          ...{ at, method, path, event, bytes: body.length, signature, seen, delayMs },
-          type: firstOf(headers, "webhook-event-type", "x-github-event"),
+          ...{ at, method, path, bytes: body.length, seen, delayMs, ...told },
           attempt: Number.isInteger(attempt) ? attempt : undefined,
           ...(status === undefined ? {} : { status })
         },
         body
       )
     }
-    if (delayMs === 0) this.#answer(request, reply, report)
+    if (handshake !== undefined) {
+      request.respond(handshake.status, handshake.headers, Buffer.from(handshake.body))
+      report(handshake.status)
+    } else if (delayMs === 0) this.#answer(request, reply, report)
     else timers.after(delayMs, () => this.#answer(request, reply, report))
   }
 
-  #note(event: string | undefined, signature: Verification): number {
+  #note({ event, handshake, signature }: Judgement): number {
     this.#requests++
     if (signature.result === "bad") this.#badSignatures++
+    if (handshake !== undefined) return 0
     const seen = event === undefined ? 0 : (this.#seen.get(event) ?? 0)
     if (seen > 0) this.#repeats++
     else this.#events++
@@ -259,12 +263,7 @@ export class Receiver {
 const maxBodyBytes = 16 * 1024 * 1024
 
 /** A request with its whole body, and the answer that it waits for. */
-export interface ReceivedRequest {
-  readonly method: string
-  readonly path: string
-  /** By name in lower case; values of one name are joined. */
-  readonly headers: Readonly<Record<string, string>>
-  readonly body: Buffer
+export interface ReceivedRequest extends Judged {
   readonly respond: (
     status: number,
     headers: Readonly<Record<string, string>>,

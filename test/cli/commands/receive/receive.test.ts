@@ -1,3 +1,4 @@
+import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { createServer } from "node:http"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
@@ -91,6 +92,76 @@ describe("petrel receive", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("verifies and reads webhooks of a provider, and answers its handshake", () =>
+    Effect.gen(function* () {
+      const flags = ["--provider", "slack", "--secret", "old", "--secret", "new"]
+      const { running, url } = yield* receiving(...flags)
+      const ask = (value: object, key: string, ago = 0) => {
+        const body = JSON.stringify(value)
+        const time = String(Math.floor(Date.now() / 1_000) - ago)
+        const made = createHmac("sha256", key).update(`v0:${time}:${body}`).digest("hex")
+        const headers = { "x-slack-request-timestamp": time, "x-slack-signature": `v0=${made}` }
+        return Effect.promise(() =>
+          fetch(url, { method: "POST", headers, body }).then((answer) => answer.text())
+        )
+      }
+      const event = { type: "event_callback", event_id: "Ev1", event: { type: "app_mention" } }
+      const challenge = { type: "url_verification", challenge: "abc" }
+      assert.strictEqual(yield* ask(challenge, "new"), "abc")
+      assert.strictEqual(yield* ask(challenge, "other"), "")
+      yield* ask(event, "old")
+      yield* ask(event, "new", 400)
+      yield* ask({ event_id: "Ev2" }, "new")
+      yield* running.until((lines) => lines.length >= 6)
+      const said = running.out.slice(1).map((line) => parse(line))
+      assert.deepStrictEqual(
+        said.map(({ event, seen, signature, type }) => [
+          ...[type, event, seen],
+          (signature as { result: string }).result
+        ]),
+        [
+          ["handshake", undefined, 0, "good"],
+          ["url_verification", undefined, 0, "bad"],
+          ["app_mention", "Ev1", 0, "good"],
+          ["app_mention", "Ev1", 1, "bad"],
+          [undefined, undefined, 0, "good"]
+        ]
+      )
+      assert.deepStrictEqual(
+        nth(said, 4).unreadable,
+        "The request has no type: Slack has it in `event.type`."
+      )
+      yield* running.signal("SIGINT")
+      yield* running.until((lines) => lines.length >= 7)
+      assert.deepInclude(parse(nth(running.out, 6)), { requests: 5, badSignatures: 2, repeats: 1 })
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("shows how many events a batch has", () =>
+    Effect.gen(function* () {
+      const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "prime256v1" })
+      const key = publicKey.export({ format: "der", type: "spki" }).toString("base64")
+      const running = yield* start(
+        ...["receive", "--port", "0", "--provider", "sendgrid", "--secret", key]
+      )
+      yield* running.until((_, err) => err.some((line) => /Receives on/.test(line)))
+      const [, url = ""] = /Receives on (\S+)/.exec(running.err.join(" ")) ?? []
+      const body = JSON.stringify([{ event: "open", sg_event_id: "a" }, { event: "click" }])
+      const time = String(Math.floor(Date.now() / 1_000))
+      const made = sign("sha256", Buffer.from(time + body), privateKey).toString("base64")
+      const headers = {
+        "x-twilio-email-event-webhook-timestamp": time,
+        "x-twilio-email-event-webhook-signature": made
+      }
+      yield* Effect.promise(() => fetch(url, { method: "POST", headers, body }))
+      yield* running.until((lines) => lines.length > 0)
+      assert.match(
+        nth(running.out, 0),
+        /200 {2}POST \/ {2}open {2}a {2}2 events .*good \(sendgrid\)/
+      )
+    }).pipe(Effect.scoped)
+  )
+
   it.live("says in one sentence what makes no sense, and where it cannot listen", () =>
     Effect.gen(function* () {
       const said = (...args: ReadonlyArray<string>) =>
@@ -100,6 +171,18 @@ describe("petrel receive", () => {
       assert.match(yield* said("--retry-after", "3"), /--retry-after goes with answers that fail/)
       assert.match(yield* said("--secret", "x"), /--secret must be a secret/)
       assert.match(yield* said("--forward", "nowhere"), /must be a URL/)
+      assert.match(yield* said("--provider", "nobody"), /none that Petrel knows: petrel, .* hmac/)
+      assert.match(yield* said("--public-url", "https://a.example"), /goes with --provider/)
+      const square = yield* said("--provider", "square", "--scheme", "{}")
+      assert.match(
+        square,
+        /^2 .*--secret is missing: .*--public-url is missing: .*--scheme is not used by/
+      )
+      const stripe = yield* said("--provider", "stripe", "--secret", "sk_live_1")
+      assert.match(stripe, /^2 .*--secret must have the signing secret/)
+      const hmac = ["--provider", "hmac", "--secret", "x", "--scheme"]
+      assert.match(yield* said(...hmac, "{"), /--scheme .* must be an object such as/)
+      assert.match(yield* said(...hmac, "{}"), /--scheme must have the name of a header/)
       const taken = createServer()
       const port = yield* Effect.promise(
         () =>
