@@ -20,12 +20,12 @@ import { judgeByProvider, judgeByScheme } from "./judgement.ts"
 import { providerFlags, readProvider } from "./provider-flags.ts"
 import {
   type HandledRequest,
-  type Misbehaviour,
   misbehaviourProblems,
   type ReceivedCounts,
   Receiver,
   receiveRequests
 } from "./receiver.ts"
+import { sendStorm, stormFlags } from "./storm/command.ts"
 
 const signatureText = (signature: Verification): string => {
   switch (signature.result) {
@@ -159,7 +159,8 @@ const flags = {
   ),
   showBody: isSet("show-body", "Show the body of each request"),
   quiet: isSet("quiet", "Print only the counts at the end"),
-  ...providerFlags
+  ...providerFlags,
+  ...stormFlags
 }
 
 /** Returns why a secret can verify nothing; undefined where it may. */
@@ -194,28 +195,46 @@ const makePrinter = Effect.fnUntraced(function* ({ json, quiet, showBody }: Prin
   }
 })
 
+/** What the flags gave. */
+type Given = Command.Command.Config.Infer<typeof flags>
+
+/** Flags of a receiver, which a storm has no use for. */
+const ofReceivers = ["fail", "percent", "status", "retryAfter", "delay", "forward"] as const
+
+/** Returns what makes no sense of the flags. */
+const flagProblemsIn = (given: Given): ReadonlyArray<string> => {
+  const { fail, percent, provider, secret, storm } = given
+  if (storm === undefined) {
+    const alone = (["count", "concurrency", "for", "type", "body", "huge", "seed"] as const).filter(
+      (name) => given[name] !== undefined
+    )
+    return [
+      ...misbehaviourProblems({ ...given, failFirst: fail, percent }).map(withFlags),
+      ...alone.map((name) => `--${name} goes with --storm`),
+      ...(provider === undefined && secret.some((key) => keyProblem(key) !== undefined)
+        ? ["--secret must be a secret as `petrel endpoint add` prints it, or a public key (whpk_…)"]
+        : [])
+    ]
+  }
+  const names = ofReceivers.filter((name) => given[name] !== undefined)
+  const found = [...names, ...(given.drop ? ["drop"] : []), ...(given.showBody ? ["showBody"] : [])]
+  return found.map((name) => withFlags(`\`${name}\` is for a receiver, and --storm sends to one`))
+}
+
 /** Receives events in staging, and behaves as badly as told. */
 export const receive = Command.make(
   "receive",
   flags,
   Effect.fnUntraced(function* (given) {
-    const { delay = 0, drop, fail, forward, host, percent, port, secret, status } = given
-    const { quiet, retryAfter, showBody, tolerance } = given
-    const { json } = yield* petrel
-    const misbehaviour: Misbehaviour = {
-      ...{ drop, percent, retryAfter, status },
-      failFirst: fail
-    }
-    const problems = [
-      ...misbehaviourProblems(misbehaviour).map(withFlags),
-      ...(given.provider === undefined && secret.some((key) => keyProblem(key) !== undefined)
-        ? ["--secret must be a secret as `petrel endpoint add` prints it, or a public key (whpk_…)"]
-        : [])
-    ]
+    const problems = flagProblemsIn(given)
     if (problems.length > 0) return yield* refusal(problems)
+    const { delay = 0, drop, fail, forward, host, percent, port, secret, status } = given
+    const { quiet, retryAfter, showBody, storm, tolerance } = given
+    if (storm !== undefined) return yield* sendStorm(storm, given)
+    const { json } = yield* petrel
     const verified = yield* readProvider(given, makeFetchCertificate())
     const receiver = yield* Receiver.make({
-      misbehaviour,
+      misbehaviour: { ...{ drop, percent, retryAfter, status }, failFirst: fail },
       judge:
         verified === undefined
           ? judgeByScheme({ secrets: secret, toleranceSeconds: (tolerance ?? 300_000) / 1_000 })
@@ -259,6 +278,10 @@ export const receive = Command.make(
     {
       command: "petrel receive --provider stripe --secret whsec_…",
       description: "Webhooks of Stripe are verified and read"
+    },
+    {
+      command: "petrel receive --storm http://127.0.0.1:8080/hooks --secret whsec_…",
+      description: "A receiver is sent repeats, forged requests and broken ones"
     }
   ])
 )

@@ -1,0 +1,154 @@
+import { readFile } from "node:fs/promises"
+import { Duration, Effect, Option, Random } from "effect"
+import { Flag } from "effect/cli"
+import { signedUrl } from "../../../../providers/settings.ts"
+import { plural, spanText } from "../../../../text/quantities.ts"
+import { durationExpected, maybe, readDuration, textFlag } from "../../../flags/shared.ts"
+import { Refused, refusal } from "../../../refused.ts"
+import { petrel } from "../../../root-command.ts"
+import { untilStopped } from "../../../terminal/signals.ts"
+import { print, remark } from "../../../terminal/stdout.ts"
+import { makeFetchCertificate } from "../certificate.ts"
+import { type GivenProvider, readProvider } from "../provider-flags.ts"
+import { stormLines } from "./report.ts"
+import { senderOf } from "./senders.ts"
+import { storm } from "./storm.ts"
+
+const bounded = (
+  name: string,
+  metavar: string,
+  description: string,
+  [least, most]: readonly [number, number]
+) =>
+  maybe(
+    Flag.Int(name).pipe(
+      Flag.withMetavar(metavar),
+      Flag.withDescription(description),
+      Flag.filterMap(
+        (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
+        () => `must be from ${least} to ${most}`
+      )
+    )
+  )
+
+const maxFor = Duration.minutes(10)
+
+/** Flags of a storm. */
+export const stormFlags = {
+  storm: Flag.String("storm").pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription(
+      "Receives nothing, but sends to this receiver what a sender in trouble does: repeats, at the same time too, events out of order, old and forged requests, cut off and huge bodies"
+    ),
+    Flag.filterMap(
+      (text) =>
+        URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+          ? Option.some(text)
+          : Option.none(),
+      () => "must be a URL such as http://127.0.0.1:8080/hooks"
+    ),
+    maybe
+  ),
+  count: bounded("count", "N", "Events of a storm (default: 200)", [1, 100_000]),
+  concurrency: bounded("concurrency", "N", "Its requests at the same time (default: 16)", [1, 256]),
+  for: Flag.String("for").pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription("How long it lasts at most (default: 1 minute)"),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readDuration(text)), (it) =>
+          Duration.isLessThanOrEqualTo(it, maxFor)
+        ),
+      () => `${durationExpected}, and at most 10 minutes`
+    ),
+    maybe
+  ),
+  type: textFlag("type", "TYPE", "The type of its events (default: storm.tested)"),
+  body: textFlag("body", "FILE", "A JSON object that its bodies are made of"),
+  huge: bounded(
+    "huge",
+    "MIB",
+    "The size of the one body that is too large (default: 32); 0: none",
+    [0, 1_024]
+  ),
+  seed: bounded("seed", "N", "The same number makes the same storm", [0, 4_294_967_295])
+}
+
+/** What the flags of a storm gave, with those of the provider. */
+interface GivenStorm extends GivenProvider {
+  readonly count: number | undefined
+  readonly concurrency: number | undefined
+  readonly for: Duration.Duration | undefined
+  readonly type: string | undefined
+  readonly body: string | undefined
+  readonly huge: number | undefined
+  readonly seed: number | undefined
+}
+
+const readTemplate = Effect.fnUntraced(function* (file: string | undefined) {
+  if (file === undefined) return {}
+  const text = yield* Effect.tryPromise({
+    try: () => readFile(file, "utf8"),
+    catch: (error) => refusal([`--body: ${error instanceof Error ? error.message : String(error)}`])
+  })
+  const read = yield* Effect.try({
+    try: (): unknown => JSON.parse(text),
+    catch: () => refusal([`--body ${file} must be a JSON object`])
+  })
+  return typeof read === "object" && read !== null && !Array.isArray(read)
+    ? (read as Readonly<Record<string, unknown>>)
+    : yield* refusal([`--body ${file} must be a JSON object`])
+})
+
+/** Returns the provider, how it signs, and the URL that it signs. */
+const readSender = Effect.fnUntraced(function* (url: string, given: GivenStorm) {
+  const name = given.provider ?? "petrel"
+  const [base = url] = url.split("?")
+  const signsUrl =
+    ["twilio", "square", "hubspot"].includes(name) || given.scheme?.includes("{url}") === true
+  const publicUrl = given.publicUrl ?? (signsUrl ? base : undefined)
+  const verified = yield* readProvider(
+    { ...given, provider: name, publicUrl },
+    makeFetchCertificate()
+  )
+  if (verified === undefined) return yield* refusal(["--provider is missing"])
+  const { known, settings } = verified
+  const sender = senderOf(name, settings)
+  const [secret] = given.secret
+  if (sender === undefined || secret === undefined)
+    return yield* refusal([
+      `only ${known.title} can sign its requests: a storm needs a provider whose receivers know the secret`
+    ])
+  if (secret.startsWith("whpk_"))
+    return yield* refusal(["--secret must be the secret that signs, not a public key"])
+  return { known, sender, secret, publicUrl: signedUrl(publicUrl ?? base, url) }
+})
+
+/** Sends a storm to a receiver, prints what it did, and fails if something is not right. */
+export const sendStorm = Effect.fnUntraced(function* (url: string, given: GivenStorm) {
+  const { json } = yield* petrel
+  const { known, publicUrl, secret, sender } = yield* readSender(url, given)
+  const template = yield* readTemplate(given.body)
+  const seed = given.seed ?? (yield* Random.nextIntBetween(0, 4_294_967_295))
+  const options = {
+    ...{ url, publicUrl, sender, secret, template, seed, provider: known },
+    type: given.type ?? "storm.tested",
+    count: given.count ?? 200,
+    concurrency: given.concurrency ?? 16,
+    hugeBytes: (given.huge ?? 32) * 1024 * 1024,
+    forMs: Duration.toMillis(given.for ?? Duration.minutes(1))
+  }
+  if (!json)
+    yield* remark(
+      `Sends ${plural(options.count, "event")} as ${known.title} does to ${url}, for ${spanText(options.forMs)} at most (--seed ${seed}).`
+    )
+  const report = yield* untilStopped(Effect.promise((signal) => storm(options, signal)))
+  if (json)
+    yield* print(JSON.stringify({ event: "storm", url, provider: known.name, seed, ...report }))
+  else for (const line of stormLines(report)) yield* print(line)
+  const { faults } = report
+  if (faults.length > 0)
+    return yield* new Refused({
+      message: `the receiver does not do what it should: ${plural(faults.length, "fault")}`
+    })
+})
