@@ -48,11 +48,13 @@ export const malformedTime = (name: string, form = "whole seconds since 1970"): 
   refuse("timestamp-malformed", `The time in ${name} is not in ${form}.`)
 
 /** Refuses a signature that fits no secret. */
-export const mismatch = (secrets: number, known = "secret"): Refusal =>
-  refuse(
+export const mismatch = (secrets: number, known = "secret"): Refusal => {
+  const fits = secrets === 1 ? `does not fit the ${known}` : `fits none of the ${secrets} ${known}s`
+  return refuse(
     "signature-mismatch",
-    `The signature fits ${secrets === 1 ? `not the ${known}` : `none of the ${secrets} ${known}s`}: the ${known} belongs to another endpoint, or the body was changed on its way.`
+    `The signature ${fits}: the ${known} belongs to another endpoint, or the body was changed on its way.`
   )
+}
 
 const spanText = (ms: number): string => {
   const seconds = Math.ceil(ms / 1_000)
@@ -72,7 +74,7 @@ export const untimely = (
   return off > 0
     ? refuse(
         "timestamp-too-old",
-        `It was signed ${spanText(off)} ago, ${allowed}: somebody repeats an old request, or a clock is wrong.`
+        `It was signed ${spanText(off)} ago, ${allowed}: an old request is replayed, or a clock is wrong.`
       )
     : refuse(
         "timestamp-too-new",
