@@ -4,8 +4,10 @@ import { Command, Flag } from "effect/cli"
 import { timeText } from "../../../domain/timestamp.ts"
 import { publicKeyOf, secretProblem } from "../../../endpoints/signing.ts"
 import type { Verification } from "../../../endpoints/verification.ts"
+import { makeCertificates } from "../../../intake/gateway/certificates.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { bytesText, countText, localTime, plural, spanText } from "../../../text/quantities.ts"
+import { timers } from "../../../time/timers.ts"
 import { withFlags } from "../../flags/flag-problems.ts"
 import { durationExpected, isSet, maybe, readDuration, repeated } from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
@@ -15,7 +17,6 @@ import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { coloured, Output, print, remark } from "../../terminal/stdout.ts"
-import { makeFetchCertificate } from "./certificate.ts"
 import { judgeByProvider, judgeByScheme } from "./judgement.ts"
 import { providerFlags, readProvider } from "./provider-flags.ts"
 import {
@@ -232,7 +233,10 @@ export const receive = Command.make(
     const { quiet, retryAfter, showBody, storm, tolerance } = given
     if (storm !== undefined) return yield* sendStorm(storm, given)
     const { json } = yield* petrel
-    const verified = yield* readProvider(given, makeFetchCertificate())
+    const verified = yield* readProvider(
+      given,
+      makeCertificates(() => timers.wallMs())
+    )
     const receiver = yield* Receiver.make({
       misbehaviour: { ...{ drop, percent, retryAfter, status }, failFirst: fail },
       judge:

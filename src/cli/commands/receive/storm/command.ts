@@ -1,14 +1,15 @@
 import { readFile } from "node:fs/promises"
 import { Duration, Effect, Option, Random } from "effect"
 import { Flag } from "effect/cli"
+import { makeCertificates } from "../../../../intake/gateway/certificates.ts"
 import { signedUrl } from "../../../../providers/settings.ts"
 import { plural, spanText } from "../../../../text/quantities.ts"
+import { timers } from "../../../../time/timers.ts"
 import { durationExpected, maybe, readDuration, textFlag } from "../../../flags/shared.ts"
 import { Refused, refusal } from "../../../refused.ts"
 import { petrel } from "../../../root-command.ts"
 import { untilStopped } from "../../../terminal/signals.ts"
 import { print, remark } from "../../../terminal/stdout.ts"
-import { makeFetchCertificate } from "../certificate.ts"
 import { type GivenProvider, readProvider } from "../provider-flags.ts"
 import { stormLines } from "./report.ts"
 import { senderOf } from "./senders.ts"
@@ -109,7 +110,7 @@ const readSender = Effect.fnUntraced(function* (url: string, given: GivenStorm) 
   const publicUrl = given.publicUrl ?? (signsUrl ? base : undefined)
   const verified = yield* readProvider(
     { ...given, provider: name, publicUrl },
-    makeFetchCertificate()
+    makeCertificates(() => timers.wallMs())
   )
   if (verified === undefined) return yield* refusal(["--provider is missing"])
   const { known, settings } = verified
