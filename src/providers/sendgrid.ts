@@ -39,12 +39,16 @@ const makeVerify = ({ secrets, toleranceMs }: TimedSettings) => {
   }
 }
 
+/** What follows names a server that the message has passed, so it differs between its events. */
+const messageOf = (id: string | undefined): string | undefined =>
+  id?.replace(/\.(?:filter|recv).*$/s, "")
+
 const read = (request: ReceivedRequest): Reading =>
   readArray(request, "SendGrid", "`event`", (item) => ({
     id: textAt(item, "sg_event_id"),
     type: textAt(item, "event"),
     at: momentAt(item, "s", "timestamp"),
-    subject: textAt(item, "sg_message_id")
+    subject: messageOf(textAt(item, "sg_message_id"))
   }))
 
 export const sendgridKind: ProviderKind<TimedSettings> = {
@@ -67,7 +71,7 @@ export const sendgridKind: ProviderKind<TimedSettings> = {
     id: "`sg_event_id` of each item",
     type: "`event`",
     at: "`timestamp`",
-    subject: "`sg_message_id`"
+    subject: "`sg_message_id` up to `.filter` or `.recv`"
   },
   make: (settings) => ({ verify: makeVerify(settings), read })
 }

@@ -72,7 +72,7 @@ export const keySamples: ReadonlyArray<Sample> = [
     body: json([
       {
         sg_event_id: "sg_1",
-        sg_message_id: "msg_1",
+        sg_message_id: "14c5d75ce93.dfd.64b469.filter0001.16648.5515E0B88.0",
         event: "delivered",
         timestamp: 1_795_000_000,
         email: "a@example.com"

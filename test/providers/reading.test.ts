@@ -60,7 +60,7 @@ const found: Readonly<Record<string, Omit<ProviderEvent, "body" | "contentType">
     at: wellBefore + 123,
     subject: "80351110224678912"
   },
-  sendgrid: { id: "sg_1", type: "delivered", at, subject: "msg_1" },
+  sendgrid: { id: "sg_1", type: "delivered", at, subject: "14c5d75ce93.dfd.64b469" },
   paypal: {
     id: "WH-1",
     type: "PAYMENT.SALE.COMPLETED",
