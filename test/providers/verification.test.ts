@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import * as fc from "fast-check"
 import type { ReceivedRequest, VerificationProblem } from "../../src/providers/provider.ts"
 import { providers } from "../../src/providers/providers.ts"
 import { type Key, type Sample, signedRequest } from "./sample.ts"
@@ -6,6 +7,23 @@ import { samples } from "./samples.ts"
 
 const now = 1_900_000_000_000
 const minute = 60_000
+
+const anyValue = fc.oneof(
+  fc.string(),
+  fc.base64String(),
+  fc.base64String().map((text) => `v1,${text} v1a,${text}`),
+  fc.array(fc.constantFrom(..."0123456789abcdef"), { maxLength: 140 }).map((all) => all.join("")),
+  fc.nat().map(String),
+  fc.constantFrom("t=1,v1=00", "ts=1;h1=00", "sha256=00", "v0=00")
+)
+
+const anyUrl = fc.oneof(
+  fc.string(),
+  fc.string().map((text) => `/in?bodySHA256=${text}`),
+  fc.constantFrom("/in?%", "/in?a=%3A%zz", "//", "?", "/in?a=1#b")
+)
+
+const anyBody = fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.from(bytes))
 
 const withHeader = (
   request: ReceivedRequest,
@@ -93,6 +111,25 @@ describe.each(titled)("requests of $title", (sample) => {
     }
     const huge = `${good.headers[header]}${"a".repeat(100_000)}`
     await refused(withHeader(good, header, huge), "signature-malformed")
+  })
+
+  it("are refused without an exception, whatever their headers, URL and body hold", async () => {
+    const good = await signed(key)
+    const names = [...Object.keys(good.headers), "webhook-signature", "svix-signature"]
+    await fc.assert(
+      fc.asyncProperty(
+        fc.dictionary(fc.constantFrom(...names), anyValue),
+        anyUrl,
+        anyBody,
+        async (headers, url, body) => {
+          const given = { ...good, headers: { ...good.headers, ...headers }, url, body }
+          // Not even a good signature is of these bytes, where bytes are signed.
+          const result = await one.verify(given, now)
+          if (isBodySigned) assert.isFalse(result.ok)
+        }
+      ),
+      { numRuns: 60 }
+    )
   })
 
   it("are refused if too old or from the future, and taken at the bounds", async () => {
