@@ -301,6 +301,34 @@ const queueStories = <Tx>(subject: () => Subject<Tx>) => {
     assert.deepStrictEqual(idsOf(await claim(source)), ["a2"])
   })
 
+  it("wakes the next of a subject at once, however long the line of those behind it is", async () => {
+    const source = fresh("source")
+    const counter = fresh("counter")
+    const inLine = Array.from({ length: 120 }, (_, at) =>
+      entry({ source, subject: "a", key: `a${at}` })
+    )
+    await queue().put([...inLine, entry({ source, subject: "b", key: "b" })])
+    assert.deepStrictEqual(idsOf(await claim(source, 1)), ["a0"])
+    // The event of another subject is found behind the line, by a few claims.
+    const others = [
+      ...(await claim(source, 1)),
+      ...(await claim(source, 1)),
+      ...(await claim(source, 1))
+    ]
+    assert.deepStrictEqual(idsOf(others), ["b"])
+    const [first] = await queue()
+      .list({ source, before: undefined, limit: 200 })
+      .then((all) => all.filter(({ key }) => key === "a0"))
+    if (first === undefined) throw new Error("it is there")
+    await work(first, counter)
+    assert.deepStrictEqual(idsOf(await claim(source)), ["a1"])
+    const [second] = (await queue().list({ source, limit: 200 })).filter(({ key }) => key === "a1")
+    if (second === undefined) throw new Error("it is there")
+    await queue().fail(second, { kind: "dead", error: "no" })
+    assert.deepStrictEqual(idsOf(await claim(source)), ["a2"])
+    assert.strictEqual(await subject().countOf(counter), 1)
+  })
+
   it("goes on with a subject whose oldest event is dead", async () => {
     const source = fresh("source")
     await queue().put([

@@ -97,6 +97,7 @@ export const mysqlDialect: SqlDialect = {
   nowMs: epochMs("now(3)"),
   clockMs: epochMs("sysdate(3)"),
   forUpdate: "for update skip locked",
+  changesInWith: false,
   migrations,
   migrationLock: {
     take: "select get_lock('petrel_inbox', 30)",

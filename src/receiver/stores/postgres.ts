@@ -131,6 +131,7 @@ export const postgresDialect: SqlDialect = {
   nowMs: epochMs("now()"),
   clockMs: epochMs("clock_timestamp()"),
   forUpdate: "for update skip locked",
+  changesInWith: true,
   migrations,
   migrationLock: { take: "select pg_advisory_xact_lock(hashtext('petrel_inbox'))" },
   insert: insertReturning,

@@ -9,7 +9,14 @@ import {
   type WorkOutcome
 } from "../store.ts"
 import { migrate, missingTables } from "./migrations.ts"
-import type { SqlDatabase, SqlSession, SqlTables, SqlTrouble } from "./sql.ts"
+import {
+  placesFor,
+  type SqlDatabase,
+  type SqlSession,
+  type SqlTables,
+  type SqlTrouble
+} from "./sql.ts"
+import { claimEntries, wakeNext } from "./sql-claim.ts"
 import { sqlCounts, sqlWaiting } from "./sql-counts.ts"
 import { entryColumns, entryOf, newColumns, newExpressions, newValues } from "./sql-rows.ts"
 
@@ -24,8 +31,6 @@ const retryAfterMs = 5_000
 
 /** Greatest number of keys in one statement. */
 const keysInOne = 500
-
-const placesFor = (count: number): string => Array(count).fill("?").join(", ")
 
 /** Makes a store of a database. */
 export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> => {
@@ -151,13 +156,6 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
       [state, id]
     )
 
-  const claimSelection = (sources: number, limit: number) => `select i.id from ${inbox} i
-    where i.state = 'received' and i.next_at <= ${dialect.nowMs} and i.source in (${placesFor(sources)})
-      and (i.subject is null or not exists (
-        select 1 from ${inbox} e where e.source = i.source and e.subject = i.subject
-          and e.state = 'received' and e.id < i.id))
-    order by i.next_at, i.id limit ${limit} ${dialect.forUpdate}`
-
   const queue: Queue<Tx> = {
     put: (entries) =>
       again(async () => {
@@ -173,24 +171,7 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     keep: (entry, state, error) => again(() => insert(db, entry, state, error)),
 
     claim: (sources, limit, leaseMs) =>
-      again(() =>
-        db.transaction(async (_, session) => {
-          const found = await session.rows(claimSelection(sources.length, limit), sources)
-          if (found.length === 0) return []
-          const ids = found.map(({ id }) => String(id))
-          const places = placesFor(ids.length)
-          await session.run(
-            `update ${inbox} set attempts = attempts + 1, next_at = ${dialect.nowMs} + ?,
-               started_at = coalesce(started_at, ${dialect.nowMs}) where id in (${places})`,
-            [leaseMs, ...ids]
-          )
-          const rows = await session.rows(
-            `select ${columns}, body from ${inbox} where id in (${places}) order by id`,
-            ids
-          )
-          return rows.map(entryOf)
-        })
-      ),
+      again(() => claimEntries(db, inbox, { sources, limit, leaseMs })),
 
     work: (entry, run, signal) =>
       again(() =>
@@ -200,6 +181,7 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
             const isFresh = await isNewest(session, entry)
             if (isFresh) await worked(run, tx)
             await finish(session, entry.id, isFresh ? "done" : "stale")
+            await wakeNext(db, session, inbox, entry)
             return isFresh ? "done" : "stale"
           },
           { signal }
@@ -208,17 +190,20 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
 
     fail: async (entry, failure) => {
       const own = "where id = ? and state = 'received' and attempts = ?"
+      const { error, kind } = failure
+      if (kind === "retry") {
+        const values = [failure.delayMs, error, entry.id, entry.attempts]
+        await again(() =>
+          db.run(`update ${inbox} set next_at = ${dialect.nowMs} + ?, error = ? ${own}`, values)
+        )
+        return
+      }
+      const ending = `update ${inbox} set state = ?, finished_at = ${dialect.nowMs}, error = ? ${own}`
       await again(() =>
-        failure.kind === "retry"
-          ? db.run(`update ${inbox} set next_at = ${dialect.nowMs} + ?, error = ? ${own}`, [
-              failure.delayMs,
-              failure.error,
-              ...[entry.id, entry.attempts]
-            ])
-          : db.run(
-              `update ${inbox} set state = ?, finished_at = ${dialect.nowMs}, error = ? ${own}`,
-              [failure.kind, failure.error, entry.id, entry.attempts]
-            )
+        db.transaction(async (_, session) => {
+          const ended = await session.run(ending, [kind, error, entry.id, entry.attempts])
+          if (ended === 1) await wakeNext(db, session, inbox, entry)
+        })
       )
     },
 

@@ -52,6 +52,8 @@ export interface SqlDialect {
   readonly clockMs: string
   /** Added to a selection of rows that are to be changed: takes none that another transaction has. */
   readonly forUpdate: string
+  /** Whether a `with` may change rows. */
+  readonly changesInWith: boolean
   /** The statements of each version of the tables, the first version's first. */
   readonly migrations: (tables: SqlTables) => ReadonlyArray<ReadonlyArray<string>>
   /** Keeps two processes from migrating at once, within a transaction; and what ends that, if the commit does not. */
@@ -83,6 +85,9 @@ export const connectionCodes: ReadonlySet<string> = new Set([
   ...["ECONNREFUSED", "ECONNRESET", "EPIPE", "ETIMEDOUT", "ENOTFOUND", "EAI_AGAIN"],
   ...["EHOSTUNREACH", "ENETUNREACH", "ENOENT"]
 ])
+
+/** Returns the places of so many parameters. */
+export const placesFor = (count: number): string => Array(count).fill("?").join(", ")
 
 /** Returns the statement with `$1`, `$2`, … */
 export const numbered = (sql: string): string => {

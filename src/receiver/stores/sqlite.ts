@@ -91,6 +91,7 @@ export const sqliteDialect: SqlDialect = {
   clockMs: nowMs,
   // A transaction has the whole database.
   forUpdate: "",
+  changesInWith: false,
   migrations,
   migrationLock: {},
   insert: insertReturning,
