@@ -9,6 +9,7 @@ import type { Installation } from "./engine.ts"
 import { installation } from "./engine.ts"
 import { explained } from "./explained.ts"
 import { makeLog } from "./log.ts"
+import { isLong } from "./long.ts"
 import type { TestServer, TestServerOptions } from "./nats-server.ts"
 import { startServer } from "./nats-server.ts"
 import type { Script } from "./receiver.ts"
@@ -22,29 +23,35 @@ export const quiet = Layer.succeed(References.MinimumLogLevel, "Fatal")
  */
 export const onServer = (options: TestServerOptions = {}) => {
   let server: TestServer
+  const scenario = <E>(
+    name: string,
+    story: (
+      place: Installation,
+      server: TestServer
+    ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
+    topology: Partial<TopologyOptions> = {},
+    timeoutMs?: number
+  ) =>
+    it.live(
+      name,
+      (context) => {
+        const place = installation(server, topology)
+        return explained(context, Effect.provide(place.run(story(place, server)), quiet))
+      },
+      timeoutMs
+    )
   beforeAll(async () => {
     server = await startServer(options)
   })
   afterAll(() => server.stop())
   return {
     server: () => server,
-    scenario: <E>(
-      name: string,
-      story: (
-        place: Installation,
-        server: TestServer
-      ) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
-      topology: Partial<TopologyOptions> = {},
-      timeoutMs?: number
-    ) =>
-      it.live(
-        name,
-        (context) => {
-          const place = installation(server, topology)
-          return explained(context, Effect.provide(place.run(story(place, server)), quiet))
-        },
-        timeoutMs
-      )
+    scenario,
+    /** A story that only `npm run test:long` tells. */
+    longScenario: (...told: Parameters<typeof scenario>) => {
+      if (isLong) scenario(...told)
+      else it.skip(told[0], () => {})
+    }
   }
 }
 

@@ -32,7 +32,7 @@ interface Ground {
 }
 
 /** Inputs of each operation; `npm run fuzz` has more. */
-const inputs = fuzz.inputs ?? 6
+const inputs = fuzz.inputs ?? 3
 /** Of so many some are right. */
 const enoughInputs = 100
 /** Wrong inputs of each operation. */

@@ -25,7 +25,7 @@ import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
 
-const { scenario } = onServer()
+const { longScenario, scenario } = onServer()
 
 /** What an audit finds, as kind, event and endpoint. */
 const found = Effect.map(audit({}), ({ judgement }) =>
@@ -216,7 +216,7 @@ describe.concurrent("an audit that makes the plans again", () => {
     })
   )
 
-  scenario("never cries wolf beside workers, kills and changes", (place) =>
+  longScenario("never cries wolf beside workers, kills and changes", (place) =>
     Effect.gen(function* () {
       const hook = yield* receiver()
       const facts = yield* history

@@ -6,6 +6,7 @@ import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
 import { endpoint, nth, publish, quickRetry, worker } from "../kit/engine.ts"
+import { isLong } from "../kit/long.ts"
 import type { Received, Script } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer, refusingRepeats } from "../kit/scenario.ts"
@@ -13,7 +14,7 @@ import { crashAt } from "../kit/worker-process.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
 
-const { scenario } = onServer()
+const { longScenario, scenario } = onServer()
 
 /** A way that deliveries go, and the steps on it: which arrival there is the crash. */
 interface Path {
@@ -190,6 +191,16 @@ const ways = ["from the queue", "from its event"] as const
 const stepsOf = (path: Path, way: (typeof ways)[number]) =>
   way === "from its event" ? (path.stepsFromEvent ?? path.steps) : path.steps
 
+/** Steps that were told of, by the way and the series: `npm test` tells of each once. */
+const told = new Set<string>()
+
+const isFirstOf = (series: string, step: FailpointName): boolean => {
+  const name = `${series} ${step}`
+  if (told.has(name)) return false
+  told.add(name)
+  return true
+}
+
 const crashes = (
   path: Path,
   way: (typeof ways)[number],
@@ -197,9 +208,11 @@ const crashes = (
   topology: Partial<TopologyOptions> = {},
   refusesRepeats = false
 ) => {
+  const series = `${way}, ${JSON.stringify(topology)}, ${refusesRepeats}`
   for (const [step, arrival] of steps) {
+    const tell = isLong || isFirstOf(series, step) ? scenario : longScenario
     const which = steps.some(([other, n]) => other === step && n !== arrival) ? ` (${arrival})` : ""
-    scenario(
+    tell(
       `${step}${which}`,
       (place) =>
         Effect.gen(function* () {

@@ -5,6 +5,7 @@ import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { showEndpoint } from "../../src/operations/endpoints/endpoint-queries.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { endpoint, history, lateRetry, publishTo, worker, workersApart } from "../kit/engine.ts"
+import { fewOf } from "../kit/long.ts"
 import { about } from "../kit/outcomes.ts"
 import { deafServer, receiver, tcpServer } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
@@ -77,7 +78,7 @@ describe.concurrent("a tenant that tries to use up what a worker has", () => {
     ["receivers that never accept a connection", 6, deafServer],
     ["receivers that answer every other request only", 6, halfSilent]
   ] as const
-  for (const [name, endpoints, host] of attacks)
+  for (const [name, endpoints, host] of fewOf(attacks, 2))
     scenario(`with ${name} leaves another tenant its part, for slow receivers and quick ones`, () =>
       Effect.gen(function* () {
         yield* greedyEndpoints(endpoints, (yield* host).host)

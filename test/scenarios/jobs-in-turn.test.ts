@@ -12,7 +12,7 @@ import { endpoint, eventually, history, publishMany, publishTo, worker } from ".
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
 
-const { scenario } = onServer()
+const { longScenario, scenario } = onServer()
 
 const any = { kind: "replay", tenant: undefined } as const
 
@@ -37,7 +37,7 @@ const stuck = (count: number) =>
   })
 
 describe.concurrent("long work of a tenant", () => {
-  scenario(
+  longScenario(
     "does not wait for that of another one whose endpoint takes nothing",
     () =>
       Effect.gen(function* () {

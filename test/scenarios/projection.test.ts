@@ -32,7 +32,7 @@ import { foldedRows, saidBy } from "../projection/folded-rows.ts"
 
 vi.setConfig({ maxConcurrency: 3, testTimeout: 90_000 })
 
-const { scenario } = onServer()
+const { longScenario, scenario } = onServer()
 
 const seed = Number(process.env.PETREL_TEST_SEED ?? Date.now() % 1_000_000)
 
@@ -117,7 +117,7 @@ describe.concurrent("the projection", () => {
     })
   )
 
-  scenario(
+  longScenario(
     `is killed at any moment and shows what a fold shows (seed ${seed}, PETREL_TEST_SEED)`,
     (place) =>
       Effect.gen(function* () {
