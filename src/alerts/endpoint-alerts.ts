@@ -12,12 +12,11 @@ import { endpointReadings, isSimplyWell } from "../policy/alerts.ts"
 import { SteadySince } from "../time/elapsed.ts"
 import type { SubjectReadings } from "./alert-change.ts"
 import { changeOf } from "./alert-change.ts"
+import { lastDeadLetter } from "./alert-facts.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
-import { isRaised, makeAlertRegister } from "./alert-register.ts"
-import { lookAgainAndAgain } from "./alert-rounds.ts"
+import { isRaised, lookAgainAndAgain, makeAlertRegister } from "./alert-register.ts"
 import type { AlertSubject } from "./alert-store.ts"
 import type { AlertWindows } from "./alert-windows.ts"
-import { lastDeadLetter } from "./last-dead-letter.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
 const maxConcurrentEndpoints = 128

@@ -9,13 +9,12 @@ import { type OutboxReport, readOutboxReports, stuckMs } from "../cluster/outbox
 import { readRoster } from "../cluster/roster.ts"
 import { nobody } from "../domain/token.ts"
 import { countBacklogs } from "../history/backlog-count.ts"
+import { Growth } from "../policy/alert-window.ts"
 import type { SystemState } from "../policy/alerts.ts"
 import { systemReadings, tenantReadings } from "../policy/alerts.ts"
-import { Growth } from "../policy/growth.ts"
 import { SteadySince } from "../time/elapsed.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
-import { makeAlertRegister } from "./alert-register.ts"
-import { lookAgainAndAgain } from "./alert-rounds.ts"
+import { lookAgainAndAgain, makeAlertRegister } from "./alert-register.ts"
 import { aboutOf, theSystem } from "./alert-store.ts"
 
 /** Maximum concurrent requests. */

@@ -14,8 +14,7 @@ import { listedOperations } from "./groups.ts"
 import { Forbidden, TooManyRequests, Unauthorized } from "./problems.ts"
 import { countingBody, RequestBodies } from "./request-body.ts"
 import { RequestNotes, withHeader, withHeaders } from "./request-notes.ts"
-import { holdSlot, Slots } from "./tokens/caller-slots.ts"
-import { RequestRates, rateHeaders } from "./tokens/request-rates.ts"
+import { holdSlot, RequestRates, rateHeaders, Slots } from "./tokens/caller-limits.ts"
 
 /** Lets a request pass whose token is valid for its tenant and has the scope of its route. */
 export class Access extends HttpApiMiddleware.Service<Access, { provides: Caller }>()(

@@ -6,7 +6,7 @@ import { Caller } from "../operations/caller.ts"
 import type { LiveMessage } from "../operations/history/live-failures.ts"
 import { Bytes, Following, Replied, Unchanged } from "../operations/operation.ts"
 import { RequestNotes, withHeader } from "./request-notes.ts"
-import { holdSlot, Slots } from "./tokens/caller-slots.ts"
+import { holdSlot, Slots } from "./tokens/caller-limits.ts"
 
 /** Completes when the server begins to stop, so that answers without an end do not hold it up. */
 export class Stopping extends Context.Service<Stopping, Deferred.Deferred<void>>()(

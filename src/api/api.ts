@@ -6,8 +6,7 @@ import { Access } from "./access.ts"
 import { etag } from "./answer.ts"
 import { refusalProblems } from "./failures.ts"
 import { groups } from "./groups.ts"
-import { RequestTimeout, UnsupportedMediaType } from "./problems.ts"
-import { Validation } from "./validation.ts"
+import { RequestTimeout, UnsupportedMediaType, Validation } from "./problems.ts"
 
 const description = `Publish events, manage the endpoints that they go to, and see what became of each delivery.
 

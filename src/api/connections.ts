@@ -5,7 +5,7 @@ import { Context } from "effect"
 import { gauge, type NumberFamily } from "../metrics/family.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { timers } from "../time/timers.ts"
-import { networkOf } from "./client-address.ts"
+import { networkOf } from "./addresses.ts"
 import { HeldConnections } from "./held-connections.ts"
 import { rawProblem } from "./problems.ts"
 

@@ -10,6 +10,7 @@ import {
   Conflict,
   Forbidden,
   InvalidRequest,
+  invalidRequest,
   KeyReused,
   NotFound,
   RevisionMismatch,
@@ -18,7 +19,6 @@ import {
   Unavailable
 } from "./problems.ts"
 import { withHeader } from "./request-notes.ts"
-import { invalidRequest } from "./validation.ts"
 
 /** Seconds after which a request is worth repeating that found no broker. */
 const retryAfter = 2

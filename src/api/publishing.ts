@@ -25,8 +25,8 @@ import {
   Published
 } from "./event-input.ts"
 import { unavailable } from "./failures.ts"
+import { answeredProblems } from "./problems.ts"
 import { freeBytes, readBody } from "./request-body.ts"
-import { answeredProblems } from "./validation.ts"
 
 /** How the events of a request come. */
 const channel = Effect.map(

@@ -3,7 +3,7 @@ import { createSecureContext } from "node:tls"
 import type { NodeConnectionOptions } from "@nats-io/transport-node"
 import { credsAuthenticator, nkeyAuthenticator, nkeys } from "@nats-io/transport-node"
 import { Result } from "effect"
-import { present } from "../domain/present.ts"
+import { present } from "../domain/record.ts"
 import type { BrokerAddress } from "./address.ts"
 
 /** Paths of the files with the client's credentials and trusted certificates. */

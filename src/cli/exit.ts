@@ -1,7 +1,7 @@
 import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../broker/broker-error.ts"
-import { isUnanswered } from "../broker/until-answered.ts"
+import { isUnanswered } from "../broker/keep-going.ts"
 import { Invalid } from "../domain/problem.ts"
 import { EventNotStored } from "../operations/events/publish-events.ts"
 import { flagProblems, withFlags } from "./flags/flag-problems.ts"

@@ -23,7 +23,7 @@ import type { Connections } from "./http/egress.ts"
 import type { Sender } from "./http/sender.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import type { HistoryEnd } from "./recovery/takeovers.ts"
-import { watchForTruncation } from "./recovery/truncation-watch.ts"
+import { watchForTruncation } from "./recovery/takeovers.ts"
 import type { QueueSpace } from "./retry/queue-space.ts"
 import type { CapacityPool } from "./scheduling/capacity-pool.ts"
 

@@ -10,7 +10,7 @@ import type {
 import { differencesOf } from "../domain/configuration.ts"
 import type { Fact } from "../domain/fact.ts"
 import { factResult } from "../domain/fact.ts"
-import { present } from "../domain/present.ts"
+import { present } from "../domain/record.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { appendFact } from "./facts.ts"
 import { parseFact } from "./read.ts"

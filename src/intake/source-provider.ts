@@ -1,5 +1,5 @@
 import { Duration, Result } from "effect"
-import { present } from "../domain/present.ts"
+import { present } from "../domain/record.ts"
 import type { Source } from "../domain/source.ts"
 import type { GenericHmacScheme } from "../providers/generic-hmac-scheme.ts"
 import type { Provider } from "../providers/provider.ts"

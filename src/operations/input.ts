@@ -3,8 +3,8 @@ import type { Problem } from "../domain/problem.ts"
 import { endpointRequests, endpointSettings } from "../domain/settings/endpoint-table.ts"
 import type { Input } from "../domain/settings/setting.ts"
 import { tenantSettings } from "../domain/settings/tenant-table.ts"
-import { withoutTokens } from "../domain/token-text.ts"
 import { nearestName } from "../policy/nearest-name.ts"
+import { withoutTokens } from "../text/plain-text.ts"
 import { checkSentence, shortened, shownValue, wordsFor } from "./input-words.ts"
 
 /** Problems of one input that are told: whoever mends these sees the next ones. */

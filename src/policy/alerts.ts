@@ -1,9 +1,8 @@
 import type { AlertName } from "../domain/alert.ts"
 import { type AlertReading, above, below, judged, reaching } from "./alert-reading.ts"
 import type { AlertThresholds } from "./alert-thresholds.ts"
-import type { AlertCounts } from "./alert-window.ts"
+import type { AlertCounts, WaitingGrowth } from "./alert-window.ts"
 import { quantile, stepOf } from "./durations.ts"
-import type { WaitingGrowth } from "./growth.ts"
 import type { AnswersInARow } from "./status-limit.ts"
 import { rowReadings } from "./status-limit.ts"
 

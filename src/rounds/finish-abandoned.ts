@@ -6,11 +6,10 @@ import { factResult } from "../domain/fact.ts"
 import { claimIn } from "../history/claims.ts"
 import { readLetterContents, redeliveredLetter } from "./redeliver.ts"
 import { readEventContents } from "./replay.ts"
-import { type Round, readTarget, type StartedRound } from "./round.ts"
+import { type Round, readTarget, type StartedRound, steadyLayout } from "./round.ts"
 import { openRounds } from "./rounds.ts"
 import type { AbandonedRounds, RoundsUnderWay } from "./rounds-under-way.ts"
 import { eraseUnderWay, readAbandoned } from "./rounds-under-way.ts"
-import { steadyLayout } from "./steady-layout.ts"
 
 /** Claims that are looked at together. */
 const maxTogether = 10_000

@@ -10,10 +10,9 @@ import { getDeadLetter } from "../history/dead-letters.ts"
 import { readLateDeliveries } from "../history/ended-rounds.ts"
 import type { BackpressureLimits } from "./backpressure.ts"
 import type { Contents, Round, StartedRound, Unfit } from "./round.ts"
-import { readTarget } from "./round.ts"
+import { readTarget, steadyLayout } from "./round.ts"
 import type { OpenRounds } from "./rounds.ts"
 import { openRounds } from "./rounds.ts"
-import { steadyLayout } from "./steady-layout.ts"
 
 /** Endpoints whose dead letters are sent again at the same time. */
 const maxConcurrentEndpoints = 8

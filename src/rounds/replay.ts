@@ -9,10 +9,9 @@ import { beginReplay, findReplay, finishReplay } from "./replay-record.ts"
 import type { ReplayQuery, SelectedChunk } from "./replay-selection.ts"
 import { selectChunk } from "./replay-selection.ts"
 import type { Contents, Round, StartedRound } from "./round.ts"
-import { readTarget } from "./round.ts"
+import { readTarget, steadyLayout } from "./round.ts"
 import type { OpenRounds } from "./rounds.ts"
 import { openRounds } from "./rounds.ts"
-import { steadyLayout } from "./steady-layout.ts"
 import { inOneTurn } from "./turns.ts"
 
 export interface ReplayOptions

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Slots } from "../../src/api/tokens/caller-slots.ts"
+import { Slots } from "../../src/api/tokens/caller-limits.ts"
 import type { Caller } from "../../src/operations/caller.ts"
 
 const callerOf = (tenant: string, id: string) =>

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { clientAddress, networkOf } from "../../src/api/client-address.ts"
+import { clientAddress, networkOf } from "../../src/api/addresses.ts"
 import { parseNetwork } from "../../src/policy/address.ts"
 
 const proxies = ["10.0.0.0/8", "2001:db8::/32"].map((text) => Result.getOrThrow(parseNetwork(text)))

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { allowedHosts, hostName, isLoopback } from "../../src/api/hosts.ts"
+import { allowedHosts, hostName, isLoopback } from "../../src/api/addresses.ts"
 
 describe("hosts", () => {
   const names: ReadonlyArray<readonly [header: string, name: string]> = [

@@ -1,5 +1,5 @@
 import { afterEach, assert, beforeEach, describe, it } from "@effect/vitest"
-import { RequestRates } from "../../src/api/tokens/request-rates.ts"
+import { RequestRates } from "../../src/api/tokens/caller-limits.ts"
 import { systemTimers, useTimers } from "../../src/time/timers.ts"
 
 const waitOf = (rates: RequestRates, id: string, perSecond: number) =>

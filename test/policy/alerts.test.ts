@@ -5,7 +5,7 @@ import type { AlertReading, Transition } from "../../src/policy/alert-reading.ts
 import { transitionOf } from "../../src/policy/alert-reading.ts"
 import { defaultThresholds, withSettings } from "../../src/policy/alert-thresholds.ts"
 import type { AlertCounts } from "../../src/policy/alert-window.ts"
-import { AlertWindow, noAlertCounts } from "../../src/policy/alert-window.ts"
+import { AlertWindow, Growth, noAlertCounts } from "../../src/policy/alert-window.ts"
 import {
   endpointReadings,
   isSimplyWell,
@@ -13,7 +13,6 @@ import {
   systemReadings,
   tenantReadings
 } from "../../src/policy/alerts.ts"
-import { Growth } from "../../src/policy/growth.ts"
 
 const minute = 60_000
 const start = 1_000_000 * minute

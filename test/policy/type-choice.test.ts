@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { commonType, TypeFilter, TypeIndex } from "../../src/domain/type-filter.ts"
-import { equalFilters, TypeChoice } from "../../src/policy/type-choice.ts"
+import { equalFilters, TypeChoice } from "../../src/policy/endpoint-policies.ts"
 
 const choiceOf = (...filters: ReadonlyArray<string>) =>
   new TypeChoice(

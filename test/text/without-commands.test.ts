@@ -9,7 +9,7 @@ const src = new URL("../../src/", import.meta.url).pathname
 const elsewhere = [
   /^cli\//,
   // Messages of alerts, and of servers and commands before they have begun.
-  /^text\/alert-message\.ts/,
+  /^text\/alert-text\.ts/,
   /^broker\/(access|connection|credentials|init|losses|reservation|tenant-streams|embedded\/.*)\.ts/,
   /^(cluster\/heartbeat|metrics\/metrics-server)\.ts/,
   // The document says how the first token is made.

@@ -1,7 +1,7 @@
 import { Clock, Effect, Result, type Schema } from "effect"
 import { Command } from "effect/cli"
 import { Invalid } from "../../domain/problem.ts"
-import { jsonOf } from "../../operations/answered-json.ts"
+import { jsonOf } from "../../domain/timestamp.ts"
 import { readInput } from "../../operations/input.ts"
 import {
   AttemptQuery,

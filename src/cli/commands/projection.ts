@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { jsonOf } from "../../operations/answered-json.ts"
+import { jsonOf } from "../../domain/timestamp.ts"
 import { type Lag, ProjectionStatus } from "../../projection/delivery-log.ts"
 import { rebuildRemotely, remoteStatus } from "../../projection/remote-log.ts"
 import { plainText } from "../../text/plain-text.ts"

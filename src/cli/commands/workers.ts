@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { jsonOf } from "../../operations/answered-json.ts"
+import { jsonOf } from "../../domain/timestamp.ts"
 import { withheldText } from "../../operations/status/conditions.ts"
 import { listWorkers, WorkerView } from "../../operations/status/workers.ts"
 import { localTime } from "../../text/quantities.ts"

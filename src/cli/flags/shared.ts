@@ -1,10 +1,15 @@
+import { writeFile } from "node:fs/promises"
 import { hostname, userInfo } from "node:os"
 import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, CliError, Flag } from "effect/cli"
 import { readShortDuration } from "../../domain/duration.ts"
 import { isToken } from "../../domain/token.ts"
 import type { EndpointName } from "../../operations/endpoints/endpoint-settings.ts"
+import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
 import { nearestName } from "../../policy/nearest-name.ts"
+import { outlineSvg } from "../format/outline.ts"
+import { Refused } from "../refused.ts"
+import { remark } from "../terminal/stdout.ts"
 
 const decode = Schema.decodeUnknownOption(Schema.DurationFromString)
 
@@ -230,3 +235,20 @@ export const byFlag = Flag.String("by").pipe(
   Flag.optional,
   Flag.map(Option.getOrElse(thisUser))
 )
+
+export const svgFlag = textFlag("svg", "FILE", "Write the drawing as an SVG picture instead")
+
+/** Writes policies as a picture. */
+export const writeSvg = Effect.fnUntraced(function* (
+  file: string,
+  outlines: ReadonlyArray<OutlinedPolicy>
+) {
+  yield* Effect.tryPromise({
+    try: () => writeFile(file, outlineSvg(outlines)),
+    catch: (error) =>
+      new Refused({
+        message: `cannot write ${file}: ${error instanceof Error ? error.message : ""}`
+      })
+  })
+  yield* remark(`${file} is written`)
+})

@@ -1,7 +1,7 @@
 import { Cause, Context, Effect, Layer, Logger, type LogLevel, References, Tracer } from "effect"
 import type { DestinationStream, Level, Logger as Pino } from "pino"
 import { destination, pino, stdTimeFunctions } from "pino"
-import { withoutTokens } from "../../domain/token-text.ts"
+import { withoutTokens } from "../../text/plain-text.ts"
 import { visible } from "../format/visible.ts"
 
 const levels: Record<LogLevel.LogLevel, Level | undefined> = {

@@ -14,7 +14,7 @@ import { IntrospectionQuery as QuerySchema } from "../../cluster/introspection.t
 import type { ConnectionCheck } from "../../domain/connection-check.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { quantile } from "../../policy/durations.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"

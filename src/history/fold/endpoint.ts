@@ -1,7 +1,7 @@
 import { roundKey } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import {
   closed,
   isLate,

@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto"
 import { Effect, Option, Schema } from "effect"
-import { Timestamp } from "../../domain/timestamp.ts"
-import { jsonOf } from "../answered-json.ts"
+import { jsonOf, Timestamp } from "../../domain/timestamp.ts"
 
 /** A backup is not usable, or cannot be written. The message says what to do. */
 export class BackupError extends Schema.TaggedError<BackupError>()("BackupError", {

@@ -3,7 +3,7 @@ import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import { namesOf, Progress } from "../../domain/delivery.ts"
 import { usualHeaderNames } from "../../domain/header-names.ts"
 import { DeadReason } from "../../domain/outcome.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type Fate, readFates } from "../../history/dead-fates.ts"
 import {

@@ -3,7 +3,7 @@ import { firstRound } from "../../domain/delivery.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { isSuccess } from "../../domain/fact.ts"
 import { Redirect, Response } from "../../domain/outcome.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { readFact } from "../../history/delivery-facts.ts"
 import { AttemptRow } from "../../projection/delivery-log.ts"
 

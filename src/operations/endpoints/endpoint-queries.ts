@@ -7,7 +7,7 @@ import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoi
 import { type Endpoint, endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { getEndpoint, listEndpoints as listStored } from "../../endpoints/endpoint-store.ts"
 import { listHealth, readHealth } from "../../endpoints/health-store.ts"
 import {

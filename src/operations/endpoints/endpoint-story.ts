@@ -1,7 +1,7 @@
 import { Effect, Schema, SchemaGetter, Struct } from "effect"
 import { Configuration, differencesOf, SettingDifference } from "../../domain/configuration.ts"
 import { Paused, Stopped } from "../../domain/endpoint.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { type ConfigurationStep, readStory } from "../../history/configuration.ts"

@@ -12,7 +12,7 @@ import {
   parseEventSubject
 } from "../../domain/event.ts"
 import { givenId } from "../../domain/intake.ts"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type DeliveryLife, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"

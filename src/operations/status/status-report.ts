@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { isUnanswered } from "../../broker/until-answered.ts"
+import { isUnanswered } from "../../broker/keep-going.ts"
 import { joinWriteErrors, readWriteErrors } from "../../broker/write-errors.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { readSurvey } from "../../delivery/introspection/survey.ts"

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Schedule, Schema } from "effect"
-import { present } from "../../domain/present.ts"
+import { present } from "../../domain/record.ts"
 import { Token } from "../../domain/token.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"

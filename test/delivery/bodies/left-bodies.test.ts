@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { BrokerError } from "../../../src/broker/broker-error.ts"
-import type { EventReference } from "../../../src/delivery/bodies/event-runs.ts"
+import type { EventReference } from "../../../src/delivery/bodies/event-bodies.ts"
 import { LeftBodies, sentBytes } from "../../../src/delivery/bodies/left-bodies.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import type { EventContents } from "../../../src/domain/event.ts"

@@ -4,6 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { Broker } from "../../../broker/broker.ts"
 import { streamNotFound } from "../../../broker/broker-error.ts"
 import { SystemAlertSettings, TenantAlertSettings } from "../../../domain/alert.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
 import { parseFact } from "../../../history/read.ts"
 import {
@@ -17,7 +18,6 @@ import {
   type ThresholdsView,
   testAlert
 } from "../../../operations/alerts/alerts.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
 import { alertDetails, alertText } from "../../../text/alert-text.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { localTime } from "../../../text/quantities.ts"

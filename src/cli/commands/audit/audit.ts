@@ -1,11 +1,11 @@
 import { Clock, Duration, Effect, Option } from "effect"
 import { Command, Flag } from "effect/cli"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import type { AuditReading } from "../../../history/audit/audit-reading.ts"
 import { AuditProblem } from "../../../history/audit/problem.ts"
 import type { AuditRange } from "../../../history/audit/reach.ts"
 import type { StreamReading } from "../../../history/audit/stream-reading.ts"
 import { type Raised, watch } from "../../../history/audit/watch.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   AuditReport,
   type AuditRun,

@@ -2,7 +2,7 @@ import { Clock, Effect, Option, Schema, Stream } from "effect"
 import { Command } from "effect/cli"
 import { Fact } from "../../../domain/fact.ts"
 import type { DeadReason } from "../../../domain/outcome.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   bodyOf,
   DeadLetterDetail,

@@ -1,8 +1,8 @@
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
-import { present } from "../../../domain/present.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { present } from "../../../domain/record.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   ExplainedDelivery,
   explainDelivery,

@@ -14,7 +14,7 @@ import {
 } from "effect"
 import { Command, Flag, GlobalFlag } from "effect/cli"
 import { IpNetwork } from "effect/net"
-import { isLoopback } from "../../../api/hosts.ts"
+import { isLoopback } from "../../../api/addresses.ts"
 import { Broker } from "../../../broker/broker.ts"
 import type { BrokerOptions } from "../../../broker/connection.ts"
 import { abandon, connectTo } from "../../../broker/connection.ts"

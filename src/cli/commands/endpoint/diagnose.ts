@@ -1,7 +1,7 @@
 import { styleText } from "node:util"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
   Diagnosis,

@@ -1,8 +1,8 @@
 import { Clock, Effect, Option, Result } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
 import { hasMetadata } from "../../../domain/metadata.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
 import { removeEndpoint } from "../../../operations/endpoints/change-state.ts"
 import {
   listEndpoints,
@@ -20,9 +20,10 @@ import {
   isSet,
   repeated,
   revealFlag,
-  thisUser
+  svgFlag,
+  thisUser,
+  writeSvg
 } from "../../flags/shared.ts"
-import { svgFlag, writeSvg } from "../../flags/svg-file.ts"
 import { outlineLines } from "../../format/outline.ts"
 import { cutTo, makeTable, screenWidth } from "../../format/screen.ts"
 import { Refused, refusal } from "../../refused.ts"

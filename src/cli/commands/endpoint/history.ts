@@ -3,7 +3,7 @@ import { Argument, Command } from "effect/cli"
 import type { SettingDifference } from "../../../domain/configuration.ts"
 import { Configuration } from "../../../domain/configuration.ts"
 import { Paused, Stopped } from "../../../domain/endpoint.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   type EndpointName,
   endpointLabel

@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   disableEndpoint,
   EndpointState,

@@ -1,6 +1,6 @@
 import { Effect, Option, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { RotatedEndpoint, rotateSecret } from "../../../operations/endpoints/endpoint-secrets.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
@@ -13,7 +13,8 @@ import {
 } from "../../../operations/endpoints/write-endpoint.ts"
 import { spanText } from "../../../text/quantities.ts"
 import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
-import { type GivenSecret, readLines, readSecret } from "../../flags/secret-flags.ts"
+import type { GivenSecret } from "../../flags/secret-flags.ts"
+import { readLines, readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
 import {
   byFlag,
@@ -24,15 +25,8 @@ import {
 } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
-import {
-  changeFlags,
-  type EndpointFields,
-  type EntryName,
-  endpointFlags,
-  entryNames,
-  readSettings,
-  withoutFlags
-} from "./flags.ts"
+import type { EndpointFields, EntryName } from "./flags.ts"
+import { changeFlags, endpointFlags, entryNames, readSettings, withoutFlags } from "./flags.ts"
 import { typesText } from "./setting-texts.ts"
 import { secretLines } from "./view.ts"
 

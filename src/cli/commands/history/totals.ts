@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   type GroupsQuery,
   GroupTotals,

@@ -10,7 +10,7 @@ import { defaultEventBytes, minStreamBytes } from "../../../broker/storage-limit
 import { isSourceServer, unheardTenants } from "../../../broker/tenant-streams.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
 import { defaultTopology } from "../../../broker/topology.ts"
-import { present } from "../../../domain/present.ts"
+import { present } from "../../../domain/record.ts"
 import { isToken } from "../../../domain/token.ts"
 import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { readNeededEventAge } from "../../../history/backlog-count.ts"

@@ -1,7 +1,7 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
 import {
   discard as discardOne,
   listQuarantined,

@@ -1,8 +1,8 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { Invalid } from "../../../domain/problem.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { TypeFilter } from "../../../domain/type-filter.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   Replayed,

@@ -1,7 +1,8 @@
-import { Clock, Duration, Effect, Option, Result, type Schema } from "effect"
+import type { Schema } from "effect"
+import { Clock, Duration, Effect, Option, Result } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { readSourceLabel, sourceLabel } from "../../../domain/source.ts"
-import { jsonOf } from "../../../operations/answered-json.ts"
+import { jsonOf } from "../../../domain/timestamp.ts"
 import { readInput } from "../../../operations/input.ts"
 import {
   addSource,
