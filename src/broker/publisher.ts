@@ -2,6 +2,8 @@ import type { Msg } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
+import type { PendingPublication, Settle } from "./late-publications.ts"
+import { LatePublications } from "./late-publications.ts"
 import { Outbound } from "./outbound.ts"
 import { SlotMap } from "./slot-map.ts"
 import type { Unanswered } from "./unanswered.ts"
@@ -30,45 +32,6 @@ export class PublishError extends Schema.TaggedError<PublishError>()("PublishErr
   }
 }
 
-type Settle = (result: PubAck | PublishError) => void
-
-/** A publish in flight. Times are from timers.monotonicMs. */
-interface PendingPublication {
-  readonly subject: string
-  readonly headers: HeaderList
-  /** The body, if it is text and short enough to be kept. */
-  body: string | undefined
-  readonly sentAt: number
-  /** Number of the connection that it was sent on. */
-  readonly sentOn: number
-  /** The caller's callback; undefined once the publish has timed out. */
-  settle: Settle | undefined
-  /** When the publish times out. */
-  deadline: number
-  /** True if it has taken longer than the configured time-out. */
-  isSlow: boolean
-}
-
-/** A publish that has timed out, kept for its late answer and its next attempt. */
-interface Late {
-  readonly token: number
-  readonly publication: PendingPublication
-  /** Token of the next attempt, if one was sent. */
-  again: number | undefined
-  /** The late acknowledgement, if it has arrived. */
-  ack: PubAck | undefined
-}
-
-/** The time-out grows up to this multiple of the configured one. */
-const maxTimeoutFactor = 6
-/** A timed out publish is remembered for this multiple of the configured time-out. */
-const rememberedFactor = 12
-/** Maximum number of remembered publishes, and of characters of each body. */
-const maxLatePublications = 4_096
-const maxLateBodyLength = 4_096
-/** The time-out is this multiple of the recent slowest acknowledgement. */
-const slowestFactor = 2
-
 /** Encodes headers for the wire. */
 const encode = (list: HeaderList): string => {
   let text = "NATS/1.0\r\n"
@@ -87,22 +50,6 @@ interface AckBody {
   readonly error?: { readonly err_code?: number; readonly description?: string }
 }
 
-/**
- * Turns the acknowledgement of one publish into that of another under the same id, as the broker
- * would answer: unless the body is known to be the same, it is a duplicate.
- */
-const answerTo = (ack: PubAck, one: string | undefined, other: unknown): PubAck =>
-  one !== undefined && one === other ? ack : { ...ack, duplicate: true }
-
-/**
- * Returns a key that is equal for attempts to publish the same message; undefined for a message
- * without id.
- */
-const keyOf = (subject: string, headers: HeaderList): string | undefined => {
-  for (const [name, value] of headers) if (name === "Nats-Msg-Id") return `${value} ${subject}`
-  return undefined
-}
-
 const closedError = (subject: string) =>
   new PublishError({ subject, reason: "closed", code: 0, detail: "the connection is closed" })
 
@@ -118,19 +65,7 @@ const ackBody = (message: Msg): AckBody => {
 /**
  * Publishes to streams and awaits their acknowledgements, all on one reply inbox. This costs 2–3 µs
  * a message; a request of its own for each costs 15. The callers bound what is in flight: each
- * awaits its acknowledgement.
- *
- * A broker that is slower than the time-out still stores what it is sent. So that such a broker
- * counts as slow and not as failed, late acknowledgements are used:
- * - While acknowledgements are slow, the time-out grows with them, up to {@link maxTimeoutFactor}
- *   times the configured one.
- * - A publish that repeats the id of an unanswered one first waits for that answer. It is sent
- *   again only after twice the time-out: more of the same makes a slow broker slower. If the
- *   connection of the earlier publish is gone, no answer comes, and it is sent at once.
- * - If the answer has arrived in between, it is used. Unless the body is known to be the same, the
- *   publish counts as a duplicate.
- *
- * None of this delays a message: it is sent within the configured time-out or not at all.
+ * awaits its acknowledgement. {@link LatePublications} has those that come after the time-out.
  */
 export class Publisher {
   readonly outbound: Outbound
@@ -140,13 +75,7 @@ export class Publisher {
   readonly #outstanding = new SlotMap<PendingPublication>()
   readonly #timeoutMs: number
   readonly #sweeper: Timer
-  /** Timed out publishes by `keyOf`, or by token if they have no id. */
-  readonly #late = new Map<string, Late>()
-  /** The current time-out, ms. */
-  #currentTimeoutMs: number
-  /** The recent slowest acknowledgement, ms, and when the last slow one arrived. */
-  #slowest = 0
-  #slowAt = Number.NEGATIVE_INFINITY
+  readonly #late: LatePublications
   #epoch = 0
   #closed = false
 
@@ -154,7 +83,7 @@ export class Publisher {
     this.outbound = new Outbound(wire)
     this.unanswered = unanswered
     this.#timeoutMs = timeoutMs
-    this.#currentTimeoutMs = timeoutMs
+    this.#late = new LatePublications(timeoutMs, this.#outstanding)
     const inbox = wire.inbox()
     this.#inbox = `${inbox}.`
     this.#unsubscribe = wire.subscribe(`${inbox}.*`, (message) => this.#settle(message))
@@ -194,8 +123,8 @@ export class Publisher {
       return
     }
     const sentAt = timers.monotonicMs()
-    const late = this.#late.size === 0 ? undefined : this.#lateAt(subject, headers)
-    if (late !== undefined && this.#awaitEarlier(late, body, sentAt, settle)) return
+    const late = this.#late.earlier(subject, headers)
+    if (late !== undefined && this.#late.awaits(late, body, sentAt, settle)) return
     const token = this.#outstanding.add({
       subject,
       headers,
@@ -203,7 +132,7 @@ export class Publisher {
       sentAt,
       sentOn: this.#epoch,
       settle,
-      deadline: sentAt + this.#currentTimeoutMs,
+      deadline: sentAt + this.#late.timeoutMs,
       isSlow: false
     })
     if (late !== undefined) late.again = token
@@ -227,7 +156,7 @@ export class Publisher {
   reconnected(): void {
     this.#epoch++
     this.unanswered.clear()
-    this.#forget(() => true)
+    this.#late.clear()
     this.#expire((publication) => this.#until(publication))
     this.outbound.flush()
   }
@@ -238,7 +167,7 @@ export class Publisher {
     this.#closed = true
     timers.cancel(this.#sweeper)
     this.#unsubscribe()
-    this.#forget(() => true)
+    this.#late.clear()
     for (const [token, { settle, subject }] of this.#outstanding.entries()) {
       this.#outstanding.take(token)
       settle?.(closedError(subject))
@@ -249,73 +178,13 @@ export class Publisher {
     const token = Number(message.subject.slice(this.#inbox.length))
     const publication = this.#outstanding.take(token)
     if (publication === undefined) return
-    if (publication.isSlow) this.#wasSlow(timers.monotonicMs() - publication.sentAt)
+    if (publication.isSlow) this.#late.wasSlow(timers.monotonicMs() - publication.sentAt)
     const result = resultOf(message, publication.subject)
     // A broker that can store nothing more still refuses writes and names duplicates, from memory.
     if (!(result instanceof PublishError) && !result.duplicate)
       this.unanswered.stored(publication.subject)
-    if (publication.settle === undefined) this.#cameLate(token, publication, result)
+    if (publication.settle === undefined) this.#late.answered(token, publication, result)
     else publication.settle(result)
-  }
-
-  #lateAt(subject: string, headers: HeaderList): Late | undefined {
-    const key = keyOf(subject, headers)
-    return key === undefined ? undefined : this.#late.get(key)
-  }
-
-  /** Lets a repeated publish wait for the answer to the earlier one, if that is still possible. */
-  #awaitEarlier(
-    { ack, again, publication }: Late,
-    body: Uint8Array | string,
-    now: number,
-    settle: Settle
-  ): boolean {
-    if (ack !== undefined) {
-      this.#drop(publication)
-      settle(answerTo(ack, publication.body, body))
-      return true
-    }
-    const until = publication.sentAt + slowestFactor * this.#currentTimeoutMs
-    if (again !== undefined || until <= now) return false
-    this.#drop(publication)
-    publication.settle = (result) =>
-      settle(result instanceof PublishError ? result : answerTo(result, publication.body, body))
-    publication.deadline = Math.min(now + this.#currentTimeoutMs, until)
-    return true
-  }
-
-  #drop({ headers, subject }: PendingPublication): void {
-    const key = keyOf(subject, headers)
-    if (key !== undefined) this.#late.delete(key)
-  }
-
-  /** Handles a late answer: the next attempt of the same publish may still be waiting. */
-  #cameLate(
-    token: number,
-    { headers, subject }: PendingPublication,
-    result: PubAck | PublishError
-  ): void {
-    this.#late.delete(`${token}`)
-    const late = this.#lateAt(subject, headers)
-    if (late?.token !== token) return
-    if (result instanceof PublishError) {
-      this.#drop(late.publication)
-      return
-    }
-    const again = late.again === undefined ? undefined : this.#outstanding.take(late.again)
-    late.ack = result
-    if (again?.settle === undefined) return
-    this.#drop(late.publication)
-    again.settle(answerTo(result, late.publication.body, again.body))
-  }
-
-  #wasSlow(took: number): void {
-    this.#slowAt = timers.monotonicMs()
-    this.#slowest = Math.max(took, (7 * this.#slowest + took) / 8)
-    this.#currentTimeoutMs = Math.min(
-      maxTimeoutFactor * this.#timeoutMs,
-      slowestFactor * this.#slowest
-    )
   }
 
   /** When an unsent message expires. */
@@ -324,13 +193,7 @@ export class Publisher {
   }
 
   #sweep(): void {
-    const now = timers.monotonicMs()
-    const longAgo = now - rememberedFactor * this.#timeoutMs
-    if (this.#currentTimeoutMs > this.#timeoutMs && this.#slowAt < longAgo) {
-      this.#currentTimeoutMs = this.#timeoutMs
-      this.#slowest = 0
-    }
-    this.#forget(({ sentAt }) => sentAt < longAgo)
+    this.#late.sweep(timers.monotonicMs())
     this.#expire(({ deadline }) => deadline)
   }
 
@@ -344,31 +207,10 @@ export class Publisher {
       publication.settle = undefined
       const isConnected = publication.sentOn === this.#epoch && this.outbound.isConnected
       if (isConnected) this.unanswered.timedOut(subject, publication.sentAt, now)
-      if (!isConnected || !this.#keep(token, publication)) this.#outstanding.take(token)
+      if (!isConnected || !this.#late.keep(token, publication)) this.#outstanding.take(token)
       const ms = Math.round(now - publication.sentAt)
       const detail = `no acknowledgement within ${ms} ms; \`petrel status\` says whether the broker's disk is full, if that lasts`
       settle(new PublishError({ subject, reason: "timeout", code: 0, detail }))
-    }
-  }
-
-  /** Remembers a timed out publish, whose answer may still arrive. */
-  #keep(token: number, publication: PendingPublication): boolean {
-    if (this.#late.size >= maxLatePublications) return false
-    const key = keyOf(publication.subject, publication.headers) ?? `${token}`
-    if ((publication.body?.length ?? 0) > maxLateBodyLength) publication.body = undefined
-    const before = this.#late.get(key)
-    if (before?.ack !== undefined) return false
-    // Keep the earlier one too: the time that its answer takes still counts.
-    if (before !== undefined) this.#late.set(`${before.token}`, before)
-    this.#late.set(key, { token, publication, again: undefined, ack: undefined })
-    return true
-  }
-
-  #forget(isOver: (publication: PendingPublication) => boolean): void {
-    for (const [key, { publication, token }] of this.#late) {
-      if (!isOver(publication)) continue
-      this.#late.delete(key)
-      this.#outstanding.take(token)
     }
   }
 }
