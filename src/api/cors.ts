@@ -12,7 +12,7 @@ const asked = [
   "tracestate"
 ]
 
-/** Headers of an answer that pages may read, beside those that they always may. */
+/** Headers of an answer that pages may read, in addition to those that they always may. */
 const shown = [
   "accept-encoding",
   "allow",

@@ -26,7 +26,7 @@ interface Publishing {
 const sliceBytes = 128 * 1024
 /** Fields of one event that are looked at. It has seven. */
 const maxFields = 64
-/** Upper bound of all that an event says beside its body, bytes: the broker takes less as headers. */
+/** Upper bound of an event's fields other than its body, bytes: the broker takes less as headers. */
 const maxBeside = 64 * 1024
 /** How many bytes of JSON one byte of a text takes at most: an escape of 6 letters. */
 const longestEscape = 6

@@ -80,7 +80,7 @@ const answerOne = (
   )
 }
 
-/** Problems that are told of the events of a batch together, beside the first of each. */
+/** Upper bound of the problems that the answer to a batch names, in addition to the first one of each event. */
 const maxFurtherProblems = 1_000
 
 /** Leaves out what is told of the last events once enough is told. */

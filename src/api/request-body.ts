@@ -14,7 +14,7 @@ import type { BareProblem } from "./problems.ts"
  */
 const maxBodiesBytes = 128 * 1024 * 1024
 /**
- * What one byte of JSON becomes at most once it is decoded, beside the body itself, bytes: `[0,0,…` has
+ * What one byte of JSON becomes at most once it is decoded, in addition to the body itself, bytes: `[0,0,…` has
  * two letters for an element of 8 bytes, and `{"a":{},…` five for an object. Events are not decoded.
  */
 const decodedBytes = 20

@@ -59,7 +59,7 @@ export const abandon = Effect.flatMap(natsClients, ({ connection, publisher }) =
   )
 )
 
-/** Opens a connection until the scope closes, beside that of the context. */
+/** Opens a connection until the scope closes, in addition to that of the context. */
 export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   const shown = shownAddress(options.url)
   const address = readAddress(options.url)

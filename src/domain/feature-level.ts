@@ -1,6 +1,6 @@
 /*
  * What an installation's streams and buckets may contain, as a number that only grows. A version
- * reads the level before its own, too, so that its workers run beside those of the version before
+ * reads the level before its own, too, so that its workers can run together with those of the version before
  * while an installation is upgraded. It stores what a new level adds once the level was raised
  * (`petrel upgrade`), when no process of the version before is left.
  *

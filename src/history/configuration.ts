@@ -58,7 +58,7 @@ const stateKinds = [
   "endpoint-suspended"
 ] as const
 
-/** A change of an endpoint's state, which has a fact of its own beside that of the change. */
+/** A change of an endpoint's state, which has a fact of its own in addition to that of the change. */
 export interface StateChange {
   readonly kind: (typeof stateKinds)[number]
   /** When it was decided, ms since the epoch. */

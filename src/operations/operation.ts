@@ -65,7 +65,7 @@ export const documented = <Fields extends Schema.Struct.Fields>(
 const annotated = (schema: Schema.Top, annotations: { readonly description: string }) =>
   schema.annotateKey(annotations)
 
-/** An output, and what its answer says beside it. */
+/** An output, and the headers and status of its answer. */
 export class Replied<out A> extends Data.Class<{
   readonly output: A
   readonly status?: number
@@ -174,7 +174,7 @@ export const operation = <
   method: Method,
   path: Path,
   described: Described & {
-    /** Its refusals, beside failures that any operation may have. */
+    /** Its refusals, in addition to the failures that any operation may have. */
     readonly refusals?: ReadonlyArray<Named>
     readonly params?: Params
     readonly query?: Query

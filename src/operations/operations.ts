@@ -12,7 +12,7 @@ import { settingsOperations } from "./tenants/settings-operations.ts"
 import { portalOperations } from "./tokens/portal-operations.ts"
 import { tokenOperations } from "./tokens/token-operations.ts"
 
-/** What can be asked of Petrel over HTTP and NATS, beside publishing (src/api/publishing.ts). */
+/** What can be asked of Petrel over HTTP and NATS, except publishing (src/api/publishing.ts). */
 export const operationGroups = [
   deliveryOperations,
   logOperations,

@@ -165,7 +165,7 @@ export const Lag = Schema.Struct({
 })
 export type Lag = typeof Lag.Type
 
-/** What a page says beside its rows, which are newest first. */
+/** The fields of a page other than its rows, which are newest first. */
 const pageEnds = {
   /**
    * A page ends after 40 ms of searching. It then has what was found among all that is newer than

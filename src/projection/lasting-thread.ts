@@ -25,9 +25,9 @@ interface LastingThread<Told> {
 }
 
 /**
- * Returns the script of a thread. Bundled, it is beside the script that all modules are in.
+ * Returns the script of a thread. In a bundle it lies next to the script that has all modules.
  *
- * @param module the `import.meta.url` of a module beside it.
+ * @param module the `import.meta.url` of a module in the same folder.
  */
 export const scriptBeside = (module: string, name: string): URL =>
   new URL(`./${name}${module.slice(module.lastIndexOf("."))}`, module)

@@ -113,7 +113,7 @@ export const makeMemory = (): PartitionMemory => {
     directDeliveries
   })
   const directDeliveries = new DirectDeliveryRegistry()
-  return { ...stream("QUEUE", completed), backlog: stream("BACKLOG", completed.beside()) }
+  return { ...stream("QUEUE", completed), backlog: stream("BACKLOG", completed.forBacklog()) }
 }
 
 /** The outcome of an attempt that ended just now. */

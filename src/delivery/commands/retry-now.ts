@@ -20,7 +20,7 @@ interface RetryNowOptions {
   readonly probeNow: (key: string, ignoresRetryAfter: boolean) => void
   /** Returns how many deliveries wait in an endpoint's backlog. */
   readonly inBacklog: (key: string) => number
-  /** Returns how far a delivery of the queue has come: what is decided about it is beside it. */
+  /** Returns how far a delivery of the queue has come: a decision about it is stored separately. */
   readonly progressOf: (handle: AckHandle) => Effect.Effect<Progress, unknown, Broker>
   /** True where a delivery of the queue waits for its next attempt, as `hurry` has it. */
   readonly isWaiting: (handle: AckHandle, since: number) => boolean

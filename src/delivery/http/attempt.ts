@@ -48,7 +48,7 @@ export interface AttemptRequest extends ConnectionTerms {
   readonly timeoutMs: number
   /** Maximum redirects to follow. With 0, a redirect is an answer like any other. */
   readonly redirects: number
-  /** Origins that a redirect may lead to, beside the target's own. */
+  /** Origins that a redirect may lead to, in addition to the target's own. */
   readonly redirectsTo: ReadonlyArray<string>
 }
 

@@ -120,7 +120,7 @@ export class CompletedDeliveries {
    *
    * @param generations what the owner before remembered. (Default: nothing)
    */
-  beside(generations?: Generations): CompletedDeliveries {
+  forBacklog(generations?: Generations): CompletedDeliveries {
     return new CompletedDeliveries(this.#position, generations, this.#open)
   }
 

@@ -123,7 +123,7 @@ export const unpackMemory = (
     recordedAttempts: restoreAttempts(queue),
     directDeliveries: new DirectDeliveryRegistry(direct),
     backlog: {
-      completed: completed.beside(generationsOf(backlog)),
+      completed: completed.forBacklog(generationsOf(backlog)),
       recordedAttempts: restoreAttempts(backlog)
     }
   }

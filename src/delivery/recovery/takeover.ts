@@ -148,7 +148,7 @@ export const takeOver = Effect.fnUntraced(function* (
       const backlog = yield* streamMemory(
         index,
         names.backlog(index),
-        unread(completed.beside()),
+        unread(completed.forBacklog()),
         directDeliveries
       )
       return { ...queue, backlog }

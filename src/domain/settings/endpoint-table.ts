@@ -275,7 +275,7 @@ const asked = <S extends Schema.Constraint>(schema: S) => ({
   patch: Schema.optional(schema)
 })
 
-/** What may be asked for of an endpoint beside its settings, and changes what is stored otherwise. */
+/** Inputs about an endpoint that are no settings, but change what is stored. */
 export const endpointRequests = {
   operational: {
     ...asked(Schema.Boolean),

@@ -250,7 +250,7 @@ export const isFullyTold = ({ tell }: Setting): boolean => tell === same
 export const initialOf = <T extends Table>(table: T): Initial<T> =>
   mapped(table, (_, { initial }) => initial) as Initial<T>
 
-/** Returns what a thing has beside its settings. */
+/** Returns the fields of a thing that are no settings. */
 export const withoutSettings = <T extends Table, Value extends Stored<T>>(
   table: T,
   value: Value

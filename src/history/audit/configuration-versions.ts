@@ -304,7 +304,7 @@ export class RecordedChanges {
   /**
    * Adds the change that a fact tells of; the same fact may be shown several times.
    *
-   * @returns in words, what was recorded before and cannot be true beside it; and whether the fact
+   * @returns in words, what was recorded before and contradicts it; and whether the fact
    *   is shown for the first time.
    */
   add({ change, endpoint, tenant }: Loose): {

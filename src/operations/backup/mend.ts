@@ -12,7 +12,7 @@ import { readBackupFile } from "./backup-files.ts"
 import type { BackupFile, Manifest } from "./manifest.ts"
 import { deliveryNamed, readTail, storeAgain, type TailMessage } from "./tail.ts"
 
-/** What a restore did beside making the streams of their copies. */
+/** What a restore did in addition to making the streams from their copies. */
 export interface Mended {
   /** Deliveries that moved while they were copied, and were stored where they had moved to. */
   readonly moved: number

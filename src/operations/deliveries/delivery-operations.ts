@@ -170,7 +170,7 @@ const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateK
   description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
 })
 
-/** What totals of the log say beside them. */
+/** The fields of an answer with totals of the log other than the totals. */
 const ofLog = {
   oldestHour: Schema.optionalKey(LogSums.fields.oldestHour).annotateKey({
     description:

@@ -60,7 +60,7 @@ const log = Effect.flatMap(
 
 const { lag, searchedUntil } = DeliveryPage.fields
 
-/** What a page says beside its rows. */
+/** The fields of a page other than its rows. */
 const pageFields = {
   next,
   previous,

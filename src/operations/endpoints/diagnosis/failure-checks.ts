@@ -172,7 +172,7 @@ const failuresCheck = (findings: Findings, way: Way, now: number): Check => {
 }
 
 /**
- * Says whether 429s are of our own making: how fast requests went before one, beside what the
+ * Says whether 429s are of our own making: how fast requests went before one, compared with what the
  * receiver asked for.
  */
 const rateCheck = ({ attempts, endpoint, rate }: Findings, now: number): ReadonlyArray<Check> => {
