@@ -15,6 +15,7 @@ import type { Neighboured, Neighbouring } from "./programs/neighbour.ts"
 import type { Published, Publishing } from "./programs/publisher.ts"
 import type { ReadAll, Reading } from "./programs/reader.ts"
 import type { Behaviour, Counted, Question } from "./programs/receiver.ts"
+import type { Hooked, Hooking } from "./programs/webhooks.ts"
 
 const pathOf = (relative: string) => fileURLToPath(new URL(relative, import.meta.url))
 
@@ -276,6 +277,43 @@ export const startApiLoad = Effect.fnUntraced(function* (address: string, token:
   yield* Effect.promise(next)
   const load: ApiLoad = { pid, publish: (what) => ask<Requested>(what) }
   return load
+})
+
+/** Sends webhooks to a gateway. */
+export interface Webhooks {
+  readonly pid: number
+  readonly send: (what: Hooking) => Promise<Hooked>
+}
+
+export const startWebhooks = Effect.fnUntraced(function* (address: string, secret: string) {
+  const { ask, next, pid } = yield* startProgram("webhooks.ts", [address, secret])
+  yield* Effect.promise(next)
+  const webhooks: Webhooks = { pid, send: (what) => ask<Hooked>(what) }
+  return webhooks
+})
+
+/** Starts `petrel ingest` on a free port. */
+export const startGateway = Effect.fnUntraced(function* (nats: string) {
+  const program = yield* Program
+  return yield* Effect.acquireRelease(
+    Effect.promise(async () => {
+      const child = spawn(
+        process.execPath,
+        [program, "ingest", "--listen", "127.0.0.1:0", "--nats", nats, "--json"],
+        { stdio: ["ignore", "pipe", "ignore"] }
+      )
+      const [line] = await once(child.stdout.setEncoding("utf8"), "data")
+      const address = /http:\/\/[\d.:]+/.exec(String(line))?.[0]
+      if (address === undefined) throw new Error("the gateway has ended")
+      child.stdout.resume()
+      return { child, pid: child.pid ?? 0, address }
+    }),
+    ({ child }) =>
+      Effect.promise(async () => {
+        child.kill("SIGTERM")
+        if (child.exitCode === null && child.signalCode === null) await once(child, "exit")
+      })
+  )
 })
 
 /** Returns the peak resident memory of a process, MiB, from /proc (0 without /proc). */

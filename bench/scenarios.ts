@@ -7,6 +7,7 @@ import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { farBehind } from "./scenarios/far-behind.ts"
 import { growth } from "./scenarios/growth.ts"
+import { intake } from "./scenarios/intake.ts"
 import { isolation } from "./scenarios/isolation.ts"
 import { latency } from "./scenarios/latency.ts"
 import { logAsked } from "./scenarios/log-asked.ts"
@@ -37,6 +38,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   outbox,
   audit,
   api,
+  intake,
   deliveryLog,
   logBeside,
   logAsked,
