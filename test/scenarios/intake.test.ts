@@ -5,6 +5,7 @@ import { init } from "../../src/broker/init.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import type { IncomingEvent } from "../../src/domain/intake.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { discardQuarantined, type Note, quarantine } from "../../src/intake/quarantine.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { endpoint, eventually, history, publishTo, testTopology, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -137,6 +138,64 @@ describe.concurrent("an event that comes in", () => {
         assert.isTrue(again.every(({ change }) => change === "unchanged"))
       }),
     { intake: false }
+  )
+})
+
+describe.concurrent("the audit of what came in", () => {
+  const come = (ids: ReadonlyArray<string>) =>
+    Effect.forEach(ids, (id) => storeIncoming(incoming({ id })), { discard: true })
+  const remove = (stream: "events" | "intake", seq: number) =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("remove", () => jsm.streams.deleteMessage(names[stream], seq))
+    })
+  const found = Effect.map(audit({}), ({ judgement }) =>
+    judgement.problems.list
+      .filter(({ kind }) => kind.includes("intake"))
+      .map(({ kind, streamSeq }) => [kind, streamSeq])
+  )
+  const delivered = Effect.gen(function* () {
+    const hook = yield* receiver()
+    yield* endpoint({ url: hook.url })
+    const facts = yield* history
+    yield* worker()
+    yield* come(["1", "2", "3", "4", "5"])
+    yield* facts.count("delivered", 5)
+  })
+
+  scenario("finds what is no event, and says nothing of what is", () =>
+    Effect.gen(function* () {
+      yield* delivered
+      assert.deepStrictEqual(yield* found, [])
+      assert.deepStrictEqual(yield* problems, [])
+      yield* remove("events", 3)
+      assert.deepStrictEqual(yield* found, [["intake-lost", 3]])
+    })
+  )
+
+  scenario("finds what somebody removed, and not what left the quarantine", () =>
+    Effect.gen(function* () {
+      yield* delivered
+      const note: Note = {
+        ...{ source: "stripe", provider: "stripe", reason: "unreadable", problem: "no" },
+        ...{ contentType: "text/plain", headers: {}, method: "POST", url: "http://x/" }
+      }
+      const aside = yield* quarantine("acme", note, Buffer.from("1"))
+      const other = yield* quarantine("acme", note, Buffer.from("2"))
+      yield* discardQuarantined("acme", aside.seq, "ana")
+      yield* come(["6"])
+      yield* eventually(stateOf("events"), ({ messages }) => messages === 6)
+      assert.deepStrictEqual(yield* found, [])
+      yield* remove("intake", other.seq)
+      yield* remove("intake", 2)
+      assert.sameDeepMembers(
+        [...(yield* found)],
+        [
+          ["event-without-intake", 2],
+          ["intake-gap", other.seq]
+        ]
+      )
+    })
   )
 })
 

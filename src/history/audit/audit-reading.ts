@@ -66,6 +66,8 @@ export class AuditReading {
   readonly planCheck: PlanCheck
   /** The events before the first one that is stored. */
   readonly routed: RoutedEvents
+  /** Sequences of INTAKE that have left the quarantine. */
+  readonly leftQuarantine = new Set<number>()
   /** By stream that copies from sources: the next sequence whose copy is to be compared. */
   readonly copiesCompared = new Map<string, number>()
   /** True once it was checked that the history has all that it should at its beginning. */
@@ -196,6 +198,8 @@ export class AuditReading {
       if (record.plan !== undefined) this.#seePlan(record, millisOf(nanoseconds))
     }
     if (aside?.kind === "endpoint-changed") this.#seeChange(aside, seq)
+    if (aside?.kind === "quarantine-released" || aside?.kind === "quarantine-discarded")
+      this.leftQuarantine.add(numberIn(Object(aside.incoming).seq) ?? 0)
     if (aside === undefined || !circuitKinds.has(aside.kind)) return
     const key = `${aside.tenant}.${aside.endpoint}`
     const before = this.endpoints.get(key) ?? newEndpoint

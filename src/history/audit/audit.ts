@@ -16,6 +16,7 @@ import { compareCircuits, makeAttemptTimes, makeRoutingDue } from "./attempt-tim
 import { type AuditReading, openReading } from "./audit-reading.ts"
 import { compareConfiguration } from "./configuration-reading.ts"
 import { compareDeadLetters, stillMissing, stillWithoutFact } from "./dead-letter-check.ts"
+import { compareIncoming } from "./incoming-check.ts"
 import { type Findings, judge, type Overdue } from "./judgement.ts"
 import type { EventHeaders } from "./lost-events.ts"
 import {
@@ -291,6 +292,10 @@ export const examine = Effect.fnUntraced(function* (reading: AuditReading, whole
     reach,
     misconfigured,
     diverged: yield* divergedSources(reading.copiesCompared, reach.scope),
+    incoming: yield* compareIncoming(
+      { copied: reading.headers.incoming, leftQuarantine: reading.leftQuarantine },
+      reach
+    ),
     mayBeUnderWay: routed.mayBeUnderWay,
     lastDue: routed.lastDue,
     overdue: [...overdue.values()].filter(

@@ -35,6 +35,8 @@ export interface Findings {
   readonly misconfigured: ReadonlyArray<AuditProblem>
   /** Sources that lost what was copied from them. */
   readonly diverged: ReadonlyArray<AuditProblem>
+  /** What came in and is no event, and what was removed of it. */
+  readonly incoming: ReadonlyArray<AuditProblem>
   readonly overdue: ReadonlyArray<Overdue>
   /** Waiting messages that this version cannot read. */
   readonly unreadable: ReadonlyArray<UnreadableMessage>
@@ -241,6 +243,7 @@ export const judge = Effect.fnUntraced(function* (
     ...findings.misconfigured,
     ...reading.routed.lost(reach),
     ...findings.diverged,
+    ...findings.incoming,
     ...(yield* wronglyLeftOut(reading))
   ]
   const tally = emptyTally()

@@ -13,6 +13,7 @@ import { timeText } from "../../domain/timestamp.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, textIn } from "../fact-record.ts"
 import type { AuditReading } from "./audit-reading.ts"
+import { SequenceRuns } from "./incoming-check.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach, Scope, StreamBeginning } from "./reach.ts"
 import { goneTooEarly } from "./reach.ts"
@@ -196,6 +197,8 @@ export const beginsWithTenant = (id: string, tenant: string): boolean =>
 export class EventHeaders {
   readonly #names: Names
   readonly #origins = new Repeats()
+  /** Sequences of INTAKE that events name as their origins. */
+  readonly incoming = new SequenceRuns()
   /** Sequences of events that a source stored again. */
   readonly repeated = new Set<number>()
   /**
@@ -215,6 +218,7 @@ export class EventHeaders {
     if (!message.subject.startsWith(`${eventRoot}.`)) return
     const origin = readOrigin(header("nats-stream-source"))
     if (origin !== undefined && this.#origins.isRepeat(tenant, origin)) this.repeated.add(seq)
+    if (origin?.stream === this.#names.intake) this.incoming.add(origin.seq)
     if (origin !== undefined && origin.stream !== ownEvents) return
     const id = header("nats-msg-id")
     const isForeign = id !== undefined && !beginsWithTenant(id, tenant)
