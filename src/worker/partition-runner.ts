@@ -25,6 +25,7 @@ import { wakeEnded } from "../delivery/sweep/wake-dead-letters.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
+import { keepIntakeRoom } from "../intake/trim-intake.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { keepFinishing } from "../rounds/finish-abandoned.ts"
 import { runEventExpiry } from "../routing/event-expiry.ts"
@@ -188,6 +189,7 @@ class PartitionRunner {
     const { alerts } = this.#shared
     yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
     yield* Effect.forkScoped(runEventExpiry(holds))
+    yield* Effect.forkScoped(keepIntakeRoom(holds))
     yield* Effect.forkScoped(watchSources(holds))
     yield* Effect.forkScoped(keepFinishing(this.#node.options.findEvery ?? finishEvery))
   })

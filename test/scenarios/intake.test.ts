@@ -7,6 +7,7 @@ import type { IncomingEvent } from "../../src/domain/intake.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { discardQuarantined, type Note, quarantine } from "../../src/intake/quarantine.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
+import { trimIntake } from "../../src/intake/trim-intake.ts"
 import { endpoint, eventually, history, publishTo, testTopology, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
@@ -22,6 +23,12 @@ const incoming = (changes: Partial<IncomingEvent> = {}): IncomingEvent => ({
   contentType: "application/json",
   ...changes
 })
+
+/** Why something is in quarantine. */
+const unreadable: Note = {
+  ...{ source: "stripe", provider: "stripe", reason: "unreadable", problem: "no" },
+  ...{ contentType: "text/plain", headers: {}, method: "POST", url: "http://x/" }
+}
 
 const stateOf = (stream: "events" | "intake") =>
   Effect.gen(function* () {
@@ -112,6 +119,34 @@ describe.concurrent("an event that comes in", () => {
   )
 
   scenario(
+    "makes room for later ones once it is an event, and leaves the quarantine as it is",
+    () =>
+      Effect.gen(function* () {
+        const body = Buffer.alloc(100_000)
+        const aside = yield* quarantine("acme", unreadable, Buffer.from("1"))
+        const store = (from: number, to: number) =>
+          Effect.forEach(
+            Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`),
+            (id) => storeIncoming(incoming({ id, body })),
+            { discard: true }
+          )
+        yield* store(1, 8)
+        assert.isUndefined(yield* trimIntake)
+        yield* store(9, 11)
+        yield* eventually(stateOf("events"), ({ messages }) => messages === 11)
+        const seq = yield* eventually(trimIntake, (seq) => seq !== undefined)
+        assert.strictEqual(seq, 4)
+        const { first_seq, messages } = yield* stateOf("intake")
+        assert.deepStrictEqual([first_seq, messages], [aside.seq, 10])
+        yield* store(12, 13)
+        // What left is stored again.
+        assert.strictEqual((yield* storeIncoming(incoming({ id: "1", body }))).as, "stored")
+        assert.strictEqual((yield* storeIncoming(incoming({ id: "5", body }))).as, "repeated")
+      }),
+    { intakeBytes: 1_250_000 }
+  )
+
+  scenario(
     "is taken by an installation from before there was an intake, once init was run again",
     () =>
       Effect.gen(function* () {
@@ -176,12 +211,8 @@ describe.concurrent("the audit of what came in", () => {
   scenario("finds what somebody removed, and not what left the quarantine", () =>
     Effect.gen(function* () {
       yield* delivered
-      const note: Note = {
-        ...{ source: "stripe", provider: "stripe", reason: "unreadable", problem: "no" },
-        ...{ contentType: "text/plain", headers: {}, method: "POST", url: "http://x/" }
-      }
-      const aside = yield* quarantine("acme", note, Buffer.from("1"))
-      const other = yield* quarantine("acme", note, Buffer.from("2"))
+      const aside = yield* quarantine("acme", unreadable, Buffer.from("1"))
+      const other = yield* quarantine("acme", unreadable, Buffer.from("2"))
       yield* discardQuarantined("acme", aside.seq, "ana")
       yield* come(["6"])
       yield* eventually(stateOf("events"), ({ messages }) => messages === 6)

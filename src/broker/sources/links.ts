@@ -58,7 +58,7 @@ export const restartOf = ({ subject_transforms = [] }: Source): Restart | undefi
     .find((restart) => restart !== undefined)
 
 /** Servers report this since 2.15; the client's type does not have it. */
-const copiedOf = (info: object | undefined): number =>
+export const copiedOf = (info: object | undefined): number =>
   info !== undefined && "seq" in info && typeof info.seq === "number" ? info.seq : 0
 
 /** A source with its own state, or with the reason why that could not be read. */

@@ -1,0 +1,59 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { ifFound, streamNotFound } from "../broker/broker-error.ts"
+import { keepGoing } from "../broker/keep-going.ts"
+import { copiedOf } from "../broker/sources/links.ts"
+
+/** Time between two looks, ms. */
+const pauseMs = 10_000
+/** Of what INTAKE may hold: above it, its oldest events are removed. */
+const fullShare = 7 / 8
+/** Of its sequences, how many are removed at a time. */
+const removedShare = 1 / 4
+
+/**
+ * Removes the oldest events from INTAKE if it is nearly full, as far as EVENTS has copied them: what
+ * comes in then would be refused. They are not recognised any more when they come again. What is in
+ * quarantine stays.
+ *
+ * @returns up to which sequence events were removed; undefined if none were.
+ */
+export const trimIntake = Effect.gen(function* () {
+  const { names, purge, streamInfo } = yield* Broker
+  const intake = yield* ifFound(streamInfo("look at what came in", names.intake), streamNotFound)
+  const { max_bytes = -1 } = intake?.config ?? {}
+  if (intake === undefined || max_bytes <= 0) return undefined
+  const { bytes, first_seq, last_seq } = intake.state
+  if (bytes < fullShare * max_bytes) return undefined
+  const { sources = [] } = yield* streamInfo("look at the events", names.events)
+  const copied = copiedOf(sources.find(({ name }) => name === names.intake))
+  const wanted = first_seq + Math.ceil((last_seq - first_seq + 1) * removedShare)
+  const seq = Math.min(wanted, copied + 1)
+  if (seq <= first_seq) return undefined
+  for (const { src: filter } of names.subjects.incomingTransforms)
+    yield* purge("make room for what comes in", names.intake, { filter, seq })
+  return seq
+})
+
+/**
+ * Keeps room in INTAKE for as long as the scope lives and this worker is the one to do it.
+ *
+ * @param holds true while it is.
+ */
+export const keepIntakeRoom = (holds: () => boolean) => {
+  const look = Effect.gen(function* () {
+    if (!holds()) return
+    const seq = yield* trimIntake
+    const { names } = yield* Broker
+    if (seq !== undefined)
+      yield* Effect.logWarning(
+        `${names.intake} is nearly full: what came in before ${seq} is not recognised any more when it comes again; give it more with \`petrel init --intake-bytes\``
+      )
+  })
+  return keepGoing(
+    "keep room for what comes in",
+    Effect.andThen(look, Effect.sleep(pauseMs)),
+    pauseMs,
+    Effect.logWarning
+  )
+}
