@@ -33,10 +33,10 @@ import {
   tracesFlag,
   tracesOtlpFlag
 } from "../../flags/metrics-flags.ts"
-import { isSet, maybe } from "../../flags/shared.ts"
+import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { visible } from "../../format/visible.ts"
 import { setCollector } from "../../memory.ts"
-import { Refused } from "../../refused.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { petrel } from "../../root-command.ts"
 import { makeCountedOutput } from "../../terminal/counted-output.ts"
 import { untilStopped } from "../../terminal/signals.ts"
@@ -109,6 +109,8 @@ interface DevOptions extends MetricsChoice {
   readonly listen: string
   readonly store: number | undefined
   readonly withSample: boolean
+  /** Providers whose webhooks come in. */
+  readonly sources: ReadonlyArray<string>
   readonly asksForToken: boolean
   readonly quiet: boolean
   readonly traces: boolean
@@ -150,6 +152,8 @@ const serve = Effect.fnUntraced(function* (
   const { eventBytes } = yield* initDevStore(size)
   const console = yield* serveDevConsole(options)
   const sample = withSample ? yield* serveSample : undefined
+  const { serveDevSources, sourceLines } = yield* Effect.promise(() => import("./sources.ts"))
+  const sources = yield* serveDevSources(options.sources, options.listen.endsWith(":0"))
   const samples = sample?.first === true ? sampleIds : new Set<string>()
   const telling = quiet && samples.size === 0 ? undefined : yield* tell(quiet, samples)
   const own = { id, roles: ["router", "deliver"] } as const
@@ -190,10 +194,12 @@ const serve = Effect.fnUntraced(function* (
         eventBytes,
         worker: id,
         ...(servedAt === undefined ? {} : { metrics: servedAt }),
-        ...(sample === undefined ? {} : { sample: sample.url })
+        ...(sample === undefined ? {} : { sample: sample.url }),
+        ...(sources.length === 0 ? {} : { sources })
       })
     )
   yield* say(text.ready)
+  yield* say(sourceLines(sources))
   yield* Effect.timeoutOrElse(Effect.asVoid(worker.delivering), {
     duration: leaseTime,
     orElse: () =>
@@ -337,16 +343,26 @@ export const dev = Command.make(
       Flag.withDescription("On an empty store, make an endpoint and publish events to watch"),
       Flag.withDefault(true)
     ),
+    sources: repeated(
+      "source",
+      "PROVIDER",
+      "Take in webhooks of this provider, with a secret that is printed, such as stripe or github; may be repeated"
+    ),
     ...metricsFlags,
     traces: tracesFlag,
     tracesOtlp: tracesOtlpFlag
   },
-  ({ listen, ...options }) => {
+  Effect.fnUntraced(function* ({ listen, ...options }) {
+    if (options.sources.length > 0) {
+      const { devSourceProblem } = yield* Effect.promise(() => import("./sources.ts"))
+      const problems = options.sources.flatMap((provider) => devSourceProblem(provider) ?? [])
+      if (problems.length > 0) return yield* refusal(problems)
+    }
     const usual = options.port === 0 ? "127.0.0.1:0" : defaultListen
-    return quietly(
+    return yield* quietly(
       untilStopped(Effect.onInterrupt(run({ ...options, listen: listen ?? usual }), () => farewell))
     )
-  }
+  })
 ).pipe(
   Command.withDescription(
     "Run a broker and a worker in one process, with a sample endpoint on first start"
