@@ -2,6 +2,8 @@ import { Effect, Fiber, type Scope } from "effect"
 import { readTable, usualTable } from "../../src/outbox/table-name.ts"
 import { openSession } from "../../src/relay/database.ts"
 import { type Driver, findDriver } from "../../src/relay/drivers.ts"
+import { RelayFigures } from "../../src/relay/figures.ts"
+import { RelayState, relayOutbox } from "../../src/relay/outbox-relay.ts"
 import type { PendingRow, Waiting } from "../../src/relay/outbox-table.ts"
 import { type Outcome, runRelay } from "../../src/relay/relay.ts"
 import { withClient } from "./outbox.ts"
@@ -98,6 +100,20 @@ export const relaying = (
       stop: Fiber.interrupt(fiber),
       ended: Fiber.join(fiber)
     }
+  })
+
+/** Publishes an outbox to the intake until the scope closes, in this process. */
+export const relayHere = (url: string) =>
+  Effect.gen(function* () {
+    const table = readTable(usualTable)
+    const driver = yield* Effect.promise(() => findDriver(import.meta.dirname))
+    if (driver === undefined || table === undefined) return yield* Effect.die("no driver")
+    const options = { name: "here", driver, url, table, keepMs: hour, pollMs: 1_000 }
+    const figures = new RelayFigures()
+    const fiber = yield* Effect.forkScoped(
+      relayOutbox({ ...options, figures, became: () => Effect.void }, new RelayState())
+    )
+    return { figures, stop: Fiber.interrupt(fiber) }
   })
 
 /** How many rows are in each state. */
