@@ -68,7 +68,8 @@ const firstDeferMs = 1_000
 const longestDeferMs = 60_000
 /** Pause between tries to get the lock, or a session, ms. */
 const retryMs = 1_000
-const surveyMs = 5_000
+/** Shorter than the pause between reports: a report is never of before the last one. */
+const surveyMs = 2_000
 const cleanMs = 10_000
 /** Pause from one removal to the next while there is more to remove, ms. */
 const betweenRemovalsMs = 100
