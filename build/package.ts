@@ -15,7 +15,7 @@ export const dist = join(root, "dist")
 /** What the README leads to, and itself. */
 const pages: ReadonlyArray<string> = [
   ...["README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE"],
-  ...["docs", "deploy", "nats.conf"]
+  ...["docs", "deploy", "examples", "nats.conf"]
 ]
 
 const textOf = (path: string): Promise<string> => readFile(join(root, path), "utf8")

@@ -7,15 +7,17 @@ import { once } from "node:events"
 import { mkdtemp, readFile, rm } from "node:fs/promises"
 import { createServer } from "node:net"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import { setTimeout } from "node:timers/promises"
+import { fileURLToPath } from "node:url"
 import { parseArgs } from "node:util"
 import { httpClient } from "petrel/client"
 
 const { postgres } = parseArgs({ options: { postgres: { type: "string" } } }).values
-const cli = join(import.meta.dirname, "../../src/cli/main.ts")
+const manifest = fileURLToPath(import.meta.resolve("petrel/package.json"))
+const cli = join(dirname(manifest), JSON.parse(await readFile(manifest, "utf8")).bin.petrel)
 const folder = await mkdtemp(join(tmpdir(), "petrel-shop-"))
 const running = new Set<ChildProcess>()
 const say = (who: string, text: string) => console.log(`${who.padEnd(7)} ${text}`)
