@@ -264,34 +264,76 @@ describe.each(examples)("The inbox by hand in $name", ({ start, without }) => {
     }
   )
 
-  it.skipIf(without !== undefined)("takes what Petrel delivers", async () => {
-    const folder = await mkdtemp(join(tmpdir(), "petrel-test-dev-"))
-    const secretFile = join(folder, "secret")
-    await writeFile(secretFile, secret)
-    const story = Effect.gen(function* () {
-      const dev = yield* startPetrel("dev", "--nats-port", "0", "--data", join(folder, "data"))
-      yield* dev.until((out) => out.some((line) => line.startsWith("To look back")))
-      const [, nats = ""] = /takes events at (\S+)/.exec(dev.out.join("\n")) ?? []
-      const petrel = (...args: ReadonlyArray<string>) =>
-        Effect.gen(function* () {
-          const command = yield* startPetrel(...args, "--nats", nats)
-          assert.strictEqual(yield* command.ended, 0, command.err.join("\n"))
-        })
-      yield* petrel("endpoint", "add", "acme/shop", "--url", app.url, "--secret-file", secretFile)
-      for (const cents of [100, 20, 3])
-        yield* petrel("publish", "acme", "invoice.paid", paid("petrel", cents))
-      yield* Effect.promise(() =>
-        whileWorking(() =>
-          until("paid", async () => (await customerOf("petrel"))?.paid_cents === 123)
+  it.skipIf(without !== undefined)(
+    "takes what Petrel delivers",
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), "petrel-test-dev-"))
+      const secretFile = join(folder, "secret")
+      await writeFile(secretFile, secret)
+      const story = Effect.gen(function* () {
+        const dev = yield* startPetrel("dev", "--nats-port", "0", "--data", join(folder, "data"))
+        yield* dev.until((out) => out.some((line) => line.startsWith("To look back")))
+        const [, nats = ""] = /takes events at (\S+)/.exec(dev.out.join("\n")) ?? []
+        const petrel = (...args: ReadonlyArray<string>) =>
+          Effect.gen(function* () {
+            const command = yield* startPetrel(...args, "--nats", nats)
+            assert.strictEqual(yield* command.ended, 0, command.err.join("\n"))
+          })
+        yield* petrel("endpoint", "add", "acme/shop", "--url", app.url, "--secret-file", secretFile)
+        for (const cents of [100, 23])
+          yield* petrel("publish", "acme", "invoice.paid", paid("petrel", cents))
+        yield* Effect.promise(() =>
+          whileWorking(() =>
+            until("paid", async () => (await customerOf("petrel"))?.paid_cents === 123)
+          )
         )
+        // Where it is killed, its broker still writes into the folder.
+        yield* dev.signal("SIGINT")
+        yield* dev.ended
+      })
+      try {
+        await Effect.runPromise(Effect.scoped(story))
+      } finally {
+        await rm(folder, { recursive: true, force: true, maxRetries: 10 })
+      }
+    },
+    240_000
+  )
+
+  it.skipIf(without !== undefined)(
+    "takes what a storm has to be taken of, each once",
+    async () => {
+      const folder = await mkdtemp(join(tmpdir(), "petrel-test-storm-"))
+      const body = join(folder, "body")
+      await writeFile(body, paid("stormy", 1))
+      const story = Effect.gen(function* () {
+        const storm = yield* startPetrel(
+          ...["receive", "--storm", app.url, "--secret", secret, "--json"],
+          // Servers for development have few threads, and each aborted body holds one up.
+          ...["--count", "50", "--concurrency", "4", "--type", "invoice.paid", "--body", body]
+        )
+        yield* storm.ended
+        return JSON.parse(storm.out.at(-1) ?? "{}")
+      })
+      const report = await Effect.runPromise(Effect.scoped(story))
+      await rm(folder, { recursive: true })
+      assert.deepStrictEqual(report.faults, [])
+      assert.deepStrictEqual(report.kinds.oversized.answers, { 413: 1 })
+      const count = async (where: string) => {
+        const [row] = await app.query(
+          `select count(*) as n from ${app.table} where ${where} and ${app.key} like 'storm-%'`
+        )
+        return Number(row?.n)
+      }
+      const stored = await count("1 = 1")
+      assert.isAbove(stored, 20)
+      await whileWorking(() =>
+        until("all are done", async () => (await count("state = 'done'")) === stored)
       )
-    })
-    try {
-      await Effect.runPromise(Effect.scoped(story))
-    } finally {
-      await rm(folder, { recursive: true, force: true })
-    }
-  })
+      assert.strictEqual((await customerOf("stormy"))?.paid_cents, stored)
+    },
+    240_000
+  )
 
   it.skipIf(without !== undefined)("removes what is done and old, and nothing else", async () => {
     const count = async (state: string) => {

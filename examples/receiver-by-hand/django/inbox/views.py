@@ -2,6 +2,7 @@ import json
 import logging
 
 from django.conf import settings
+from django.core.exceptions import RequestDataTooBig
 from django.db import Error
 from django.db.models import F
 from django.http import HttpResponse
@@ -29,7 +30,10 @@ def subject_of(body: bytes) -> str | None:
 def receive(request):
     """Verifies, stores, answers. The work comes later, in `manage.py webhooks work`."""
     # The bytes as they came. What a parser made of them has another signature.
-    body = request.body
+    try:
+        body = request.body
+    except RequestDataTooBig:
+        return HttpResponse("The body is too large.", status=413)
     if not is_genuine(request.headers, body, settings.WEBHOOK_SECRETS):
         return HttpResponse("The signature does not fit.", status=401)
     try:

@@ -10,11 +10,16 @@ class WebhookController
 {
     private const SOURCE = 'petrel';
 
+    private const MAX_BYTES = 2_097_152;
+
     /** Verifies, stores, answers. The work comes later, in `php artisan webhooks:work`. */
     public function __invoke(Request $request)
     {
         // The bytes as they came. What a parser made of them has another signature.
         $body = $request->getContent();
+        if (strlen($body) > self::MAX_BYTES) {
+            return response('The body is too large.', 413);
+        }
         $id = (string) $request->header('webhook-id');
         $isGenuine = Verification::isGenuine(
             $id,
