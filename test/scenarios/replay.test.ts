@@ -42,6 +42,8 @@ describe.concurrent("a replay", () => {
       assert.strictEqual(again.headers["webhook-id"], "acme-1")
       assert.strictEqual(again.headers["content-type"], "text/plain")
       assert.strictEqual(again.headers["petrel-attempt"], "1")
+      assert.strictEqual(again.headers["petrel-round"], "rfirst")
+      assert.notProperty(nth(hook.requests, 0).headers, "petrel-round")
       assert.strictEqual(again.body.toString(), "the bytes")
       assert.deepStrictEqual(
         facts

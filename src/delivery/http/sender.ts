@@ -1,6 +1,7 @@
 import type { Clock } from "effect"
 import packageJson from "../../../package.json" with { type: "json" }
 import type { Delivery } from "../../domain/delivery.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { withForwarded } from "../../domain/header-names.ts"
 import type { AttemptOutcome } from "../../domain/outcome.ts"
 import type { BodyFormat } from "../../domain/settings/endpoint-table.ts"
@@ -87,6 +88,8 @@ export const requestFor = (
   const { contentType, traceparent, tracestate } = delivery.content
   headers.push("content-type", contentType ?? defaultContentType)
   headers.push("user-agent", userAgent, "petrel-attempt", String(number))
+  // A receiver that takes each id once can tell by it what an operator has sent again on purpose.
+  if (delivery.round !== firstRound) headers.push("petrel-round", delivery.round)
   if (traceparent !== undefined)
     headers.push(
       "traceparent",
