@@ -336,6 +336,16 @@ describe("A receiver", () => {
     await hooks.stop()
   })
 
+  it("lets the sender keep what a store of keys alone cannot", async () => {
+    const { hooks, post } = make({ store: { ...memoryStore(), queue: undefined } })
+    hooks.once("*", () => {
+      throw new PermanentError("no such account")
+    })
+    assert.deepInclude(await post(event("evt_1")), { status: 500, text: "failed" })
+    assert.deepInclude(await post(signed("evt_2", "{ no JSON")), { status: 500, text: "failed" })
+    assert.throws(() => hooks.start(), /remembers keys alone/)
+  })
+
   it("refuses settings that cannot be", () => {
     assert.throws(() => make({ sources: {} }), /sources is empty/)
     assert.throws(() => make({ maxInFlight: 0 }), /maxInFlight must be a number above 0/)
