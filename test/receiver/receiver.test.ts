@@ -220,10 +220,10 @@ describe("A receiver", () => {
   })
 
   it("takes a replay of Petrel again only where that is asked for", async () => {
-    const again = (id: string) => ({
-      ...event(id),
-      headers: { ...event(id).headers, "petrel-round": "replay-7" }
-    })
+    const again = (id: string) => {
+      const request = event(id)
+      return { ...request, headers: { ...request.headers, "petrel-round": "replay-7" } }
+    }
     const [usual, retaking] = [make(), make({ takeReplays: true })]
     for (const { hooks, post } of [usual, retaking]) {
       hooks.once("*", () => undefined)
