@@ -2,33 +2,7 @@
  * `petrel/receiver`: takes each webhook once, of Petrel and of other senders. This file names all that programs may
  * import.
  */
-export { discord } from "../providers/discord.ts"
-export { genericHmac } from "../providers/generic-hmac.ts"
-export { github } from "../providers/github.ts"
-export { gitlab } from "../providers/gitlab.ts"
-export { hubspot } from "../providers/hubspot.ts"
-export { linear } from "../providers/linear.ts"
-export { mailgun } from "../providers/mailgun.ts"
-export { meta } from "../providers/meta.ts"
-export { paddle } from "../providers/paddle.ts"
-export { paypal } from "../providers/paypal.ts"
-export type {
-  Provider,
-  ProviderEvent,
-  Reading,
-  ReceivedRequest,
-  Verification
-} from "../providers/provider.ts"
-export { provider } from "../providers/providers.ts"
-export { sendgrid } from "../providers/sendgrid.ts"
-export { shopify } from "../providers/shopify.ts"
-export { slack } from "../providers/slack.ts"
-export { square } from "../providers/square.ts"
-export { petrel, standardWebhooks } from "../providers/standard-webhooks.ts"
-export { stripe } from "../providers/stripe.ts"
-export { twilio } from "../providers/twilio.ts"
-export { x } from "../providers/x.ts"
-export { zoom } from "../providers/zoom.ts"
+export * from "../providers/providers.ts"
 export type { Alert, AlertName } from "./alerts.ts"
 export { type Entry, type EntryState, PermanentError } from "./entry.ts"
 export type { InboxEvent } from "./inbox-event.ts"
