@@ -58,7 +58,7 @@ describe("the dead letters", () => {
     )
   )
 
-  it.live("are narrowed by tenant, endpoint, reason and time", () =>
+  it.live("are narrowed by tenant, endpoint, reason, event type and time", () =>
     installation(server).run(
       Effect.gen(function* () {
         const { facts } = yield* failures
@@ -73,6 +73,11 @@ describe("the dead letters", () => {
         assert.deepStrictEqual(yield* ids({ endpoint: { tenant: "acme", id: "strict" } }), [strict])
         assert.deepStrictEqual(yield* ids({ reason: "permanent" }), [strict])
         assert.deepStrictEqual(yield* ids({ reason: "attempts" }), [broken])
+        const [type = ""] = (yield* letters()).map(({ delivery }) => delivery.type)
+        const first = type.split(".")[0]
+        assert.deepStrictEqual(yield* ids({ type }), both)
+        assert.deepStrictEqual(yield* ids({ type: ["none", `${first}.>`] }), both)
+        assert.deepStrictEqual(yield* ids({ type: "none.of.these" }), [])
 
         const { ask, jsm, names } = yield* natsClients
         const last = yield* ask("look", () => jsm.streams.getMessage(names.dead, { seq: 2 }))
