@@ -1,3 +1,4 @@
+import { generateKeyPairSync, sign } from "node:crypto"
 import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect } from "effect"
@@ -192,7 +193,7 @@ describe.concurrent("a gateway", () => {
       })
   )
 
-  scenario("answers handshakes, splits batches, and takes the hash of a body without an id", () =>
+  scenario("answers handshakes, and takes the hash of a body without an id", () =>
     Effect.gen(function* () {
       yield* source("slack", { provider: "slack", secrets: ["slack-secret"] })
       yield* source("meta", { provider: "meta", secrets: ["app-secret"], verifyToken: "mine" })
@@ -220,6 +221,36 @@ describe.concurrent("a gateway", () => {
       for (let n = 0; n < 3; n++)
         assert.strictEqual((yield* post("/in/acme/legacy", { body, headers })).status, 200)
       assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+    })
+  )
+
+  scenario("makes each item of a batch one event, with what a repeat brings anew", () =>
+    Effect.gen(function* () {
+      const keys = generateKeyPairSync("ec", { namedCurve: "P-256" })
+      const key = keys.publicKey.export({ type: "spki", format: "der" }).toString("base64")
+      yield* source("mail", { provider: "sendgrid", secrets: [key] })
+      const { counted, post } = yield* startGateway()
+      const send = (ids: ReadonlyArray<string>) => {
+        const body = JSON.stringify(
+          ids.map((id) => ({ sg_event_id: id, event: "delivered", timestamp: 1_764_000_000 }))
+        )
+        const time = String(Math.floor(Date.now() / 1_000))
+        const signature = sign("sha256", Buffer.from(time + body), keys.privateKey)
+        return post("/in/acme/mail", {
+          body,
+          headers: {
+            "content-type": "application/json",
+            "x-twilio-email-event-webhook-signature": signature.toString("base64"),
+            "x-twilio-email-event-webhook-timestamp": time
+          }
+        })
+      }
+      assert.strictEqual((yield* send(["a", "b", "c"])).status, 200)
+      assert.strictEqual((yield* send(["b", "c", "d"])).status, 200)
+      assert.strictEqual((yield* send(["a", "b"])).status, 200)
+      assert.deepStrictEqual(yield* stored, { events: 4, quarantined: 0 })
+      assert.strictEqual(counted("acme/mail", "taken"), 2)
+      assert.strictEqual(counted("acme/mail", "repeated"), 1)
     })
   )
 
