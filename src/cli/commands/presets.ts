@@ -2,7 +2,7 @@ import { Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { shortPolicy } from "../../operations/endpoints/cautions.ts"
-import { outlined } from "../../operations/endpoints/outlined-policy.ts"
+import { encodeOutline, outlined } from "../../operations/endpoints/outlined-policy.ts"
 import { readInput } from "../../operations/input.ts"
 import type { Preset } from "../../policy/presets.ts"
 import { presets as all, findPreset, guides, UnknownPreset } from "../../policy/presets.ts"
@@ -94,7 +94,10 @@ const showOne = Effect.fnUntraced(function* (text: string, svg: string | undefin
   if (svg !== undefined) return yield* writeSvg(svg, [outline])
   if (json)
     return yield* print(
-      JSON.stringify({ ...(preset === undefined ? {} : presetJson(preset)), outline })
+      JSON.stringify({
+        ...(preset === undefined ? {} : presetJson(preset)),
+        outline: encodeOutline(outline)
+      })
     )
   const drawing = outlineLines(outline, screenWidth())
   const lines =

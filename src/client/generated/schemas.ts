@@ -120,28 +120,6 @@ export type Backoff = {
   readonly cap: string
 }
 
-/** How the delay before the next attempt grows with the number of attempts. */
-export type Backoff_1 = {
-  readonly kind: "exponential"
-  readonly base: string
-  readonly factor: number
-  readonly cap: string
-} | {
-  readonly kind: "linear"
-  readonly step: string
-  readonly cap: string
-} | {
-  readonly kind: "fixed"
-  readonly delay: string
-} | {
-  readonly kind: "list"
-  readonly delays: ReadonlyArray<string>
-} | {
-  readonly kind: "decorrelated"
-  readonly base: string
-  readonly cap: string
-}
-
 export interface BatchAnswer {
   /** As of a request for this event alone: 201 stored, 200 there already, 400 not valid, 409 another event has the id, 413 too large, 503 not known to be stored. */
   readonly status: 201 | 200 | 400 | 409 | 413 | 503
@@ -1522,7 +1500,7 @@ export interface OutlinedPolicy {
   readonly name: string
   /** The event types that it holds for; absent for all that have no other. */
   readonly types?: string
-  readonly policy: RetryPolicy_1
+  readonly policy: RetryPolicy
   /** Each wait between its shortest and longest; `attempt` follows it. */
   readonly waits: ReadonlyArray<{
     readonly attempt: number
@@ -1886,19 +1864,6 @@ export interface RetryPolicy {
   readonly connectTimeout?: string | undefined
   readonly statuses?: { readonly [name: string]: "delivered" | "retry" | "fail" | StatusRule } | undefined
   readonly errors?: { readonly [name: string]: "retry" | "fail" } | undefined
-}
-
-/** When to retry, and when to stop. */
-export interface RetryPolicy_1 {
-  readonly backoff: Backoff_1
-  readonly jitter: "none" | "full" | "equal" | "scaled"
-  readonly maxAttempts: number
-  readonly window: string
-  readonly retryAfterCap?: string
-  readonly timeout?: string
-  readonly connectTimeout?: string
-  readonly statuses?: { readonly [name: string]: "delivered" | "retry" | "fail" | StatusRule_1 }
-  readonly errors?: { readonly [name: string]: "retry" | "fail" }
 }
 
 /** A retry policy that has a name. */
@@ -2321,15 +2286,6 @@ export interface StatusRule {
     readonly window: string
   }
   readonly alert?: number | undefined
-}
-
-/** Retries of a status with limits of their own, shorter than the policy's. */
-export interface StatusRule_1 {
-  readonly retry: {
-    readonly attempts: number
-    readonly window: string
-  }
-  readonly alert?: number
 }
 
 /** What replaces all that was set: thresholds, or null for the defaults. */

@@ -24,7 +24,7 @@ export const OutlinedPolicy = Schema.Struct({
   name: Schema.String,
   /** The event types that it holds for; absent for all that have no other. */
   types: Schema.optionalKey(Schema.String),
-  policy: Schema.toEncoded(RetryPolicy),
+  policy: RetryPolicy,
   waits: Schema.Array(Wait),
   maxAttempts: Schema.Int,
   window: Schema.Number,
@@ -42,13 +42,13 @@ export const OutlinedPolicy = Schema.Struct({
 })
 export type OutlinedPolicy = typeof OutlinedPolicy.Type
 
-const encode = Schema.encodeSync(RetryPolicy)
+export const encodeOutline = Schema.encodeSync(OutlinedPolicy)
 
 /** Returns the outline of a policy, with what its name and its event types are. */
 export const outlined = (name: string, policy: RetryPolicy, types?: string): OutlinedPolicy => ({
   name,
   ...(types === undefined ? {} : { types }),
-  policy: encode(policy),
+  policy,
   ...outlineOf(policy),
   statuses: [...statusLimits(policy)].map(([status, limit]) => ({
     status,

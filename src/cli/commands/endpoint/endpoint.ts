@@ -12,7 +12,7 @@ import {
 import type { EndpointName } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
-import { outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
+import { encodeOutline, outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
 import { plural } from "../../../text/quantities.ts"
 import {
   byFlag,
@@ -99,7 +99,9 @@ const showRetry = Effect.fnUntraced(function* (name: EndpointName, svg: string |
   const outlines = yield* outlineEndpoint(name)
   if (svg !== undefined) return yield* writeSvg(svg, outlines)
   if (json)
-    return yield* Effect.forEach(outlines, (one) => print(JSON.stringify(one)), { discard: true })
+    return yield* Effect.forEach(outlines, (one) => print(JSON.stringify(encodeOutline(one))), {
+      discard: true
+    })
   const drawn = outlines.map((one) => outlineLines(one, screenWidth()).join("\n"))
   yield* print(drawn.join("\n\n"))
 })

@@ -199,7 +199,7 @@ describe("petrel dev", () => {
           const { streams } = await jetstreamManager(connection)
           const events = await streams.info("PETREL_EVENTS")
           const refused = await streams
-            .add({ name: "X", subjects: ["x"], max_bytes: 2 ** 26 })
+            .add({ name: "X", subjects: ["x"], max_bytes: 2 ** 25 })
             .then(
               () => "no",
               () => "yes"
