@@ -390,7 +390,7 @@ export const wanted = (
     bucket(names.buckets.alerts, true),
     bucket(names.buckets.tokens, true),
     bucket(names.buckets.jobs, true),
-    bucket(names.buckets.sources, false),
+    ...(options.intake ? [bucket(names.buckets.sources, false)] : []),
     ...Array.from({ length: options.partitions }, (_, index) => [queue(index), backlog(index)])
       .flat()
       .reverse()

@@ -152,8 +152,8 @@ describe("nats.conf with its accounts taken into use", () => {
     await jsm.direct.getMessage(names.history, { seq: 1 })
     const ordered = await js.consumers.get(names.history)
     assert.isNotNull(await ordered.next({ expires: 5_000 }))
-    const { jobs, tokens, ...workersBuckets } = names.buckets
-    for (const name of [jobs, tokens])
+    const { jobs, sources, tokens, ...workersBuckets } = names.buckets
+    for (const name of [jobs, sources, tokens])
       await refused(js.publish(`$KV.${name}.0123456789abcdef`, "{}"))
     for (const name of Object.values(workersBuckets)) {
       const bucket = await new Kvm(nc).open(name, { allow_direct: false })

@@ -7,6 +7,7 @@ import { writeValue } from "../../src/broker/values.ts"
 import { healthy } from "../../src/domain/health.ts"
 import { nobody } from "../../src/domain/token.ts"
 import { writeHealth } from "../../src/endpoints/health-store.ts"
+import { quarantine } from "../../src/intake/quarantine.ts"
 import { serveProjection } from "../../src/projection/remote-log.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
 import { endpoint, eventually, history, lateRetry, nth, publish, worker } from "../kit/engine.ts"
@@ -22,8 +23,16 @@ const install = installations()
 
 /** Commands that only have subcommands. */
 const groups = new Set([
-  ...["endpoint", "tenant", "token", "portal", "dead", "delivery", "projection", "rebuild"]
+  ...["endpoint", "tenant", "token", "portal", "dead", "delivery", "projection", "rebuild"],
+  ...["source", "quarantine", "inbox"]
 ])
+
+/** Their output is read with a database, where numbers are looked for too. */
+const withDatabase = [
+  ...["inbox list", "inbox show", "inbox retry", "inbox resolve", "inbox migrate"],
+  ...["outbox", "outbox migrate", "outbox list", "outbox release", "outbox discard"],
+  ...["outbox status", "outbox forget"]
+]
 
 /** Commands that are not asked here, and why. */
 const leftOut = {
@@ -158,6 +167,28 @@ describe("--json", () => {
           yield* ask("endpoint diff", "acme/crm")
           yield* ask("endpoint remove", "acme/crm", "--yes")
 
+          const signed = ["--provider", "stripe", "--secret", "whsec_one"]
+          yield* ask("source add", "acme/stripe", ...signed)
+          yield* ask("source set", "acme/stripe", "--rate", "200/s")
+          yield* ask("source rotate", "acme/stripe", "--secret", "whsec_two", "--keep-old", "1h")
+          yield* ask("source list")
+          yield* ask("source show", "acme/stripe")
+          const note = {
+            ...{ source: "stripe", provider: "stripe", problem: "no JSON" },
+            ...{ headers: {}, method: "POST", url: "http://127.0.0.1/in/acme/stripe" },
+            reason: "unreadable" as const,
+            contentType: "text/plain"
+          }
+          yield* quarantine("acme", note, Buffer.from("200"))
+          yield* quarantine("acme", note, Buffer.from("400"))
+          const aside = yield* ask("quarantine list", "acme")
+          const [first, second] = aside.map((line) => String(JSON.parse(line).number))
+          yield* ask("quarantine show", "acme", first ?? "")
+          yield* ask("quarantine release", "acme", first ?? "", "--type", "invoice.paid")
+          yield* ask("quarantine discard", "acme", second ?? "")
+          yield* listen("ingest", 1, "--listen", "127.0.0.1:0")
+          yield* ask("source remove", "acme/stripe")
+
           yield* ask("tenant show", "acme")
           yield* ask("tenant set", "acme", "--max-timeout", "15m")
           const made = yield* ask("token create", "acme", "--scope", "all", "--expires", "1h")
@@ -211,7 +242,7 @@ describe("--json", () => {
             Effect.gen(function* () {
               assert.deepStrictEqual([...new Set(wrong)], [])
               const all = yield* commandsBelow([])
-              const known = new Set([...asked, ...Object.keys(leftOut)])
+              const known = new Set([...asked, ...Object.keys(leftOut), ...withDatabase])
               assert.deepStrictEqual(
                 all.filter((command) => !known.has(command)),
                 [],

@@ -16,7 +16,9 @@ const elsewhere = [
   /^api\/api\.ts/,
   // Written into the history, and commands of their own.
   /^operations\/endpoints\/rebuild\.ts/,
-  /^operations\/(backup|repartition)\//
+  /^operations\/(backup|repartition)\//,
+  // Commands beside a database.
+  /^relay\//
 ]
 
 /** A command, or a flag of one; no decrement, no name of a client. */

@@ -111,7 +111,7 @@ const discard = Command.make(
   { tenant: tenantArgument, number: numberArgument, by: byFlag },
   Effect.fnUntraced(function* ({ by, number, tenant }) {
     const discarded = yield* Effect.provide(discardOne(tenant, number, by), connected)
-    yield* report(discarded, `${number} of ${tenant} is discarded`)
+    yield* report(encodeView(discarded), `${number} of ${tenant} is discarded`)
   })
 ).pipe(Command.withDescription("Remove something from quarantine for good"))
 
