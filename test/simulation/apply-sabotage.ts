@@ -1,25 +1,54 @@
 import { registerHooks } from "node:module"
 import { backlogTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
 
-/**
- * Changes what is loaded of the engine from now on. Throws where the sabotage does not fit the source
- * any more: it is written anew then, and not dropped.
- */
-export const applySabotage = (name: string): void => {
-  const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]
-  const sabotage = all.find((each) => each.name === name)
-  if (sabotage === undefined)
-    throw new Error(`no sabotage ${name}: ${all.map((each) => each.name).join(", ")}`)
-  const { file, find, replace } = sabotage
+interface Replacement {
+  /** Below src/. */
+  readonly file: string
+  readonly find: string
+  readonly replace: string
+}
+
+/** Changes what is loaded of the engine from now on. Throws if the source has changed. */
+const replaceInSource = (what: string, { file, find, replace }: Replacement): void => {
   const { href } = new URL(`../../src/${file}`, import.meta.url)
   registerHooks({
     load: (url, context, next) => {
       const loaded = next(url, context)
       if (url !== href) return loaded
       const source = String(loaded.source)
-      if (source.split(find).length !== 2)
-        throw new Error(`the sabotage ${name} does not fit ${file} any more`)
+      if (source.split(find).length !== 2) throw new Error(`${what} does not fit ${file} any more`)
       return { ...loaded, source: source.replace(find, () => replace) }
     }
   })
+}
+
+/** What workers do for an intake and for outboxes, at intervals. */
+const forWhatComesIn: ReadonlyArray<Replacement> = [
+  {
+    file: "alerts/system-alerts.ts",
+    find: "if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports",
+    replace: "this.#looks++"
+  },
+  {
+    file: "worker/partition-runner.ts",
+    find: "    yield* Effect.forkScoped(keepIntakeRoom(holds))\n",
+    replace: ""
+  }
+]
+
+/**
+ * Leaves out what is done for an intake and for outboxes: there are none, and requests more would
+ * change the meaning of every seed and of the files in regressions/.
+ */
+export const leaveOutWhatComesIn = (): void => {
+  for (const one of forWhatComesIn) replaceInSource("what the simulation leaves out", one)
+}
+
+/** Applies a sabotage. One that does not fit the source any more is written anew, and not dropped. */
+export const applySabotage = (name: string): void => {
+  const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]
+  const sabotage = all.find((each) => each.name === name)
+  if (sabotage === undefined)
+    throw new Error(`no sabotage ${name}: ${all.map((each) => each.name).join(", ")}`)
+  replaceInSource(`the sabotage ${name}`, sabotage)
 }
