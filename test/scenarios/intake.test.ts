@@ -8,6 +8,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import { discardQuarantined, type Note, quarantine } from "../../src/intake/quarantine.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { trimIntake } from "../../src/intake/trim-intake.ts"
+import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, publishTo, testTopology, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
@@ -148,8 +149,19 @@ describe.concurrent("an event that comes in", () => {
 
   scenario(
     "is taken by an installation from before there was an intake, once init was run again",
-    () =>
+    (place) =>
       Effect.gen(function* () {
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        for (const command of [
+          ["source", "list"],
+          ["source", "add", "acme/stripe", "--provider", "stripe", "--secret", "whsec_one"],
+          ["ingest", "--listen", "127.0.0.1:0", "--check"]
+        ]) {
+          const { code, err } = yield* run(...command, ...flags)
+          assert.strictEqual(code, 1)
+          assert.match(err.join("\n"), /run `petrel init`/)
+        }
+        assert.strictEqual((yield* run("endpoint", "list", ...flags)).code, 0)
         yield* publishTo("acme.other", "before")
         assert.isFalse((yield* readLayout).isSourced)
         assert.strictEqual((yield* Effect.flip(storeIncoming(incoming()))).reason, "no-intake")
@@ -162,7 +174,8 @@ describe.concurrent("an event that comes in", () => {
           [
             `created stream ${names.intake}`,
             `created stream ${names.origins}`,
-            `updated stream ${names.events}`
+            `updated stream ${names.events}`,
+            `created stream KV_${names.buckets.sources}`
           ]
         )
         assert.isTrue((yield* readLayout).isSourced)
