@@ -47,10 +47,10 @@ const readForm = (request: ReceivedRequest): Reading => {
       ? unreadable("The field `payload` is not a JSON object with a `type`, as Slack sends them.")
       : wholeBody(request, { type, subject: textAt(json, "channel", "id") })
   }
-  const command = form.get("command")
-  return command === null
+  const command = form.get("command") ?? ""
+  return command === ""
     ? unreadable("The form has neither `payload` nor `command`, of which Slack sends one.")
-    : wholeBody(request, { type: command, subject: form.get("channel_id") ?? undefined })
+    : wholeBody(request, { type: command, subject: form.get("channel_id") || undefined })
 }
 
 const read = (request: ReceivedRequest): Reading =>
