@@ -1,16 +1,9 @@
-import { verify as verifyWith } from "node:crypto"
 import { momentAt, readObject, textAt, valueAt } from "./body.ts"
-import { fromHex, timeOf } from "./encoded.ts"
+import { fromHex } from "./encoded.ts"
 import { hoursMs, type ProviderKind, provide } from "./kind.ts"
-import type {
-  HandshakeAnswer,
-  Provider,
-  Reading,
-  ReceivedRequest,
-  Verification
-} from "./provider.ts"
+import type { HandshakeAnswer, Provider, Reading, ReceivedRequest } from "./provider.ts"
 import { secretsSetting, type TimedSettings, toleranceSetting } from "./settings.ts"
-import { headerOf, malformedSignature, malformedTime, mismatch, untimely } from "./signed.ts"
+import { type PublicKeyScheme, verifiedByPublicKey } from "./signed.ts"
 import { smallJson } from "./slack.ts"
 import { ed25519PublicKey } from "./standard-webhooks.ts"
 
@@ -22,22 +15,21 @@ const keyOf = (secret: string) => {
   return bytes === undefined ? undefined : ed25519PublicKey(bytes)
 }
 
+const scheme: PublicKeyScheme = {
+  header,
+  timeHeader,
+  algorithm: null,
+  form: "128 hexadecimal digits",
+  decode: (text) => {
+    const signature = fromHex(text)
+    return signature?.length === 64 ? signature : undefined
+  }
+}
+
 const makeVerify = ({ secrets, toleranceMs }: TimedSettings) => {
   const keys = secrets.flatMap((secret) => keyOf(secret) ?? [])
-  return (request: ReceivedRequest, nowMs: number): Verification => {
-    const given = headerOf(request, header)
-    if (!given.ok) return given
-    const time = headerOf(request, timeHeader, "timestamp")
-    if (!time.ok) return time
-    const at = timeOf(time.value)
-    if (at === undefined) return malformedTime(timeHeader)
-    const signature = fromHex(given.value)
-    if (signature?.length !== 64) return malformedSignature(header, "128 hexadecimal digits")
-    const message = Buffer.concat([Buffer.from(time.value), request.body])
-    const secret = keys.findIndex((key) => verifyWith(null, message, key, signature))
-    if (secret === -1) return mismatch(keys.length, "public key")
-    return untimely(at, nowMs, toleranceMs) ?? { ok: true, secret, at }
-  }
+  return (request: ReceivedRequest, nowMs: number) =>
+    verifiedByPublicKey(scheme, request, keys, nowMs, toleranceMs)
 }
 
 const interactionTypes = new Map([

@@ -1,11 +1,11 @@
-import { createPublicKey, type KeyObject, verify as verifyWith } from "node:crypto"
+import { createPublicKey, type KeyObject } from "node:crypto"
 import { readArray } from "./batch.ts"
 import { momentAt, textAt } from "./body.ts"
-import { fromBase64, timeOf } from "./encoded.ts"
+import { fromBase64 } from "./encoded.ts"
 import { daysMs, type ProviderKind, provide } from "./kind.ts"
-import type { Provider, Reading, ReceivedRequest, Verification } from "./provider.ts"
+import type { Provider, Reading, ReceivedRequest } from "./provider.ts"
 import { secretsSetting, type TimedSettings, toleranceSetting } from "./settings.ts"
-import { headerOf, malformedSignature, malformedTime, mismatch, untimely } from "./signed.ts"
+import { type PublicKeyScheme, verifiedByPublicKey } from "./signed.ts"
 
 const header = "x-twilio-email-event-webhook-signature"
 const timeHeader = "x-twilio-email-event-webhook-timestamp"
@@ -21,22 +21,18 @@ const keyOf = (secret: string): KeyObject | undefined => {
   }
 }
 
+const scheme: PublicKeyScheme = {
+  header,
+  timeHeader,
+  algorithm: "sha256",
+  form: "base64",
+  decode: fromBase64
+}
+
 const makeVerify = ({ secrets, toleranceMs }: TimedSettings) => {
   const keys = secrets.flatMap((secret) => keyOf(secret) ?? [])
-  return (request: ReceivedRequest, nowMs: number): Verification => {
-    const given = headerOf(request, header)
-    if (!given.ok) return given
-    const time = headerOf(request, timeHeader, "timestamp")
-    if (!time.ok) return time
-    const at = timeOf(time.value)
-    if (at === undefined) return malformedTime(timeHeader)
-    const signature = fromBase64(given.value)
-    if (signature === undefined) return malformedSignature(header, "base64")
-    const message = Buffer.concat([Buffer.from(time.value), request.body])
-    const secret = keys.findIndex((key) => verifyWith("sha256", message, key, signature))
-    if (secret === -1) return mismatch(keys.length, "public key")
-    return untimely(at, nowMs, toleranceMs) ?? { ok: true, secret, at }
-  }
+  return (request: ReceivedRequest, nowMs: number) =>
+    verifiedByPublicKey(scheme, request, keys, nowMs, toleranceMs)
 }
 
 /** What follows names a server that the message has passed, so it differs between its events. */

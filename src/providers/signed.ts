@@ -1,4 +1,5 @@
-import { createHmac, type KeyObject, timingSafeEqual } from "node:crypto"
+import { createHmac, type KeyObject, timingSafeEqual, verify } from "node:crypto"
+import { timeOf } from "./encoded.ts"
 import type { ReceivedRequest, Verification, VerificationProblem } from "./provider.ts"
 
 /** A request that is not from the sender, or not from now. */
@@ -116,4 +117,38 @@ export const verifiedByHmac = (
   })
   if (secret === -1) return mismatch(keys.length)
   return untimely(at, nowMs, toleranceMs) ?? { ok: true, secret, ...(at !== undefined && { at }) }
+}
+
+/** How a sender signs its time and the body with a private key. */
+export interface PublicKeyScheme {
+  readonly header: string
+  readonly timeHeader: string
+  /** As `verify` of node:crypto takes it. */
+  readonly algorithm: "sha256" | null
+  /** Returns a signature's bytes; undefined for another form. */
+  readonly decode: (text: string) => Uint8Array | undefined
+  /** What a signature is written in, for the sentence about another one. */
+  readonly form: string
+}
+
+/** Verifies by the sender's public keys, of which one may be about to replace the other. */
+export const verifiedByPublicKey = (
+  { algorithm, decode, form, header, timeHeader }: PublicKeyScheme,
+  request: ReceivedRequest,
+  keys: ReadonlyArray<KeyObject>,
+  nowMs: number,
+  toleranceMs?: number
+): Verification => {
+  const given = headerOf(request, header)
+  if (!given.ok) return given
+  const time = headerOf(request, timeHeader, "timestamp")
+  if (!time.ok) return time
+  const at = timeOf(time.value)
+  if (at === undefined) return malformedTime(timeHeader)
+  const signature = decode(given.value)
+  if (signature === undefined) return malformedSignature(header, form)
+  const message = Buffer.concat([Buffer.from(time.value), request.body])
+  const secret = keys.findIndex((key) => verify(algorithm, message, key, signature))
+  if (secret === -1) return mismatch(keys.length, "public key")
+  return untimely(at, nowMs, toleranceMs) ?? { ok: true, secret, at }
 }

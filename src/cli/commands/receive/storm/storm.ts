@@ -196,7 +196,7 @@ class Storm {
       while (next < planned.length && !this.#signal.aborted) {
         const one = planned[next]
         next += 1
-        if (one !== undefined) await this.#carryOut(one)
+        if (one !== undefined) await this.#apply(one)
       }
     }
     await Promise.all(Array.from({ length: this.#options.concurrency }, work))
@@ -217,9 +217,9 @@ class Storm {
     }
   }
 
-  async #carryOut(one: Planned): Promise<void> {
+  async #apply(one: Planned): Promise<void> {
     if (one.kind === "aborted") {
-      await this.#transport.cutOff(makeRequest(this.#options, one, Date.now()))
+      await this.#transport.abort(makeRequest(this.#options, one, Date.now()))
       this.#tally.note("aborted", { status: undefined, ms: 0 })
     } else if (expected[one.kind] === "taken") await this.#untilTaken(one)
     else await this.#once(one)

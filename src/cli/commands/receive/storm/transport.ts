@@ -64,7 +64,7 @@ export class Transport {
   }
 
   /** Sends the first half of a request, and closes the connection. Never rejects. */
-  cutOff({ body, headers }: SignedRequest): Promise<void> {
+  abort({ body, headers }: SignedRequest): Promise<void> {
     const begin = this.#url.protocol === "https:" ? tlsRequest : plainRequest
     return new Promise((resolve) => {
       const outgoing = begin(this.#url, {
