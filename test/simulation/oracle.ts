@@ -230,7 +230,7 @@ export class Oracle implements ServerEvents {
   }
 
   answered(stream: string, seq: number, payload: string, isLost: boolean, by: SimProcess): void {
-    if (stream === this.#sim.names.events && payload.startsWith("+ACK")) this.#routed(seq)
+    if (stream === this.#sim.names.events && payload.startsWith("+ACK")) this.#routed(seq, isLost)
     if (!stream.includes("DELIVERIES")) return
     this.#sim.world.trace(`${by.name} answers ${stream} ${seq} ${payload}${isLost ? ", lost" : ""}`)
     const key = `${stream} ${seq}`
@@ -408,13 +408,14 @@ export class Oracle implements ServerEvents {
   }
 
   /** An event is acknowledged: it has a plan, and each delivery of it is stored or has ended. */
-  #routed(seq: number): void {
+  #routed(seq: number, isLost: boolean): void {
     if (this.#hasLoss) return
     const message = this.#sim.server.stream(this.#sim.names.events).get(seq)
     if (message === undefined) return
     const key = eventKey(seq, millisOf(message.time))
     if (this.#isExcused(key)) return
-    this.#acknowledged.add(key)
+    // Where it is lost the event comes again, and needs its plan: the history must not drop it yet.
+    if (!isLost) this.#acknowledged.add(key)
     const event = this.#events.get(key)
     const missing = event?.plan?.plan?.endpoints.find(({ id }) => {
       const round = `${key}.${id}.0`
