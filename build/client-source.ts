@@ -265,8 +265,7 @@ export const clientOperations = (): string => {
     .sort()
   return [
     made,
-    `import type { Bytes, CallOptions, Described } from "../calling.ts"`,
-    `import type { List } from "../lists.ts"`,
+    `import type { Bytes, CallOptions, Described, List } from "../operation.ts"`,
     `import type {\n${named.map((name) => `  ${name}`).join(",\n")}\n} from "./schemas.ts"\n`,
     "/** All calls but publishing and following, by group. */",
     `export interface Operations {\n${bodies}}\n`,

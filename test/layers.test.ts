@@ -51,6 +51,46 @@ const upwards = (lines: typeof rooms, all: ReadonlyArray<Import>) =>
     return target <= line
   })
 
+/** Adds an edge between members of the innermost room that holds both files of an import. */
+const addEdge = (rooms: Map<string, Map<string, Set<string>>>, { from, to }: Import): void => {
+  const [one, other] = [from.split("/"), to.split("/")]
+  const depth = one.findIndex((part, index) => part !== other[index])
+  const [member, target] = [one[depth], other[depth]]
+  if (member === undefined || target === undefined) return
+  const room = one.slice(0, depth).join("/")
+  const edges = rooms.get(room) ?? new Map<string, Set<string>>()
+  rooms.set(room, edges)
+  edges.set(member, (edges.get(member) ?? new Set()).add(target))
+}
+
+/** Returns what a member reaches by one import or more. */
+const reached = (edges: ReadonlyMap<string, ReadonlySet<string>>, from: string) => {
+  const found = new Set<string>()
+  const visit = (member: string): void => {
+    for (const next of edges.get(member) ?? []) {
+      if (found.has(next)) continue
+      found.add(next)
+      visit(next)
+    }
+  }
+  visit(from)
+  return found
+}
+
+/**
+ * Returns the members of each room that reach themselves: `<room>: <member>`. A member is a file or
+ * a folder with all that it holds. Imports of types count: who reads one needs the other.
+ */
+const inCircles = (all: ReadonlyArray<Import>): ReadonlyArray<string> => {
+  const rooms = new Map<string, Map<string, Set<string>>>()
+  for (const each of all) addEdge(rooms, each)
+  return [...rooms].flatMap(([room, edges]) =>
+    [...edges.keys()]
+      .filter((member) => reached(edges, member).has(member))
+      .map((member) => `${room}: ${member}`)
+  )
+}
+
 describe("imports", () => {
   it("point downwards, from room to room and within the command line", () => {
     assert.isAbove(imports.length, 3_000)
@@ -60,6 +100,27 @@ describe("imports", () => {
     )
     assert.deepStrictEqual(upwards(rooms, imports), [])
     assert.deepStrictEqual(upwards(withinCli, imports), [])
+  })
+
+  it("make no circle of files or folders within any room", () => {
+    assert.deepStrictEqual(inCircles(imports), [])
+  })
+
+  it("are seen where they make a circle", () => {
+    const circles = (...pairs: ReadonlyArray<readonly [from: string, to: string]>) =>
+      inCircles(pairs.map(([from, to]) => ({ from, to })))
+    assert.deepStrictEqual(
+      circles(["src/a/x/one.ts", "src/a/y/two.ts"], ["src/a/y/three.ts", "src/a/x/four.ts"]),
+      ["src/a: x", "src/a: y"]
+    )
+    assert.deepStrictEqual(
+      circles(["src/a/one.ts", "src/a/x/two.ts"], ["src/a/x/three.ts", "src/a/one.ts"]),
+      ["src/a: one.ts", "src/a: x"]
+    )
+    assert.deepStrictEqual(
+      circles(["src/a/x/one.ts", "src/a/y/two.ts"], ["src/a/y/two.ts", "src/a/x.ts"]),
+      []
+    )
   })
 
   it("leave the NATS clients to the broker's room", () => {

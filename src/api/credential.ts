@@ -1,5 +1,5 @@
 import { Context } from "effect"
-import type { TokenScope } from "../operations/tokens/token.ts"
+import type { TokenScope } from "../operations/token.ts"
 
 /** Who asks without a token, because something else has authorised the request. */
 export interface InsiderRecord {

@@ -3,12 +3,9 @@ import { Effect, Result } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { Invalid, type Problem } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
-import {
-  EventNotStored,
-  type EventToPublish,
-  type Publication
-} from "../operations/events/publish-events.ts"
+import type { EventToPublish, Publication } from "../operations/events/publish-events.ts"
 import { readInput } from "../operations/input.ts"
+import { EventNotStored } from "../operations/refusals.ts"
 import { bytesText } from "../text/quantities.ts"
 import { EventInput, maxBatch } from "./event-input.ts"
 import { type JsonElement, JsonScanner, withoutSpace } from "./json-scanner.ts"

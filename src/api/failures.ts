@@ -2,9 +2,14 @@ import { Effect } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Invalid } from "../domain/problem.ts"
 import { Busy, NotAllowed } from "../operations/caller.ts"
-import { EventNotStored } from "../operations/events/publish-events.ts"
-import { KeyInUse } from "../operations/once/idempotency-key.ts"
-import { absences, brokerFailures, type Refusal, refusals } from "../operations/refusals.ts"
+import { KeyInUse } from "../operations/idempotency-key.ts"
+import {
+  absences,
+  brokerFailures,
+  EventNotStored,
+  type Refusal,
+  refusals
+} from "../operations/refusals.ts"
 import { withoutCommands } from "../text/plain-text.ts"
 import {
   Conflict,

@@ -5,14 +5,13 @@ import type { ApiChannel } from "../domain/origin.ts"
 import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
 import {
-  EventConflict,
-  EventNotStored,
   type Publication,
   type PublishedEvent,
   publishEvents
 } from "../operations/events/publish-events.ts"
 import { operation, operationGroup, Replied, withStatus } from "../operations/operation.ts"
 import { PathText, Tenant, tenantPath } from "../operations/parameters.ts"
+import { EventConflict, EventNotStored } from "../operations/refusals.ts"
 import { withoutCommands } from "../text/plain-text.ts"
 import { Insider } from "./credential.ts"
 import { type ReadEvent, readEvents, refused } from "./event-bodies.ts"

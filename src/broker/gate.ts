@@ -1,6 +1,6 @@
 import { Deferred, Effect } from "effect"
 import { elapsedMs } from "../time/elapsed.ts"
-import type { PublishError } from "./publisher.ts"
+import type { PublishError } from "./publication.ts"
 
 /** Pause between attempts to store a message that the broker does not accept, ms. */
 const retryPauseMs = 500

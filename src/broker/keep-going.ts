@@ -3,7 +3,7 @@ import { RequestError, TimeoutError } from "@nats-io/transport-node"
 import type { Duration } from "effect"
 import { Cause, Effect, Exit, Scope } from "effect"
 import { BrokerError } from "./broker-error.ts"
-import { PublishError } from "./publisher.ts"
+import { PublishError } from "./publication.ts"
 
 /**
  * Repeats a step until it is interrupted. Neither a failure nor a defect ends the repetition: a

@@ -1,5 +1,5 @@
 import { timers } from "../time/timers.ts"
-import type { HeaderList, PubAck, PublishError } from "./publisher.ts"
+import type { HeaderList, PubAck, PublishError } from "./publication.ts"
 import type { SlotMap } from "./slot-map.ts"
 
 export type Settle = (result: PubAck | PublishError) => void

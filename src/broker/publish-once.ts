@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { BrokerError } from "./broker-error.ts"
-import type { PubAck } from "./publisher.ts"
-import { PublishError } from "./publisher.ts"
+import type { PubAck } from "./publication.ts"
+import { PublishError } from "./publication.ts"
 
 /** Stands in for the acknowledgement of a message that was found in the stream. */
 const found: PubAck = { stream: "", seq: 0, duplicate: true }

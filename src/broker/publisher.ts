@@ -1,36 +1,15 @@
 import type { Msg } from "@nats-io/transport-node"
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import type { PendingPublication, Settle } from "./late-publications.ts"
 import { LatePublications } from "./late-publications.ts"
 import { Outbound } from "./outbound.ts"
+import type { HeaderList, PubAck } from "./publication.ts"
+import { PublishError } from "./publication.ts"
 import { SlotMap } from "./slot-map.ts"
 import type { Unanswered } from "./unanswered.ts"
 import type { Life, Wire } from "./wire.ts"
-
-/** Headers of a message, in order. Names and values must hold no line breaks. */
-export type HeaderList = ReadonlyArray<readonly [name: string, value: string]>
-
-/** Where a message is stored, and whether it was stored before under its `Nats-Msg-Id`. */
-export interface PubAck {
-  readonly stream: string
-  readonly seq: number
-  readonly duplicate: boolean
-}
-
-/** The broker refused to store a message, or did not answer in time (it may have stored it). */
-export class PublishError extends Schema.TaggedError<PublishError>()("PublishError", {
-  subject: Schema.String,
-  reason: Schema.Literals(["timeout", "no-stream", "rejected", "closed"]),
-  /** JetStream's err_code, or 0. */
-  code: Schema.Number,
-  detail: Schema.String
-}) {
-  override get message() {
-    return `could not store on ${this.subject}: ${this.detail}`
-  }
-}
 
 /** Encodes headers for the wire. */
 const encode = (list: HeaderList): string => {

@@ -2,8 +2,8 @@ import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
-import type { HeaderList, PubAck } from "./publisher.ts"
-import { PublishError } from "./publisher.ts"
+import type { HeaderList, PubAck } from "./publication.ts"
+import { PublishError } from "./publication.ts"
 import { readStream } from "./scan.ts"
 
 /** JetStream's error code when a compare-and-set finds another revision than expected. */

@@ -1,40 +1,6 @@
 import { newId, nowMs, pause, random, within } from "./machine.ts"
+import type { Bytes, CallOptions, Described } from "./operation.ts"
 import { type Answer, jsonIn, NoAnswer, problemIn, retryAfterOf } from "./problem.ts"
-
-/** What the client has to know of an operation (generated/operations.ts). */
-export interface Described {
-  readonly method: string
-  /** With `{name}` for what varies. */
-  readonly path: string
-  readonly query?: ReadonlyArray<string>
-  /** In lower case. */
-  readonly headers?: ReadonlyArray<string>
-  readonly hasBody?: true
-  /** The field of a page that has its items, for a list with pages. */
-  readonly list?: string
-  /** True if it is answered with bytes that are no JSON of Petrel's. */
-  readonly isBytes?: true
-  /** True if no token is needed. */
-  readonly isOpen?: true
-  /** What to do over NATS, where it is not offered there. */
-  readonly insteadOverNats?: string
-}
-
-/** What every call takes. */
-export interface CallOptions {
-  /** Ends the call; it rejects with the signal's reason. */
-  readonly signal?: AbortSignal | undefined
-  /** How long one request may take, ms. (Default: the client's) */
-  readonly timeoutMs?: number | undefined
-  /** For how long a request is repeated, ms; 0: never. (Default: the client's) */
-  readonly retryForMs?: number | undefined
-}
-
-/** Bytes that are answered as they are. */
-export interface Bytes {
-  readonly body: Uint8Array
-  readonly contentType: string
-}
 
 /** What is given to a call: the parameters of path and query, and the fields of the body. */
 export type Input = Readonly<Record<string, unknown>>

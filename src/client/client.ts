@@ -2,23 +2,15 @@
  * `petrel/client`: Petrel from a program, over HTTP or over the program's own connection to the
  * broker. docs/guide/client.md shows it.
  */
-import {
-  type Calling,
-  type CallOptions,
-  type Described,
-  type Input,
-  requestOf,
-  resultOf,
-  send,
-  type Transport
-} from "./calling.ts"
+import { type Calling, type Input, requestOf, resultOf, send, type Transport } from "./calling.ts"
 import { type Operations, operations } from "./generated/operations.ts"
 import type { Job, NewEvent, PublishedEvent } from "./generated/schemas.ts"
 import { type HttpPlace, overHttp } from "./http.ts"
 import { type FinishOptions, finishJob } from "./jobs.ts"
-import { listOf, type Page } from "./lists.ts"
+import { listOf } from "./lists.ts"
 import { followFailures, type Live, type LiveOptions } from "./live.ts"
 import { type NatsPlace, overNats } from "./nats.ts"
+import type { CallOptions, Described, Page } from "./operation.ts"
 import {
   type PublishAllOptions,
   publishBytes,
@@ -28,14 +20,13 @@ import {
   type Summary
 } from "./publishing.ts"
 
-export type { Bytes, CallOptions } from "./calling.ts"
 export type { Operations } from "./generated/operations.ts"
 export type * from "./generated/schemas.ts"
 export type { Fetch, FetchAnswer, HttpPlace } from "./http.ts"
 export { type FinishOptions, JobFailed } from "./jobs.ts"
-export type { List, Page } from "./lists.ts"
 export type { Failure, Live, LiveMessage, LiveOptions } from "./live.ts"
 export type { NatsConnection, NatsHeaders, NatsPlace } from "./nats.ts"
+export type { Bytes, CallOptions, List, Page } from "./operation.ts"
 export {
   type FieldProblem,
   isProblem,

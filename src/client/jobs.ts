@@ -1,6 +1,7 @@
-import type { CallOptions, Input } from "./calling.ts"
+import type { Input } from "./calling.ts"
 import type { Job } from "./generated/schemas.ts"
 import { pause } from "./machine.ts"
+import type { CallOptions } from "./operation.ts"
 
 /** A job that did not come to its end. */
 export class JobFailed extends Error {

@@ -1,20 +1,4 @@
-import type { CallOptions } from "./calling.ts"
-
-/** A page of a list. */
-export interface Page {
-  readonly next?: string
-}
-
-/**
- * A list that is read page by page, as far as it is asked for. Nothing is requested before. Each
- * iteration begins anew.
- */
-export interface List<Item, P extends Page> extends AsyncIterable<Item> {
-  /** Returns one page. (Default: the first) */
-  page(cursor?: string): Promise<P>
-  /** Returns the pages one after the other. */
-  pages(): AsyncIterable<P>
-}
+import type { CallOptions, List, Page } from "./operation.ts"
 
 /** Makes a list of what returns a page. */
 export const listOf = <Item, P extends Page>(

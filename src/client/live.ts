@@ -1,5 +1,6 @@
-import { type Calling, type CallOptions, isPassing, pauseMs, type Request } from "./calling.ts"
+import { type Calling, isPassing, pauseMs, type Request } from "./calling.ts"
 import { pause, watch } from "./machine.ts"
+import type { CallOptions } from "./operation.ts"
 import { NoAnswer, PetrelProblem, problemIn } from "./problem.ts"
 
 /** A failure as the history has it; further fields as docs/reference/facts.md says. */

@@ -1,16 +1,9 @@
 import { arrayOf, batchesOf, type Written, withId } from "./batches.ts"
-import {
-  type Calling,
-  type CallOptions,
-  pauseMs,
-  requestOf,
-  resultOf,
-  send,
-  type WrittenBody
-} from "./calling.ts"
+import { type Calling, pauseMs, requestOf, resultOf, send, type WrittenBody } from "./calling.ts"
 import { operations } from "./generated/operations.ts"
 import type { BatchAnswer, BatchResult, NewEvent, PublishedEvent } from "./generated/schemas.ts"
 import { newId, nowMs, pause } from "./machine.ts"
+import type { CallOptions } from "./operation.ts"
 import { PetrelProblem } from "./problem.ts"
 
 /** An event whose body is given as bytes. */

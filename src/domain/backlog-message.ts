@@ -10,8 +10,8 @@ import { Buffer } from "node:buffer"
 import { Option, Schema } from "effect"
 import type { Addressee, Delivery } from "./delivery.ts"
 import { firstRound, Progress, parseDelivery, untried } from "./delivery.ts"
-import type { GetHeader } from "./event.ts"
 import { placeName, readPlace } from "./fact.ts"
+import type { GetHeader } from "./message-header.ts"
 
 /** Maximum deliveries in one message. Places number them from 1, in 1/512 of a sequence. */
 export const maxEntries = 256

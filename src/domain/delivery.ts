@@ -1,8 +1,9 @@
 import { Option, Schema } from "effect"
-import type { Content, EventIdentity, GetHeader } from "./event.ts"
+import type { Content, EventIdentity } from "./event.ts"
 import { contentOf, eventName, readEventName } from "./event.ts"
 import type { Place } from "./fact.ts"
 import { forwardedText, readForwarded } from "./header-names.ts"
+import type { GetHeader } from "./message-header.ts"
 import { DeadReason, ErrorClass } from "./outcome.ts"
 import { Timestamp } from "./timestamp.ts"
 

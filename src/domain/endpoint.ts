@@ -90,3 +90,10 @@ export const tenantOfKey = (key: string): string => key.slice(0, key.indexOf("."
 
 /** Returns true if a key of the bucket has the form of an endpoint's key. */
 export const isEndpointKey = (key: string): boolean => key.split(".").length === 2
+
+/** The name of an endpoint: `<tenant>/<id>`. */
+export const EndpointName = Schema.Struct({ tenant: Token, id: Token })
+export type EndpointName = typeof EndpointName.Type
+
+/** Returns an endpoint's name for people: `acme/billing`. */
+export const endpointLabel = ({ id, tenant }: EndpointName): string => `${tenant}/${id}`

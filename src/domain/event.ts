@@ -1,15 +1,9 @@
-import type { Delivery } from "./delivery.ts"
 import { forwardedOf } from "./header-names.ts"
 import { givenId } from "./intake.ts"
+import type { GetHeader } from "./message-header.ts"
 import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"
-
-/**
- * Returns the first value of a message header by its lower-case name; undefined if it is absent or
- * empty.
- */
-export type GetHeader = (name: string) => string | undefined
 
 /**
  * Identifies an event: its sequence in EVENTS and the time the broker stored it, ms since the
@@ -139,7 +133,11 @@ export const contentOf = (get: GetHeader): Content => {
 }
 
 /** What an event tells its receivers. */
-export interface EventContents extends Pick<Delivery, "content" | "event" | "type"> {
+export interface EventContents {
+  /** The id that they see. */
+  readonly event: string
+  readonly type: string
+  readonly content: Content
   readonly body: Uint8Array
 }
 

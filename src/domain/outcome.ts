@@ -1,5 +1,4 @@
 import { Schema } from "effect"
-import type { Verdict } from "./retry-policy.ts"
 
 /** Why an attempt got no usable answer. */
 export const ErrorClass = Schema.Literals([
@@ -131,3 +130,11 @@ export interface AttemptOutcome {
    */
   readonly probe?: { readonly nextAt: number }
 }
+
+/** What an HTTP answer means for the delivery. */
+export const Verdict = Schema.Literals(["delivered", "retry", "fail"])
+export type Verdict = typeof Verdict.Type
+
+/** What an attempt without a usable answer means for the delivery. */
+export const ErrorVerdict = Schema.Literals(["retry", "fail"])
+export type ErrorVerdict = typeof ErrorVerdict.Type

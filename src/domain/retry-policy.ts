@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { PositiveDuration } from "./duration.ts"
-import { ErrorClass, errorFamilies } from "./outcome.ts"
+import { ErrorClass, ErrorVerdict, errorFamilies, Verdict } from "./outcome.ts"
 import { everyKey } from "./record.ts"
 
 const Factor = Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 }))
@@ -41,14 +41,6 @@ export type Backoff = typeof Backoff.Type
 /** How a nominal delay d is spread: none d, full 0..d, equal d/2..d, scaled d × 0.5..1.5. */
 export const Jitter = Schema.Literals(["none", "full", "equal", "scaled"])
 export type Jitter = typeof Jitter.Type
-
-/** What an HTTP answer means for the delivery. */
-export const Verdict = Schema.Literals(["delivered", "retry", "fail"])
-export type Verdict = typeof Verdict.Type
-
-/** What an attempt without a usable answer means for the delivery. */
-export const ErrorVerdict = Schema.Literals(["retry", "fail"])
-export type ErrorVerdict = typeof ErrorVerdict.Type
 
 /**
  * Retries of a status with limits of their own, shorter than the policy's: an answer that may pass,

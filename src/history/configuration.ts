@@ -1,6 +1,6 @@
 import { Clock, Effect, Option, Schedule, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { HeaderList } from "../broker/publisher.ts"
+import type { HeaderList } from "../broker/publication.ts"
 import { readStream } from "../broker/scan.ts"
 import type {
   Configuration,

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { makeGate } from "../broker/gate.ts"
-import { type PubAck, PublishError } from "../broker/publisher.ts"
+import { type PubAck, PublishError } from "../broker/publication.ts"
 import { type Fact, factResult } from "../domain/fact.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { elapsedMs } from "../time/elapsed.ts"

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from "node:util"
 import { Clock, Effect, Result, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { HeaderList } from "../broker/publisher.ts"
+import type { HeaderList } from "../broker/publication.ts"
 import { readUser } from "../broker/user.ts"
 import { isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
 import type { Fact, FactKind } from "../domain/fact.ts"

@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import type { HeaderList } from "../broker/publisher.ts"
-import { PublishError } from "../broker/publisher.ts"
+import type { HeaderList } from "../broker/publication.ts"
+import { PublishError } from "../broker/publication.ts"
 import type { IncomingEvent } from "../domain/intake.ts"
 import { incomingMessage, incomingProblem } from "../domain/intake.ts"
 

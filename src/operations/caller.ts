@@ -1,6 +1,6 @@
 import { Context, Effect, Schema } from "effect"
-import type { TokenScope, TokenView } from "./tokens/token.ts"
-import { scopes } from "./tokens/token.ts"
+import type { TokenScope, TokenView } from "./token.ts"
+import { scopes } from "./token.ts"
 
 /** Who asks for something: their name for the history, and what they may. */
 export interface Asker {

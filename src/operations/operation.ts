@@ -1,9 +1,8 @@
 import { Data, type Effect, Schema, SchemaAST, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
-import type { LiveMessage } from "./history/live-failures.ts"
-import { idempotencyKey } from "./once/idempotency-key.ts"
+import { idempotencyKey } from "./idempotency-key.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
-import type { TokenScope } from "./tokens/token.ts"
+import type { TokenScope } from "./token.ts"
 
 /** The same fields, of which those that may be undefined may only be absent: JSON has no undefined. */
 type JsonFields<Fields extends Schema.Struct.Fields> = {
@@ -248,3 +247,23 @@ export const operationGroup = <
 /** Returns a schema whose output is answered with a status other than 200. */
 export const withStatus = <S extends Schema.Top>(schema: S, status: number): S["Rebuild"] =>
   schema.annotateKey({ httpApiStatus: status })
+
+/** What a follower of failures is told. */
+export type LiveMessage =
+  /** It knows what there was up to here: a sequence of the history. */
+  | { readonly tells: "position"; readonly seq: number }
+  | {
+      readonly tells: "failure"
+      readonly seq: number
+      /** The fact, as it is answered. */
+      readonly record: Readonly<Record<string, unknown>>
+    }
+  | {
+      readonly tells: "dropped"
+      /** How many failures are left out; null if that is not known. */
+      readonly dropped: number | null
+      readonly why: string
+      /** They lie between these sequences of the history, if they are of the time before. */
+      readonly after?: number
+      readonly until?: number
+    }

@@ -1,8 +1,8 @@
 import { Effect, Option, Schema } from "effect"
+import type { EndpointName } from "../domain/endpoint.ts"
 import { Invalid, invalid, type Problem } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
-import type { EndpointName } from "./endpoints/endpoint-settings.ts"
-import { allTenants } from "./tokens/token.ts"
+import { allTenants } from "./token.ts"
 
 const tenantText = "Whose it is: the owner of events and endpoints."
 

@@ -1,9 +1,11 @@
 import { Schema } from "effect"
 import { BrokerError } from "../broker/broker-error.ts"
 import { TopologyError } from "../broker/installed.ts"
-import { PublishError } from "../broker/publisher.ts"
+import { PublishError } from "../broker/publication.ts"
 import { CommandFailed } from "../cluster/command.ts"
 import { type Invalid, NotNow } from "../domain/problem.ts"
+import type { QuotaName } from "../domain/settings/tenant-table.ts"
+import { isToken } from "../domain/token.ts"
 import { EndpointChanged, EndpointExists, EndpointNotFound } from "../endpoints/endpoint-store.ts"
 import { ChangeUnrecorded } from "../endpoints/settings-store.ts"
 import type { SettingsUnreadable } from "../endpoints/stored-values.ts"
@@ -13,16 +15,9 @@ import { SourceExists, SourceNotFound, SourceUnreadable } from "../intake/source
 import { NotStored } from "../intake/store-incoming.ts"
 import { LogUnavailable } from "../projection/delivery-log.ts"
 import type { RoundsStopped } from "../rounds/rounds.ts"
+import { countText, plural } from "../text/quantities.ts"
 import { Busy, type NotAllowed } from "./caller.ts"
-import { DeadLettersNotFound } from "./dead-letters/dead-letter-selection.ts"
-import { DeliveryNotFound } from "./deliveries/explain-delivery.ts"
-import { EventConflict, type EventNotStored } from "./events/publish-events.ts"
-import { JobNotFound, JobQuotaReached } from "./jobs/manage-jobs.ts"
-import { AnswerNotKept, KeyInUse, KeyReused } from "./once/idempotency-key.ts"
-import { EventNotKept } from "./replays/replay-events.ts"
-import { NoLeader } from "./status/status-report.ts"
-import { QuotaReached } from "./tenants/quota.ts"
-import { TokenNotFound } from "./tokens/manage-tokens.ts"
+import { AnswerNotKept, KeyInUse, KeyReused } from "./idempotency-key.ts"
 
 /** What is asked for contradicts what is there. */
 export class Contradiction extends Schema.TaggedError<Contradiction>()("Contradiction", {
@@ -33,6 +28,126 @@ export class Contradiction extends Schema.TaggedError<Contradiction>()("Contradi
 export class NoProjection extends Schema.TaggedError<NoProjection>()("NoProjection", {}) {
   override get message() {
     return "no projection runs, which the log of deliveries is read from: start the console with the role projection"
+  }
+}
+
+/** Dead letters of these ids do not exist. */
+export class DeadLettersNotFound extends Schema.TaggedError<DeadLettersNotFound>()(
+  "DeadLettersNotFound",
+  { ids: Schema.Array(Schema.Int) }
+) {
+  override get message() {
+    const { ids } = this
+    if (ids.length === 1)
+      return `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
+    const more = ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""
+    return `there are no dead letters ${ids.slice(0, 10).join(", ")}${more}: they were discarded, have become too old to be kept, or never were`
+  }
+}
+
+/** The history has no delivery of this id. */
+export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {
+  delivery: Schema.String,
+  /** Why the endpoint was not sent the event, if it wanted it. */
+  reason: Schema.optionalKey(Schema.String),
+  /** What the log cannot know that was asked. */
+  reach: Schema.optionalKey(Schema.String)
+}) {
+  override get message() {
+    if (this.reason !== undefined)
+      return `there was no delivery ${this.delivery}: its endpoint was not sent the event (${this.reason}), and \`petrel replay\` sends it`
+    if (this.reach !== undefined)
+      return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
+    return `the history tells of no delivery ${this.delivery} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
+  }
+}
+
+/** The broker has another event of this id. */
+export class EventConflict extends Schema.TaggedError<EventConflict>()("EventConflict", {
+  id: Schema.String
+}) {
+  override get message() {
+    return `there is another event of the id ${this.id} already, with another type or other bytes: give each event an id of its own`
+  }
+}
+
+/** The broker did not store an event, or may not have. The message says what to do. */
+export class EventNotStored extends Schema.TaggedError<EventNotStored>()("EventNotStored", {
+  reason: Schema.Literals(["unknown", "no-stream", "full", "too-large", "failed"]),
+  message: Schema.String
+}) {}
+
+/** There is no job of this id. */
+export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound", {
+  id: Schema.String
+}) {
+  override get message() {
+    return `there is no job ${this.id}: it ended more than a week ago, or never was`
+  }
+}
+
+/** A tenant has as many jobs as it may have at once. */
+export class JobQuotaReached extends Schema.TaggedError<JobQuotaReached>()("JobQuotaReached", {
+  count: Schema.Int
+}) {
+  override get message() {
+    return `${countText(this.count)} jobs wait or run already, which is as many as there may be: wait until one has ended, or cancel one`
+  }
+}
+
+/** The event of this id was never stored, or is not kept any more. */
+export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKept", {
+  tenant: Schema.String,
+  event: Schema.String,
+  /** What the log cannot know that was asked. */
+  reach: Schema.optionalKey(Schema.String)
+}) {
+  override get message() {
+    if (this.reach !== undefined)
+      return `there is no event ${this.event} of ${this.tenant} here: ${this.reach}`
+    return `there is no event ${this.event} of ${this.tenant}, or it is not kept any more: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
+  }
+}
+
+/** The broker answers no request about its streams, as where its servers cannot elect a leader. */
+export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
+  override get message() {
+    return "the broker answers no request about its streams, as where its cluster has no leader, so nothing is stored or delivered: more than half of its servers must run, and one whose disk was full needs room and a restart"
+  }
+}
+
+const texts: Readonly<Record<QuotaName, readonly [what: string, flag: string]>> = {
+  maxEndpoints: ["endpoint", "--max-endpoints"],
+  maxTokens: ["token", "--max-tokens"]
+}
+
+/** A tenant has as many of something as it may have. */
+export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
+  tenant: Schema.String,
+  quota: Schema.Literals(["maxEndpoints", "maxTokens"]),
+  most: Schema.Int,
+  /** True for links and sessions of browsers, which are counted apart. */
+  ofBrowsers: Schema.optionalKey(Schema.Literal(true))
+}) {
+  override get message() {
+    const [what, flag] = texts[this.quota]
+    const counted =
+      this.ofBrowsers === true
+        ? plural(this.most, "link or session of browsers", "links and sessions of browsers")
+        : plural(this.most, what)
+    const [whose, name] = isToken(this.tenant)
+      ? [this.tenant, this.tenant]
+      : ["what is of all tenants", "--system"]
+    return `${whose} has ${counted}, as many as it may have: remove some, or let an operator raise that (\`petrel tenant set ${name} ${flag} N\`)`
+  }
+}
+
+/** There is no token of this id. */
+export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNotFound", {
+  id: Schema.String
+}) {
+  override get message() {
+    return `there is no token ${this.id}: it was revoked, or never was; \`petrel token list\` shows those there are`
   }
 }
 

@@ -3,7 +3,7 @@ import { type Bound, RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairLine } from "../policy/fair-turns.ts"
 import { Shares } from "../policy/shares.ts"
 import { Busy, Caller } from "./caller.ts"
-import { allTenants } from "./tokens/token.ts"
+import { allTenants } from "./token.ts"
 
 /** Seconds after which another request is worth trying. */
 const retryAfter = 2

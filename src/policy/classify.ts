@@ -1,6 +1,6 @@
-import type { RuledStatus } from "../domain/outcome.ts"
+import type { ErrorVerdict, RuledStatus, Verdict } from "../domain/outcome.ts"
 import { type ErrorClass, errorFamilies } from "../domain/outcome.ts"
-import type { ErrorVerdict, RetryPolicy, Verdict } from "../domain/retry-policy.ts"
+import type { RetryPolicy } from "../domain/retry-policy.ts"
 
 /** The verdict on an answer, by status or class of statuses, unless a policy overrides it. */
 const defaultStatuses: Readonly<Record<string, Verdict>> = {

@@ -1,6 +1,7 @@
 import { Result, Schema } from "effect"
+import type { Verdict } from "../domain/outcome.ts"
 import type { StatusRule } from "../domain/retry-policy.ts"
-import { RetryPolicy, type RetryPolicyJson, type Verdict } from "../domain/retry-policy.ts"
+import { RetryPolicy, type RetryPolicyJson } from "../domain/retry-policy.ts"
 import { nearestName } from "./nearest-name.ts"
 
 /** A named retry policy, modelled on the sender that it is named after. */

@@ -96,3 +96,14 @@ export const answer = (
 export class ParsedBefore extends Error {
   override readonly name = "ParsedBefore"
 }
+
+/** Counts an answer, and says so in the log. */
+export interface Answered {
+  readonly answer: Answer
+  readonly latencyMs: number
+  readonly type?: string | undefined
+  readonly key?: string | undefined
+  readonly attempt?: number | undefined
+  readonly correlationId?: string | undefined
+  readonly error?: string | undefined
+}

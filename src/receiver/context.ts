@@ -1,11 +1,10 @@
 import type { Alerts } from "./alerts.ts"
-import type { Answer } from "./answers.ts"
+import type { Answer, Answered } from "./answers.ts"
 import type { NewEntry } from "./entry.ts"
 import type { Rate } from "./load.ts"
 import type { LogLine } from "./log.ts"
 import type { CompiledSource, Step } from "./settings.ts"
 import type { Store } from "./store.ts"
-import type { Answered } from "./taking.ts"
 import type { Tally } from "./tally.ts"
 import type { Works } from "./works.ts"
 

@@ -1,4 +1,5 @@
 import type { ReceivedRequest } from "../providers/provider.ts"
+import type { Answered } from "./answers.ts"
 import { type Answer, answer, type Outcome, worstOf } from "./answers.ts"
 import type { Context } from "./context.ts"
 import { errorText, isPermanent, type NewEntry } from "./entry.ts"
@@ -204,17 +205,6 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
       })
     }
   }
-}
-
-/** Counts an answer, and says so in the log. */
-export interface Answered {
-  readonly answer: Answer
-  readonly latencyMs: number
-  readonly type?: string | undefined
-  readonly key?: string | undefined
-  readonly attempt?: number | undefined
-  readonly correlationId?: string | undefined
-  readonly error?: string | undefined
 }
 
 export const noteAnswer = <Tx>(

@@ -5,8 +5,8 @@ import type { FailpointName } from "../broker/failpoint.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { logTransitions } from "../broker/gate.ts"
 import type { Layout, TopologyError } from "../broker/installed.ts"
+import type { PubAck, PublishError } from "../broker/publication.ts"
 import { publishOnce } from "../broker/publish-once.ts"
-import type { PubAck, PublishError } from "../broker/publisher.ts"
 import type { Addressee, Delivery } from "../domain/delivery.ts"
 import {
   deliveryHeaders,

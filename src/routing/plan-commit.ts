@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { PubAck, PublishError } from "../broker/publisher.ts"
+import type { PubAck, PublishError } from "../broker/publication.ts"
 import type { Event } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"
 import { elapsedMs } from "../time/elapsed.ts"

@@ -1,5 +1,5 @@
 import { Effect, Schedule, Semaphore } from "effect"
-import type { PubAck, PublishError } from "../broker/publisher.ts"
+import type { PubAck, PublishError } from "../broker/publication.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName } from "../domain/event.ts"
 import type { Plan } from "../domain/fact.ts"

@@ -14,7 +14,7 @@ import type { ServiceAnswer, ServiceEndpoint, ServiceRequest } from "../broker/m
 import { startMicroService } from "../broker/micro-service.ts"
 import { nobody } from "../domain/token.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
-import { allTenants, defaultTokenRate, scopes } from "../operations/tokens/token.ts"
+import { allTenants, defaultTokenRate, scopes } from "../operations/token.ts"
 import { Shares } from "../policy/shares.ts"
 import { bytesText } from "../text/quantities.ts"
 import { apiRequest, tenantIn } from "./api-request.ts"

@@ -4,7 +4,7 @@ import packageJson from "../../package.json" with { type: "json" }
 import { Broker } from "../broker/broker.ts"
 import { startMicroService } from "../broker/micro-service.ts"
 import type { WorkerMetrics, WorkerTotals } from "../metrics/worker-metrics.ts"
-import type { Worker, WorkerOptions } from "./worker.ts"
+import type { WorkerOptions } from "./node.ts"
 
 /** What a worker tells of itself. */
 interface WorkerFigures extends WorkerTotals {
@@ -23,7 +23,10 @@ const nanosecondsPerSecond = 1_000_000_000
  * gets all of them. A broker that does not permit it makes a warning, and the worker goes on.
  */
 export const offerWorkerFigures = Effect.fnUntraced(function* (
-  { partitions, problems }: Pick<Worker, "partitions" | "problems">,
+  {
+    partitions,
+    problems
+  }: { readonly [Figure in "partitions" | "problems"]: () => WorkerFigures[Figure] },
   { id, roles }: Pick<WorkerOptions, "id" | "roles">,
   metrics: WorkerMetrics
 ) {

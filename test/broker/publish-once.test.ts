@@ -1,8 +1,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import type { PubAck } from "../../src/broker/publication.ts"
+import { PublishError } from "../../src/broker/publication.ts"
 import { publishOnce } from "../../src/broker/publish-once.ts"
-import type { PubAck } from "../../src/broker/publisher.ts"
-import { PublishError } from "../../src/broker/publisher.ts"
 
 /** A stream whose answers are given: each try ends as the next one says. */
 const stream = (...answers: ReadonlyArray<"stored" | "lost answer" | PublishError["reason"]>) => {

@@ -7,7 +7,7 @@ import { exitOf } from "../../src/cli/exit.ts"
 import { Refused } from "../../src/cli/refused.ts"
 import { OutputClosed } from "../../src/cli/terminal/stdout.ts"
 import { Invalid } from "../../src/domain/problem.ts"
-import { EventNotStored } from "../../src/operations/events/publish-events.ts"
+import { EventNotStored } from "../../src/operations/refusals.ts"
 
 const interrupted = 130
 

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { PublishError } from "../../src/broker/publisher.ts"
+import { PublishError } from "../../src/broker/publication.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { StoredOnce } from "../../src/history/facts.ts"
 

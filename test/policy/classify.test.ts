@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Result, Schema } from "effect"
-import { ErrorClass } from "../../src/domain/outcome.ts"
-import { type ErrorVerdict, RetryPolicy, Verdict } from "../../src/domain/retry-policy.ts"
+import { ErrorClass, type ErrorVerdict, Verdict } from "../../src/domain/outcome.ts"
+import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { classify, defaultErrors } from "../../src/policy/classify.ts"
 
 const verdictOf = (status: number, statuses: Record<string, Verdict> = {}) =>

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Result, Schema } from "effect"
-import { RetryPolicy, type Verdict } from "../../src/domain/retry-policy.ts"
+import type { Verdict } from "../../src/domain/outcome.ts"
+import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { attemptTimeoutMs } from "../../src/policy/attempt-timeout.ts"
 import { toSchedule } from "../../src/policy/backoff.ts"
 import { classify } from "../../src/policy/classify.ts"

@@ -1,7 +1,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
+import type { PubAck, PublishError } from "../../src/broker/publication.ts"
 import type { StoreFailure } from "../../src/broker/publish-once.ts"
-import type { PubAck, PublishError } from "../../src/broker/publisher.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import { DeliveryStore } from "../../src/routing/delivery-store.ts"
 import { makeFanOut } from "../../src/routing/fan-out.ts"

@@ -1,5 +1,5 @@
 import type { InFlightWork } from "../../src/broker/in-flight.ts"
-import { PublishError } from "../../src/broker/publisher.ts"
+import { PublishError } from "../../src/broker/publication.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
 import type { Event } from "../../src/domain/event.ts"
 import type { Plan, Planned } from "../../src/domain/fact.ts"

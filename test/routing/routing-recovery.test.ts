@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { makeGate } from "../../src/broker/gate.ts"
-import type { PubAck } from "../../src/broker/publisher.ts"
+import type { PubAck } from "../../src/broker/publication.ts"
 import type { Progress } from "../../src/domain/delivery.ts"
 import type { Plan } from "../../src/domain/fact.ts"
 import { candidates } from "../../src/routing/plan.ts"

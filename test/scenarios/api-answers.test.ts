@@ -1,6 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
-import type { TokenScope } from "../../src/operations/tokens/token.ts"
+import type { TokenScope } from "../../src/operations/token.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { mask } from "../../src/domain/settings/endpoint-table.ts"
-import type { TokenScope } from "../../src/operations/tokens/token.ts"
+import type { TokenScope } from "../../src/operations/token.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, history, secret, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"

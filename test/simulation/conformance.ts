@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import type { BrokerError } from "../../src/broker/broker-error.ts"
-import type { PublishError } from "../../src/broker/publisher.ts"
+import type { PublishError } from "../../src/broker/publication.ts"
 import { defaultTopology, type TopologyOptions } from "../../src/broker/topology.ts"
 import type { Names } from "../../src/domain/names.ts"
 import type { Chance } from "./chance.ts"

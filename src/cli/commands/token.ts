@@ -5,7 +5,6 @@ import { jsonOf } from "../../domain/timestamp.ts"
 import { isToken } from "../../domain/token.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
-import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import {
   allTenants,
   CreatedToken,
@@ -14,7 +13,8 @@ import {
   RevokedToken,
   scopes,
   TokenView
-} from "../../operations/tokens/token.ts"
+} from "../../operations/token.ts"
+import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import { showToken } from "../../operations/tokens/token-operations.ts"
 import { LiveTokens } from "../../operations/tokens/token-store.ts"
 import { countText, localTime, plural } from "../../text/quantities.ts"

@@ -1,6 +1,7 @@
 import { Duration, Result, type Schema } from "effect"
 import type { Command, Flag } from "effect/cli"
-import { type ForwardHeadersPatch, forwardNameProblem } from "../../domain/header-names.ts"
+import { forwardNameProblem } from "../../domain/header-names.ts"
+import type { ForwardHeadersPatch } from "../../domain/settings/forward-headers.ts"
 import type { Input } from "../../domain/settings/setting.ts"
 import { readField, readJson, settingName, shown } from "./flag-problems.ts"
 import { durationExpected, isSet, readDuration, repeated, textFlag } from "./shared.ts"

@@ -1,7 +1,6 @@
 /* Made from the operations by `npm run reference`. */
 
-import type { Bytes, CallOptions, Described } from "../calling.ts"
-import type { List } from "../lists.ts"
+import type { Bytes, CallOptions, Described, List } from "../operation.ts"
 import type {
   AlertList,
   AlertThresholds_1,

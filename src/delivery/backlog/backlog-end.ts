@@ -6,10 +6,10 @@ import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { BacklogLabel, OriginStreams } from "../../domain/backlog-message.ts"
 import { backlogEntriesIn, labelIn, waitingIn } from "../../domain/backlog-message.ts"
-import type { GetHeader } from "../../domain/event.ts"
+import type { GetHeader } from "../../domain/message-header.ts"
 import type { Stored } from "./backlog-write.ts"
 import { waitingName } from "./backlog-write.ts"
-import type { Replaced } from "./endpoint-writes.ts"
+import type { Replaced } from "./written-tails.ts"
 
 /**
  * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but

@@ -1,68 +1,21 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import type {
-  BacklogEntry,
-  BacklogLabel,
-  DeliveryReference,
-  OriginStreams
-} from "../../domain/backlog-message.ts"
+import type { DeliveryReference, OriginStreams } from "../../domain/backlog-message.ts"
 import { backlogEntriesIn, labelIn } from "../../domain/backlog-message.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventContents } from "../../domain/event.ts"
 import { eventId } from "../../domain/event.ts"
-import type { Place } from "../../domain/fact.ts"
 import { slotOf } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { EventBodies } from "../bodies/event-bodies.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import { readEnded } from "../retry/retry-records.ts"
 import type { Backlog } from "./backlog.ts"
+import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
+import { bodyBytes, isPacked, positionsIn } from "./backlog-page.ts"
 import type { Drain } from "./drain.ts"
-
-/** A message of a backlog, unpacked; `entries` is undefined where this version cannot read it. */
-export interface BacklogPage {
-  readonly seq: number
-  /** When it was stored, ms since the epoch. */
-  readonly at: number
-  readonly entries: ReadonlyArray<BacklogEntry> | undefined
-  readonly label: BacklogLabel | undefined
-  readonly body: Uint8Array
-}
-
-/** A delivery in a backlog, and where it lies. */
-export interface BacklogPosition {
-  readonly page: BacklogPage
-  readonly of: BacklogEntry
-  readonly slot: number
-  /** The slot behind it. */
-  readonly next: number
-}
-
-/** Returns the place of a delivery within its stream. */
-export const placeIn = ({ of, page: { at, seq } }: BacklogPosition): Omit<Place, "stream"> =>
-  of.entry === undefined ? { seq, at } : { seq, at, entry: of.entry }
-
-/** Returns the deliveries of a message, in order; none where this version cannot read it. */
-export const positionsIn = (page: BacklogPage): ReadonlyArray<BacklogPosition> =>
-  (page.entries ?? []).map((of, index, { length }) => {
-    const slot = slotOf({ seq: page.seq, ...(of.entry === undefined ? {} : { entry: of.entry }) })
-    const isLast = index === length - 1
-    return {
-      page,
-      of,
-      slot,
-      next: isLast ? page.seq + 1 : slotOf({ seq: page.seq, entry: index + 2 })
-    }
-  })
-
-/** Returns the size of the body that a delivery is sent with, bytes. */
-export const bodyBytes = ({ of, page }: BacklogPosition): number =>
-  of.entry === undefined ? page.body.length : of.reference.bytes
-
-/** True for a message of references. */
-export const isPacked = ({ entries }: BacklogPage): boolean => entries?.[0]?.entry !== undefined
 
 /** A delivery that was read from a backlog, and its body. */
 export interface ReadDelivery {

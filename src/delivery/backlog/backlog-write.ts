@@ -1,5 +1,5 @@
 import type { Effect } from "effect"
-import type { HeaderList, PublishError } from "../../broker/publisher.ts"
+import type { HeaderList, PublishError } from "../../broker/publication.ts"
 import type { DeliveryReference, OriginStreams } from "../../domain/backlog-message.ts"
 import {
   isPackable,
@@ -11,7 +11,7 @@ import type { Delivery, PlacedDelivery, Progress } from "../../domain/delivery.t
 import { deliveryHeaders, roundKey } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import { isUntriedFirst } from "../recovery/partition-memory.ts"
-import type { PackedReferences, WrittenTail } from "./endpoint-writes.ts"
+import type { PackedReferences, WrittenTail } from "./written-tails.ts"
 
 /**
  * Maximum length of packed references, characters: the broker takes 64 KiB of headers in all, and

@@ -1,6 +1,6 @@
 import { Cause, Effect, Exit } from "effect"
 import type { Broker } from "../../broker/broker.ts"
-import { PublishError } from "../../broker/publisher.ts"
+import { PublishError } from "../../broker/publication.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Stored, StoreRequest } from "./backlog-write.ts"

@@ -1,13 +1,14 @@
 import type { Clock } from "effect"
 import { Effect } from "effect"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import type { PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import { waitingIn } from "../../domain/backlog-message.ts"
 import { isPastDeadline } from "../../policy/next-step.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { BacklogPage, BacklogPosition, BacklogReader, ReadDelivery } from "./backlog-reader.ts"
-import { bodyBytes, placeIn, positionsIn } from "./backlog-reader.ts"
+import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
+import { bodyBytes, placeIn, positionsIn } from "./backlog-page.ts"
+import type { BacklogReader, ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
 
 /** Pause before the end of a delivery is tried again that failed, ms. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import type { PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { Resume, Stored, StoreRequest } from "./backlog-write.ts"

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PubAck } from "../../broker/publication.ts"
+import { PublishError } from "../../broker/publication.ts"
 import { mayBeStored } from "../../broker/publish-once.ts"
-import type { PubAck } from "../../broker/publisher.ts"
-import { PublishError } from "../../broker/publisher.ts"
 import { isConflict } from "../../broker/values.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { OriginStreams } from "../../domain/backlog-message.ts"
@@ -20,8 +20,8 @@ import {
   waitingName
 } from "./backlog-write.ts"
 import type { EndpointWrites } from "./endpoint-writes.ts"
-import { WrittenTails } from "./endpoint-writes.ts"
 import type { PendingStores } from "./pending-stores.ts"
+import { WrittenTails } from "./written-tails.ts"
 
 /** Pause before a write is repeated that was not answered, unless a caller repeats it, ms. */
 export const retryPauseMs = 500

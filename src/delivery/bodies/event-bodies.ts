@@ -4,8 +4,9 @@ import { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
-import type { EventContents, EventMessage, GetHeader } from "../../domain/event.ts"
+import type { EventContents, EventMessage } from "../../domain/event.ts"
 import { eventContentsIn, eventName } from "../../domain/event.ts"
+import type { GetHeader } from "../../domain/message-header.ts"
 import { EventCache } from "./event-cache.ts"
 
 /** Names an event that is to be read, and the size of its body, bytes. */

@@ -1,7 +1,7 @@
 import { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
-import type { PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import type { Progress } from "../../domain/delivery.ts"
 import { slotOf } from "../../domain/fact.ts"
 import type { DeadReason } from "../../domain/outcome.ts"

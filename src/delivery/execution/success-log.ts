@@ -1,7 +1,7 @@
 import { Effect, Option, Schedule } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { InFlightWork } from "../../broker/in-flight.ts"
-import type { PubAck } from "../../broker/publisher.ts"
+import type { PubAck } from "../../broker/publication.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { readFact } from "../../history/delivery-facts.ts"

@@ -14,7 +14,6 @@ import { timers } from "../../time/timers.ts"
 import type { AgentOptions } from "./connector.ts"
 import { AddressRefused } from "./connector.ts"
 import { NameResolver } from "./dns.ts"
-import type { Connections } from "./egress.ts"
 import { failure, failureOf } from "./failure.ts"
 
 /** Maximum addresses that are connected to. */
@@ -174,7 +173,7 @@ const maxConnectMs = 15_000
 
 /** Tries the way to an endpoint's host; undefined for an endpoint that is not known. */
 export const checkEndpoint = (
-  check: Connections["check"],
+  check: (request: CheckRequest) => Effect.Effect<ConnectionCheck>,
   endpoint: LiveEndpoint | undefined
 ): Effect.Effect<ConnectionCheck> | undefined => {
   if (endpoint === undefined) return undefined

@@ -3,7 +3,6 @@ import { AlertChoice, Contact } from "../alert.ts"
 import { Circuit } from "../circuit.ts"
 import { PositiveDuration } from "../duration.ts"
 import {
-  forwarded,
   HeaderNames,
   HeaderNamesPatch,
   headerNameProblem,
@@ -15,6 +14,7 @@ import { Description, MetadataValue, maxMetadataEntries, metadataKeyProblem } fr
 import { everyKey } from "../record.ts"
 import { RetryPolicy } from "../retry-policy.ts"
 import { TypeFilter, typeFilterProblem } from "../type-filter.ts"
+import { forwarded } from "./forward-headers.ts"
 import type { Input, NamesBy, Table } from "./setting.ts"
 import { always, byName, emptied, hides, removable, tells } from "./setting.ts"
 

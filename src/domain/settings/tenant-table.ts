@@ -1,8 +1,8 @@
 import { Duration, Option, Schema } from "effect"
 import { PositiveDuration } from "../duration.ts"
-import { forwarded } from "../header-names.ts"
 import { Timestamp } from "../timestamp.ts"
 import { isToken, nobody } from "../token.ts"
+import { forwarded } from "./forward-headers.ts"
 import type { Table } from "./setting.ts"
 import { column, removable } from "./setting.ts"
 

@@ -12,8 +12,8 @@ import { present } from "../../domain/record.ts"
 import { timeText } from "../../domain/timestamp.ts"
 import type { Loose } from "../fact-record.ts"
 import { aboutOf, numberIn, textIn } from "../fact-record.ts"
-import type { AuditReading } from "./audit-reading.ts"
 import { SequenceRuns } from "./incoming-check.ts"
+import type { Ledger } from "./ledger.ts"
 import type { AuditProblem } from "./problem.ts"
 import type { AuditReach, Scope, StreamBeginning } from "./reach.ts"
 import { goneTooEarly } from "./reach.ts"
@@ -349,7 +349,13 @@ const maxConcurrentReads = 16
  * Finds events that the router left out as repeats although their origins, as the broker recorded
  * them, differ: no endpoint received them. The audit does not rely on the router's decision.
  */
-export const wronglyLeftOut = Effect.fnUntraced(function* ({ leftOut, ledger }: AuditReading) {
+export const wronglyLeftOut = Effect.fnUntraced(function* ({
+  leftOut,
+  ledger
+}: {
+  readonly leftOut: ReadonlyMap<number, Repeated>
+  readonly ledger: Ledger
+}) {
   const { names, readMessage } = yield* Broker
   const read = (seq: number) => readMessage("look at an event", names.events, { seq })
   const isRepeat = Effect.fnUntraced(function* (eventSeq: number, first: Repeated) {

@@ -14,7 +14,7 @@ import {
 import { thresholdsFrom } from "../../alerts/thresholds.ts"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import type { PublishError } from "../../broker/publisher.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import { readUser } from "../../broker/user.ts"
 import {
   Alert,

@@ -1,7 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
-import type { HeaderList } from "../../broker/publisher.ts"
+import type { HeaderList } from "../../broker/publication.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
 import { deliverySubject, eventNameIn } from "../../domain/delivery.ts"
 import { readPlace } from "../../domain/fact.ts"

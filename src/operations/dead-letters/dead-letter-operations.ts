@@ -18,7 +18,7 @@ import {
   tenantOf,
   tenantPath
 } from "../parameters.ts"
-import { Contradiction } from "../refusals.ts"
+import { Contradiction, DeadLettersNotFound } from "../refusals.ts"
 import {
   DeadLetterDetail,
   DeadLetterPosition,
@@ -26,7 +26,7 @@ import {
   pageDeadLetters,
   showDeadLetter
 } from "./dead-letter-queries.ts"
-import { DeadLettersNotFound, statusProblem } from "./dead-letter-selection.ts"
+import { statusProblem } from "./dead-letter-selection.ts"
 import { planDiscard } from "./discard-dead-letters.ts"
 
 const texts = {

@@ -20,7 +20,7 @@ import { type LateDelivery, readLateDeliveries } from "../../history/ended-round
 import { FactRecord } from "../../history/fact-record.ts"
 import { readFacts } from "../../history/read.ts"
 import { textOf } from "../../text/plain-text.ts"
-import { DeadLettersNotFound } from "./dead-letter-selection.ts"
+import { DeadLettersNotFound } from "../refusals.ts"
 
 const { nextAttemptAt: _, ...attempted } = Progress.fields
 

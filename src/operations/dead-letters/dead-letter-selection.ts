@@ -1,4 +1,5 @@
 import { Effect, Schema, Stream } from "effect"
+import { EndpointName } from "../../domain/endpoint.ts"
 import { DeadReason } from "../../domain/outcome.ts"
 import { invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
@@ -7,7 +8,7 @@ import { TypeFilter } from "../../domain/type-filter.ts"
 import type { DeadLetter } from "../../history/dead-letters.ts"
 import { getDeadLetters, readDeadLetters } from "../../history/dead-letters.ts"
 import { countText } from "../../text/quantities.ts"
-import { EndpointName } from "../endpoints/endpoint-settings.ts"
+import { DeadLettersNotFound } from "../refusals.ts"
 
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
@@ -53,20 +54,6 @@ export const DeadLetterSelection = Schema.Struct({
   all: Schema.optional(Schema.Boolean)
 })
 export type DeadLetterSelection = typeof DeadLetterSelection.Type
-
-/** Dead letters of these ids do not exist. */
-export class DeadLettersNotFound extends Schema.TaggedError<DeadLettersNotFound>()(
-  "DeadLettersNotFound",
-  { ids: Schema.Array(Schema.Int) }
-) {
-  override get message() {
-    const { ids } = this
-    if (ids.length === 1)
-      return `there is no dead letter ${ids[0]}: it was discarded, has become too old to be kept, or never was`
-    const more = ids.length > 10 ? ` and ${countText(ids.length - 10)} more` : ""
-    return `there are no dead letters ${ids.slice(0, 10).join(", ")}${more}: they were discarded, have become too old to be kept, or never were`
-  }
-}
 
 const isNarrowed = ({
   endpoint,

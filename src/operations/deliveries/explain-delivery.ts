@@ -22,6 +22,7 @@ import { Lag, type LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
 import { askLog, searchBeyondLog } from "../history/history-readings.ts"
+import { DeliveryNotFound } from "../refusals.ts"
 import type { FindAnswer } from "./attempt-answers.ts"
 import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
@@ -113,23 +114,6 @@ export const ExplainedDelivery = Schema.Struct({
   lag: Schema.optionalKey(Lag)
 })
 export type ExplainedDelivery = typeof ExplainedDelivery.Type
-
-/** The history has no delivery of this id. */
-export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("DeliveryNotFound", {
-  delivery: Schema.String,
-  /** Why the endpoint was not sent the event, if it wanted it. */
-  reason: Schema.optionalKey(Schema.String),
-  /** What the log cannot know that was asked. */
-  reach: Schema.optionalKey(Schema.String)
-}) {
-  override get message() {
-    if (this.reason !== undefined)
-      return `there was no delivery ${this.delivery}: its endpoint was not sent the event (${this.reason}), and \`petrel replay\` sends it`
-    if (this.reach !== undefined)
-      return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
-    return `the history tells of no delivery ${this.delivery} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
-  }
-}
 
 interface DeliveryId {
   readonly event: string

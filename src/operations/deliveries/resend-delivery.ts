@@ -1,6 +1,6 @@
 import { Clock, Effect, Schema } from "effect"
 import { eventId } from "../../domain/event.ts"
-import { CurrentOnce } from "../once/idempotency-key.ts"
+import { CurrentOnce } from "../idempotency-key.ts"
 import { startReplay } from "../replays/replay-events.ts"
 import { findDelivery } from "./explain-delivery.ts"
 

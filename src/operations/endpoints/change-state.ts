@@ -1,4 +1,6 @@
 import { Effect, Schema } from "effect"
+import type { EndpointName } from "../../domain/endpoint.ts"
+import { endpointLabel } from "../../domain/endpoint.ts"
 import {
   disableEndpoint as disable,
   enableEndpoint as enable,
@@ -8,8 +10,6 @@ import {
 import type { ExpectedRevision, StoredEndpoint } from "../../endpoints/endpoint-store.ts"
 import { removeEndpoint as remove } from "../../endpoints/endpoint-store.ts"
 import { Contradiction } from "../refusals.ts"
-import type { EndpointName } from "./endpoint-settings.ts"
-import { endpointLabel } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** Why an endpoint is disabled or paused, recorded in the history. */

@@ -1,5 +1,10 @@
 import { Duration, Effect } from "effect"
-import { type Endpoint, getsOnlyAlerts } from "../../domain/endpoint.ts"
+import {
+  type Endpoint,
+  type EndpointName,
+  endpointLabel,
+  getsOnlyAlerts
+} from "../../domain/endpoint.ts"
 import { githubHeaderNames, identities, usualHeaderNames } from "../../domain/header-names.ts"
 import { Invalid, type Problem } from "../../domain/problem.ts"
 import {
@@ -23,7 +28,7 @@ import { equalFilters } from "../../policy/endpoint-policies.ts"
 import { durationText } from "../../text/quantities.ts"
 import type { Asker } from "../caller.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
-import { type EndpointName, type EndpointPatch, endpointLabel } from "./endpoint-settings.ts"
+import type { EndpointPatch } from "./endpoint-settings.ts"
 
 /** True where requests go to another origin after a change than before. */
 const movesFrom = (before: Endpoint, url: string): boolean =>

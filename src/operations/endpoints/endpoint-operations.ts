@@ -1,4 +1,5 @@
 import { Duration, Effect, Schema } from "effect"
+import { endpointLabel } from "../../domain/endpoint.ts"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
@@ -48,7 +49,6 @@ import {
   State
 } from "./endpoint-schemas.ts"
 import { rotateSecret } from "./endpoint-secrets.ts"
-import { endpointLabel } from "./endpoint-settings.ts"
 import { history } from "./endpoint-story.ts"
 import { retryPolicies } from "./outlined-policy.ts"
 import { createEndpoint, putEndpoint, setEndpoint } from "./write-endpoint.ts"

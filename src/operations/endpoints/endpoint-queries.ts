@@ -4,6 +4,7 @@ import type { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { readUser } from "../../broker/user.ts"
 import { readAllNow, readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
+import type { EndpointName } from "../../domain/endpoint.ts"
 import { type Endpoint, endpointKey } from "../../domain/endpoint.ts"
 import type { Fact } from "../../domain/fact.ts"
 import { type Health, healthy } from "../../domain/health.ts"
@@ -20,7 +21,6 @@ import { readSettingsInForce } from "../../endpoints/settings-store.ts"
 import { appendFact } from "../../history/facts.ts"
 import { attemptTimeoutMs, connectTimeoutMs } from "../../policy/attempt-timeout.ts"
 import { policiesOf } from "../../policy/endpoint-policies.ts"
-import type { EndpointName } from "./endpoint-settings.ts"
 import {
   activityView,
   type EndpointDetail,

@@ -1,10 +1,10 @@
 import { Clock, Duration, Effect, Schema } from "effect"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import type { Endpoint, Secret } from "../../domain/endpoint.ts"
+import { type EndpointName, endpointLabel } from "../../domain/endpoint.ts"
 import { invalid, notNow } from "../../domain/problem.ts"
 import { changeEndpoint, type ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { generateSecret, secretProblem } from "../../endpoints/signing.ts"
-import { type EndpointName, endpointLabel } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** The secrets of an endpoint after a change, and the one that was generated for it, if any. */

@@ -7,16 +7,8 @@ import {
   retryForEntries
 } from "../../domain/settings/endpoint-table.ts"
 import { byName, column } from "../../domain/settings/setting.ts"
-import { Token } from "../../domain/token.ts"
 import { resolveRetry } from "../../policy/presets.ts"
 import { rateExpected, rateText, readRate } from "../../policy/rate.ts"
-
-/** The name of an endpoint: `<tenant>/<id>`. */
-export const EndpointName = Schema.Struct({ tenant: Token, id: Token })
-export type EndpointName = typeof EndpointName.Type
-
-/** Returns an endpoint's name for people: `acme/billing`. */
-export const endpointLabel = ({ id, tenant }: EndpointName): string => `${tenant}/${id}`
 
 const PresetName = Schema.String.check(
   Schema.makeFilter((name: string) =>

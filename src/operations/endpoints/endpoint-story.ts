@@ -1,6 +1,6 @@
 import { Effect, Schema, SchemaGetter, Struct } from "effect"
 import { Configuration, differencesOf, SettingDifference } from "../../domain/configuration.ts"
-import { Paused, Stopped } from "../../domain/endpoint.ts"
+import { EndpointName, Paused, Stopped } from "../../domain/endpoint.ts"
 import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -16,7 +16,6 @@ import {
   Tenant,
   tenantPath
 } from "../parameters.ts"
-import { EndpointName } from "./endpoint-settings.ts"
 
 const stateCodecs: Readonly<Record<string, Schema.Codec<unknown, unknown>>> = {
   secrets: Schema.toCodecJson(Configuration.fields.secrets),

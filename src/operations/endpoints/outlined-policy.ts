@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import type { EndpointName } from "../../domain/endpoint.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { policiesOf, TypeChoice } from "../../policy/endpoint-policies.ts"
@@ -7,7 +8,6 @@ import { statusLadder, statusLimits } from "../../policy/status-limit.ts"
 import { documented, operation } from "../operation.ts"
 import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
-import type { EndpointName } from "./endpoint-settings.ts"
 
 const Wait = Schema.Struct({
   attempt: Schema.Int,

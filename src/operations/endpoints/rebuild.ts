@@ -8,6 +8,7 @@ import {
   type Endpoint,
   type EndpointJson,
   endpointKey,
+  endpointLabel,
   type Secret
 } from "../../domain/endpoint.ts"
 import type { FactKind } from "../../domain/fact.ts"
@@ -35,7 +36,6 @@ import {
   newEndpoint
 } from "../../history/fold/endpoint.ts"
 import { secretsFor } from "./endpoint-secrets.ts"
-import { endpointLabel } from "./endpoint-settings.ts"
 
 /** An endpoint, or a tenant's settings, made again from the history. */
 export const RebuiltEndpoint = Schema.Struct({

@@ -1,11 +1,11 @@
 import { Clock, Effect, Random, Result, Schema } from "effect"
 import { commandOwner, TestExchange } from "../../cluster/command.ts"
+import type { EndpointName } from "../../domain/endpoint.ts"
 import { Invalid } from "../../domain/problem.ts"
 import { eventTypeProblem } from "../../domain/type-filter.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { type Asker, maySeeAnswers, NotAllowed, withoutAnswer } from "../caller.ts"
 import { readInput } from "../input.ts"
-import type { EndpointName } from "./endpoint-settings.ts"
 
 /** The event type of a test event. Publishers cannot use it: types of Petrel's own begin so. */
 const testEventType = "petrel.test"

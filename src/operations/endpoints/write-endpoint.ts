@@ -1,4 +1,5 @@
 import { Clock, Effect, Random, Schema } from "effect"
+import type { EndpointName } from "../../domain/endpoint.ts"
 import { Endpoint } from "../../domain/endpoint.ts"
 import { endpointSettings } from "../../domain/settings/endpoint-table.ts"
 import { initialOf, namesOfChanged, withoutSettings } from "../../domain/settings/setting.ts"
@@ -10,11 +11,11 @@ import {
   addEndpoint as store
 } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
-import { CurrentOnce } from "../once/idempotency-key.ts"
-import { withinQuota } from "../tenants/quota.ts"
+import { CurrentOnce } from "../idempotency-key.ts"
+import { withinQuota } from "../quota.ts"
 import { cautions } from "./cautions.ts"
 import { blankEndpoint, changedEndpoint, maxTimeoutFor, originCautions } from "./endpoint-change.ts"
-import type { EndpointName, EndpointPatch, NewEndpoint } from "./endpoint-settings.ts"
+import type { EndpointPatch, NewEndpoint } from "./endpoint-settings.ts"
 import { EndpointView, endpointView } from "./endpoint-view.ts"
 
 /** An endpoint that was added. */

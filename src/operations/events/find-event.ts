@@ -20,7 +20,7 @@ import { readFacts } from "../../history/read.ts"
 import type { LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { askLog, searchBeyondLog } from "../history/history-readings.ts"
-import { EventNotKept } from "../replays/replay-events.ts"
+import { EventNotKept } from "../refusals.ts"
 
 /** An event of which nothing is recorded yet. */
 interface UnroutedEvent extends EventIdentity {

@@ -1,5 +1,5 @@
 import { Result, Schema } from "effect"
-import type { HeaderList } from "../../broker/publisher.ts"
+import type { HeaderList } from "../../broker/publication.ts"
 import { contentOf, eventId, idOfTenant } from "../../domain/event.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { isToken } from "../../domain/token.ts"

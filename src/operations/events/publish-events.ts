@@ -3,11 +3,12 @@ import { Effect, Result, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
-import { type HeaderList, type PubAck, PublishError } from "../../broker/publisher.ts"
+import { type HeaderList, type PubAck, PublishError } from "../../broker/publication.ts"
 import { contentOf } from "../../domain/event.ts"
 import { type ApiChannel, channelHeader } from "../../domain/origin.ts"
 import { Invalid, type Problem } from "../../domain/problem.ts"
 import { bytesText } from "../../text/quantities.ts"
+import { EventConflict, EventNotStored } from "../refusals.ts"
 import { type CheckedEvent, checkEvent, type NewEvent } from "./new-event.ts"
 
 /** An event that the broker has. */
@@ -23,12 +24,6 @@ export const PublishedEvent = Schema.Struct({
   unsent: Schema.Array(Schema.String)
 })
 export type PublishedEvent = typeof PublishedEvent.Type
-
-/** The broker did not store an event, or may not have. The message says what to do. */
-export class EventNotStored extends Schema.TaggedError<EventNotStored>()("EventNotStored", {
-  reason: Schema.Literals(["unknown", "no-stream", "full", "too-large", "failed"]),
-  message: Schema.String
-}) {}
 
 const idLength = 24
 
@@ -111,15 +106,6 @@ const comparedAtOnce = 16
 export interface EventToPublish {
   readonly event: NewEvent
   readonly body: Uint8Array
-}
-
-/** The broker has another event of this id. */
-export class EventConflict extends Schema.TaggedError<EventConflict>()("EventConflict", {
-  id: Schema.String
-}) {
-  override get message() {
-    return `there is another event of the id ${this.id} already, with another type or other bytes: give each event an id of its own`
-  }
 }
 
 /** What became of one event: it was stored, or refused, or it is not known to be stored. */

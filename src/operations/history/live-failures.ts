@@ -4,32 +4,13 @@ import { Broker } from "../../broker/broker.ts"
 import { readStream } from "../../broker/scan.ts"
 import { answeredFact } from "../../history/fact-record.ts"
 import { parseFact } from "../../history/read.ts"
+import type { LiveMessage } from "../operation.ts"
 import { readingHistory } from "./history-readings.ts"
 
 /** Failures that wait to be taken. Beyond, the newest are dropped. */
 const maxWaiting = 1_000
 /** Failures of before that a follower gets that was away: the oldest ones. */
 export const maxMissed = 1_000
-
-/** What a follower of failures is told. */
-export type LiveMessage =
-  /** It knows what there was up to here: a sequence of the history. */
-  | { readonly tells: "position"; readonly seq: number }
-  | {
-      readonly tells: "failure"
-      readonly seq: number
-      /** The fact, as it is answered. */
-      readonly record: Readonly<Record<string, unknown>>
-    }
-  | {
-      readonly tells: "dropped"
-      /** How many failures are left out; null if that is not known. */
-      readonly dropped: number | null
-      readonly why: string
-      /** They lie between these sequences of the history, if they are of the time before. */
-      readonly after?: number
-      readonly until?: number
-    }
 
 /** Which failures: of one tenant, or of one of its endpoints. (Default: all) */
 interface Followed {

@@ -23,7 +23,7 @@ import {
   ReplayRequest,
   replayProblems
 } from "../replays/replay-events.ts"
-import { allTenants } from "../tokens/token.ts"
+import { allTenants } from "../token.ts"
 import { AuditRequest } from "./job.ts"
 import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "./job-routes.ts"
 

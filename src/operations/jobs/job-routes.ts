@@ -11,7 +11,7 @@ import {
   TenantOrAll,
   tenantOf
 } from "../parameters.ts"
-import type { TokenScope } from "../tokens/token.ts"
+import type { TokenScope } from "../token.ts"
 import type { JobKind, JobTask } from "./job.ts"
 import { JobView } from "./job.ts"
 import { addJob, cancelJob, JobPosition, pageJobs, showJob } from "./manage-jobs.ts"

@@ -4,7 +4,7 @@ import type { FollowedEntries } from "../../broker/bucket-follow.ts"
 import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../../broker/values.ts"
 import { takeLease } from "../../cluster/lease.ts"
 import { nobody } from "../../domain/token.ts"
-import { allTenants } from "../tokens/token.ts"
+import { allTenants } from "../token.ts"
 import { hasJobEnded, JobRecord } from "./job.ts"
 import type { OpenJob } from "./job-queue.ts"
 

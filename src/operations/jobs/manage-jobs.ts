@@ -2,34 +2,16 @@ import { randomBytes } from "node:crypto"
 import { Clock, Effect, PartitionedSemaphore, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import { countText } from "../../text/quantities.ts"
-import { CurrentOnce, type Once } from "../once/idempotency-key.ts"
+import { CurrentOnce, type Once } from "../idempotency-key.ts"
+import { JobNotFound, JobQuotaReached } from "../refusals.ts"
 import type { JobKind, JobRecord, JobTask, JobView } from "./job.ts"
 import { hasJobEnded, jobView } from "./job.ts"
 import { changeJob, forgetJob, readJob, readJobs, storeJob } from "./job-store.ts"
-
-/** There is no job of this id. */
-export class JobNotFound extends Schema.TaggedError<JobNotFound>()("JobNotFound", {
-  id: Schema.String
-}) {
-  override get message() {
-    return `there is no job ${this.id}: it ended more than a week ago, or never was`
-  }
-}
 
 /** Jobs of one tenant that have not ended; operators have as many of all tenants together. */
 export const maxOpenJobs = 20
 /** Jobs of one tenant that have ended and are kept: the newest. */
 const maxEndedJobs = 200
-
-/** A tenant has as many jobs as it may have at once. */
-export class JobQuotaReached extends Schema.TaggedError<JobQuotaReached>()("JobQuotaReached", {
-  count: Schema.Int
-}) {
-  override get message() {
-    return `${countText(this.count)} jobs wait or run already, which is as many as there may be: wait until one has ended, or cancel one`
-  }
-}
 
 /** Which jobs are meant: those of a kind, and of one tenant where that is given. */
 interface JobScope {

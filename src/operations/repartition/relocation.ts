@@ -2,7 +2,7 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { type BrokerError, isNoSuchMessage } from "../../broker/broker-error.ts"
-import type { HeaderList } from "../../broker/publisher.ts"
+import type { HeaderList } from "../../broker/publication.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import { originStreams, referencesHeader } from "../../domain/backlog-message.ts"
 import {

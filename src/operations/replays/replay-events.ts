@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Schema } from "effect"
+import { EndpointName, endpointLabel } from "../../domain/endpoint.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid, notNow } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
@@ -11,8 +12,8 @@ import { noReplayTally, openReplay, planReplay } from "../../rounds/replay.ts"
 import type { ReplayRecord } from "../../rounds/replay-record.ts"
 import { findReplay } from "../../rounds/replay-record.ts"
 import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
-import { EndpointName, endpointLabel } from "../endpoints/endpoint-settings.ts"
 import { rangeProblems } from "../parameters.ts"
+import { EventNotKept } from "../refusals.ts"
 
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>
@@ -159,20 +160,6 @@ const fingerprint = ({
     )
     .digest("hex")
     .slice(0, 10)
-
-/** The event of this id was never stored, or is not kept any more. */
-export class EventNotKept extends Schema.TaggedError<EventNotKept>()("EventNotKept", {
-  tenant: Schema.String,
-  event: Schema.String,
-  /** What the log cannot know that was asked. */
-  reach: Schema.optionalKey(Schema.String)
-}) {
-  override get message() {
-    if (this.reach !== undefined)
-      return `there is no event ${this.event} of ${this.tenant} here: ${this.reach}`
-    return `there is no event ${this.event} of ${this.tenant}, or it is not kept any more: events are removed after a while (7 days by default); a dead letter keeps its body for longer, see \`petrel dead list\``
-  }
-}
 
 /** Fails if one event is asked for that is not there. Nothing is stored then. */
 const refuseUnknown = Effect.fnUntraced(function* (options: ReplayOptions) {

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { EndpointName, endpointLabel } from "../../domain/endpoint.ts"
 import { notNow } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -9,7 +10,6 @@ import {
   Redelivered,
   RedeliveryPlan
 } from "../dead-letters/redeliver-dead-letters.ts"
-import { EndpointName, endpointLabel } from "../endpoints/endpoint-settings.ts"
 import type { RetryOptions } from "./retry-waiting.ts"
 import { RetriedDeliveries, retryWaiting } from "./retry-waiting.ts"
 

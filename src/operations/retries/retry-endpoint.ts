@@ -2,7 +2,7 @@ import { Clock, Effect, Schema } from "effect"
 import type { CommandPart } from "../../cluster/command.ts"
 import { commandOwner, Retried } from "../../cluster/command.ts"
 import type { Endpoint } from "../../domain/endpoint.ts"
-import { circuitOf } from "../../domain/endpoint.ts"
+import { circuitOf, EndpointName } from "../../domain/endpoint.ts"
 import type { Health } from "../../domain/health.ts"
 import { notNow } from "../../domain/problem.ts"
 import { present } from "../../domain/record.ts"
@@ -12,7 +12,6 @@ import { endOf, hasEnded } from "../../history/fold/round.ts"
 import { countText, localTime } from "../../text/quantities.ts"
 import { findDelivery } from "../deliveries/explain-delivery.ts"
 import { healthOf } from "../endpoints/endpoint-queries.ts"
-import { EndpointName } from "../endpoints/endpoint-settings.ts"
 
 /** How deliveries are tried now. */
 export const RetryNowRequest = Schema.Struct({

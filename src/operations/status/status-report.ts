@@ -17,6 +17,7 @@ import {
 import { Timestamp } from "../../domain/timestamp.ts"
 import { shareOf } from "../../text/quantities.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
+import { NoLeader } from "../refusals.ts"
 import { Conditions } from "./conditions.ts"
 import { conditionsOf } from "./status-conditions.ts"
 import {
@@ -98,13 +99,6 @@ export const Status = Schema.Struct({
   ...Conditions.fields
 })
 export type Status = typeof Status.Type
-
-/** The broker answers no request about its streams, as where its servers cannot elect a leader. */
-export class NoLeader extends Schema.TaggedError<NoLeader>()("NoLeader", {}) {
-  override get message() {
-    return "the broker answers no request about its streams, as where its cluster has no leader, so nothing is stored or delivered: more than half of its servers must run, and one whose disk was full needs room and a restart"
-  }
-}
 
 const tenths = (ms: number | undefined): number | null =>
   ms === undefined ? null : Math.round(ms * 10) / 10

@@ -1,11 +1,12 @@
-import { Clock, Effect, Schema } from "effect"
+import { Clock, Effect } from "effect"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid } from "../../domain/problem.ts"
 import type { Asker } from "../caller.ts"
 import { NotAllowed } from "../caller.ts"
-import { quotaOf, quotaReached } from "../tenants/quota.ts"
-import type { AnyNewToken, CreatedToken, RevokedToken, TokenRecord, TokenView } from "./token.ts"
-import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "./token.ts"
+import { quotaOf, quotaReached } from "../quota.ts"
+import { TokenNotFound } from "../refusals.ts"
+import type { AnyNewToken, CreatedToken, RevokedToken, TokenRecord, TokenView } from "../token.ts"
+import { allTenants, generateToken, hasExpired, isTokenId, tokenView } from "../token.ts"
 import {
   appendTokenFact,
   eraseToken,
@@ -18,15 +19,6 @@ import {
   revocationRefusal,
   storeToken
 } from "./token-store.ts"
-
-/** There is no token of this id. */
-export class TokenNotFound extends Schema.TaggedError<TokenNotFound>()("TokenNotFound", {
-  id: Schema.String
-}) {
-  override get message() {
-    return `there is no token ${this.id}: it was revoked, or never was; \`petrel token list\` shows those there are`
-  }
-}
 
 const problemsOf = (
   { expiresAt, scopes, tenant }: AnyNewToken,

@@ -2,9 +2,9 @@ import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
 import { documented, operation, operationGroup, Replied, withStatus } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
+import { TokenView } from "../token.ts"
 import { listTokens } from "./manage-tokens.ts"
 import { MadeLink, makePortalLink, NewPortalLink } from "./sessions.ts"
-import { TokenView } from "./token.ts"
 
 const texts = {
   endpoint: "The endpoint that it is about. (Default: all of the tenant's)",

@@ -4,8 +4,7 @@ import { Token } from "../../domain/token.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import type { Asker } from "../caller.ts"
 import { NotAllowed } from "../caller.ts"
-import { createToken } from "./manage-tokens.ts"
-import type { TokenRecord, TokenScope } from "./token.ts"
+import type { TokenRecord, TokenScope } from "../token.ts"
 import {
   allTenants,
   Brand,
@@ -14,7 +13,8 @@ import {
   scopes,
   TokenView,
   tokenView
-} from "./token.ts"
+} from "../token.ts"
+import { createToken } from "./manage-tokens.ts"
 import { LiveTokens, replaceToken } from "./token-store.ts"
 
 /** How long a session lasts that was opened with a token, ms. */

@@ -2,8 +2,9 @@ import { Effect, Schema } from "effect"
 import { Caller } from "../caller.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { PathText, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
-import { createToken, listTokens, revokeToken, TokenNotFound } from "./manage-tokens.ts"
-import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "./token.ts"
+import { TokenNotFound } from "../refusals.ts"
+import { CreatedToken, NewToken, RevokedToken, scopes, TokenView } from "../token.ts"
+import { createToken, listTokens, revokeToken } from "./manage-tokens.ts"
 
 const { tenant: _, ...settings } = NewToken.fields
 

@@ -10,8 +10,8 @@ import { isToken, nobody } from "../../domain/token.ts"
 import { appendFact } from "../../history/facts.ts"
 import { countText } from "../../text/quantities.ts"
 import type { Asker } from "../caller.ts"
-import type { AnyNewToken, TokenScope, TokenView } from "./token.ts"
-import { defaultTokenRate, isTokenOf, TokenRecord, tokenIdOf } from "./token.ts"
+import type { AnyNewToken, TokenScope, TokenView } from "../token.ts"
+import { defaultTokenRate, isTokenOf, TokenRecord, tokenIdOf } from "../token.ts"
 
 /** Tokens that are made with each other, at most: each request looks at all before its own. */
 const maxLine = 8

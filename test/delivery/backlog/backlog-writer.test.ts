@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, FiberSet, Stream } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
-import { PublishError } from "../../../src/broker/publisher.ts"
+import { PublishError } from "../../../src/broker/publication.ts"
 import { scanQueue } from "../../../src/broker/scan.ts"
 import type { Stored, StoreRequest } from "../../../src/delivery/backlog/backlog-write.ts"
 import type { BacklogWriterOptions } from "../../../src/delivery/backlog/backlog-writer.ts"

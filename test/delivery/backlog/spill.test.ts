@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { PublishError } from "../../../src/broker/publisher.ts"
+import { PublishError } from "../../../src/broker/publication.ts"
 import { Spill } from "../../../src/delivery/backlog/spill.ts"
 import { type Progress, untried } from "../../../src/domain/delivery.ts"
 import { MemoryBroker } from "../in-memory.ts"

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import type { DeadLetterSelection } from "../../../src/operations/dead-letters/dead-letter-selection.ts"
 import {
   countReasons,
-  DeadLettersNotFound,
   selectionProblem
 } from "../../../src/operations/dead-letters/dead-letter-selection.ts"
+import { DeadLettersNotFound } from "../../../src/operations/refusals.ts"
 
 describe("a selection of dead letters", () => {
   const fieldsOf = (selection: DeadLetterSelection) =>

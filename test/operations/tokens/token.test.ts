@@ -1,11 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import {
-  generateToken,
-  isTokenId,
-  isTokenOf,
-  tokenIdOf
-} from "../../../src/operations/tokens/token.ts"
+import { generateToken, isTokenId, isTokenOf, tokenIdOf } from "../../../src/operations/token.ts"
 
 describe("a token", () => {
   it.effect("is made anew each time, and known by its hash alone", () =>

@@ -1,6 +1,7 @@
 import { Clock, Effect, Option, Result, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { Retried } from "../../../cluster/command.ts"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { present } from "../../../domain/record.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import {
@@ -10,7 +11,6 @@ import {
   readDeliveryId
 } from "../../../operations/deliveries/explain-delivery.ts"
 import { ResentDelivery } from "../../../operations/deliveries/resend-delivery.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { readInput } from "../../../operations/input.ts"
 import { rangeProblems } from "../../../operations/parameters.ts"
 import {

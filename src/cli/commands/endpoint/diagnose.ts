@@ -1,6 +1,7 @@
 import { styleText } from "node:util"
 import { Effect } from "effect"
 import { Command } from "effect/cli"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
@@ -8,7 +9,6 @@ import {
   diagnoseEndpoint
 } from "../../../operations/endpoints/diagnosis/diagnose-endpoint.ts"
 import type { Check, CheckResult } from "../../../operations/endpoints/diagnosis/findings.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { endpointArgument, thisUser } from "../../flags/shared.ts"
 import { labelled, screenWidth } from "../../format/screen.ts"
 import { connected, report } from "../../root-command.ts"

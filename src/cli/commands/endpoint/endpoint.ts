@@ -1,5 +1,7 @@
 import { Clock, Effect, Option, Result } from "effect"
 import { Argument, Command, Prompt } from "effect/cli"
+import type { EndpointName } from "../../../domain/endpoint.ts"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { hasMetadata } from "../../../domain/metadata.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
@@ -9,8 +11,6 @@ import {
   showActivity,
   showEndpoint
 } from "../../../operations/endpoints/endpoint-queries.ts"
-import type { EndpointName } from "../../../operations/endpoints/endpoint-settings.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { EndpointDetail, ListedEndpoint } from "../../../operations/endpoints/endpoint-view.ts"
 import { encodeOutline, outlineEndpoint } from "../../../operations/endpoints/outlined-policy.ts"
 import { plural } from "../../../text/quantities.ts"

@@ -2,12 +2,8 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Argument, Command } from "effect/cli"
 import type { SettingDifference } from "../../../domain/configuration.ts"
 import { Configuration } from "../../../domain/configuration.ts"
-import { Paused, Stopped } from "../../../domain/endpoint.ts"
+import { type EndpointName, endpointLabel, Paused, Stopped } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
-import {
-  type EndpointName,
-  endpointLabel
-} from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   Comparison,
   compareRevisions,

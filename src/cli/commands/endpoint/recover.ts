@@ -1,6 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { countText } from "../../../text/quantities.ts"
 import { byFlag, endpointArgument, isSet, timeFlag } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"

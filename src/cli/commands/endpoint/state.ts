@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { Command } from "effect/cli"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import {
   disableEndpoint,
@@ -8,7 +9,6 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../../operations/endpoints/change-state.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { byFlag, endpointArgument, textFlag } from "../../flags/shared.ts"
 import { Refused } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"

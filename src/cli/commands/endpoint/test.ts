@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import {
   errorAdvice,
   statusAdvice
 } from "../../../operations/endpoints/diagnosis/failure-checks.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import { TestReport, testEndpoint } from "../../../operations/endpoints/test-endpoint.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { spanText } from "../../../text/quantities.ts"

@@ -1,6 +1,6 @@
 import type { Alert } from "../../../domain/alert.ts"
 import type { Endpoint } from "../../../domain/endpoint.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import type {
   ActivityView,
   CircuitView,

@@ -1,9 +1,9 @@
 import { Effect, Option, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { RotatedEndpoint, rotateSecret } from "../../../operations/endpoints/endpoint-secrets.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   AddedEndpoint,
   addEndpoint,

@@ -1,9 +1,9 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
+import { endpointLabel } from "../../../domain/endpoint.ts"
 import { Invalid } from "../../../domain/problem.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { TypeFilter } from "../../../domain/type-filter.ts"
-import { endpointLabel } from "../../../operations/endpoints/endpoint-settings.ts"
 import {
   Replayed,
   ReplayPlan,

@@ -1,7 +1,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { Effect, Schema } from "effect"
-import { Timestamp } from "../../domain/timestamp.ts"
-import { isToken, Token } from "../../domain/token.ts"
+import { Timestamp } from "../domain/timestamp.ts"
+import { isToken, Token } from "../domain/token.ts"
 
 /** The tenant of a token that holds for all tenants. */
 export const allTenants = "*"

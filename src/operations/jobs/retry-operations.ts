@@ -3,11 +3,16 @@ import { Invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { Caller } from "../caller.ts"
 import { readingHistory } from "../history/history-readings.ts"
-import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "../jobs/job-routes.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import { EndpointId, rangeProblems, Tenant, tenantPath } from "../parameters.ts"
-import { checkRecovery, previewRecovery, RecoveryPlan } from "./recover-endpoint.ts"
-import { checkRetry, RetriedDeliveries, RetrySelection, retryWaiting } from "./retry-waiting.ts"
+import { checkRecovery, previewRecovery, RecoveryPlan } from "../retries/recover-endpoint.ts"
+import {
+  checkRetry,
+  RetriedDeliveries,
+  RetrySelection,
+  retryWaiting
+} from "../retries/retry-waiting.ts"
+import { Accepted, accept, dryRun, jobsOf, jobsOfAll } from "./job-routes.ts"
 
 const { endpoint: _, tenant: __, ...selection } = RetrySelection.fields
 

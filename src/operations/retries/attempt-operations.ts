@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller, Caller } from "../caller.ts"
+import { ResentDelivery, resendDelivery } from "../deliveries/resend-delivery.ts"
 import { Diagnosis, diagnoseEndpoint } from "../endpoints/diagnosis/diagnose-endpoint.ts"
 import { TestEvent, TestReport, testEndpoint } from "../endpoints/test-endpoint.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
@@ -11,8 +12,7 @@ import {
   RetryNowRequest,
   retryDelivery,
   retryEndpointNow
-} from "../retries/retry-endpoint.ts"
-import { ResentDelivery, resendDelivery } from "./resend-delivery.ts"
+} from "./retry-endpoint.ts"
 
 const endpoint = `${tenantPath}/endpoints/:id` as const
 const name = { tenant: Tenant, id: EndpointId }

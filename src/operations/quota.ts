@@ -1,39 +1,13 @@
-import { Effect, Option, Schema, Stream } from "effect"
-import { Broker } from "../../broker/broker.ts"
-import { readStream } from "../../broker/scan.ts"
-import { endpointKey } from "../../domain/endpoint.ts"
-import { defaultQuotas, type QuotaName, systemKey } from "../../domain/settings/tenant-table.ts"
-import { isToken } from "../../domain/token.ts"
-import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
-import { readSettingsInForce } from "../../endpoints/settings-store.ts"
-import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import { plural } from "../../text/quantities.ts"
-
-const texts: Readonly<Record<QuotaName, readonly [what: string, flag: string]>> = {
-  maxEndpoints: ["endpoint", "--max-endpoints"],
-  maxTokens: ["token", "--max-tokens"]
-}
-
-/** A tenant has as many of something as it may have. */
-export class QuotaReached extends Schema.TaggedError<QuotaReached>()("QuotaReached", {
-  tenant: Schema.String,
-  quota: Schema.Literals(["maxEndpoints", "maxTokens"]),
-  most: Schema.Int,
-  /** True for links and sessions of browsers, which are counted apart. */
-  ofBrowsers: Schema.optionalKey(Schema.Literal(true))
-}) {
-  override get message() {
-    const [what, flag] = texts[this.quota]
-    const counted =
-      this.ofBrowsers === true
-        ? plural(this.most, "link or session of browsers", "links and sessions of browsers")
-        : plural(this.most, what)
-    const [whose, name] = isToken(this.tenant)
-      ? [this.tenant, this.tenant]
-      : ["what is of all tenants", "--system"]
-    return `${whose} has ${counted}, as many as it may have: remove some, or let an operator raise that (\`petrel tenant set ${name} ${flag} N\`)`
-  }
-}
+import { Effect, Option, Stream } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { readStream } from "../broker/scan.ts"
+import { endpointKey } from "../domain/endpoint.ts"
+import { defaultQuotas, type QuotaName, systemKey } from "../domain/settings/tenant-table.ts"
+import { isToken } from "../domain/token.ts"
+import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
+import { readSettingsInForce } from "../endpoints/settings-store.ts"
+import { RefusedRequests } from "../metrics/refused-requests.ts"
+import { QuotaReached } from "./refusals.ts"
 
 /** Reads how many of something a tenant may have: what is set for it, or for the system, or by default. */
 export const quotaOf = Effect.fnUntraced(function* (tenant: string, quota: QuotaName) {
