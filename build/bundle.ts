@@ -4,7 +4,7 @@ import { rolldown } from "rolldown"
 const root = join(import.meta.dirname, "..")
 
 /**
- * The files that Node is started with, by name: the command line and each thread. `scriptBeside`
+ * The files that Node is started with, by name: the command line and each thread. `siblingScript`
  * looks for a thread's file beside the chunk that starts it, so all of them are in one folder.
  */
 const entries = {

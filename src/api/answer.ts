@@ -27,15 +27,15 @@ const reconnectMs = 2_000
 const event = (name: string, data: object, id?: number): string =>
   `event: ${name}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
-/** Returns news as server-sent events. One without data only tells the client where it is. */
-const asEvents = (news: LiveMessage): Uint8Array => {
-  switch (news.tells) {
+/** Returns message as server-sent events. One without data only tells the client where it is. */
+const asEvents = (message: LiveMessage): Uint8Array => {
+  switch (message.tells) {
     case "position":
-      return bytes(`id: ${news.seq}\n\n`)
+      return bytes(`id: ${message.seq}\n\n`)
     case "failure":
-      return bytes(event("failure", { seq: news.seq, ...news.record }, news.seq))
+      return bytes(event("failure", { seq: message.seq, ...message.record }, message.seq))
     case "dropped": {
-      const { tells: _, ...gap } = news
+      const { tells: _, ...gap } = message
       return bytes(event("dropped", gap))
     }
   }

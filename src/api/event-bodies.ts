@@ -24,7 +24,7 @@ const sliceBytes = 128 * 1024
 /** Fields of one event that are looked at. It has seven. */
 const maxFields = 64
 /** Upper bound of an event's fields other than its body, bytes: the broker takes less as headers. */
-const maxBeside = 64 * 1024
+const maxOtherBytes = 64 * 1024
 /** How many bytes of JSON one byte of a text takes at most: an escape of 6 letters. */
 const longestEscape = 6
 
@@ -73,7 +73,7 @@ class EventReader {
     this.#bytes = bytes
     this.#tenant = tenant
     this.maxEvent = maxEvent
-    this.maxJson = maxEvent * longestEscape + maxBeside
+    this.maxJson = maxEvent * longestEscape + maxOtherBytes
   }
 
   read(element: JsonElement): ReadEvent {
@@ -81,10 +81,10 @@ class EventReader {
     if (members.length > maxFields) return refuse("", `has more than ${maxFields} fields`)
     const fields = new Map<string, unknown>()
     let data: Uint8Array = new Uint8Array()
-    let beside = 0
+    let otherBytes = 0
     for (const member of members) {
-      beside += member.keyEnd - member.keyStart
-      if (beside > maxBeside) return refuse("", besideTooLarge)
+      otherBytes += member.keyEnd - member.keyStart
+      if (otherBytes > maxOtherBytes) return refuse("", otherTooLarge)
       const name = String(this.#parse(member.keyStart, member.keyEnd))
       const bytes = member.end - member.start
       const isText = this.#bytes[member.start] === 0x22 && (name === "text" || name === "base64")
@@ -96,8 +96,8 @@ class EventReader {
         continue
       }
       if (isText && bytes > this.maxJson) return tooLarge(bytes, this.maxEvent)
-      if (!isText) beside += bytes
-      if (beside > maxBeside) return refuse("", besideTooLarge)
+      if (!isText) otherBytes += bytes
+      if (otherBytes > maxOtherBytes) return refuse("", otherTooLarge)
       fields.set(name, this.#parse(member.start, member.end))
     }
     // Its own kind is told of what is no object, and not what it is.
@@ -118,11 +118,11 @@ class EventReader {
   }
 
   #shown(start: number, end: number): unknown {
-    return end - start > maxBeside ? [] : this.#parse(start, end)
+    return end - start > maxOtherBytes ? [] : this.#parse(start, end)
   }
 }
 
-const besideTooLarge = `has more than ${bytesText(maxBeside)} beside \`data\`, \`text\` and \`base64\``
+const otherTooLarge = `has more than ${bytesText(maxOtherBytes)} in addition to \`data\`, \`text\` and \`base64\``
 
 const most = { elements: maxBatch, members: maxFields }
 

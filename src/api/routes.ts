@@ -22,7 +22,7 @@ type Needed = ServicesOf<(typeof groups)[number]["operations"][number]>
 const answered = ({ output }: Operation<Needed>) =>
   Schema.toCodecJson(Schema.Union(Arr.ensure(output)) as unknown as Schema.Codec<unknown>)
 
-const elsewhere = (endpoint: string) =>
+const notOfEndpoint = (endpoint: string) =>
   new NotAllowed({
     message: `this is for the endpoint ${endpoint} alone, and for what is about it`
   })
@@ -40,9 +40,9 @@ const withinEndpoint = (
       return Effect.filterOrFail(
         running,
         (output) => showsWithin(output as never) === own,
-        () => elsewhere(own)
+        () => notOfEndpoint(own)
       )
-    return within?.(request as never) === own ? running : Effect.fail(elsewhere(own))
+    return within?.(request as never) === own ? running : Effect.fail(notOfEndpoint(own))
   })
 
 /** Carries out an operation for a request, which the API has decoded by the operation's schemas. */

@@ -112,13 +112,13 @@ export class Turns {
   }
 
   /**
-   * Does something in the turn of a key. Returns what `otherwise` does instead, after a second at least,
-   * where too much of the key waits, or once it has waited for too long.
+   * Does something in the turn of a key. Returns what `refusal` does, after a second
+   * at least, if too much of the key waits, or once it has waited for too long.
    */
   inTurn<A, E, R, B, E2, R2>(
     key: string,
     work: Effect.Effect<A, E, R>,
-    otherwise: Effect.Effect<B, E2, R2>
+    refusal: Effect.Effect<B, E2, R2>
   ): Effect.Effect<A | B, E | E2, R | R2> {
     const scheduled = Effect.provideService(work, Scheduler.Scheduler, this.schedulerOf(key))
     const begun = Effect.suspend(() => {
@@ -129,7 +129,7 @@ export class Turns {
       if (this.#mayBegin(key)) return begun
       return Effect.flatMap(
         this.#wait(key),
-        (may): Effect.Effect<A | B, E | E2, R | R2> => (may ? begun : otherwise)
+        (may): Effect.Effect<A | B, E | E2, R | R2> => (may ? begun : refusal)
       )
     })
   }

@@ -17,7 +17,7 @@ import {
 } from "./installed.ts"
 import { madeAgain, notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
-import { checkReservations, lacksRoom } from "./reservation.ts"
+import { checkReservations, isStorageShort } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
 import { repairSources } from "./sources/repair.ts"
 import { keepingRestarts } from "./sources/restart.ts"
@@ -48,11 +48,11 @@ const maxRoomRetries = 15
  */
 const untilReported = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
   Effect.retry(effect, {
-    while: lacksRoom,
+    while: isStorageShort,
     schedule: Schedule.spaced("1 second"),
     times: maxRoomRetries
   }).pipe(
-    Effect.catchIf(lacksRoom, ({ message }) =>
+    Effect.catchIf(isStorageShort, ({ message }) =>
       Effect.fail(
         new NoRoomError({
           message: `the broker has less room than its servers reported before (${message}): wait a minute, and run init again with smaller sizes`

@@ -14,7 +14,7 @@ const noSuitablePeers = 10005
 const tooManyReplicas: ReadonlySet<number> = new Set([10074, 10058])
 
 /** True if the broker refused a stream for lack of storage. */
-export const lacksRoom = ({ code, message }: BrokerError): boolean =>
+export const isStorageShort = ({ code, message }: BrokerError): boolean =>
   code === storageExceeded || (code === noSuitablePeers && /insufficient storage/.test(message))
 
 const lacksServers = ({ code }: BrokerError): boolean =>
@@ -99,7 +99,7 @@ export const checkReservations = Effect.fnUntraced(function* (
   const [largest] = most
   const flag = flags.get(largest?.name ?? "") ?? "--tenant-bytes"
   yield* tryStream(replicas, bytes).pipe(
-    Effect.catchIf(lacksRoom, () =>
+    Effect.catchIf(isStorageShort, () =>
       Effect.fail(
         new NoRoomError({
           message: `the streams need ${mebibytes(bytes)} more (${each})${replicas > 1 ? ` on each of ${replicas} servers` : ""}, and the broker has less that is not reserved: reserve less with \`petrel init ${flag}\`, or raise the account's max_file or the broker's max_file_store`

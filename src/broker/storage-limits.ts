@@ -44,7 +44,7 @@ const leastIntakeBytes = 4 * mebibyte
  * The broker limits what is stored, not what is reserved: a stream without a limit can take the
  * storage of all others. So the history has a limit too.
  */
-export const sharesBeside = (eventBytes: number): Shares => ({
+export const sharesWithEvents = (eventBytes: number): Shares => ({
   eventBytes,
   historyBytes: Math.max(minStreamBytes, Math.floor(eventBytes / 2)),
   deadBytes: Math.min(mostDeadBytes, Math.max(leastDeadBytes, Math.floor(eventBytes / 4))),
@@ -85,7 +85,7 @@ export const waitingRooms = (
 export const resumeBelowShare = 7 / 8
 
 /** The limits for a store of a given size; the event stream gets half of it. */
-export const sharesOf = (store: number): Shares => sharesBeside(Math.floor(store / 2))
+export const sharesOf = (store: number): Shares => sharesWithEvents(Math.floor(store / 2))
 
 /**
  * Decreasing sizes to try for the event stream, for a store with less free space than the first
@@ -98,7 +98,7 @@ export const eventBytesToTry = (first: number): ReadonlyArray<number> => {
 }
 
 /** Storage of an account, bytes. All copies count. */
-interface AccountRoom {
+interface AccountStorage {
   /** Undefined if the account has no limit; the size of the store is unknown then. */
   readonly limit: number | undefined
   readonly used: number
@@ -111,8 +111,8 @@ interface AccountRoom {
 }
 
 /** Returns the free storage of an account for one copy of new streams; undefined if unknown. */
-export const roomLeft = (
-  { isTier, limit, reserved, used }: AccountRoom,
+export const reservableBytes = (
+  { isTier, limit, reserved, used }: AccountStorage,
   replicas: number
 ): number | undefined => {
   if (limit === undefined) return undefined
@@ -122,7 +122,7 @@ export const roomLeft = (
 }
 
 /** Reads the storage of the account, for streams with this number of copies. */
-export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
+export const readReservations = Effect.fnUntraced(function* (replicas: number) {
   const { ask, jsm } = yield* natsClients
   const info = yield* ask("look at the account", () => jsm.getAccountInfo())
   const tier = info.tiers?.[`R${replicas}`]
@@ -132,7 +132,7 @@ export const readAccountRoom = Effect.fnUntraced(function* (replicas: number) {
     used: storage,
     reserved: reserved_storage,
     isTier: tier !== undefined
-  } satisfies AccountRoom
+  } satisfies AccountStorage
 })
 
 /** Reads the storage that the account uses, and its limit, bytes; null for none. */

@@ -95,13 +95,13 @@ export const defaultTopology: TopologyOptions = {
 export const minMaxPayloadBytes = 64 * 1024
 
 /** Bytes reserved in an event for the headers that Petrel adds later, which are under 8 KiB. */
-const headerRoom = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
+const headerBytes = (maxPayload: number): number => Math.min(64 * 1024, Math.floor(maxPayload / 4))
 
 /**
  * Upper bound of what a source adds to the headers of an event, bytes: names of 64 characters,
  * several times.
  */
-const sourceHeaderRoom = 1024
+const sourceHeaderBytes = 1024
 
 /** Requests of a tenant in quarantine. Further ones are refused until some have left it. */
 export const maxQuarantined = 100
@@ -137,7 +137,7 @@ const publishedTo = (
   subjects: [...subjects],
   max_age: nanos(options.eventAge),
   // An event that fits here must fit into EVENTS: otherwise its source would retry it for ever.
-  max_msg_size: maxPayload - headerRoom(maxPayload) - sourceHeaderRoom,
+  max_msg_size: maxPayload - headerBytes(maxPayload) - sourceHeaderBytes,
   max_bytes: options.tenantBytes,
   duplicate_window: nanos(options.eventDedupe)
 })
@@ -325,7 +325,7 @@ export const wanted = (
         metadata: routedAge(options.eventAge),
         ...takenFrom(names, options),
         max_bytes: options.eventBytes,
-        max_msg_size: maxPayload - headerRoom(maxPayload)
+        max_msg_size: maxPayload - headerBytes(maxPayload)
       },
       consumer: routerConsumer(names, options.ackWait)
     },

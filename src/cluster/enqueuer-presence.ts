@@ -48,7 +48,7 @@ export const readEnqueuers = Effect.gen(function* () {
 /** Number of retries and the pause between them (ms) if the broker does not answer. */
 const askAgain = { times: 20, pause: 500 }
 
-const patiently = <E>(asking: Effect.Effect<void, E, Broker>) =>
+const untilStored = <E>(asking: Effect.Effect<void, E, Broker>) =>
   Effect.retry(asking, {
     times: askAgain.times,
     schedule: Schedule.spaced(askAgain.pause),
@@ -115,7 +115,7 @@ export const announcePresence = Effect.fnUntraced(function* <E>(options: Presenc
   const comeBack = one.withPermit(
     Effect.gen(function* () {
       while (!isSafe()) {
-        yield* patiently(Effect.andThen(write, returned))
+        yield* untilStored(Effect.andThen(write, returned))
         isSure = true
       }
     })

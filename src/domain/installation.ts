@@ -10,7 +10,7 @@ export const Count = Schema.NullOr(Schema.Int)
 /** Bytes, and their limit; null also where there is none. */
 export const Filled = Schema.Struct({ bytes: Count, limitBytes: Count })
 /** The size of a stream, and when its oldest message was stored; null also where it is empty. */
-export const StreamRoom = Schema.Struct({
+export const StreamSpace = Schema.Struct({
   ...Filled.fields,
   oldestAt: Schema.NullOr(Timestamp)
 })
@@ -20,10 +20,10 @@ export const Waiting = {
   /** Not delivered by the broker yet. */
   new: Count,
   /** Delivered by the broker and not acknowledged. */
-  handedOut: Count,
+  ackPending: Count,
   inFlight: Count,
   inLine: Count,
-  /** Of those handed out, the ones that wait for a retry. */
+  /** Those of `ackPending` that wait for a retry. */
   retries: Count,
   /** Retries that wait as schedules of the broker. */
   scheduled: Count,

@@ -129,7 +129,7 @@ class TallyTable {
 
   count(delivered: boolean, step: number, slice: number): void {
     this.#advance(slice)
-    if (step < this.#low || step >= this.#low + this.#width) this.#makeRoom(step)
+    if (step < this.#low || step >= this.#low + this.#width) this.#widen(step)
     const row = (this.#newest % slices) * (this.#width + 1)
     const cell = row + 1 + step - this.#low
     this.#cells[cell] = (this.#cells[cell] ?? 0) + 1
@@ -173,7 +173,7 @@ class TallyTable {
     this.#newest = slice
   }
 
-  #makeRoom(step: number): void {
+  #widen(step: number): void {
     const aligned = step - (step % stride)
     const low = this.#width === 0 ? aligned : Math.min(this.#low, aligned)
     const high = Math.max(this.#low + this.#width, aligned + stride)

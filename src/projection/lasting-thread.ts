@@ -29,7 +29,7 @@ interface LastingThread<Told> {
  *
  * @param module the `import.meta.url` of a module in the same folder.
  */
-export const scriptBeside = (module: string, name: string): URL =>
+export const siblingScript = (module: string, name: string): URL =>
   new URL(`./${name}${module.slice(module.lastIndexOf("."))}`, module)
 
 /** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */

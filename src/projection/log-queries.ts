@@ -3,7 +3,7 @@ import { Invalid } from "../domain/problem.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairLine } from "../policy/fair-turns.ts"
 import { LogUnavailable } from "./delivery-log.ts"
-import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
+import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
 import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"
 
 /** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
@@ -60,7 +60,7 @@ export const startQueries = Effect.fnUntraced(function* (data: QueryData, broken
   }
   let ids = 0
   const tell = yield* lastingThread<FromQuery>({
-    script: scriptBeside(import.meta.url, "query-thread"),
+    script: siblingScript(import.meta.url, "query-thread"),
     data,
     told: ({ id, result }) => {
       if ("isBroken" in result && result.isBroken) broken()

@@ -11,7 +11,7 @@ import type {
 } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import type { WriterReport } from "./follow-history.ts"
-import { lastingThread, pauseText, scriptBeside } from "./lasting-thread.ts"
+import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 import { logFromThread } from "./thread-messages.ts"
@@ -57,7 +57,7 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let report: WriterReport | undefined
   const tell = yield* lastingThread<FromWriter>({
-    script: scriptBeside(import.meta.url, "writer-thread"),
+    script: siblingScript(import.meta.url, "writer-thread"),
     data: {
       broker,
       store: { directory: data, keepMs, maxBytes, replacesOther }

@@ -255,9 +255,9 @@ export class Rollups {
     const names =
       this.#names.get(key) ?? Number(this.#countNames.get(hour, rollupKinds[kind], tenant)?.names)
     if (this.#names.size >= maxKnownNames) this.#names.clear()
-    const isRoom = names < maxNames[kind] && this.#rows < 2 * this.#most
-    this.#names.set(key, isRoom ? names + 1 : names)
-    return isRoom
+    const hasSpace = names < maxNames[kind] && this.#rows < 2 * this.#most
+    this.#names.set(key, hasSpace ? names + 1 : names)
+    return hasSpace
   }
 }
 /** Counts of names in memory. */

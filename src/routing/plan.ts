@@ -12,7 +12,7 @@ const maxEndpointsPerPart = 1_000
 /** Upper bound of the size of one endpoint in a part, with an id of maximum length, bytes. */
 const endpointBytes = 256
 /** Upper bound of the size of the rest of the fact and its headers, bytes. */
-const factRoom = 4 * 1024
+const factBytes = 4 * 1024
 
 /**
  * Returns how many endpoints one part of a plan may have, so that the broker accepts its fact.
@@ -20,7 +20,7 @@ const factRoom = 4 * 1024
  * @param largest maximum size of a message that the broker accepts, bytes.
  */
 export const partSize = (largest: number): number =>
-  Math.max(1, Math.min(maxEndpointsPerPart, Math.floor((largest - factRoom) / endpointBytes)))
+  Math.max(1, Math.min(maxEndpointsPerPart, Math.floor((largest - factBytes) / endpointBytes)))
 
 /** A part of a plan as the history holds it, and its sequence there. */
 export interface StoredPart {

@@ -4,7 +4,7 @@ import {
   eventBytesToTry,
   maxStoreBytes,
   minStoreBytes,
-  roomLeft,
+  reservableBytes,
   sharesOf,
   storeOn,
   waitingBytes
@@ -60,7 +60,7 @@ describe("what is left of an account", () => {
     ["is never less than nothing", { used: 1_000 }, 1, 0]
   ] as const)("%s", (_, changes, replicas, left) => {
     const account = { limit: 900, used: 0, reserved: 0, isTier: false, ...changes }
-    assert.strictEqual(roomLeft(account, replicas), left)
+    assert.strictEqual(reservableBytes(account, replicas), left)
   })
 })
 

@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { roundKey } from "../../src/domain/delivery.ts"
 import type { ClaimKind } from "../../src/history/claims.ts"
 import { openClaims } from "../../src/history/claims.ts"
-import { allFacts } from "../kit/books.ts"
+import { allFacts } from "../kit/consistency.ts"
 import { erasableHistory } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 

@@ -37,7 +37,7 @@ const late: ReturnType<typeof how> = {
 }
 
 /** An owner tells of an attempt before it ends the round. */
-const isTold = (steps: ReadonlyArray<Step>): boolean =>
+const isRecorded = (steps: ReadonlyArray<Step>): boolean =>
   !steps.includes("dead-lettered") ||
   steps.slice(0, steps.indexOf("dead-lettered")).includes("attempt-failed")
 
@@ -91,7 +91,7 @@ describe("a round that a former owner delivered", () => {
     [["attempt-failed", "dead-lettered", "delivered-late"], true]
   ] as const)
     it(`is delivered late, in whatever order that is told beside ${others.join(", ") || "nothing"}`, () => {
-      for (const order of orders<Step>(["delivered-late", ...others]).filter(isTold))
+      for (const order of orders<Step>(["delivered-late", ...others]).filter(isRecorded))
         assert.deepStrictEqual(how(after(order)), { ...late, repeated }, order.join())
     })
 

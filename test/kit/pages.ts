@@ -65,12 +65,12 @@ export interface Watched {
 }
 
 /** How long a page may take on a machine that others use, ms. */
-const patienceMs = 60_000
+const stepTimeoutMs = 60_000
 
 /** Opens a page in a browser without any session. */
 export const openPage = async (started: Browser, url: string): Promise<Watched> => {
   const page = await (await started.newContext()).newPage()
-  page.setDefaultTimeout(patienceMs)
+  page.setDefaultTimeout(stepTimeoutMs)
   const wrong: Array<string> = []
   page.on("pageerror", ({ message }) => wrong.push(message))
   page.on("console", (message) => {

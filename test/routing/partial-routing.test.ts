@@ -229,7 +229,7 @@ describe.concurrent("a delivery whose attempt from its event did not succeed", (
     })
   )
 
-  scenario("is known when its event is handed out again, and not as one that was sent", () =>
+  scenario("is known when its event is redelivered, and not as one that was sent", () =>
     Effect.gen(function* () {
       const { names } = yield* Broker
       yield* publish("invoice.paid")

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { factLine } from "../../src/text/fact-line.ts"
-import { isClean } from "../kit/books.ts"
+import { isClean } from "../kit/consistency.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, history, secret, worker } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"

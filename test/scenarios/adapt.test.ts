@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, history, publishMany, quickRetry, worker } from "../kit/engine.ts"
 import { about } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -40,7 +40,7 @@ describe("an endpoint that takes fewer at a time than it may get", () => {
       const refused = (id: string) => about(facts.of("attempt-failed"), id).length
       assert.isAtLeast(refused("adapts"), 1)
       assert.isAtMost(refused("adapts"), refused("fixed") / 2)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })

@@ -12,7 +12,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -283,7 +283,7 @@ describe.concurrent("what is wrong with one endpoint", () => {
 
       hook.answer({ status: 200 })
       yield* facts.count("alert-cleared", 1)
-      yield* closedBooks
+      yield* consistentRounds
       // What remains for a moment, such as many retries, is told as the same alert.
       assert.deepStrictEqual([...new Set(told().map(({ alert }) => alert?.id))], [first?.id])
       assert.strictEqual(told().at(-1)?.kind, "alert-cleared")
@@ -370,7 +370,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         yield* facts.until((all) => story(all, "dead-letters", "bad").length === 2)
         // An alert is an event soon after it is told: a and b, and that the first is over.
         yield* facts.count("dead-lettered", 3)
-        yield* closedBooks
+        yield* consistentRounds
         const types = facts.plans().map(({ type }) => type)
         assert.deepStrictEqual(types.toSorted(), ["a", "b", raisedType, raisedType])
         assert.strictEqual(all.requests.length, 2)
@@ -443,7 +443,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         facts.facts.map(({ kind, reason }) => [kind, reason]),
         [1, 2].map(() => ["unroutable", ownTypes])
       )
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(ops.requests, 0)
     })
   )
@@ -466,7 +466,7 @@ describe.concurrent("the operational endpoint of a tenant", () => {
         about.map(({ kind, reason, tenant }) => [kind, reason, tenant]),
         [["unroutable", "it has no id, which each event of Petrel's own has", "acme"]]
       )
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual((yield* plannedFor("ops", { types: ["petrel.>"] })).types, [])
       assert.lengthOf(ops.requests, 0)
     })

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { audit } from "../../src/history/audit/audit.ts"
 import { run } from "../cli/in-process.ts"
-import { quiet } from "../kit/books.ts"
+import { quiet } from "../kit/consistency.ts"
 import { publishTo, worker } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 

@@ -8,7 +8,7 @@ import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-st
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { isClean, quiet } from "../kit/books.ts"
+import { isClean, quiet } from "../kit/consistency.ts"
 import {
   endpoint,
   erasableHistory,

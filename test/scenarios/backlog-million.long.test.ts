@@ -9,7 +9,7 @@ import { untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { countBacklogs } from "../../src/history/backlog-count.ts"
-import { storedFloor } from "../kit/books.ts"
+import { storedWatermark } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -68,7 +68,7 @@ describe("a million deliveries of ten minutes and of three days that wait for a 
       // Its owner of then is past it: the next one reads what came into backlogs since.
       const former = yield* worker({ id: "former" })
       yield* publishMany(1, "later")
-      yield* eventually(storedFloor(partition), (floor) => floor > before)
+      yield* eventually(storedWatermark(partition), (floor) => floor > before)
       yield* former.stop
       globalThis.gc?.()
       const used = process.memoryUsage().heapUsed

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, isClean, noRecords } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -74,7 +74,7 @@ describe("a message of a backlog that was sent in part", () => {
           // The outcome is stored, and nothing is released.
           yield* crashAt(place, "outcome-stored", done, {}, resumeEndpoint(hook, "test"))
           yield* worker({ id: "second" })
-          yield* closedBooks
+          yield* consistentRounds
           const ids = requests.map(({ headers }) => headers["webhook-id"])
           assert.strictEqual(new Set(ids).size, entries)
           assert.lengthOf(ids, entries)

@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -48,7 +48,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       yield* facts.count("delivered", 500)
       assert.strictEqual(slow.now.most, 3)
       assert.strictEqual(slow.requests.length, 400)
-      yield* closedBooks
+      yield* consistentRounds
       yield* eventually(backlogged, (count) => count === 0)
       yield* noRecords
     })
@@ -68,7 +68,7 @@ describe.concurrent("an endpoint that takes less than comes", () => {
       assert.isBelow(slow.requests.length, 200)
       yield* worker({ id: "w2" })
       yield* facts.count("delivered", 200)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, 200)
       assert.strictEqual(slow.now.most, 3)
     })
@@ -101,7 +101,7 @@ describe.concurrent("a backlog that a former owner fills late", () => {
       connection.publish(stored.subject, stored.data, { headers: stored.header })
       yield* facts.count("delivered", 1)
       assert.strictEqual(hook.requests.length, 1)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })
@@ -117,7 +117,7 @@ describe.concurrent("a backlog that is full", () => {
       yield* facts.count("dead-lettered", 100)
       assert.isAtMost(yield* backlogged, 180)
       yield* slow.open
-      yield* closedBooks
+      yield* consistentRounds
       const ends = facts.of("dead-lettered")
       assert.isTrue(ends.every(({ reason }) => reason === "backlog-full"))
       assert.strictEqual(slow.requests.length, 300 - ends.length)
@@ -150,7 +150,7 @@ describe.concurrent("a delivery from the backlog", () => {
         .filter(({ from }) => from?.stream.includes("BACKLOG"))
       assert.isAbove(failed.length, 0)
       assert.isTrue(failed.every(({ wait }) => wait === "schedule"))
-      yield* closedBooks
+      yield* consistentRounds
       yield* noRecords
       assert.strictEqual(Math.max(...attempts(slow)), 3)
     })
@@ -167,7 +167,7 @@ describe.concurrent("a delivery from the backlog", () => {
       yield* disable("hook")
       yield* slow.open
       yield* facts.count("dead-lettered", 90)
-      yield* closedBooks
+      yield* consistentRounds
       const ends = facts.of("dead-lettered")
       assert.isTrue(ends.every(({ reason }) => reason === "endpoint-disabled"))
       assert.strictEqual(ends.length + facts.of("delivered").length, 100)
@@ -207,7 +207,7 @@ describe.concurrent("a delivery from the backlog", () => {
         ),
         new Set(["dead-lettered 0 deadline"])
       )
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })

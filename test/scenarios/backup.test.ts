@@ -15,7 +15,7 @@ import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
-import { quiet } from "../kit/books.ts"
+import { quiet } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   endpoint,

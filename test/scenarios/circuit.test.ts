@@ -7,7 +7,7 @@ import {
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -90,7 +90,7 @@ describe.concurrent("an endpoint that is down", () => {
         const [first = 0, second = 0] = dead.state.levels
         assert.deepStrictEqual([first, second], [1, 1])
         assert.isAtLeast(Math.max(...dead.state.levels.slice(0, 100)), 5)
-        yield* closedBooks
+        yield* consistentRounds
         const kinds = about(facts.facts, "dead").flatMap(({ kind }) =>
           kind.startsWith("circuit") ? [kind] : []
         )
@@ -167,7 +167,7 @@ describe.concurrent("an endpoint that asks to be left alone", () => {
       yield* facts.count("delivered", 31)
       const [asked, next] = [nth(busy.requests, 0), nth(busy.requests, 1)]
       assert.isAtLeast(next.at - asked.at, 1_950)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })
@@ -191,7 +191,7 @@ describe.concurrent("an endpoint that a person has paused", () => {
       hook.state.levels.length = 0
       yield* resumeEndpoint(named, "cli")
       yield* eventually(backlogged, (count) => count === 0)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(hook.state.levels[0], 1)
       assert.isAtMost(hook.state.most, 10)
     })
@@ -211,7 +211,7 @@ describe.concurrent("what waits for an endpoint that takes nothing", () => {
       yield* facts.count("dead-lettered", 300)
       assert.isTrue(facts.of("dead-lettered").every(({ reason }) => reason === "deadline"))
       assert.strictEqual(hook.requests.length, 0)
-      yield* closedBooks
+      yield* consistentRounds
       yield* resumeEndpoint(named, "cli")
       yield* eventually(publish("b"), () => hook.requests.length > 0)
     })
@@ -264,7 +264,7 @@ describe.concurrent("an endpoint that only ever refuses", () => {
         hook.answer({ status: 200 })
         yield* enableEndpoint(named, "cli")
         yield* eventually(publish("b"), () => facts.of("delivered").length > 0)
-        yield* closedBooks
+        yield* consistentRounds
       })
   )
 })

@@ -9,7 +9,7 @@ import { connectTo } from "../../src/broker/connection.ts"
 import { readStream, scanQueue } from "../../src/broker/scan.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { start } from "../cli/running.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
@@ -181,7 +181,7 @@ describe("a cluster of three brokers", () => {
         yield* Effect.all([owner.kill9, Effect.promise(another.kill9)], { concurrency: 2 })
         const sent = hook.requests.length
         yield* hook.received(count)
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.lengthOf(accounts, count)
         assert.isTrue(accounts.every(({ ends }) => ends[0]?.kind === "delivered"))
         yield* noRecords

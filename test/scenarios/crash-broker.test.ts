@@ -5,8 +5,8 @@ import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { eraseRecord } from "../../src/delivery/retry/retry-records.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { consistentRounds, isClean, noRecords, quiet } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -52,7 +52,7 @@ describe("when the broker dies too", () => {
         assert.strictEqual(seq, 1)
         yield* crashBroker(server)
         yield* takeOver()
-        assert.lengthOf(yield* closedBooks, 2)
+        assert.lengthOf(yield* consistentRounds, 2)
         assert.lengthOf(requests, 2)
       })
   )
@@ -80,7 +80,7 @@ describe("when the broker dies too", () => {
             })
           yield* crashBroker(server)
           yield* takeOver(0)
-          yield* closedBooks
+          yield* consistentRounds
           assert.lengthOf(requests, 2)
         })
     )
@@ -104,7 +104,7 @@ describe("when the broker dies too", () => {
           )
           yield* crashBroker(server)
           yield* quiet
-          yield* closedBooks
+          yield* consistentRounds
           assert.lengthOf(requests, 1)
         })
     )
@@ -128,7 +128,7 @@ describe("when the broker dies too", () => {
           )
           yield* crashBroker(server)
           yield* quiet
-          const [account] = yield* closedBooks
+          const [account] = yield* consistentRounds
           assert.strictEqual(account?.ends[0]?.kind, "delivered")
           yield* isClean
           assert.lengthOf(requests, 1)

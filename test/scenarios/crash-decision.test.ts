@@ -8,7 +8,14 @@ import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { RetryPolicy } from "../../src/domain/retry-policy.ts"
 import { disableEndpoint, enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { allFacts, closedBooks, isClean, noRecords, quiet, storedFloor } from "../kit/books.ts"
+import {
+  allFacts,
+  consistentRounds,
+  isClean,
+  noRecords,
+  quiet,
+  storedWatermark
+} from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -63,7 +70,7 @@ describe.concurrent("what a worker had decided when it died", () => {
       yield* crashAt(place, "decided")
       yield* changePolicy({ maxAttempts: 1, statuses: { "503": "fail" } })
       yield* takeOver
-      yield* closedBooks
+      yield* consistentRounds
       const failed = nth(
         (yield* allFacts).filter(({ kind }) => kind === "attempt-failed"),
         0
@@ -86,13 +93,13 @@ describe.concurrent("what a worker had decided when it died", () => {
         yield* publish("invoice.paid")
         yield* facts.count("attempt-failed", 1)
         yield* eventually(
-          storedFloor(partitionOf("acme", "hook", 2)),
+          storedWatermark(partitionOf("acme", "hook", 2)),
           (floor) => floor >= facts.facts.length + facts.changes.length
         )
         yield* first.kill9
         yield* endLeases
         yield* takeOver
-        const [account] = yield* closedBooks
+        const [account] = yield* consistentRounds
         assert.deepStrictEqual(account?.attempts, [1, 2])
       }),
     { ackWait: 500, moveDedupe: 200 }
@@ -110,7 +117,7 @@ describe.concurrent("what a worker had decided when it died", () => {
           hook.answer({ status: 200 })
           yield* changePolicy({ statuses: { "400": "retry" } })
           yield* takeOver
-          const [account] = yield* closedBooks
+          const [account] = yield* consistentRounds
           assert.strictEqual(account?.ends[0]?.reason, "permanent")
           assert.lengthOf(hook.requests, 1)
         })
@@ -126,7 +133,7 @@ describe.concurrent("what a worker had decided when it died", () => {
         yield* crashAt(place, "dead-stored")
         yield* disable
         yield* takeOver
-        const [account] = yield* closedBooks
+        const [account] = yield* consistentRounds
         assert.strictEqual(account?.ends[0]?.reason, "permanent")
         assert.lengthOf(requests, 1)
       }),
@@ -145,7 +152,7 @@ describe.concurrent("what a worker had decided when it died", () => {
         yield* crashAt(place, "decided", 1, { maxWaiting })
         yield* remove
         yield* takeOver
-        const [account] = yield* closedBooks
+        const [account] = yield* consistentRounds
         assert.deepStrictEqual(account?.attempts, [1])
         assert.strictEqual(account?.ends[0]?.reason, "endpoint-removed")
         assert.lengthOf(requests, 1)
@@ -210,7 +217,7 @@ describe.concurrent("a delivery that waits for an endpoint", () => {
         yield* first.killed
         yield* endLeases
         yield* takeOver
-        const [account] = yield* closedBooks
+        const [account] = yield* consistentRounds
         assert.strictEqual(account?.ends[0]?.reason, "endpoint-removed")
         assert.lengthOf(requests, 1)
       })
@@ -242,7 +249,7 @@ describe.concurrent("a delivery that waits for an endpoint", () => {
           )
           yield* endLeases
           yield* takeOver
-          const [account] = yield* closedBooks
+          const [account] = yield* consistentRounds
           assert.strictEqual(account?.ends[0]?.reason, "endpoint-removed")
           assert.lengthOf(requests, 1)
         })
@@ -262,7 +269,7 @@ describe.concurrent("a delivery that waits for an endpoint", () => {
       hook.answer({ status: 200 })
       yield* enableEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
       yield* takeOver
-      const [account] = yield* closedBooks
+      const [account] = yield* consistentRounds
       assert.strictEqual(account?.ends[0]?.reason, "endpoint-disabled")
       assert.lengthOf(hook.requests, 1)
     })

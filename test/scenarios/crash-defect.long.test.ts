@@ -5,7 +5,7 @@ import { vi } from "vitest"
 import type { Broker } from "../../src/broker/broker.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { Facts } from "../../src/history/facts.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
@@ -95,7 +95,7 @@ const story = <E>(
       const ended = facts.count("dead-lettered", 1)
       yield* Effect.raceFirst(worker.killed, ended)
       if (facts.of("dead-lettered").length === 0) yield* endLeases
-      else yield* Effect.andThen(facts.count("delivered", lives), closedBooks)
+      else yield* Effect.andThen(facts.count("delivered", lives), consistentRounds)
     }).pipe(Effect.scoped)
     yield* Effect.repeat(live, { until: () => facts.of("dead-lettered").length > 0 })
 

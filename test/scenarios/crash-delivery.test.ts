@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import type { FailpointName } from "../../src/broker/failpoint.ts"
 import type { TopologyOptions } from "../../src/broker/topology.ts"
 import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords, quiet } from "../kit/consistency.ts"
 import { endpoint, nth, publish, quickRetry, worker } from "../kit/engine.ts"
 import { isLong } from "../kit/long.ts"
 import type { Received, Script } from "../kit/receiver.ts"
@@ -231,7 +231,7 @@ const crashes = (
             yield* crashAt(place, step, arrival, options)
           }
           yield* takeOver(maxWaiting)
-          const [account] = yield* closedBooks
+          const [account] = yield* consistentRounds
           const fact = nth(account?.ends ?? [], 0)
           assert.strictEqual(fact.kind === "delivered" ? fact.kind : fact.reason, end)
           assert.deepStrictEqual(attemptsSeen(requests), withRepeat(attempts, step, arrival))
@@ -278,6 +278,6 @@ for (const way of ways)
         path,
         way,
         stepsOf(path, way).filter(([step, arrival]) => moves.has(step) && arrival === 1),
-        // Over long before the message is handed out again, after its ack_wait.
+        // Over long before the message is redelivered, after its ack_wait.
         { moveDedupe: 200 }
       ))

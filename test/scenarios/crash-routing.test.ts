@@ -6,7 +6,7 @@ import type { FailpointName } from "../../src/broker/failpoint.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { allFacts, closedBooks, noRecords, quiet } from "../kit/books.ts"
+import { allFacts, consistentRounds, noRecords, quiet } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, nth, publish, queued, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -47,7 +47,7 @@ describe.concurrent("an event whose router dies", () => {
         yield* publish("invoice.paid")
         yield* crashAt(place, step, arrival)
         yield* takeOver
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.deepStrictEqual(
           accounts.map((account) => [account.endpoint, account.ends[0]?.kind]),
           [
@@ -62,7 +62,7 @@ describe.concurrent("an event whose router dies", () => {
     scenario(
       `when ${name} does so too when the broker has forgotten what it stored`,
       story,
-      // Over long before the event is handed out again, after its ack_wait.
+      // Over long before the event is redelivered, after its ack_wait.
       { moveDedupe: 200 }
     )
   }
@@ -80,7 +80,7 @@ describe.concurrent("an event whose router dies", () => {
         Effect.succeed({ ...config, types: ["order.*"] })
       )
       yield* takeOver
-      const accounts = yield* closedBooks
+      const accounts = yield* consistentRounds
       assert.deepStrictEqual(
         accounts.map(({ endpoint, ends: [end] }) => [endpoint, end?.reason ?? end?.kind]),
         [

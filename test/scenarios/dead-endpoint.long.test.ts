@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { allFacts, closedBooks } from "../kit/books.ts"
+import { allFacts, consistentRounds } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publishMany, quickRetry, worker } from "../kit/engine.ts"
 import { latencies, quantile } from "../kit/latency.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -61,7 +61,7 @@ describe("an endpoint that is down while 20,000 events come for it", () => {
 
         yield* dead.mend
         // Asks the streams: so long a list is not to be gone through for each fact that comes.
-        yield* closedBooks
+        yield* consistentRounds
         const arrived = (yield* allFacts).filter(
           ({ endpoint, kind }) => endpoint === "dead" && kind === "delivered"
         )

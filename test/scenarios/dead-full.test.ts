@@ -11,7 +11,7 @@ import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { pauseEndpoint } from "../../src/operations/endpoints/change-state.ts"
 import { directoryOf, makeMemory } from "../delivery/made-deliveries.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   backlogged,
   closedCircuit,
@@ -118,7 +118,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* facts.count("dead-lettered", count)
       assert.lengthOf(yield* deadLetters, count)
       assert.lengthOf(bad.requests, count)
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepInclude(yield* isClean, { deadLettered: count, delivered: 1, missing: 0 })
     })
   )
@@ -137,7 +137,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* eventually(ended, (waiting) => waiting + facts.of("dead-lettered").length === count)
       yield* resize(roomy)
       yield* facts.count("dead-lettered", count)
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(yield* deadLetters, count)
       assert.deepInclude(yield* isClean, { deadLettered: count, missing: 0 })
     })
@@ -162,7 +162,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
         yield* isLeftBySweeps
         yield* resize(roomy)
         yield* facts.count("dead-lettered", 10)
-        yield* closedBooks
+        yield* consistentRounds
         assert.lengthOf(requests, 0)
         assert.deepInclude(yield* isClean, { deadLettered: 10, missing: 0 })
       }),
@@ -187,7 +187,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
         )
         yield* resize(roomy)
         yield* facts.count("dead-lettered", 10)
-        yield* closedBooks
+        yield* consistentRounds
         assert.lengthOf(requests, 0)
         assert.deepInclude(yield* isClean, { deadLettered: 10, missing: 0 })
       }),
@@ -220,7 +220,7 @@ describe.concurrent("while there is no room among the dead letters", () => {
       yield* resize(roomy)
       yield* facts.count("dead-lettered", count)
       assert.lengthOf(hook.requests, count + 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepInclude(yield* isClean, { deadLettered: count, delivered: 1, missing: 0 })
     })
   )

@@ -3,7 +3,7 @@ import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { firstRound } from "../../src/domain/delivery.ts"
-import { allFacts, closedBooks, noRecords } from "../kit/books.ts"
+import { allFacts, consistentRounds, noRecords } from "../kit/consistency.ts"
 import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
 import { assertNoneTooEarly, attempts, reasons } from "../kit/outcomes.ts"
@@ -26,7 +26,7 @@ describe.concurrent("a delivery that another router puts into its queue while it
         const answered = yield* Deferred.make<void>()
         const late = () => Effect.runPromise(Effect.as(Deferred.await(answered), { status }))
         const hook = yield* receiver({ answer: late })
-        // Far longer than until it is handed out again.
+        // Far longer than until it is redelivered.
         const retry = quickRetry({ backoff: { kind: "fixed", delay: "5 seconds" } })
         yield* endpoint({ url: hook.url, retry })
         const facts = yield* history
@@ -36,7 +36,7 @@ describe.concurrent("a delivery that another router puts into its queue while it
         yield* rival
         hook.answer({ status: 200 })
         yield* Deferred.succeed(answered, undefined)
-        yield* closedBooks
+        yield* consistentRounds
         yield* noRecords
         const { names } = yield* Broker
         const [first] = facts.of("attempt-failed")
@@ -82,7 +82,7 @@ describe.concurrent("a delivery that a watch has told of as missing", () => {
       const routed = (yield* allFacts).filter(({ kind }) => kind === "routed")
       yield* tellMissing({ ...nth(routed, 0), endpoint: "hook", round: firstRound })
       yield* worker({ id: "second" })
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(attempts(hook), [1])
     })
   )

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { everQueued } from "../kit/consumers.ts"
 import {
   backlogged,
@@ -45,7 +45,7 @@ describe.concurrent("endpoints that do not answer", () => {
       assert.strictEqual(slow.now.count, 10 * count)
       yield* slow.open
       yield* facts.count("delivered", 12 * count + 100)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, 12 * count)
       const straight = facts
         .of("delivered")
@@ -70,7 +70,7 @@ describe.concurrent("endpoints that do not answer", () => {
       assert.strictEqual(slow.now.most, slow.now.count)
       yield* slow.open
       yield* facts.count("delivered", count + 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, count)
     })
   )
@@ -91,7 +91,7 @@ describe.concurrent("endpoints that do not answer", () => {
       assert.strictEqual(slow.now.count, 1)
       yield* slow.open
       yield* facts.count("delivered", 2)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(yield* everQueued, 0)
     })
   )
@@ -108,7 +108,7 @@ describe.concurrent("endpoints that do not answer", () => {
       assert.strictEqual(slow.requests.length, 4)
       yield* slow.open
       yield* facts.count("delivered", 200)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, 200)
       assert.strictEqual(slow.now.most, 4)
       const straight = facts.of("delivered").filter(({ from }) => from?.stream === names.events)

@@ -6,7 +6,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { readRecord } from "../../src/delivery/retry/retry-records.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords, quiet } from "../kit/consistency.ts"
 import { deliveryCount, everQueued, recreateConsumers } from "../kit/consumers.ts"
 import { counting } from "../kit/counting.ts"
 import {
@@ -51,7 +51,7 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
         // Nothing stands in line, however busy the machine is.
         yield* facts.count("delivered", ids.length * event)
       }
-      const accounts = yield* closedBooks
+      const accounts = yield* consistentRounds
       assert.strictEqual(yield* everQueued, 0)
       assert.strictEqual(hook.requests.length, 80)
       for (const { ends } of accounts) {
@@ -72,7 +72,7 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
       yield* worker()
       const { seq } = yield* publish("a")
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(yield* everQueued, 1)
       assert.deepStrictEqual(attempts(failing), [1, 2])
       assertNoneTooEarly(failing, facts.of("attempt-failed"))
@@ -174,7 +174,7 @@ describe.concurrent("a delivery whose worker routes its event and owns its endpo
         const within = times.slice(index).filter((later) => later - at < 1_000).length
         assert.isAtMost(within, 27)
       }
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(cap.requests.length, 160)
       assert.strictEqual(rate.requests.length, 65)
     })
@@ -206,7 +206,7 @@ describe.concurrent("a worker that stops while it attempts deliveries from their
         assert.deepStrictEqual(sources(facts.of("delivered")), new Set([names.events]))
         yield* worker({ id: "w2" })
         yield* facts.count("delivered", 30)
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.strictEqual(slow.requests.length, 30)
         const byFirst = accounts.filter(({ ends }) => nth(ends, 0).worker === "w1")
         assert.lengthOf(byFirst, 3)
@@ -233,7 +233,7 @@ describe.concurrent("a worker that does not own an event's endpoint", () => {
         () => routers().size === 2 && published >= 50
       )
       yield* facts.count("delivered", published)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(hook.requests.length, published)
       const routedBy = new Map(facts.plans().map(({ eventSeq, worker }) => [eventSeq, worker]))
       for (const { eventSeq, from, worker } of facts.of("delivered")) {
@@ -283,7 +283,7 @@ describe.concurrent("an audit while deliveries are attempted from their events",
       yield* endLeases
       yield* worker({ id: "second" })
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepInclude(yield* isClean, { begun: 1, delivered: 1, pending: 0 })
       // Nobody has recorded what came of the first one.
       assert.deepStrictEqual(attempts(slow), [1, 1])
@@ -306,7 +306,7 @@ describe.concurrent("an event that another router is given while a delivery of i
       assert.strictEqual(slow.requests.length, 1)
       yield* slow.open
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, 1)
       assert.deepStrictEqual(sources(facts.of("delivered")), new Set([names.events]))
     })
@@ -327,7 +327,7 @@ describe.concurrent("an event that another router is given while a delivery of i
       yield* facts.count("delivered", 1)
       yield* recreateConsumers
       yield* worker({ id: "w2" })
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(slow.requests.length, 1)
     })
   )

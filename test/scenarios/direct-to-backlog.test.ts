@@ -10,7 +10,7 @@ import { originStreams, referencesIn } from "../../src/domain/backlog-message.ts
 import { deliveryHeaders } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, isClean, noRecords, quiet } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords, quiet } from "../kit/consistency.ts"
 import { everQueued, handOutEventsAgain } from "../kit/consumers.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
@@ -71,7 +71,7 @@ describe.concurrent("an endpoint that takes nothing, and whose owner routes its 
       yield* isClean
       yield* resume
       yield* facts.count("delivered", 30)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(requests.length, 30)
       assert.strictEqual(yield* everQueued, 0)
       yield* isClean
@@ -94,7 +94,7 @@ describe.concurrent("an endpoint that takes nothing, and whose owner routes its 
       assert.strictEqual(well.requests.length, 5)
       assert.strictEqual(yield* everQueued, 0)
       yield* resume
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(held.requests.length, 5)
     })
   )
@@ -109,7 +109,7 @@ describe.concurrent("an endpoint that takes nothing, and whose owner routes its 
       yield* eventually(backlogged, (count) => count === 1)
       yield* resume
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
       yield* noRecords
       assert.deepStrictEqual(attempts(failing), [1, 2, 3])
       yield* isClean
@@ -144,7 +144,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
         yield* resume
         yield* facts.count("delivered", 1)
         yield* quiet
-        yield* closedBooks
+        yield* consistentRounds
         assert.deepStrictEqual(attempts(held), [1])
       })
     )
@@ -163,7 +163,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
       assert.strictEqual(yield* everQueued, 0)
       yield* resume
       yield* quiet
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(attempts(held), [1])
     })
   )
@@ -199,7 +199,7 @@ describe.concurrent("a delivery that went from its event into the backlog", () =
         assert.strictEqual(yield* backlogged, 1)
         yield* resume
         yield* quiet
-        yield* closedBooks
+        yield* consistentRounds
         assert.deepStrictEqual(attempts(held), [1])
       })
   )
@@ -234,7 +234,7 @@ describe.concurrent("an endpoint whose circuit is open", () => {
       assert.strictEqual(yield* everQueued, 1)
       failing.answer(() => ({ status: 200 }))
       yield* facts.count("delivered", 21)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -276,7 +276,7 @@ describe.concurrent("an endpoint that is paused as a worker stops", () => {
       yield* worker({ id: "next" })
       yield* resume
       yield* facts.count("delivered", 100)
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(requests.length, 100)
       yield* isClean
     })

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { planUpgrade, upgrade } from "../../src/operations/upgrade/upgrade.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
 import { checkedOut, hasCommit } from "../kit/commit.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -94,7 +94,7 @@ describe.skipIf(!hasCommit(earlier))(`workers of commit ${earlier}`, () => {
             Effect.sync(() => publisher.pollUnsafe()),
             (exit) => exit !== undefined
           )
-          assert.lengthOf(yield* closedBooks, published * eight.length)
+          assert.lengthOf(yield* consistentRounds, published * eight.length)
           yield* isClean
           const { old: left } = yield* planUpgrade
           assert.deepStrictEqual(left, [])

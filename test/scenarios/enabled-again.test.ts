@@ -6,7 +6,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -97,7 +97,7 @@ describe.concurrent("a schedule whose endpoint is disabled", () => {
       yield* handOut
       const failed = facts.of("attempt-failed")
       assert.isBelow(yield* Clock.currentTimeMillis, (nth(failed, 0).nextAttemptAt ?? 0) - 1_000)
-      yield* closedBooks
+      yield* consistentRounds
       yield* noRecords
       assert.deepStrictEqual(reasons(about(facts.facts, "hook")), [
         ["attempt-failed", 1, undefined],
@@ -132,7 +132,7 @@ describe.concurrent("a schedule whose endpoint is disabled", () => {
         yield* eventually(schedules, (count) => count === 0)
         yield* Deferred.succeed(publisher.gate, undefined)
         yield* Deferred.await(publisher.through)
-        yield* closedBooks
+        yield* consistentRounds
         yield* noRecords
         assert.deepStrictEqual(attempts(hook), isEnabled ? [1, 2] : [1])
         assertNoneTooEarly(hook, isEnabled ? facts.of("attempt-failed") : [])

@@ -4,8 +4,8 @@ import { Webhook } from "standardwebhooks"
 import { natsClients } from "../../src/broker/clients.ts"
 import { enableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { closedBooks } from "../kit/books.ts"
 import { makeConditions } from "../kit/conditions.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -252,7 +252,7 @@ describe.concurrent("a configuration that does not parse", () => {
       yield* writeByHand("acme.early", JSON.stringify({ ...good, id: "early", url: mended.url }))
       const all = yield* eventually(next, ({ endpoints }) => endpoints.length > 2)
       assert.deepStrictEqual(all, { endpoints: ["a", "early", "z"], skipped: [] })
-      const accounts = yield* closedBooks
+      const accounts = yield* consistentRounds
       assert.isTrue(accounts.every(({ ends }) => ends[0]?.kind === "delivered"))
       assert.strictEqual(mended.requests.length, 1)
     })

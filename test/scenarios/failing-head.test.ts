@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -60,7 +60,7 @@ describe.concurrent("a delivery that always fails, at the head of a backlog", ()
           (count) => count === 1
         )
         yield* facts.until(() => facts.of("delivered").length === facts.plans().length - 1)
-        yield* closedBooks
+        yield* consistentRounds
         yield* noRecords
         const poison = about(facts.facts, "hook").filter(({ event }) => event === "poison")
         const attempts = poison.filter(({ kind }) => kind === "attempt-failed")

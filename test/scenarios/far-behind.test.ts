@@ -10,7 +10,7 @@ import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { pauseEndpoint } from "../../src/operations/endpoints/change-state.ts"
 import { run } from "../cli/in-process.ts"
-import { isClean } from "../kit/books.ts"
+import { isClean } from "../kit/consistency.ts"
 import {
   closedCircuit,
   endpoint,

@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { isClean, quiet } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { isClean, quiet } from "../kit/consistency.ts"
 import { handOutEventsAgain } from "../kit/consumers.ts"
 import { backlogged, endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -24,7 +24,7 @@ const routedAgain = Effect.gen(function* () {
 })
 
 // As after the loss of a consumer's leader, which had not told the others what it had handed out.
-describe.concurrent("events that are handed out again as if for the first time", () => {
+describe.concurrent("events that are redelivered as if for the first time", () => {
   for (const workers of [1, 2])
     scenario(`are not attempted again by ${workers === 1 ? "their worker" : "either worker"}`, () =>
       Effect.gen(function* () {
@@ -58,7 +58,7 @@ describe.concurrent("events that are handed out again as if for the first time",
         yield* routedAgain
         const published = Date.now()
         yield* crashBroker(server)
-        // An event is handed out again no sooner than this.
+        // An event is redelivered no sooner than this.
         yield* eventually(
           Effect.sync(() => Date.now()),
           (now) => now - published > 1_500

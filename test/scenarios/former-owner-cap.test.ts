@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { vi } from "vitest"
-import { isClean, quiet } from "../kit/books.ts"
+import { isClean, quiet } from "../kit/consistency.ts"
 import { endpoint, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"

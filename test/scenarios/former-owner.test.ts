@@ -6,7 +6,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
-import { closedBooks, idsForgotten, noRecords } from "../kit/books.ts"
+import { consistentRounds, idsForgotten, noRecords } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, history, publish, queued, quickRetry, worker } from "../kit/engine.ts"
 import { attempts } from "../kit/outcomes.ts"
@@ -103,7 +103,7 @@ describe.concurrent("a worker that was frozen until another had its place", () =
                 ["attempt-failed", 1, "w2"],
                 ["delivered", 2, "w2"]
               ])
-              yield* closedBooks
+              yield* consistentRounds
               yield* noRecords
               assert.deepStrictEqual(yield* writers, ["w2"])
               assert.deepStrictEqual(attempts(hook), [1, 1, 2])
@@ -127,7 +127,7 @@ describe.concurrent("a worker that was frozen until another had its place", () =
         yield* idsForgotten
         yield* first.resume
         yield* isThrough(first)
-        yield* closedBooks
+        yield* consistentRounds
         assert.deepStrictEqual(told(facts.facts), [
           ["attempt-failed", 1, "w1"],
           ["dead-lettered", 1, "w2"]

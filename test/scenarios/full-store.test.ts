@@ -8,7 +8,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -134,7 +134,7 @@ describe("a store that publishers fill", () => {
           yield* worker()
           yield* facts.count("delivered", count * answers.length)
           assert.strictEqual((yield* flood).count, 0, "publishers are refused still")
-          assert.lengthOf(yield* closedBooks, count * answers.length)
+          assert.lengthOf(yield* consistentRounds, count * answers.length)
           yield* isClean
 
           const checked = yield* run("status", "--check", "--json", ...flags)
@@ -161,7 +161,7 @@ describe("a store that publishers fill", () => {
 
         yield* slow.open
         yield* facts.count("delivered", count)
-        assert.lengthOf(yield* closedBooks, count)
+        assert.lengthOf(yield* consistentRounds, count)
         yield* isClean
       })
     )

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
-import { isClean, quiet, storedFloor } from "../kit/books.ts"
+import { isClean, quiet, storedWatermark } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publish, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -17,7 +17,10 @@ const hook = { tenant: "acme", endpoint: "hook" }
 const historySettled = Effect.gen(function* () {
   const { ask, jsm, names } = yield* natsClients
   const { state } = yield* ask("look at the history", () => jsm.streams.info(names.history))
-  yield* eventually(storedFloor(partitionOf("acme", "hook", 2)), (floor) => floor >= state.last_seq)
+  yield* eventually(
+    storedWatermark(partitionOf("acme", "hook", 2)),
+    (floor) => floor >= state.last_seq
+  )
 })
 
 describe("after two handovers", () => {

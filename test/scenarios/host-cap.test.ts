@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
-import { closedBooks, quiet } from "../kit/books.ts"
+import { consistentRounds, quiet } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publish, publishMany, worker } from "../kit/engine.ts"
 import { eight } from "../kit/owners.ts"
 import type { Received, Script } from "../kit/receiver.ts"
@@ -68,7 +68,8 @@ describe.concurrent("a cap of requests to one host", () => {
         yield* publishMany(events, "invoice.sent")
         yield* facts.count("delivered", 27 * events)
         assert.isAtMost(counts.most, cap)
-        for (const { ends } of yield* closedBooks) assert.strictEqual(ends[0]?.kind, "delivered")
+        for (const { ends } of yield* consistentRounds)
+          assert.strictEqual(ends[0]?.kind, "delivered")
         assert.strictEqual(hook.requests.length, 27 * events)
         yield* first.stop
       }),

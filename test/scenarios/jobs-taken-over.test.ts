@@ -11,7 +11,7 @@ import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
 import { start } from "../cli/running.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -182,7 +182,7 @@ describe.concurrent("a delivery that is sent again by somebody who dies", () => 
         assert.strictEqual(died._tag, "Failure")
         yield* facts.count("delivered", 2)
         yield* eventually(readAbandoned, (left) => left.length === 0)
-        yield* closedBooks
+        yield* consistentRounds
         yield* isClean
         assert.lengthOf(hook.requests, 2)
         assert.strictEqual(nth(facts.of("delivered"), 1).round, nth(facts.of("replayed"), 0).round)

@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, publish, quickRetry } from "../kit/engine.ts"
 import type { Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -95,7 +95,7 @@ describe(`kill -9 at any moment, seed ${seed} (PETREL_TEST_SEED)`, () => {
       publishing = false
       yield* Fiber.join(publisher)
 
-      const accounts = yield* closedBooks
+      const accounts = yield* consistentRounds
       assert.strictEqual(accounts.length, acknowledged.size * endpoints.length)
       assert.deepStrictEqual(new Set(accounts.map(({ event }) => event)), acknowledged)
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { isClean, storedFloor } from "../kit/books.ts"
+import { isClean, storedWatermark } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -111,7 +111,7 @@ describe.concurrent("a message that its consumer has passed, and that came back 
           yield* eventually(queue, restsWithOne)
           if (owner === "a new owner") {
             const { state } = yield* ask("look", () => jsm.streams.info(names.history))
-            yield* eventually(storedFloor(0), (floor) => floor >= state.last_seq)
+            yield* eventually(storedWatermark(0), (floor) => floor >= state.last_seq)
             yield* first.stop
           }
           // The state of its consumer reaches the disk, too.

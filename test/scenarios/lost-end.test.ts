@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { isClean, quiet, storedFloor } from "../kit/books.ts"
+import { isClean, quiet, storedWatermark } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -140,7 +140,7 @@ describe.concurrent("a broker that loses the end of a backlog", () => {
 })
 
 /** The floors of both partitions. */
-const floors = Effect.forEach([0, 1], storedFloor)
+const floors = Effect.forEach([0, 1], storedWatermark)
 
 const lastFact = Effect.gen(function* () {
   const { ask, jsm, names } = yield* natsClients

@@ -6,7 +6,7 @@ import { getEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.
 import { changeSettings, readSettings } from "../../src/endpoints/settings-store.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { run } from "../cli/in-process.ts"
-import { isClean } from "../kit/books.ts"
+import { isClean } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   deadLetters,

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { storeHistory } from "../../bench/made-up-history.ts"
-import { isClean } from "../kit/books.ts"
+import { isClean } from "../kit/consistency.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()

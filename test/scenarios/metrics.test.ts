@@ -3,7 +3,7 @@ import { Deferred, Effect } from "effect"
 import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
 import type { PeriodTotals } from "../../src/operations/history/period-totals.ts"
 import { sumUpHistory } from "../../src/operations/history/period-totals.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import { counted, countingWorker } from "../kit/counted.ts"
 import {
   endpoint,
@@ -73,7 +73,7 @@ describe.concurrent("what workers count", () => {
         yield* one.stop
         yield* countingWorker("w3", third)
         yield* publishMany(100, "c")
-        yield* closedBooks
+        yield* consistentRounds
         const { attempts, delivered, deadLettered, ...rest } = yield* totals
         assert.deepStrictEqual(countedTotals(metrics), {
           attempts,
@@ -107,7 +107,7 @@ describe.concurrent("what workers count", () => {
       yield* threeEndpoints
       yield* workersApart({ metrics })
       yield* publishMany(20, "a")
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(countedTotals([metrics]), yield* totals)
     })
   )

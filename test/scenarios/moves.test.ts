@@ -8,7 +8,7 @@ import { readStatus } from "../../src/operations/status/status-report.ts"
 import { listWorkers } from "../../src/operations/status/workers.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { isClean, quiet } from "../kit/books.ts"
+import { isClean, quiet } from "../kit/consistency.ts"
 import { deliveryCount } from "../kit/consumers.ts"
 import {
   endpoint,

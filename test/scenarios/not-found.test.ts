@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
 import { waits } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -58,7 +58,7 @@ describe.concurrent("an endpoint that is not found", () => {
       yield* facts.until((all) =>
         all.some(({ alert, kind }) => kind === "alert-cleared" && alert?.id === raised?.alert?.id)
       )
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 
@@ -86,7 +86,7 @@ describe.concurrent("an endpoint that is not found", () => {
           ["alert-cleared", "busy", "status-repeated", "5xx"]
         ]
       )
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })

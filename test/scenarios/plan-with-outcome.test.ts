@@ -5,7 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { plannedOtherwise } from "../../src/domain/fact.ts"
 import { changeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, idsForgotten, quiet } from "../kit/books.ts"
+import { consistentRounds, idsForgotten, quiet } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publish, publishMany, worker } from "../kit/engine.ts"
 import { attempts } from "../kit/outcomes.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -78,7 +78,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
             const facts = yield* history
             yield* crashAt(place, step, 2, {}, publishPrimed(facts))
             yield* worker({ id: "second" })
-            yield* closedBooks
+            yield* consistentRounds
             assert.deepStrictEqual(attempts(hook), [...sent])
             yield* isClean
           }),
@@ -180,7 +180,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
         yield* ask("make room", () => jsm.streams.update(names.history, config))
         yield* worker({ id: "w3" })
         yield* facts.count("delivered", 40)
-        yield* closedBooks
+        yield* consistentRounds
         assert.lengthOf(hook.requests, 40)
       })
   )
@@ -197,11 +197,11 @@ describe.concurrent("an event whose plan is told with the end of its only delive
         Effect.sync(() =>
           facts.plans().some(({ kind, type }) => kind === "routed" && type === "a")
         ),
-        (isTold) => isTold
+        (isRecorded) => isRecorded
       )
       yield* answer
       yield* facts.count("delivered", 2)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -240,7 +240,7 @@ describe.concurrent("an event whose plan is told with the end of its only delive
         yield* Deferred.succeed(gate, undefined)
         yield* process.resume
         yield* facts.count("delivered", 1 + count)
-        yield* closedBooks
+        yield* consistentRounds
         assert.lengthOf(hook.requests, count)
         assert.isBelow(readings, 20)
       }),

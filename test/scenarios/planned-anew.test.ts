@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
-import { closedBooks, isClean, quiet } from "../kit/books.ts"
+import { consistentRounds, isClean, quiet } from "../kit/consistency.ts"
 import { endpoint, history, nth, publish, worker } from "../kit/engine.ts"
 import { change, disable } from "../kit/live-endpoints.ts"
 import { attempts } from "../kit/outcomes.ts"
@@ -64,7 +64,7 @@ describe.concurrent("an event whose only delivery was sent by a worker that died
           yield* quiet
           yield* facts.planned(2)
           assert.deepStrictEqual(planOfA(facts), { endpoints: [], skipped })
-          yield* closedBooks
+          yield* consistentRounds
           yield* isClean
           assert.deepStrictEqual(attempts(hook), [1])
           assert.isEmpty(facts.of("attempt-failed", "dead-lettered"))
@@ -80,7 +80,7 @@ describe.concurrent("an event whose only delivery was sent by a worker that died
       assert.deepStrictEqual(planOfA(facts), { endpoints: ["hook"], skipped: [] })
       yield* resumeEndpoint(whose, "test")
       yield* facts.count("delivered", 2)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
       assert.deepStrictEqual(attempts(hook), [1, 1])
     })
@@ -95,7 +95,7 @@ describe.concurrent("an event whose only delivery was sent by a worker that died
         yield* worker({ id: "second" })
         yield* facts.count("delivered", 3)
         assert.deepStrictEqual(planOfA(facts), { endpoints: ["beside", "hook"], skipped: [] })
-        yield* closedBooks
+        yield* consistentRounds
         yield* isClean
       })
   )

@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, history, nth, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -46,7 +46,7 @@ describe.concurrent("an outage that is longer than the ladder", () => {
       assert.strictEqual(attempts.length, hook.requests.length)
       assert.isTrue(isProbed(attempts))
       assert.lengthOf(facts.of("dead-lettered"), 0)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 
@@ -73,7 +73,7 @@ describe.concurrent("an outage that is longer than the ladder", () => {
       const both = attemptsIn(facts.facts).slice(before + 1)
       const repeated = both.filter(({ event }, n) => event === both[n - 1]?.event)
       assert.deepStrictEqual(repeated, [])
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 
@@ -91,7 +91,7 @@ describe.concurrent("an outage that is longer than the ladder", () => {
       assert.strictEqual(dead.probes, (dead.attempt ?? 0) - 3)
       const probes = facts.of("attempt-failed").filter(({ probe }) => probe === true)
       assert.lengthOf(probes, dead.probes ?? 0)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 

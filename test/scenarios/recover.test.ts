@@ -3,7 +3,7 @@ import { Effect, Exit, Scope } from "effect"
 import { vi } from "vitest"
 import { timeText } from "../../src/domain/timestamp.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import type { TestConsole } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
 import {
@@ -108,7 +108,7 @@ describe.concurrent("all that failed at an endpoint", () => {
       yield* ask("/v1/tenants/acme/endpoints/e/disable", { method: "POST", token })
       assert.strictEqual((yield* post(ask, path, token, { since })).status, 409)
       yield* facts.count("dead-lettered", 6)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )

@@ -8,7 +8,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
 import { finishAbandoned } from "../../src/rounds/finish-abandoned.ts"
 import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
-import { closedBooks, quiet } from "../kit/books.ts"
+import { consistentRounds, quiet } from "../kit/consistency.ts"
 import { eventually, nth, quickRetry, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -55,7 +55,7 @@ describe.concurrent("sending dead letters again, broken off and begun again", ()
           // What was stored has come and gone before: the broker's memory of ids is shorter than that.
           yield* quiet
           const counts = yield* sendAgain()
-          yield* closedBooks
+          yield* consistentRounds
           assert.isAbove(counts.begun, 0)
           if (step === "round-claimed") assert.isAbove(counts.finished, 0)
           assert.lengthOf(facts.of("redelivered"), 40)
@@ -115,7 +115,7 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
         yield* facts.count("redelivered", 1)
         yield* tellMissing(nth(facts.of("redelivered"), 0))
         assert.deepInclude(yield* sendAgain(), { begun: 0, finished: 1, before: 0 })
-        yield* closedBooks
+        yield* consistentRounds
         assert.deepStrictEqual(sorted(timesAfter(hook, 1)), sorted(onceEach(1)))
       }),
     { moveDedupe: 100 }
@@ -133,7 +133,7 @@ describe.concurrent("a dead letter that was claimed, and not sent, by somebody w
         assert.lengthOf(yield* readAbandoned, 1)
         yield* worker({ id: "second", findEvery: 200 })
         yield* facts.count("delivered", claimed)
-        yield* closedBooks
+        yield* consistentRounds
         yield* eventually(readAbandoned, (left) => left.length === 0)
         assert.lengthOf(facts.of("redelivered"), claimed)
         const times = timesAfter(hook, 40)
@@ -159,7 +159,7 @@ describe.concurrent("kill -9 of a worker in the middle of a redelivery", () => {
         yield* crashAt(place, step, 3)
         yield* worker()
         yield* facts.count("delivered", 6)
-        yield* closedBooks
+        yield* consistentRounds
 
         const ends = facts.of("delivered").map(({ attempt, eventSeq, round }) => ({
           attempt,

@@ -4,7 +4,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import { disableEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { nth } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -82,7 +82,7 @@ describe.concurrent("a dead letter that is sent again", () => {
         [sendAgain(), Effect.provideService(sendAgain({}, "bo@host"), Broker, other)],
         { concurrency: 2 }
       )
-      yield* closedBooks
+      yield* consistentRounds
       assert.strictEqual(mine.begun + theirs.begun, 60)
       assert.lengthOf(facts.of("redelivered"), 60)
       assert.deepStrictEqual(sorted(timesAfter(hook, 60)), sorted(onceEach(60)))

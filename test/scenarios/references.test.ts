@@ -8,7 +8,7 @@ import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-stat
 import { audit } from "../../src/history/audit/audit.ts"
 import { explainDelivery } from "../../src/operations/deliveries/explain-delivery.ts"
 import { run } from "../cli/in-process.ts"
-import { closedBooks, isClean, noRecords } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -54,7 +54,7 @@ describe.concurrent("what waits for an endpoint", () => {
       yield* resumeEndpoint(hook, "test")
       yield* facts.count("delivered", 40)
       for (const request of requests) assert.strictEqual(request.body.toString(), body)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -175,7 +175,7 @@ describe.concurrent("what waits for an endpoint", () => {
       yield* worker({ id: "w3" })
       yield* facts.count("delivered", 60)
       assert.strictEqual(slow.requests.length, 60)
-      yield* closedBooks
+      yield* consistentRounds
       yield* eventually(backlogged, (count) => count === 0)
       yield* noRecords
     })
@@ -253,7 +253,7 @@ describe.concurrent("what waits for an endpoint", () => {
         yield* facts.count("delivered", 10)
         assert.lengthOf(requests, 30)
         for (const request of requests) assert.strictEqual(request.body.toString(), body)
-        yield* closedBooks
+        yield* consistentRounds
         yield* isClean
         yield* noRecords
       })

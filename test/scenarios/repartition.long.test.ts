@@ -9,8 +9,8 @@ import type { RepartitionStep } from "../../src/operations/repartition/repartiti
 import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   endpoint,
@@ -159,7 +159,7 @@ describe("another number of partitions", () => {
         yield* Effect.forEach(waitingIds, (id) =>
           resumeEndpoint({ tenant: "acme", endpoint: id }, "cli")
         )
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.strictEqual(accounts.length, deliveries)
         assert.strictEqual(new Set(hook.requests.map(requestKey)).size, hook.requests.length)
         yield* noRecords
@@ -197,7 +197,7 @@ describe("another number of partitions", () => {
         yield* frozen.resume
         yield* frozen.says("the number of partitions was changed since this worker began")
         yield* worker()
-        assert.lengthOf(yield* closedBooks, 3)
+        assert.lengthOf(yield* consistentRounds, 3)
         assert.strictEqual(hook.requests.length, 3)
       }),
     { partitions: 2 }
@@ -227,7 +227,7 @@ describe("another number of partitions", () => {
           yield* repartition({ to: 8, tell })
         }
         yield* worker()
-        assert.lengthOf(yield* closedBooks, 50 * waitingIds.length)
+        assert.lengthOf(yield* consistentRounds, 50 * waitingIds.length)
         assert.strictEqual(new Set(hook.requests.map(requestKey)).size, hook.requests.length)
         assert.isTrue(isKilled)
       }),

@@ -7,7 +7,7 @@ import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { finishAbandoned } from "../../src/rounds/finish-abandoned.ts"
 import { readAbandoned } from "../../src/rounds/rounds-under-way.ts"
-import { allFacts, closedBooks, quiet } from "../kit/books.ts"
+import { allFacts, consistentRounds, quiet } from "../kit/consistency.ts"
 import { endpoint, history, nth, publishMany, worker } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -54,7 +54,7 @@ describe.concurrent("a replay that was broken off", () => {
                 .length === 3
           )
           const counts = yield* replayTo("new", { until: later + 60_000 })
-          yield* closedBooks
+          yield* consistentRounds
           assert.strictEqual(counts.before + counts.begun + counts.finished, 40)
           assert.isAbove(counts.begun, 0)
           assert.isAbove(counts.before, 0)
@@ -80,7 +80,7 @@ describe.concurrent("a replay that was broken off", () => {
         yield* facts.count("replayed", 1)
         yield* tellMissing(nth(facts.of("replayed"), 0))
         assert.deepInclude(yield* replayTo("new"), { begun: 0, finished: 1, before: 0 })
-        yield* closedBooks
+        yield* consistentRounds
         assert.deepStrictEqual(idsAt(hook, "/new"), paid(0))
       }),
     { moveDedupe: 100 }
@@ -107,7 +107,7 @@ describe.concurrent("a replay that was broken off", () => {
         const ends: Array<string> = []
         if (left !== undefined) yield* finishAbandoned(left, (_, begun) => ends.push(begun))
         assert.deepStrictEqual(ends, ["gone"])
-        const [account] = yield* closedBooks
+        const [account] = yield* consistentRounds
         assert.deepInclude(nth(account?.ends ?? [], 0), { round: "rfirst", reason: "gone" })
         const { tally } = (yield* audit({})).judgement
         assert.include(tally, { begun: 1, deadLettered: 1, missing: 0 })
@@ -133,7 +133,7 @@ describe.concurrent("a replay that was broken off", () => {
         assert.isBelow(claimed, 30)
         for (const left of yield* readAbandoned) yield* finishAbandoned(left)
         assert.deepInclude(yield* replayTo("new"), { begun: 0, gone: 0 })
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.deepStrictEqual(
           accounts.flatMap(({ ends }) => ends.map(({ reason }) => reason)),
           Array.from({ length: claimed }, () => "endpoint-removed")

@@ -6,7 +6,7 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, quiet } from "../kit/books.ts"
+import { consistentRounds, quiet } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -112,7 +112,7 @@ describe.concurrent("a replay", () => {
       assert.isBelow(facts.of("replayed").length, 40)
       yield* resumeEndpoint({ tenant: "acme", endpoint: "slow" }, "cli")
       assert.strictEqual((yield* Fiber.join(replaying)).begun, 60)
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(idsAt(hook, "/slow"), paid(...upTo(60)))
       assert.isAtMost(Math.max(...told), 40)
     })

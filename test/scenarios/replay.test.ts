@@ -7,7 +7,7 @@ import {
   pauseEndpoint,
   resumeEndpoint
 } from "../../src/endpoints/endpoint-state.ts"
-import { closedBooks, quiet } from "../kit/books.ts"
+import { consistentRounds, quiet } from "../kit/consistency.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -221,7 +221,7 @@ describe.concurrent("a replay", () => {
       assert.strictEqual(planned.count, 2)
       assert.include(yield* replayTo("hook", { onlyMissing: true }), { begun: 2, unrouted: 3 })
       yield* worker({ id: "second" })
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(hook.requests, 5)
     })
   )
@@ -242,7 +242,7 @@ describe.concurrent("a replay", () => {
       const missing = { types: ["invoice.paid"], onlyMissing: true }
       assert.include(yield* replayTo("hook", missing), { begun: 3, unrouted: 0 })
       yield* slow.open
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(idsAt(hook, "/hook"), paid(0, 1, 2))
     })
   )

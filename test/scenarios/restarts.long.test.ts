@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { vi } from "vitest"
 import { readHealth } from "../../src/endpoints/health-store.ts"
-import { closedBooks, noRecords } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { consistentRounds, noRecords } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -53,7 +53,7 @@ describe.concurrent("a broker that is killed and comes back", () => {
       yield* hook.received(213)
       const [, , , probe] = hook.requests
       assert.isAtLeast(probe?.at ?? 0, health?.circuit.until ?? 0)
-      assert.lengthOf(yield* closedBooks, 213)
+      assert.lengthOf(yield* consistentRounds, 213)
       assert.lengthOf(hook.requests, 216)
       yield* noRecords
       yield* eventually(readHealth("acme", "hook"), ({ health }) => health === undefined)
@@ -83,7 +83,7 @@ describe.concurrent("a broker that is killed and comes back", () => {
           if (killsWorker) worker = yield* start
         }
         assert.isBelow(hook.requests.length, count)
-        assert.lengthOf(yield* closedBooks, count)
+        assert.lengthOf(yield* consistentRounds, count)
         const repeats = hook.requests.length - count
         assert.isAtMost(repeats, killsWorker ? crashes * maxInFlight : 0)
         assert.isAtMost(hook.now.most, maxInFlight)
@@ -115,7 +115,7 @@ describe.concurrent("a broker that is killed and comes back", () => {
           (all) => Option.isSome(all) && all.value.join() === "w2,w1"
         )
         assert.isBelow(hook.requests.length, endpoints.length * count)
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.lengthOf(accounts, endpoints.length * count)
         assert.lengthOf(hook.requests, accounts.length)
         assert.isAtMost(hook.now.most, endpoints.length * maxInFlight)

@@ -5,7 +5,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import type { WaitingFilter } from "../../src/domain/retry-record.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/operations/endpoints/change-state.ts"
 import { retryDelivery, retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -52,7 +52,7 @@ describe.concurrent("what waits for its next attempt", () => {
         new Set(facts.of("delivered").map(({ attempt }) => attempt)),
         new Set([2])
       )
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -68,7 +68,7 @@ describe.concurrent("what waits for its next attempt", () => {
       to.answer({ status: 200 })
       assert.isAbove((yield* everything()).moved, 2)
       yield* facts.count("delivered", 6)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -88,7 +88,7 @@ describe.concurrent("what waits for its next attempt", () => {
       assert.deepStrictEqual({ left, moved }, { left: 0, moved: 20 })
       yield* facts.count("delivered", 20)
       assert.lengthOf(facts.of("attempt-failed"), 20)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -164,7 +164,7 @@ describe.concurrent("what waits for its next attempt", () => {
       yield* facts.count("delivered", 4)
       yield* everything()
       yield* facts.count("delivered", 6)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -194,7 +194,7 @@ describe.concurrent("what waits for its next attempt", () => {
       )
       yield* everything()
       yield* facts.count("delivered", 2)
-      yield* closedBooks
+      yield* consistentRounds
       yield* isClean
     })
   )
@@ -227,7 +227,7 @@ describe.concurrent("what was to go on when its worker died", () => {
       yield* crashAt(place, "moved", 1, {}, begin)
       yield* worker({ id: "next" })
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(to.requests, 2)
       yield* isClean
     })
@@ -252,7 +252,7 @@ describe.concurrent("an endpoint whose circuit is open", () => {
       yield* everything()
       yield* facts.count("circuit-closed", 1)
       yield* facts.count("delivered", 5)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 
@@ -305,7 +305,7 @@ describe.concurrent("a Retry-After", () => {
       const { facts } = yield* asked
       yield* everything(true)
       yield* facts.count("delivered", 1)
-      yield* closedBooks
+      yield* consistentRounds
     })
   )
 })

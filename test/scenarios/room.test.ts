@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publish, publishMany, worker } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -42,7 +42,7 @@ describe.concurrent("many endpoints that are slow", () => {
         yield* slow.open
         yield* facts.count("delivered", 400 + 5 * count)
         assert.isAtMost(slow.now.most, most)
-        yield* closedBooks
+        yield* consistentRounds
       }),
     { partitions: 1 }
   )
@@ -73,7 +73,7 @@ describe.concurrent("many endpoints that are slow", () => {
         assert.isAtMost(slow.now.most * bytes, most)
         yield* slow.open
         yield* facts.count("delivered", 30 + 10 * count)
-        yield* closedBooks
+        yield* consistentRounds
       }),
     { partitions: 1 }
   )

@@ -5,7 +5,7 @@ import type { RedeliveryCursor } from "../../src/operations/dead-letters/redeliv
 import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
 import type { ReplayCursor } from "../../src/operations/replays/replay-events.ts"
 import { startReplay } from "../../src/operations/replays/replay-events.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import { endpoint, history, publishMany, deadLetters as stored, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -47,7 +47,7 @@ describe.concurrent("a replay that is larger than what is in memory at a time", 
         [7, 14, 21, 28, 35, 42, 49]
       )
       yield* facts.count("delivered", 50)
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(idsAt(hook, "/new"), paid(...upTo(50)))
     })
   )
@@ -108,7 +108,7 @@ describe.concurrent("a replay that is larger than what is in memory at a time", 
         { concurrency: 2 }
       )
       assert.strictEqual(mine.begun + mine.finished + theirs.begun + theirs.finished, 60)
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(facts.of("replayed"), 60)
       assert.deepStrictEqual(idsAt(hook, "/new"), paid(...upTo(60)))
     })
@@ -130,7 +130,7 @@ describe.concurrent("a replay that is larger than what is in memory at a time", 
       hook.answer({})
       const counts = yield* replayTo("hook", { onlyMissing: true, chunk: 4 })
       assert.deepInclude(counts, { begun: 10, delivered: 20, open: 0, unrouted: 0 })
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(
         idsAt(hook, "/hook"),
         paid(...upTo(30), ...upTo(30).filter((n) => n % 3 === 0))
@@ -154,7 +154,7 @@ describe.concurrent("a redelivery that is larger than what is in memory at a tim
         cursors.map(({ after }) => after),
         [9, 18, 27, 36]
       )
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(sorted(timesAfter(hook, 40)), sorted(onceEach(40)))
       yield* isClean
     })
@@ -194,7 +194,7 @@ describe.concurrent("a redelivery that is larger than what is in memory at a tim
       const { plan, run } = yield* planRedelivery({ id }, { by, chunk: 12, from: cursor })
       assert.deepInclude(plan, { selected: 18, redeliver: 18, before: 0 })
       assert.deepInclude(yield* run(), { selected: 30, redelivered: 30, before: 0 })
-      yield* closedBooks
+      yield* consistentRounds
       assert.deepStrictEqual(sorted(timesAfter(hook, 30)), sorted(onceEach(30)))
     })
   )

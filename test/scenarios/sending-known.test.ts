@@ -8,7 +8,7 @@ import { announcePresence, readEnqueuers } from "../../src/cluster/enqueuer-pres
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, history, publishMany, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
@@ -55,7 +55,7 @@ describe.concurrent("a replay and another number of partitions", () => {
       yield* worker({ id: "second" })
       yield* resumeEndpoint({ tenant: "acme", endpoint: id }, "test")
       yield* replayTo(id)
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(facts.of("replayed"), 30)
       assert.lengthOf(hook.requests, 30)
     })

@@ -4,8 +4,8 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { readValue, writeValue } from "../../src/broker/values.ts"
-import { closedBooks } from "../kit/books.ts"
 import { crashBroker } from "../kit/broker-crash.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
@@ -181,7 +181,7 @@ describe.concurrent("a broker that is killed while owners change", () => {
           (all) => all.length > 0 && all.every((owner) => owner === "w2")
         )
         const published = yield* end
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.strictEqual(accounts.length, 8 * published)
         for (const { attempts } of accounts) assert.deepStrictEqual(attempts, [1])
         assert.strictEqual(hook.requests.length, 8 * published)

@@ -3,7 +3,7 @@ import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { parse } from "../cli/command-line.ts"
 import { start } from "../cli/running.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { counting } from "../kit/counting.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
@@ -97,7 +97,7 @@ describe("three workers under load, of which one is killed, one stops and one is
         publishing = false
         yield* Fiber.join(publisher)
 
-        const accounts = yield* closedBooks
+        const accounts = yield* consistentRounds
         assert.strictEqual(accounts.length, published * endpoints.length)
         for (const { ends, event } of accounts)
           assert.strictEqual(ends[0]?.kind, "delivered", event)

@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
-import { isClean, quiet } from "../kit/books.ts"
+import { isClean, quiet } from "../kit/consistency.ts"
 import { endpoint, history, publishMany } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -50,7 +50,7 @@ describe.concurrent("a broker that is slower than the time-out of a publication"
           assert.lengthOf(facts.plans(), 2 * count)
           yield* isClean
         }),
-      // As by default: with less, what is under way is handed out again.
+      // As by default: with less, what is under way is redelivered.
       { ackWait: 15_000 }
     )
 })

@@ -5,7 +5,7 @@ import { vi } from "vitest"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { addJob, showJob } from "../../src/operations/jobs/manage-jobs.ts"
 import { startWith } from "../cli/running.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publishMany } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -35,7 +35,7 @@ describe.runIf(process.platform === "linux")("a worker with a small heap", () =>
       const idle = peak(process.pid)
       yield* slow.open
       yield* slow.received(count)
-      yield* closedBooks
+      yield* consistentRounds
       assert.isAtMost(slow.now.most, 50)
       assert.isAtMost(peak(process.pid), idle + 150)
       yield* process.kill9
@@ -60,7 +60,7 @@ describe.runIf(process.platform === "linux")("a worker with a small heap", () =>
         server.resume()
       }
       yield* quick.received(4 * each)
-      yield* closedBooks
+      yield* consistentRounds
       assert.isAtMost(peak(process.pid), 450)
       yield* process.kill9
       yield* endLeases

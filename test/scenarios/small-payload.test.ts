@@ -4,7 +4,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { queryOwner } from "../../src/cluster/introspection.ts"
-import { closedBooks } from "../kit/books.ts"
+import { consistentRounds } from "../kit/consistency.ts"
 import {
   deadLetters,
   endpoint,
@@ -39,7 +39,7 @@ describe.concurrent("a broker that takes the smallest messages Petrel can do wit
       yield* worker()
       yield* publish("paid")
       yield* hook.received(count)
-      assert.lengthOf(yield* closedBooks, count)
+      assert.lengthOf(yield* consistentRounds, count)
       assert.isAbove(facts.plans().length, 1)
       assert.lengthOf(hook.requests, count)
 
@@ -88,7 +88,7 @@ describe.concurrent("a broker that takes the smallest messages Petrel can do wit
       yield* publish(type, event, own)
       yield* facts.count("dead-lettered", 1)
       yield* well.received(1)
-      assert.lengthOf(yield* closedBooks, 2)
+      assert.lengthOf(yield* consistentRounds, 2)
       assert.deepStrictEqual(
         facts.of("attempt-failed").map(({ response }) => response?.body),
         [body, body, body]

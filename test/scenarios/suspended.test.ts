@@ -5,7 +5,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { closedBooks, isClean, noRecords } from "../kit/books.ts"
+import { consistentRounds, isClean, noRecords } from "../kit/consistency.ts"
 import {
   backlogged,
   endpoint,
@@ -110,7 +110,7 @@ describe.concurrent("an endpoint that is suspended instead of disabled", () => {
         const failing = yield* eventually(healthNow, (health) => health !== undefined)
         assert.isAtLeast(failing?.failingSince ?? 0, resumedAt)
         hook.answer({ status: 200 })
-        yield* closedBooks
+        yield* consistentRounds
         yield* noRecords
         yield* isClean
         assert.deepStrictEqual((yield* audit({})).remarks, [])
@@ -147,7 +147,7 @@ describe.concurrent("an endpoint that is suspended instead of disabled", () => {
       hook.answer({ status: 200 })
       yield* resume
       yield* facts.until(() => typed(facts.of("delivered"), "c").length === 5)
-      yield* closedBooks
+      yield* consistentRounds
       assert.lengthOf(typed(facts.of("delivered"), "b"), 20)
       // What was answered 410 is not lost either.
       yield* facts.until(() => typed(facts.of("delivered"), "gone").length === 1)

@@ -7,7 +7,7 @@ import { unheardTenants } from "../../src/broker/tenant-streams.ts"
 import { readRepeat, repeatOf } from "../../src/domain/origin.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
-import { quiet as idle } from "../kit/books.ts"
+import { quiet as idle } from "../kit/consistency.ts"
 import {
   acknowledgeEvents,
   endpoint,

@@ -7,7 +7,7 @@ import { Health } from "../../src/domain/health.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { shareOut } from "../../src/policy/rendezvous.ts"
-import { closedBooks, noRecords, quiet } from "../kit/books.ts"
+import { consistentRounds, noRecords, quiet } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,
@@ -102,7 +102,7 @@ describe.concurrent("two workers that believe they own a partition", () => {
       const sent = hook.requests.length
       hook.answer({})
       yield* facts.count("delivered", count)
-      yield* closedBooks
+      yield* consistentRounds
 
       const told = about(facts.facts, "hook").filter(({ kind }) => kind.startsWith("circuit"))
       for (const id of ["w1", "w2"]) {

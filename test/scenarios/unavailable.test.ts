@@ -8,7 +8,7 @@ import { deliveryHeaders, untried } from "../../src/domain/delivery.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   deadLetters,
   endpoint,
@@ -151,7 +151,7 @@ describe.concurrent("what waits for an endpoint", () => {
         isSilent = false
         yield* slow.open
         yield* facts.until(() => facts.of("delivered", "dead-lettered").length >= count)
-        yield* closedBooks
+        yield* consistentRounds
         assert.lengthOf(facts.of("delivered", "dead-lettered"), count)
         yield* isClean
       }),

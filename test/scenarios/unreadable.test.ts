@@ -17,7 +17,7 @@ import { repartition } from "../../src/operations/repartition/repartition.ts"
 import { conditionsOf } from "../../src/operations/status/status-conditions.ts"
 import { parse } from "../cli/command-line.ts"
 import { run } from "../cli/in-process.ts"
-import { idsForgotten } from "../kit/books.ts"
+import { idsForgotten } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
   backlogged,

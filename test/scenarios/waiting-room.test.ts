@@ -7,7 +7,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { sharesOf } from "../../src/broker/storage-limits.ts"
 import type { Facts } from "../../src/history/facts.ts"
 import { run } from "../cli/in-process.ts"
-import { closedBooks, isClean } from "../kit/books.ts"
+import { consistentRounds, isClean } from "../kit/consistency.ts"
 import {
   endpoint,
   eventually,
@@ -95,7 +95,7 @@ describe("a store with little room", () => {
       yield* Deferred.succeed(opened, undefined)
       yield* facts.count("delivered", events * endpoints)
       assert.strictEqual(log.count("takes no"), 0)
-      assert.lengthOf(yield* closedBooks, events * endpoints)
+      assert.lengthOf(yield* consistentRounds, events * endpoints)
       yield* isClean
     })
   )

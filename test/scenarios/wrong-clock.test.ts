@@ -1,7 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
-import { isClean } from "../kit/books.ts"
+import { isClean } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
 import { movedTime } from "../kit/moved-time.ts"
 import { receiver } from "../kit/receiver.ts"

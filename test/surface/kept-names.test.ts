@@ -10,6 +10,10 @@ const keptFile = join(import.meta.dirname, "kept-names.json")
 const gone: Readonly<Record<string, string>> = {
   "POST /v1/tenants/{}/events/{}":
     "a raw body goes to POST /raw-events/{}, so that a path means one thing",
+  "GET /v1/status answer deliveries.handedOut":
+    "it is deliveries.ackPending, the broker's own term",
+  "GET /v1/status answer partitions.handedOut":
+    "it is partitions.ackPending, the broker's own term",
   "GET /v1/status answer room.waiting":
     "backlogs have no room of their own since they hold references"
 }

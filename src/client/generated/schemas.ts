@@ -2199,7 +2199,7 @@ export interface Status {
   readonly deliveries: {
     readonly waiting: number
     readonly new: number | null
-    readonly handedOut: number | null
+    readonly ackPending: number | null
     readonly inFlight: number | null
     readonly inLine: number | null
     readonly retries: number | null
@@ -2224,7 +2224,7 @@ export interface Status {
     readonly unownedSince?: string | null
     readonly answers: boolean
     readonly new: number | null
-    readonly handedOut: number | null
+    readonly ackPending: number | null
     readonly inFlight: number | null
     readonly inLine: number | null
     readonly retries: number | null

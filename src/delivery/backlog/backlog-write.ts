@@ -199,5 +199,5 @@ export class BacklogWrite {
 }
 
 /** The number of requests that a message holds at most, given what it holds already. */
-export const roomBeside = (fold: WrittenTail | undefined, most: number): number =>
+export const entriesLeft = (fold: WrittenTail | undefined, most: number): number =>
   Math.min(most, maxEntries - (fold?.references.length ?? 0))

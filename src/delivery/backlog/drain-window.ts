@@ -108,7 +108,7 @@ export class DrainWindow {
       if (slot >= from && slot <= last && !slots.includes(slot)) this.#forgotten.delete(slot)
   }
 
-  /** Marks a delivery as finished: it has ended, or waits elsewhere. Returns false if it was. */
+  /** Marks a delivery as finished: it has ended or was moved. Returns false if it was. */
   finish(slot: number): boolean {
     if (this.#read.get(slot) !== false) return false
     this.#read.set(slot, true)

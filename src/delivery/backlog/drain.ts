@@ -181,7 +181,7 @@ export class Drain {
   }
 
   /**
-   * Marks a delivery as finished: it has ended, or waits elsewhere.
+   * Marks a delivery as finished: it has ended or was moved.
    *
    * @param erase removes its retry record, and runs once it cannot be read again.
    */

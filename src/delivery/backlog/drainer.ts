@@ -92,7 +92,7 @@ export interface DrainerOptions {
 
 /**
  * Drains the backlogs of a partition, each in order and at the pace of its endpoint's lane. A
- * message is purged only when all its deliveries have ended or wait elsewhere, up to the lowest
+ * message is purged only when all its deliveries have ended or were moved, up to the lowest
  * unfinished one.
  */
 export class Drainer {
@@ -375,9 +375,9 @@ export class Drainer {
     const { body, delivery, position } = read
     const { next, slot } = position
     if (!drain.window.add(slot, next)) return Effect.void
-    const where = standingOf(read)
-    if (where === "unknown") return Effect.sync(() => drain.giveBack(position, delivery))
-    if (where === "elsewhere") {
+    const found = standingOf(read)
+    if (found === "unknown") return Effect.sync(() => drain.giveBack(position, delivery))
+    if (found === "handled") {
       drain.finish(slot, Effect.void)
       return Effect.logInfo("a former owner stored a delivery late: it is known", {
         stream: this.#options.memory.stream,
@@ -399,7 +399,7 @@ export class Drainer {
   }
 
   /**
-   * Tells where deliveries are that were read. Those that a former owner stored late are looked up in
+   * Tells what became of deliveries that were read. Those that a former owner stored late are looked up in
    * the history, too: this owner may have forgotten what has ended, as it looks for them once a minute.
    */
   readonly #standing = Effect.fnUntraced(
@@ -417,10 +417,10 @@ export class Drainer {
               )
             )
       return ({ delivery, position }: ReadDelivery): Standing => {
-        if (found === undefined || !this.#isUndecided(drain, position)) return "here"
+        if (found === undefined || !this.#isUndecided(drain, position)) return "waiting"
         // What is being stored may be found there.
         if (drain.storing > 0 || Option.isNone(found)) return "unknown"
-        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "elsewhere" : "here"
+        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
       }
     }
   )

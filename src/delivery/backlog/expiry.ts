@@ -14,8 +14,8 @@ import type { Drain } from "./drain.ts"
 /** Pause before the end of a delivery is tried again that failed, ms. */
 const endRetryMs = 30_000
 
-/** Where a delivery is that was read: `elsewhere` where it has ended or is under way. */
-export type Standing = "here" | "elsewhere" | "unknown"
+/** What is known of a delivery that was read: `handled` if it has ended or is under way. */
+export type Standing = "waiting" | "handled" | "unknown"
 
 interface ExpiryOptions {
   readonly reader: Pick<BacklogReader, "contents" | "pages">
@@ -189,13 +189,13 @@ export class Expiry {
       for (const positions of inPortions(over)) {
         const found = yield* reader.contents(drain, positions)
         const standingOf = yield* standing(drain, found)
-        const elsewhere = found.filter((read) => standingOf(read) === "elsewhere")
-        for (const { position } of elsewhere) {
+        const handled = found.filter((read) => standingOf(read) === "handled")
+        for (const { position } of handled) {
           drain.endedEarly(position.slot, Effect.void)
           slots.push(position.slot)
         }
-        const here = found.filter((read) => standingOf(read) === "here")
-        yield* Effect.forEach(here, endOne, { concurrency: 16, discard: true })
+        const waiting = found.filter((read) => standingOf(read) === "waiting")
+        yield* Effect.forEach(waiting, endOne, { concurrency: 16, discard: true })
       }
       if (slots.length > 0) yield* ended(drain, page, slots)
       return over.length - slots.length

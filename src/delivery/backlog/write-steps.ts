@@ -13,8 +13,8 @@ import { lookAfter, readBacklogEnd, removeReplaced } from "./backlog-end.ts"
 import type { PendingStore } from "./backlog-write.ts"
 import {
   BacklogWrite,
+  entriesLeft,
   isOfWindow,
-  roomBeside,
   storedBefore,
   takeGroup,
   waitingName
@@ -132,7 +132,7 @@ export class WriteSteps {
       writes.replaced.length < maxReplaced &&
       mayReplace(key, tail)
     const fold = isFolded ? held : undefined
-    const requests = takeGroup(queue, roomBeside(fold, writes.most))
+    const requests = takeGroup(queue, entriesLeft(fold, writes.most))
     const { owner } = this.#options
     const replaces = [...(fold === undefined ? [] : [fold]), ...writes.replaced].map(
       ({ seq }) => seq

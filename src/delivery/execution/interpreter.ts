@@ -44,7 +44,7 @@ export interface InterpreterOptions {
   readonly isClockTrusted: () => boolean
 }
 
-/** Stores a delivery elsewhere, with its progress. */
+/** Stores a delivery where it is moved to, with its progress. */
 export type Relocate = (
   handle: AckHandle,
   progress: Progress
@@ -104,17 +104,17 @@ export class Interpreter {
     )
   }
 
-  /** Moves a delivery elsewhere, where it would be attempted. */
+  /** Moves a delivery whose turn has come, in place of an attempt. */
   relocate(handle: AckHandle, store: Relocate) {
     return this.#guarded(handle, this.#decide(handle, relocateGoal, store))
   }
 
-  /** Moves a delivery elsewhere that may be waiting for its next attempt, to be attempted now. */
+  /** Moves a delivery that may be waiting for its next attempt, to be attempted now. */
   hurry(handle: AckHandle, store: Relocate) {
     return this.#guarded(handle, this.#decide(handle, hurryGoal, store))
   }
 
-  /** Dead-letters a delivery, where it would be attempted. */
+  /** Dead-letters a delivery whose turn has come, in place of an attempt. */
   reject(handle: AckHandle, reason: DeadReason) {
     return this.#guarded(handle, this.#decide(handle, { _tag: "End", reason }))
   }

@@ -131,7 +131,7 @@ export class Settlement {
     if (isQueue === true) queueSpace?.waits(this.#memory.index, place.seq, key, body.length)
   }
 
-  /** Releases a message whose delivery has ended or is stored elsewhere. May be repeated. */
+  /** Releases a message whose delivery has ended or was moved. May be repeated. */
   release(handle: AckHandle): Effect.Effect<void> {
     const { completed, poisonGuard } = this.#memory
     const slot = slotOf(handle.place)
@@ -161,7 +161,7 @@ export class Settlement {
         id: this.#options.nextId()
       }
       const decided = { decision, decidedAt: fact.at, outcome, progress }
-      yield* this.#patiently(handle, this.#decide(handle, decided))
+      yield* this.#orRedeliver(handle, this.#decide(handle, decided))
     }
   )
 
@@ -171,7 +171,7 @@ export class Settlement {
    */
   postpone(handle: AckHandle, progress: Progress, at: number): Effect.Effect<void> {
     const decision = waitUntil(at, this.decisions.count, this.#options.maxWaiting)
-    return this.#patiently(
+    return this.#orRedeliver(
       handle,
       Effect.flatMap(Clock.currentTimeMillis, (decidedAt) =>
         this.#decide(handle, { decision, decidedAt, progress })
@@ -188,7 +188,7 @@ export class Settlement {
 
   /** Continues with a stored decision, of which some steps may have been done. */
   resume(handle: AckHandle, waiting: WaitingDelivery): Effect.Effect<void> {
-    return this.#patiently(handle, this.#apply(handle, waiting, true))
+    return this.#orRedeliver(handle, this.#apply(handle, waiting, true))
   }
 
   /** Records the attempt that led to a stored decision, unless the history holds it. */
@@ -197,15 +197,15 @@ export class Settlement {
       this.#options.fence.asOwner,
       Effect.suspend(() => this.#recordOutcome(handle, waiting, true))
     )
-    return this.#patiently(handle, work)
+    return this.#orRedeliver(handle, work)
   }
 
   /** Ends a delivery without an attempt. A decision that was begun earlier stands. */
   end(handle: AckHandle, progress: Progress, reason: DeadReason): Effect.Effect<void> {
-    return this.#patiently(handle, this.#end(handle, progress, reason))
+    return this.#orRedeliver(handle, this.#end(handle, progress, reason))
   }
 
-  /** Stores a delivery elsewhere, as the partition's owner. `store` may be repeated. */
+  /** Moves a delivery to the backlog or the queue, as the partition's owner. `store` may be repeated. */
   relocate(store: Effect.Effect<unknown, PublishError>): Effect.Effect<void, PublishError> {
     const { fence, layout, records } = this.#options
     const owned = Effect.andThen(fence.asOwner, store)
@@ -214,10 +214,10 @@ export class Settlement {
     )
   }
 
-  /** Stores a delivery elsewhere, then releases it here. `store` may be repeated. */
+  /** Moves a delivery as `relocate` does, then releases it. `store` may be repeated. */
   moved(handle: AckHandle, store: Effect.Effect<unknown, PublishError>): Effect.Effect<void> {
     const released = Effect.suspend(() => this.release(handle))
-    return this.#patiently(handle, Effect.andThen(this.relocate(store), released))
+    return this.#orRedeliver(handle, Effect.andThen(this.relocate(store), released))
   }
 
   /**
@@ -225,7 +225,7 @@ export class Settlement {
    * Where a decision could not be applied, because the broker refuses a message or does not answer,
    * the message is redelivered: the decision stays, and is applied then.
    */
-  #patiently(handle: AckHandle, work: Applying): Effect.Effect<void> {
+  #orRedeliver(handle: AckHandle, work: Applying): Effect.Effect<void> {
     const { completed } = this.#memory
     const isApplied = Effect.suspend(() => {
       const mark = completed.open()

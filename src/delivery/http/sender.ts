@@ -52,7 +52,7 @@ const userAgent = `Petrel/${packageJson.version.replace(/\.\d+$/, "")}`
 const defaultContentType = "application/json"
 
 /** Returns an endpoint's own headers and those that are forwarded to it. */
-const sentBeside = (
+const ownAndForwarded = (
   { content: { forwarded } }: Delivery,
   { forwards, ownHeaders }: LiveEndpoint
 ): ReadonlyArray<string> =>
@@ -102,7 +102,7 @@ export const requestFor = (
     tenant,
     target: endpoint.target,
     headers,
-    ownHeaders: sentBeside(delivery, endpoint),
+    ownHeaders: ownAndForwarded(delivery, endpoint),
     body,
     connectTimeoutMs,
     timeoutMs,

@@ -1,7 +1,7 @@
 import { ageLimitMs } from "../../broker/kept-since.ts"
 import { waitingRooms } from "../../broker/storage-limits.ts"
 import type { StreamSurvey } from "../../broker/survey-streams.ts"
-import type { Filled, StreamRoom } from "../../domain/installation.ts"
+import type { Filled, StreamSpace } from "../../domain/installation.ts"
 import type { Names } from "../../domain/names.ts"
 
 /** A stream that keeps what it has for a while. */
@@ -9,7 +9,7 @@ interface KeptStream {
   readonly name: string
   /** How long it keeps messages, ms; undefined also where it keeps them without limit. */
   readonly maxAge: number | undefined
-  readonly room: typeof StreamRoom.Type
+  readonly room: typeof StreamSpace.Type
 }
 
 /** The size of the streams. That of the whole account is `account` of the survey. */
@@ -26,7 +26,7 @@ export const bound = (limit: number | undefined): number | null =>
   limit === undefined || limit <= 0 ? null : limit
 
 /** Returns the size of a stream, as far as it is known. */
-const roomOf = (name: string, stream: StreamSurvey | undefined): KeptStream => {
+const spaceOf = (name: string, stream: StreamSurvey | undefined): KeptStream => {
   const { config, state } = stream?.info ?? {}
   return {
     name,
@@ -54,14 +54,14 @@ const bytesOf = (
 }
 
 /** @param others the limits of DEAD and of INTAKE; null for none. */
-export const surveyRoom = (
+export const surveySpace = (
   names: Names,
   partitions: ReadonlyArray<number>,
   streams: ReadonlyMap<string, StreamSurvey>,
   others: { readonly deadBytes: number | null; readonly intakeBytes: number | null }
 ): RoomSurvey => {
-  const events = roomOf(names.events, streams.get(names.events))
-  const history = roomOf(names.history, streams.get(names.history))
+  const events = spaceOf(names.events, streams.get(names.events))
+  const history = spaceOf(names.history, streams.get(names.history))
   const limits = waitingRooms({
     eventBytes: events.room.limitBytes ?? -1,
     historyBytes: history.room.limitBytes ?? -1,

@@ -40,7 +40,7 @@ import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import type { RoomSurvey } from "./survey-storage.ts"
-import { bound, surveyRoom } from "./survey-storage.ts"
+import { bound, surveySpace } from "./survey-storage.ts"
 import { countByTenant } from "./waiting.ts"
 
 /** A partition, and what its owner has counted of the last hour. */
@@ -137,7 +137,7 @@ const lookAtPartition = Effect.fnUntraced(function* (
     lastHour: counted === undefined ? undefined : { ...counted, since: answer?.since ?? 0 },
     answers: counted !== undefined,
     new: consumer?.pending ?? null,
-    handedOut: consumer?.ackPending ?? null,
+    ackPending: consumer?.ackPending ?? null,
     inFlight: counted?.inFlight ?? null,
     inLine: counted?.inLine ?? null,
     retries:
@@ -284,7 +284,7 @@ export const readSurvey = Effect.gen(function* () {
     },
     { concurrency: "unbounded" }
   )
-  const room = surveyRoom(names, range(count), byName, {
+  const room = surveySpace(names, range(count), byName, {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })

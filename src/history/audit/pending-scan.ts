@@ -212,28 +212,28 @@ export const scanFor = Effect.fnUntraced(function* (
   const { subjects } = names
   const wanted = new Set(lost.map(roundName))
   const endpoints = new Map(lost.map((round) => [`${round.tenant}.${round.endpoint}`, round]))
-  const partitionRooms = new Map<number, Map<string, string>>()
+  const partitionPlaces = new Map<number, Map<string, string>>()
   for (const { endpoint, tenant } of endpoints.values()) {
     const partition = partitionOf(tenant, endpoint, partitions)
-    const rooms = partitionRooms.get(partition) ?? new Map<string, string>()
-    partitionRooms.set(partition, rooms)
-    rooms.set(subjects.schedulesOf(partition), names.deliveries(partition))
-    rooms.set(subjects.delivery(partition, tenant, endpoint), names.deliveries(partition))
-    rooms.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
+    const places = partitionPlaces.get(partition) ?? new Map<string, string>()
+    partitionPlaces.set(partition, places)
+    places.set(subjects.schedulesOf(partition), names.deliveries(partition))
+    places.set(subjects.delivery(partition, tenant, endpoint), names.deliveries(partition))
+    places.set(subjects.backlog(partition, tenant, endpoint), names.backlog(partition))
   }
   // One place after the other, in the order in which a delivery moves.
-  const scanRooms = (partition: number, rooms: ReadonlyMap<string, string>) => {
+  const scanPlaces = (partition: number, places: ReadonlyMap<string, string>) => {
     const streams = originStreams(names, partition)
     return Effect.forEach(
-      rooms,
+      places,
       ([subject, stream]) => lookIn(stream, subject, wanted, streams, see),
       { discard: true }
     )
   }
   yield* Effect.forEach(
-    partitionRooms,
-    ([partition, rooms]) =>
-      Effect.andThen(scanRooms(partition, rooms), scanRooms(partition, rooms)),
+    partitionPlaces,
+    ([partition, places]) =>
+      Effect.andThen(scanPlaces(partition, places), scanPlaces(partition, places)),
     { concurrency: partitionsAtOnce, discard: true }
   )
 })

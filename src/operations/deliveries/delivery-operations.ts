@@ -261,8 +261,10 @@ const live = operation("live", "GET", `${tenantPath}/live`, {
     Effect.map(Caller, (caller) => {
       const followed = { tenant: tenantOf(params.tenant), endpoint }
       const failures = liveFailures(followed, last === undefined ? undefined : Number(last))
-      const blind = Stream.map(failures, (news) =>
-        news.tells === "failure" ? { ...news, record: withoutAnswer(news.record) } : news
+      const blind = Stream.map(failures, (message) =>
+        message.tells === "failure"
+          ? { ...message, record: withoutAnswer(message.record) }
+          : message
       )
       return new Following<Broker | Caller>({ failures: maySeeAnswers(caller) ? failures : blind })
     })

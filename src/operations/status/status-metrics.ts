@@ -50,8 +50,8 @@ const known = (
 
 /** Each waiting delivery is in one place. */
 const waitingIn = ({ deliveries }: Status): NumberFamily => {
-  const { backlog, handedOut, new: fresh, retries, scheduled } = deliveries
-  const owned = handedOut === null ? null : handedOut - (retries ?? 0)
+  const { backlog, ackPending, new: fresh, retries, scheduled } = deliveries
+  const owned = ackPending === null ? null : ackPending - (retries ?? 0)
   return gauges("petrel.waiting.deliveries", "Deliveries that have not ended, by place.", [
     [{ place: "queue" }, fresh],
     [{ place: "owner" }, owned],

@@ -11,7 +11,7 @@ import {
   Filled,
   OldestDelivery,
   PartitionState,
-  StreamRoom,
+  StreamSpace,
   Waiting
 } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
@@ -59,8 +59,8 @@ const BrokerState = Schema.Struct({
 })
 
 const RoomState = Schema.Struct({
-  events: StreamRoom,
-  history: StreamRoom,
+  events: StreamSpace,
+  history: StreamSpace,
   deadLetters: Filled,
   queues: Filled,
   backlogs: Filled,

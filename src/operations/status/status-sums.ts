@@ -15,7 +15,7 @@ export const waitingIn = ({ partitions }: Survey) => {
     partitionsAnswering === 0 ? null : sum(counts)
   const stored = {
     new: sum(partitions.map((partition) => partition.new)),
-    handedOut: sum(partitions.map(({ handedOut }) => handedOut)),
+    ackPending: sum(partitions.map(({ ackPending }) => ackPending)),
     scheduled: sum(partitions.map(({ scheduled }) => scheduled)),
     backlog: sum(partitions.map(({ backlog }) => backlog))
   }

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { disableEndpoint } from "../../../src/endpoints/endpoint-state.ts"
-import { allFacts } from "../../kit/books.ts"
+import { allFacts } from "../../kit/consistency.ts"
 import { endpoint, history, nth, publishMany, worker } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"
 import { sendsAllOnce } from "../broken-off.ts"

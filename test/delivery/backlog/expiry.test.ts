@@ -84,7 +84,7 @@ const setUp = Effect.fnUntraced(function* (
   const expiry = new Expiry({
     reader,
     ended: () => Effect.void,
-    standing: () => Effect.succeed(() => "here"),
+    standing: () => Effect.succeed(() => "waiting"),
     clock,
     isClockTrusted: () => true,
     memory,

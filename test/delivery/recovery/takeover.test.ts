@@ -11,7 +11,7 @@ import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
-import { storedFloor } from "../../kit/books.ts"
+import { storedWatermark } from "../../kit/consistency.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"
 import { onServer } from "../../kit/scenario.ts"
@@ -213,7 +213,7 @@ describe("the floors of the history", () => {
         yield* worker()
         yield* publish("invoice.paid")
         yield* facts.count("delivered", 1)
-        const floors = Effect.forEach([0, 1], storedFloor)
+        const floors = Effect.forEach([0, 1], storedWatermark)
         yield* eventually(floors, (both) =>
           both.every((floor) => floor === facts.facts.length + facts.changes.length)
         )

@@ -7,7 +7,7 @@ afterEach(() => {
 })
 
 describe("the unreadable messages of a queue", () => {
-  it("are counted once each, for as long as they are handed out again", () => {
+  it("are counted once each, for as long as they are redelivered", () => {
     const clock = vi.spyOn(performance, "now").mockReturnValue(0)
     const queue = new UnreadableQueue()
     assert.isTrue(queue.note(3, 1_000))

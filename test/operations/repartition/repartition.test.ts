@@ -22,7 +22,7 @@ import {
   put,
   tried
 } from "../../delivery/waiting-before.ts"
-import { allFacts, idsForgotten } from "../../kit/books.ts"
+import { allFacts, idsForgotten } from "../../kit/consistency.ts"
 import { deadLetters, nth } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 

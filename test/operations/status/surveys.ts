@@ -20,7 +20,7 @@ export const partition = (
     durations: [0, 0, 0, 0, 0, 0, 0, 0, 18_000, 0, 0, 0, 0, 2_000]
   },
   new: 1_200,
-  handedOut: 2_012,
+  ackPending: 2_012,
   inFlight: 4,
   inLine: 3,
   retries: 2_000,

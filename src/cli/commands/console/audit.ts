@@ -3,7 +3,7 @@ import { Duration, Effect, Option } from "effect"
 import { Flag } from "effect/cli"
 import type { BrokerOptions } from "../../../broker/connection.ts"
 import type { AuditSaying, StandingAuditOptions } from "../../../operations/audit/standing-audit.ts"
-import { lastingThread, pauseText, scriptBeside } from "../../../projection/lasting-thread.ts"
+import { lastingThread, pauseText, siblingScript } from "../../../projection/lasting-thread.ts"
 import { durationExpected, readDuration } from "../../flags/shared.ts"
 
 /** Pause between two looks at what is new, ms. */
@@ -56,7 +56,7 @@ export const startAudit = Effect.fnUntraced(function* (
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const owner = `${name} ${randomBytes(6).toString("hex")}`
   yield* lastingThread<FromAudit>({
-    script: scriptBeside(import.meta.url, "audit-thread"),
+    script: siblingScript(import.meta.url, "audit-thread"),
     data: { broker, owner, sinceMs, everyMs } satisfies AuditData,
     maxHeapMb,
     stop: { message: { do: "stop" } satisfies ToAudit, withinMs: stopWithinMs },

@@ -5,9 +5,9 @@ import type { Shares } from "../../../broker/storage-limits.ts"
 import {
   defaultEventBytes,
   eventBytesToTry,
-  readAccountRoom,
-  roomLeft,
-  sharesBeside
+  readReservations,
+  reservableBytes,
+  sharesWithEvents
 } from "../../../broker/storage-limits.ts"
 import type { TopologyOptions } from "../../../broker/topology.ts"
 import { bytesText } from "../../../text/quantities.ts"
@@ -43,11 +43,11 @@ export const makeWithRoom = Effect.fnUntraced(function* (
   options: TopologyOptions,
   given: Partial<Shares>
 ) {
-  const left = roomLeft(yield* readAccountRoom(options.replicas), options.replicas)
+  const left = reservableBytes(yield* readReservations(options.replicas), options.replicas)
   const first = given.eventBytes ?? (left === undefined ? defaultEventBytes : Math.floor(left / 2))
   const sizes = given.eventBytes === undefined ? eventBytesToTry(first) : [first]
   for (const [index, eventBytes] of sizes.entries()) {
-    const shares = { ...sharesBeside(eventBytes), ...given }
+    const shares = { ...sharesWithEvents(eventBytes), ...given }
     const changes = yield* makeTopology({ ...options, ...shares }).pipe(
       Effect.catchIf(
         (error) => error._tag === "NoRoomError" && index < sizes.length - 1,

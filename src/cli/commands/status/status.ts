@@ -72,14 +72,14 @@ const roomText = ({ room }: Status): string => {
 }
 
 const deliveriesText = ({ deliveries, partitions }: Status): string => {
-  const { backlog, handedOut, inFlight, inLine, partitionsAnswering, retries } = deliveries
+  const { backlog, ackPending, inFlight, inLine, partitionsAnswering, retries } = deliveries
   const count = (number: number | null) => countText(number ?? 0)
   if (deliveries.waiting === 0 && (inFlight ?? 0) === 0) return "none waits"
   const backlogs = partitions.reduce((sum, one) => sum + (one.endpointsWithBacklog ?? 0), 0)
   const places = [
     `${count(deliveries.new)} new`,
     retries === null
-      ? `${count(handedOut)} in flight or for a retry`
+      ? `${count(ackPending)} in flight or for a retry`
       : `${count(retries)} for a retry`,
     `${count(deliveries.scheduled)} scheduled for one`,
     backlog === 0 ? "none in a backlog" : `${count(backlog)} in ${plural(backlogs, "backlog")}`

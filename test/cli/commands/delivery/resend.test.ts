@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { disableEndpoint } from "../../../../src/endpoints/endpoint-state.ts"
-import { closedBooks, isClean } from "../../../kit/books.ts"
+import { consistentRounds, isClean } from "../../../kit/consistency.ts"
 import { endpoint, history, nth, publish, worker } from "../../../kit/engine.ts"
 import { receiver } from "../../../kit/receiver.ts"
 import { installations, parse } from "../../command-line.ts"
@@ -40,7 +40,7 @@ describe("sending one thing again", () => {
           ids,
           Array.from({ length: 3 }, () => ["acme.invoice-1", '{"n":1}'])
         )
-        yield* closedBooks
+        yield* consistentRounds
         yield* isClean
       })
     )

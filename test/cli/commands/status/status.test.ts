@@ -62,7 +62,7 @@ describe.concurrent("petrel status", () => {
         assert.deepStrictEqual(seen.deliveries, {
           waiting: 41,
           new: 0,
-          handedOut: 3,
+          ackPending: 3,
           inFlight: 2,
           inLine: 0,
           retries: 3,

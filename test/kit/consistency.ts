@@ -14,7 +14,7 @@ import { deadLetters, eventually, waitingMessages } from "./engine.ts"
 const decodeFact = Schema.decodeUnknownSync(Schema.fromJsonString(FactSchema))
 
 /** The history's record of one round of a delivery. */
-export interface Account {
+export interface RoundRecord {
   readonly endpoint: string
   readonly event: string
   readonly round: string
@@ -55,7 +55,7 @@ const outcomes: ReadonlySet<string> = new Set(["attempt-failed", "delivered", "d
  * Returns the rounds started by plans, redeliveries and replays. Checks that each is started once.
  */
 const roundsIn = (facts: ReadonlyArray<Fact>) => {
-  const rounds = new Map<string, Named & Pick<Account, "event">>()
+  const rounds = new Map<string, Named & Pick<RoundRecord, "event">>()
   const begin = ({ event = "" }: Fact, round: Named) => {
     const key = keyOf(round)
     assert.isFalse(rounds.has(key), `${key} is begun once`)
@@ -82,9 +82,9 @@ const roundsIn = (facts: ReadonlyArray<Fact>) => {
  * round has one end and attempts numbered from 1 without gaps or duplicates. Each dead letter is
  * the one that its fact names.
  *
- * @returns an account of each round, by event, endpoint and round.
+ * @returns a record of each round, by event, endpoint and round.
  */
-export const closedBooks = Effect.gen(function* () {
+export const consistentRounds = Effect.gen(function* () {
   yield* quiet
   const facts = yield* allFacts
   const about = Map.groupBy(
@@ -92,7 +92,7 @@ export const closedBooks = Effect.gen(function* () {
     keyOf
   )
   const rounds = roundsIn(facts)
-  const accounts = [...rounds].map(([key, { endpoint, event, round = "" }]): Account => {
+  const records = [...rounds].map(([key, { endpoint, event, round = "" }]): RoundRecord => {
     const own = about.get(key) ?? []
     const attempts = own.flatMap(({ attempt = 0, kind }) =>
       kind === "dead-lettered" ? [] : [attempt]
@@ -105,7 +105,7 @@ export const closedBooks = Effect.gen(function* () {
     return { endpoint, event, round, attempts, ends }
   })
 
-  const buried = (yield* deadLetters).map(({ headers, seq, subject }) => ({
+  const stored = (yield* deadLetters).map(({ headers, seq, subject }) => ({
     dead: seq,
     key: keyOf({
       endpoint: subject.split(".").at(-1) ?? "",
@@ -114,16 +114,16 @@ export const closedBooks = Effect.gen(function* () {
     }),
     reason: headers?.get("petrel-reason")
   }))
-  const told = facts
+  const recorded = facts
     .filter(({ dead, kind }) => kind === "dead-lettered" && dead !== undefined)
     .map((fact) => ({ dead: fact.dead, key: keyOf(fact), reason: fact.reason }))
   const inOrder = <A extends { readonly dead: number | undefined }>(list: ReadonlyArray<A>) =>
     list.toSorted((a, b) => (a.dead ?? 0) - (b.dead ?? 0))
-  assert.deepStrictEqual(inOrder(buried), inOrder(told), "each dead letter is told of")
+  assert.deepStrictEqual(inOrder(stored), inOrder(recorded), "each dead letter has its fact")
   for (const { dead, kind, reason } of facts)
     if (kind === "dead-lettered" && dead === undefined) assert.strictEqual(reason, "gone")
 
-  return accounts
+  return records
 })
 
 /** Checks that no records of waiting deliveries remain. */
@@ -159,7 +159,7 @@ export const isClean = Effect.gen(function* () {
 })
 
 /** Returns the watermark stored for a partition, a sequence of the history; 0 if none is stored. */
-export const storedFloor = Effect.fnUntraced(function* (partition: number) {
+export const storedWatermark = Effect.fnUntraced(function* (partition: number) {
   const { names } = yield* Broker
   const entry = yield* readValue(names.buckets.workers, watermarkKey(partition))
   const seq: unknown = entry === undefined ? 0 : JSON.parse(entry.string()).seq
