@@ -7,7 +7,7 @@ const rooms = [
   ["src/cli"],
   ["src/service"],
   ["src/api"],
-  ["src/operations", "src/worker", "src/relay"],
+  ["src/operations", "src/worker", "src/relay", "src/reconcile"],
   ["src/delivery"],
   ["src/routing", "src/alerts", "src/rounds", "src/projection", "src/intake"],
   ["src/endpoints", "src/cluster"],

@@ -77,6 +77,7 @@ const commands = {
   upgrade: async () => (await import("./commands/upgrade.ts")).upgrade,
   endpoint: async () => (await import("./commands/endpoint/endpoint.ts")).endpoint,
   source: async () => (await import("./commands/source/source.ts")).source,
+  reconcile: async () => (await import("./commands/reconcile/reconcile.ts")).reconcile,
   quarantine: async () => (await import("./commands/quarantine/quarantine.ts")).quarantine,
   tenant: async () => (await import("./commands/tenant.ts")).tenant,
   token: async () => (await import("./commands/token.ts")).token,

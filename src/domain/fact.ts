@@ -2,6 +2,7 @@ import { Schema } from "effect"
 import { Alert } from "./alert.ts"
 import { ConfigurationChange } from "./configuration.ts"
 import { DeadReason, ErrorClass, Redirect, Response } from "./outcome.ts"
+import { Reconciliation } from "./reconciliation.ts"
 import { SettingsChange } from "./settings/tenant-table.ts"
 import { SourceChange } from "./source.ts"
 import { Timestamp } from "./timestamp.ts"
@@ -30,7 +31,8 @@ const okKinds = [
   "source-changed",
   "source-removed",
   "quarantine-released",
-  "quarantine-discarded"
+  "quarantine-discarded",
+  "reconciled"
 ] as const
 /** Facts that report a failure. The broker republishes them on the failure subjects. */
 const failureKinds = [
@@ -43,6 +45,8 @@ const failureKinds = [
   "missing",
   "quarantined",
   "source-refusing",
+  "provider-lost",
+  "reconcile-failed",
   "alert-raised"
 ] as const
 export const factKinds = [...okKinds, ...failureKinds] as const
@@ -245,6 +249,11 @@ export const Fact = Schema.Struct({
       seq: Schema.optional(Schema.Int)
     })
   ),
+  /**
+   * In `reconciled` and `provider-lost`; in `reconcile-failed` what was found before it was broken
+   * off.
+   */
+  reconciled: Schema.optional(Reconciliation),
   /** In `alert-raised` and `alert-cleared`. */
   alert: Schema.optional(Alert),
   worker: Schema.optional(Schema.String),

@@ -8,6 +8,12 @@ import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem } from "./type-filter.ts"
 
+/**
+ * The header of an event that its provider did not bring, but a reconciliation fetched: when, as an
+ * ISO 8601 text.
+ */
+export const fetchedHeader = "petrel-fetched"
+
 /** The source of rows of an outbox: their type is the event's type, without the source before it. */
 export const outboxSource = "outbox"
 
@@ -130,8 +136,11 @@ export const incomingProblem = ({
 
 const visible = /^[\x21-\x7e]{1,255}$/
 
-/** The id that receivers see: ids of two sources of a tenant are never equal. */
-const receiversId = ({ id, source, tenant }: IncomingEvent, token: string): string => {
+/** Returns the id that receivers see: ids of two sources of a tenant are never equal. */
+export const receiversId = (
+  { id, source, tenant }: Pick<IncomingEvent, "id" | "source" | "tenant">,
+  token = idToken(id)
+): string => {
   const prefix = `${tenant}.${source}.`
   const own = `${prefix}${id}`
   return visible.test(own) ? own : `${prefix}${token.length > 100 ? `=${sha256(id)}` : token}`

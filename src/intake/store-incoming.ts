@@ -4,7 +4,7 @@ import type { BrokerError } from "../broker/broker-error.ts"
 import type { HeaderList } from "../broker/publication.ts"
 import { PublishError } from "../broker/publication.ts"
 import type { IncomingEvent } from "../domain/intake.ts"
-import { incomingMessage, incomingProblem } from "../domain/intake.ts"
+import { fetchedHeader, incomingMessage, incomingProblem } from "../domain/intake.ts"
 
 /** Where INTAKE has an event, and since when. */
 export interface StoredEvent {
@@ -13,7 +13,8 @@ export interface StoredEvent {
   /**
    * - `stored`: by this call.
    * - `repeated`: before, with the same bytes.
-   * - `collided`: before, with other bytes. These are not stored.
+   * - `collided`: before, with other bytes. These are not stored. An API may write an event in
+   *   other bytes than its webhook has: of an event that was fetched both are `repeated`.
    */
   readonly as: "stored" | "repeated" | "collided"
 }
@@ -87,6 +88,7 @@ export const storeIncoming = Effect.fnUntraced(function* (event: IncomingEvent) 
     ["Nats-Expected-Last-Subject-Sequence-Subject", sameId],
     ...headers
   ]
+  const isFetched = event.headers?.some(([name]) => name === fetchedHeader) === true
   const store = Effect.match(publish(subject, event.body, list), {
     onSuccess: ({ seq }) => seq,
     onFailure: (error) => error
@@ -105,11 +107,13 @@ export const storeIncoming = Effect.fnUntraced(function* (event: IncomingEvent) 
       ),
       notStored
     )
-    if (there !== null)
-      return {
-        seq: there.seq,
-        as: Buffer.compare(there.data, event.body) === 0 ? "repeated" : "collided"
-      } satisfies StoredEvent
+    if (there !== null) {
+      const isSame =
+        isFetched ||
+        there.header.get(fetchedHeader) !== "" ||
+        Buffer.compare(there.data, event.body) === 0
+      return { seq: there.seq, as: isSame ? "repeated" : "collided" } satisfies StoredEvent
+    }
     if (tries === maxTries) return yield* notStored(result)
     yield* Effect.sleep(retryPauseMs)
   }

@@ -4,7 +4,7 @@ import type { SettingsChange, TenantSettingName } from "../domain/settings/tenan
 import { nobody } from "../domain/token.ts"
 import { alertDetails, alertText } from "./alert-text.ts"
 import { plainText } from "./plain-text.ts"
-import { localTime, spanText } from "./quantities.ts"
+import { countText, localTime, spanText } from "./quantities.ts"
 
 interface LineOptions {
   /** ms since the epoch. A fact of another day is shown with its date. */
@@ -139,6 +139,22 @@ const incomingText = (what: string, { incoming, reason }: Fact): string => {
   return `${where} ${what}${reason === undefined ? "" : `: ${reason}`}`
 }
 
+const reconciledText = (fact: Fact): string => {
+  const { incoming, kind, reason } = fact
+  const { asked = 0, fetched = 0, listed = 0, missing = 0, tooOld = 0 } = fact.reconciled ?? {}
+  const counts = [
+    `${countText(listed)} listed`,
+    `${countText(missing)} missing`,
+    ...(fetched === 0 ? [] : [`${countText(fetched)} fetched`]),
+    ...(asked === 0 ? [] : [`${countText(asked)} asked for`]),
+    ...(tooOld === 0 ? [] : [`${countText(tooOld)} too old to know`])
+  ].join(", ")
+  const what = `source ${incoming?.source ?? ""}`
+  return kind === "reconciled"
+    ? `${askedBy(`${what} reconciled`, fact)}: ${counts}`
+    : `${what} ${kind === "provider-lost" ? "did not get all" : "could not be reconciled"}: ${reason ?? ""} (${counts})`
+}
+
 /** Like {@link askedBy}, with the reason if given: `paused by ana@host: maintenance`. */
 const askedFor = (what: string, fact: Fact): string =>
   `${askedBy(what, fact)}${fact.reason === undefined ? "" : `: ${fact.reason}`}`
@@ -232,6 +248,11 @@ const storyOf = (fact: Fact): readonly [parts: ReadonlyArray<string>, colour: Co
       return [[incomingText(askedBy("released from quarantine", fact), fact)], "yellow"]
     case "quarantine-discarded":
       return [[incomingText(askedBy("discarded from quarantine", fact), fact)], "yellow"]
+    case "reconciled":
+      return [[reconciledText(fact)], "green"]
+    case "provider-lost":
+    case "reconcile-failed":
+      return [[reconciledText(fact)], "red"]
     case "source-refusing":
       return [[incomingText("refuses what comes", fact)], "red"]
     case "alert-raised":

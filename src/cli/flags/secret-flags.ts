@@ -22,14 +22,24 @@ export const readLines = (flag: string, path: string) =>
   })
 
 /** Returns the secret that is given in an argument, a file or on standard input, if one is. */
-export const readSecret = Effect.fnUntraced(function* ({ secret, secretFile }: GivenSecret) {
+export const readSecret = (given: GivenSecret) => readGivenSecret("secret", given)
+
+/**
+ * The same of flags of another name.
+ *
+ * @param name of the flag; that of the file ends with `-file`.
+ */
+export const readGivenSecret = Effect.fnUntraced(function* (
+  name: string,
+  { secret, secretFile }: GivenSecret
+) {
   if (secret !== undefined && secretFile !== undefined)
-    return yield* refusal(["--secret and --secret-file exclude each other"])
+    return yield* refusal([`--${name} and --${name}-file exclude each other`])
   if (secretFile === undefined && secret !== "-") return secret
   const text =
     secretFile === undefined
       ? (yield* readStdin(maxFileBytes)).toString("utf8")
-      : yield* readLines("--secret-file", secretFile)
+      : yield* readLines(`--${name}-file`, secretFile)
   const read = text.trim()
   if (read === "")
     return yield* refusal([

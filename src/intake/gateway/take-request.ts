@@ -39,7 +39,9 @@ const isPrivate = (name: string): boolean =>
 const plain = /^[\x20-\x7e]*$/
 
 /** Returns the headers of a request that an endpoint may be given: the provider's own. */
-const keptHeaders = ({ headers }: ReceivedRequest): IncomingEvent["headers"] => {
+export const keptHeaders = ({
+  headers
+}: Pick<ReceivedRequest, "headers">): NonNullable<IncomingEvent["headers"]> => {
   const kept: Array<readonly [string, string]> = []
   let length = 0
   for (const [name, value] of Object.entries(headers)) {
@@ -194,7 +196,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       body: event.body,
       contentType: event.contentType,
       ...(traceparent === undefined || !plain.test(traceparent) ? {} : { traceparent }),
-      headers: keptHeaders(request) ?? []
+      headers: keptHeaders(request)
     }
     const stored = yield* Effect.result(within(storeIncoming(incoming)))
     if (Result.isFailure(stored)) {

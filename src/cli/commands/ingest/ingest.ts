@@ -2,8 +2,6 @@ import { hostname } from "node:os"
 import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import packageJson from "../../../../package.json" with { type: "json" }
-import { Broker } from "../../../broker/broker.ts"
-import { readLayout } from "../../../broker/installed.ts"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
 import { type GatewayRefused, serveGateway } from "../../../intake/gateway/listen.ts"
 import type { Family } from "../../../metrics/family.ts"
@@ -17,6 +15,7 @@ import { giveBackMemory, setCollector } from "../../memory.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
+import { requireIntake } from "./require-intake.ts"
 
 const defaultListen = "127.0.0.1:8088"
 
@@ -32,16 +31,6 @@ const listenProblem = ({ code, message }: GatewayRefused, listen: string): strin
     return `this user may not listen on ${listen}: choose another with --listen`
   return `nothing can listen on ${listen} (${message}): choose another address with --listen`
 }
-
-/** Fails where the installation has no intake. */
-const requireIntake = Effect.gen(function* () {
-  const { isSourced } = yield* readLayout
-  const { names, streamNames } = yield* Broker
-  if (isSourced && (yield* streamNames("list the streams")).includes(names.intake)) return
-  return yield* new Refused({
-    message: `this installation has no ${names.intake}: run \`petrel init\` once more, on nats-server 2.15 or newer`
-  })
-})
 
 export const ingest = Command.make(
   "ingest",

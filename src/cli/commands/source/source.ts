@@ -1,7 +1,7 @@
 import type { Schema } from "effect"
 import { Clock, Duration, Effect, Option, Result } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { readSourceLabel, sourceLabel } from "../../../domain/source.ts"
+import { Command, Flag } from "effect/cli"
+import { sourceLabel } from "../../../domain/source.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { readInput } from "../../../operations/input.ts"
 import {
@@ -22,21 +22,13 @@ import { localTime, spanText } from "../../../text/quantities.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
 import { byFlag, durationExpected, readDuration, tenantFlag, textFlag } from "../../flags/shared.ts"
+import { sourceArgument } from "../../flags/source-argument.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"
 
 const encodeView = jsonOf(SourceView)
-
-const sourceArgument = Argument.String("TENANT/SOURCE").pipe(
-  Argument.withDescription("Such as acme/stripe"),
-  Argument.filterMap(
-    (text) => Option.fromUndefinedOr(readSourceLabel(text)),
-    () =>
-      "must be a tenant and a source such as acme/stripe, each 1 to 64 letters, digits, - or _ (and not outbox or petrel)"
-  )
-)
 
 const secretFlags = {
   secretFile: textFlag("secret-file", "FILE", "The secret that the provider signs with"),

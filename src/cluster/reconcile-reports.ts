@@ -1,0 +1,69 @@
+import { Effect, Option, Schema, Stream } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import { Reconciliation } from "../domain/reconciliation.ts"
+import { type SourceName, sourceKey } from "../domain/source.ts"
+import { Timestamp } from "../domain/timestamp.ts"
+import { Token } from "../domain/token.ts"
+
+/** What the last reconciliation of a source has found. */
+export const ReconcileReport = Schema.Struct({
+  v: Schema.Literal(1),
+  tenant: Token,
+  source: Token,
+  provider: Schema.String,
+  startedAt: Timestamp,
+  endedAt: Timestamp,
+  found: Reconciliation,
+  /** Why it was broken off, one sentence; absent if it was not. */
+  problem: Schema.optionalKey(Schema.String),
+  /** More missing events than this are told of. */
+  alertAbove: Schema.Int,
+  /** Up to when reconciliations by schedule have covered all without a gap. */
+  coveredUntil: Schema.optionalKey(Timestamp)
+})
+export type ReconcileReport = typeof ReconcileReport.Type
+
+/** How long a report tells of what is missing now, ms. */
+const tellsForMs = 24 * 60 * 60_000
+
+const keyOf = (name: SourceName): string => `reconcile.${sourceKey(name)}`
+const json = Schema.fromJsonString(ReconcileReport)
+const decode = Schema.decodeUnknownOption(json)
+const encode = Schema.encodeSync(json)
+
+/** Reads what the last reconciliations have found, by source. */
+export const readReconcileReports = Effect.gen(function* () {
+  const { names } = yield* Broker
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, "reconcile.*.*"))
+  return values
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    .flatMap(({ text }) => Option.toArray(decode(text)))
+})
+
+/** Reads the report of one source; undefined if there is none. */
+export const readReconcileReport = Effect.fnUntraced(function* (name: SourceName) {
+  const { names } = yield* Broker
+  const { text } = yield* readEntry(names.buckets.workers, keyOf(name))
+  return Option.getOrUndefined(decode(text))
+})
+
+/** Writes the report of a reconciliation that has ended, over the one before. */
+export const writeReconcileReport = Effect.fnUntraced(function* (report: ReconcileReport) {
+  const { names } = yield* Broker
+  const key = keyOf({ tenant: report.tenant, id: report.source })
+  while (true) {
+    const { revision, text } = yield* readEntry(names.buckets.workers, key)
+    const before = Option.getOrUndefined(decode(text))
+    const coveredUntil = report.coveredUntil ?? before?.coveredUntil
+    const value = { ...report, ...(coveredUntil === undefined ? {} : { coveredUntil }) }
+    const written = yield* writeValue(names.buckets.workers, key, encode(value), {
+      expected: revision
+    }).pipe(Effect.catchIf(isConflict, () => Effect.undefined))
+    if (written !== undefined) return
+  }
+})
+
+/** How many events a source's provider has lost, as far as more than it may; else 0. */
+export const lostOf = ({ alertAbove, endedAt, found }: ReconcileReport, now: number): number =>
+  found.missing > alertAbove && now - endedAt < tellsForMs ? found.missing : 0

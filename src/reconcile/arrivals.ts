@@ -1,0 +1,88 @@
+import { Effect } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { readThrough } from "../broker/bulk-read.ts"
+import { keptSince } from "../broker/kept-since.ts"
+import { firstSince } from "../broker/scan.ts"
+import { maxClockSkewMs } from "../domain/clock-bounds.ts"
+import { eventIdHeader, idToken, receiversId } from "../domain/intake.ts"
+import type { SourceName } from "../domain/source.ts"
+
+/** Events of one source whose ids are kept in memory at most: 100 bytes each. */
+const maxKeptIds = 1_000_000
+
+/** What is known of an event's arrival. */
+export type Arrival = "present" | "missing" | "unknown"
+
+/**
+ * Returns the time since which INTAKE has all that came in, ms since the epoch; 0 if it has all that
+ * ever did.
+ */
+const intakeSince = Effect.gen(function* () {
+  const { names, readMessage, streamInfo } = yield* Broker
+  const info = yield* streamInfo(`look at ${names.intake}`, names.intake)
+  const { first_seq, num_deleted = 0 } = info.state
+  // What is in quarantine stays, so the first message says little.
+  if (first_seq <= 1 && num_deleted === 0) return 0
+  const first = yield* readMessage(`look at ${names.intake}`, names.intake, {
+    seq: 1,
+    next_by_subj: `${names.subjects.incoming("*", "*", "*")}.>`
+  })
+  return first === null ? Number.POSITIVE_INFINITY : first.time.getTime()
+})
+
+/**
+ * Looks events of a source up among what came in: in INTAKE by their ids, and where that does not go
+ * back far enough, in EVENTS, whose headers it then reads once from the time that is asked for.
+ *
+ * @param since the earliest time that is asked about, ms since the epoch.
+ */
+export const makeArrivals = Effect.fnUntraced(function* (source: SourceName, since: number) {
+  const broker = yield* Broker
+  const { names, readMessage, streamInfo } = broker
+  const { id: sourceId, tenant } = source
+  const intakeFrom = yield* intakeSince
+  const events = yield* streamInfo(`look at ${names.events}`, names.events)
+  const eventsFrom = keptSince(events)
+
+  const readIds = Effect.gen(function* () {
+    const ids = new Set<string>()
+    // An event may carry a time of the provider's clock that is ahead.
+    const from = yield* firstSince(names.events, since - maxClockSkewMs)
+    let isWhole = true
+    yield* readThrough(
+      {
+        stream: names.events,
+        subjects: [names.subjects.event(tenant, `${sourceId}.>`)],
+        from,
+        to: events.state.last_seq,
+        headersOnly: true
+      },
+      ({ message }) => {
+        const id = message.headers?.get(eventIdHeader)
+        if (id === undefined || id === "") return
+        if (ids.size < maxKeptIds) ids.add(id)
+        else isWhole = false
+      }
+    )
+    return { ids, isWhole }
+  })
+  const inEvents = yield* Effect.cached(readIds)
+
+  const isInIntake = Effect.fnUntraced(function* (id: string) {
+    const last_by_subj = `${names.subjects.incoming(tenant, sourceId, idToken(id))}.>`
+    const there = yield* readMessage(`look at ${names.intake}`, names.intake, { last_by_subj })
+    return there !== null
+  })
+
+  /** @param at when it happened, ms since the epoch; undefined if the provider does not say. */
+  const lookUp = Effect.fnUntraced(function* (id: string, at: number | undefined) {
+    const known = (arrival: Arrival) => arrival
+    if (yield* isInIntake(id)) return known("present")
+    const cameInAfter = (at ?? since) - maxClockSkewMs
+    if (cameInAfter >= intakeFrom) return known("missing")
+    const { ids, isWhole } = yield* inEvents
+    if (ids.has(receiversId({ tenant, source: sourceId, id }))) return known("present")
+    return known(isWhole && cameInAfter >= eventsFrom ? "missing" : "unknown")
+  })
+  return { lookUp }
+})

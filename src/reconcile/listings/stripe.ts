@@ -1,0 +1,51 @@
+import { momentAt, textAt, valueAt } from "../../providers/body.ts"
+import { itemsUnder } from "../../providers/json-items.ts"
+import { daysMs } from "../../providers/kind.ts"
+import { bearer, jsonHeaders, type Listing, queryOf } from "../listing.ts"
+
+const perPage = 100
+
+/** Newest first. The list has events of all types, whatever the endpoint gets. */
+export const stripeListing: Listing = {
+  title: "Stripe",
+  url: "https://api.stripe.com",
+  webhook: {
+    isRequired: false,
+    form: /^we_\w+$/,
+    text: "the id of the endpoint, whose types are then asked for",
+    example: "we_1PX"
+  },
+  key: "a secret or restricted key that may read events and webhook endpoints",
+  keepsMs: daysMs(30),
+  perSecond: 20,
+  words: { listed: "`GET /v1/events`", comes: "with the list" },
+  authorize: bearer,
+  subscription: {
+    request: ({ webhook }) =>
+      webhook === "" ? undefined : { path: `/v1/webhook_endpoints/${webhook}` },
+    types: ({ json }) => {
+      const types = valueAt(json, "enabled_events")
+      return Array.isArray(types) ? types.filter((type) => typeof type === "string") : undefined
+    }
+  },
+  page: ({ since, until }, cursor) => ({
+    path: `/v1/events?${queryOf({
+      limit: perPage,
+      "created[gte]": Math.floor(since / 1_000),
+      "created[lte]": Math.ceil(until / 1_000),
+      starting_after: cursor
+    })}`
+  }),
+  read: ({ body, json }) => {
+    const data = valueAt(json, "data")
+    if (!Array.isArray(data)) return undefined
+    const bytes = itemsUnder(body, "data")
+    const listed = data.map((event, place) => ({
+      id: textAt(event, "id") ?? "",
+      at: momentAt(event, "s", "created"),
+      type: textAt(event, "type"),
+      carried: { headers: jsonHeaders, body: bytes[place] ?? new Uint8Array() }
+    }))
+    return { listed, next: valueAt(json, "has_more") === true ? listed.at(-1)?.id : undefined }
+  }
+}

@@ -1,0 +1,101 @@
+import { createHash } from "node:crypto"
+import { Effect } from "effect"
+import { type Api, ApiFailed } from "./api.ts"
+import type { Obtained } from "./comparison.ts"
+import type { ApiAnswer, ApiRequest, Asked, Listed, Listing } from "./listing.ts"
+
+/** Pages of one list: 2 million events of 100 a page. A list that is longer has no end. */
+const maxPages = 20_000
+
+/** A provider's API, as a reconciliation uses it. */
+export interface ListingApi {
+  /** The types that the webhook gets; undefined where that is not known, and for all. */
+  readonly types: Effect.Effect<ReadonlyArray<string> | undefined, ApiFailed>
+  /** Hands over the list, page by page. A page whose request fails is asked for again by itself. */
+  readonly walk: <E, R>(
+    take: (page: ReadonlyArray<Listed>) => Effect.Effect<void, E, R>
+  ) => Effect.Effect<void, ApiFailed | E, R>
+  /** Fetches an event that is missing, or asks for it. */
+  readonly obtain: (listed: Listed) => Effect.Effect<Obtained, ApiFailed>
+}
+
+/** Returns what asks a provider's API for a list, and for events of it. */
+export const listingApi = (listing: Listing, asked: Asked, api: Api, key: string): ListingApi => {
+  const { fetch, login, resend, title } = listing
+  const unreadable = () =>
+    new ApiFailed({ message: `${title} answers in another form than it documents` })
+  /** The key, or the token that it was exchanged for. */
+  let authorization: Readonly<Record<string, string>> | undefined
+  const authorize = Effect.gen(function* () {
+    if (login === undefined) return listing.authorize(key)
+    const token = login.token(yield* api.ask(login.request(key), {}))
+    return token === undefined ? yield* unreadable() : listing.authorize(token)
+  })
+  const authorized = Effect.gen(function* () {
+    authorization ??= yield* authorize
+    return authorization
+  })
+  const ask = (request: ApiRequest): Effect.Effect<ApiAnswer, ApiFailed> =>
+    Effect.flatMap(authorized, (headers) => api.ask(request, headers)).pipe(
+      // A token holds for some hours, and a long list may take longer.
+      Effect.catchIf(
+        ({ status }) => status === 401 && login !== undefined && authorization !== undefined,
+        () => {
+          authorization = undefined
+          return Effect.flatMap(authorized, (headers) => api.ask(request, headers))
+        }
+      )
+    )
+
+  const walk: ListingApi["walk"] = Effect.fnUntraced(function* (take) {
+    const seen = new Set<string>()
+    let cursor: string | undefined
+    while (true) {
+      const page = listing.read(yield* ask(listing.page(asked, cursor)), asked, cursor)
+      if (page === undefined) return yield* unreadable()
+      yield* take(page.listed)
+      if (page.next === undefined) return
+      cursor = page.next
+      const mark = createHash("sha256").update(cursor).digest("base64").slice(0, 16)
+      if (seen.has(mark) || seen.size >= maxPages)
+        return yield* new ApiFailed({
+          message: seen.has(mark)
+            ? `${title} lists the same page again and again`
+            : `${title} has listed ${maxPages} pages, and there are more: ask for a shorter time`
+        })
+      seen.add(mark)
+    }
+  })
+
+  const obtain = Effect.fnUntraced(function* (
+    listed: Listed
+  ): Effect.fn.Return<Obtained, ApiFailed> {
+    if (listed.carried !== undefined) return { as: "carried", carried: listed.carried }
+    if (fetch !== undefined) {
+      const fetched = yield* Effect.result(ask(fetch.request(asked, listed)))
+      if (fetched._tag === "Failure") {
+        const { message, status } = fetched.failure
+        // It was listed, and is gone since, or too old to be shown.
+        if (status === 404 || status === 410) return { as: "not-had", why: message }
+        return yield* fetched.failure
+      }
+      const carried = fetch.carried(fetched.success)
+      if (carried !== undefined) return { as: "carried", carried }
+    }
+    if (resend === undefined)
+      return { as: "not-had", why: `${title} lists it, and does not show it` }
+    const sent = yield* Effect.result(ask(resend(asked, listed)))
+    if (sent._tag === "Success") return { as: "asked" }
+    const { message, status } = sent.failure
+    return status === undefined || status === 401
+      ? yield* sent.failure
+      : { as: "not-had", why: message }
+  })
+
+  const types: ListingApi["types"] = Effect.gen(function* () {
+    const request = listing.subscription?.request(asked)
+    if (request === undefined) return undefined
+    return listing.subscription?.types(yield* ask(request)) ?? (yield* unreadable())
+  })
+  return { types, walk, obtain }
+}
