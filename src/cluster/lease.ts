@@ -37,7 +37,8 @@ export const takeLease = Effect.fnUntraced(function* (key: string, owner: string
   )
   if (!(yield* put)) return undefined
   return {
-    renew: put,
+    // One that is broken off may be stored nonetheless, and then could not be given back.
+    renew: Effect.uninterruptible(put),
     giveBack: Effect.suspend(() => eraseValue(bucket, key, revision)).pipe(Effect.ignore)
   } satisfies Lease
 })

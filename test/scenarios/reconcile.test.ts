@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Result } from "effect"
+import { Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import { listQuarantine } from "../../src/intake/quarantine.ts"
 import { getSource } from "../../src/intake/source-store.ts"
@@ -64,8 +64,7 @@ describe.concurrent("a reconciliation", () => {
       const facts = yield* history
       const sent = events(5)
       const { post } = yield* startGateway()
-      for (const place of [0, 2, 4])
-        yield* post("/in/acme/stripe", stripeWebhook(nth(sent, place)))
+      for (const place of [0, 2, 4]) yield* post("/in/acme/stripe", stripeWebhook(nth(sent, place)))
       const api = yield* providerApi(stripeEvents(sent, 2))
 
       const { found, missing, problem } = yield* run(api.url)
@@ -83,7 +82,10 @@ describe.concurrent("a reconciliation", () => {
       assert.lengthOf(api.requests, 3)
       yield* hook.received(5)
       const ids = hook.requests.map(({ headers }) => headers["webhook-id"])
-      assert.sameMembers(ids, [0, 1, 2, 3, 4].map((n) => `acme.stripe.evt_${n}`))
+      assert.sameMembers(
+        ids,
+        [0, 1, 2, 3, 4].map((n) => `acme.stripe.evt_${n}`)
+      )
       yield* facts.count("reconciled", 1)
       yield* facts.count("provider-lost", 1)
       assert.deepInclude(facts.of("provider-lost")[0], {
@@ -102,6 +104,180 @@ describe.concurrent("a reconciliation", () => {
       assert.strictEqual(yield* storedIn("intake"), 5)
       yield* eventually(storedIn("events"), (count) => count === 5)
       assert.lengthOf(hook.requests, 5)
+    })
+  )
+
+  scenario("only counts what is missing with a dry run, each once though it is listed twice", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const facts = yield* history
+      const sent = events(3)
+      // The list grows while it is read, so that its pages overlap.
+      const pages = [sent.slice(0, 2), sent.slice(1, 3), sent.slice(0, 1)]
+      let asked = 0
+      const api = yield* providerApi(() => ({
+        json: { data: pages[asked], has_more: ++asked < pages.length }
+      }))
+      const { found, missing } = yield* run(api.url, { isDryRun: true })
+      assert.deepInclude(found, { listed: 3, missing: 3, fetched: 0, present: 0 })
+      assert.deepStrictEqual(
+        missing.map(({ became, id }) => [id, became]),
+        [0, 1, 2].map((n) => [`evt_${n}`, "found"])
+      )
+      assert.strictEqual(yield* storedIn("intake"), 0)
+      assert.lengthOf(facts.of("reconciled"), 0)
+      assert.lengthOf(facts.of("provider-lost"), 0)
+    })
+  )
+
+  scenario("leaves out other types: those given, or those that the webhook does not get", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const [one, two, three] = events(3)
+      const list = stripeEvents([
+        { ...one, type: "charge.refunded" } as never,
+        { ...two, type: "invoice.paid" } as never,
+        { ...three, type: "invoice.voided" } as never
+      ])
+      const api = yield* providerApi((asked) =>
+        asked.path === "/v1/webhook_endpoints/we_1"
+          ? { json: { id: "we_1", enabled_events: ["invoice.paid", "invoice.sent"] } }
+          : list(asked)
+      )
+      const given = yield* run(api.url, { isDryRun: true, types: ["charge.*"] })
+      assert.deepStrictEqual(given.found.missingIds, ["evt_0"])
+      const { source } = yield* getSource(stripe)
+      const asked = { since: Date.now() - 60 * minuteMs, until: Date.now() }
+      const account = { key: "sk_test_1", url: api.url, webhook: "we_1" }
+      const subscribed = yield* Effect.scoped(
+        Effect.flatMap(openList(source, { account, asked, networks: local }), (list) =>
+          reconcile({ source, ...asked, list, alertAbove: 0, isDryRun: true })
+        )
+      )
+      assert.deepStrictEqual(subscribed.found.missingIds, ["evt_1"])
+    })
+  )
+
+  scenario(
+    "goes on in the middle of a list after 5xx, and says how far it came where it cannot",
+    () =>
+      Effect.gen(function* () {
+        yield* stripeSource()
+        const facts = yield* history
+        const sent = events(6)
+        const list = stripeEvents(sent, 2)
+        let failures = 3
+        const api = yield* providerApi((asked) =>
+          asked.query.get("starting_after") === "evt_1" && failures-- > 0
+            ? { status: 502, json: "<html>" }
+            : list(asked)
+        )
+        const first = yield* run(api.url, { isDryRun: true })
+        assert.deepInclude(first.found, { listed: 6, missing: 6 })
+        assert.deepStrictEqual(
+          api.requests.map(({ query }) => query.get("starting_after")),
+          [null, "evt_1", "evt_1", "evt_1", "evt_1", "evt_3"]
+        )
+        failures = 100
+        const second = yield* run(api.url)
+        assert.match(String(second.problem), /Stripe answers 502; it was asked 6 times/)
+        assert.deepInclude(second.found, { listed: 2, missing: 2, fetched: 2 })
+        yield* facts.count("reconcile-failed", 1)
+        yield* facts.count("provider-lost", 1)
+        assert.lengthOf(facts.of("reconciled"), 0)
+        failures = 0
+        const third = yield* run(api.url)
+        assert.deepInclude(third.found, { listed: 6, present: 2, missing: 4, fetched: 4 })
+      })
+  )
+
+  scenario("ends a list that never does, and one that is none", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const sent = events(2)
+      const api = yield* providerApi(() => ({ json: { data: sent, has_more: true } }))
+      const endless = yield* run(api.url, { isDryRun: true })
+      assert.match(String(endless.problem), /lists the same page again and again/)
+      assert.deepInclude(endless.found, { listed: 2, missing: 2 })
+      for (const json of [{}, { data: 1 }, "<html>", [], null]) {
+        api.answer(() => ({ json }))
+        const other = yield* run(api.url, { isDryRun: true })
+        assert.match(String(other.problem), /answers in another form than it documents/)
+      }
+      api.answer(() => ({ json: { data: [{ type: "x" }], has_more: false } }))
+      const nameless = yield* run(api.url, { isDryRun: true })
+      assert.match(String(nameless.problem), /has no id/)
+    })
+  )
+
+  scenario("asks EVENTS for what INTAKE keeps no more, and does not guess beyond", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const { ask, jsm, names } = yield* natsClients
+      const sent = events(4)
+      const { post } = yield* startGateway()
+      for (const place of [0, 1, 3]) yield* post("/in/acme/stripe", stripeWebhook(nth(sent, place)))
+      yield* eventually(storedIn("events"), (count) => count === 3)
+      // As the broker does by age.
+      yield* ask("purge", () => jsm.streams.purge(names.intake))
+      const api = yield* providerApi(stripeEvents(sent))
+      const known = yield* run(api.url)
+      assert.deepInclude(known.found, { listed: 4, present: 3, missing: 1, fetched: 1, tooOld: 0 })
+      assert.deepStrictEqual(known.found.missingIds, ["evt_2"])
+      yield* eventually(storedIn("events"), (count) => count === 4)
+      yield* ask("purge", () => jsm.streams.purge(names.intake))
+      yield* ask("purge", () => jsm.streams.purge(names.events))
+      const unknown = yield* run(api.url)
+      assert.deepInclude(unknown.found, { listed: 4, missing: 0, fetched: 0, tooOld: 4 })
+      assert.strictEqual(yield* storedIn("intake"), 0)
+    })
+  )
+
+  scenario("tells of a loss above a threshold only", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const facts = yield* history
+      const api = yield* providerApi(stripeEvents(events(3)))
+      yield* run(api.url, { alertAbove: 3 })
+      yield* facts.count("reconciled", 1)
+      assert.lengthOf(facts.of("provider-lost"), 0)
+      api.answer(stripeEvents(events(3).map((one) => ({ ...one, id: `${one.id}_b` }))))
+      yield* run(api.url, { alertAbove: 2 })
+      yield* facts.count("provider-lost", 1)
+    })
+  )
+
+  scenario("is done by one process at a time", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const sent = stripeEvents(events(3))
+      let release = () => {}
+      const held = new Promise<void>((resolve) => {
+        release = resolve
+      })
+      const api = yield* providerApi(sent)
+      const { source } = yield* getSource(stripe)
+      const asked = { since: 0, until: Date.now() }
+      const waiting = yield* Effect.forkChild(
+        reconcile({
+          ...{ source, ...asked, alertAbove: 0 },
+          list: {
+            types: Effect.promise(() => held).pipe(Effect.as(undefined)),
+            walk: () => Effect.void,
+            obtain: () => Effect.die("nothing is missing")
+          }
+        })
+      )
+      const refused = yield* eventually(
+        Effect.map(Effect.result(run(api.url)), (result) =>
+          Result.isFailure(result) ? result.failure.message : ""
+        ),
+        (message) => message !== ""
+      )
+      assert.match(refused, /acme\/stripe is being reconciled by another process/)
+      release()
+      assert.strictEqual((yield* Fiber.join(waiting)).problem, undefined)
+      assert.strictEqual((yield* run(api.url)).problem, undefined)
     })
   )
 })
