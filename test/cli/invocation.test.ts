@@ -75,7 +75,7 @@ describe("petrel", () => {
         ],
         [
           ["xyzzyxy"],
-          'petrel: there is no command "xyzzyxy", only dev, init, status, worker, workers, console, ingest, openapi, backup, restore, repartition, upgrade, endpoint, source, quarantine, tenant, token, portal, login, publish, receive, inbox, outbox, history, dead, replay, audit, stats, delivery, events, attempts, projection, rebuild, alerts, presets; see `petrel --help`'
+          'petrel: there is no command "xyzzyxy", only dev, init, status, worker, workers, console, ingest, openapi, backup, restore, repartition, upgrade, endpoint, source, reconcile, quarantine, tenant, token, portal, login, publish, receive, inbox, outbox, history, dead, replay, audit, stats, delivery, events, attempts, projection, rebuild, alerts, presets; see `petrel --help`'
         ],
         [
           ["endpoint", "set", "acme/hook", "--timeout", "-5s"],

@@ -187,6 +187,8 @@ describe("--json", () => {
           yield* ask("quarantine release", "acme", first ?? "", "--type", "invoice.paid")
           yield* ask("quarantine discard", "acme", second ?? "")
           yield* listen("ingest", 1, "--listen", "127.0.0.1:0")
+          const listed = JSON.stringify({ id: "evt_1", at: Date.now() - 3_600_000, body: 200 })
+          yield* ask("reconcile", "acme/stripe", "--command", `echo '${listed}'`, "--dry-run")
           yield* ask("source remove", "acme/stripe")
 
           yield* ask("tenant show", "acme")
