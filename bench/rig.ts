@@ -15,16 +15,21 @@ import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 
 /**
- * Starts a broker in a directory of its own with an installation, until the scope closes.
+ * Starts a broker in a directory of its own, until the scope closes.
  *
- * @param store size of its store, bytes, from which the limits of streams follow. (Default: no limits)
+ * @param store size of its store, bytes. (Default: no limit)
  */
-export const startBroker = Effect.fnUntraced(function* (store?: number) {
+export const startEmptyBroker = Effect.fnUntraced(function* (store?: number) {
   const dataDir = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
     (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
   )
-  const { pid, url } = yield* startEmbedded({ port: 0, dataDir, maxStore: store })
+  return yield* startEmbedded({ port: 0, dataDir, maxStore: store })
+})
+
+/** Starts such a broker with an installation. The limits of its streams follow from its store. */
+export const startBroker = Effect.fnUntraced(function* (store?: number) {
+  const { pid, url } = yield* startEmptyBroker(store)
   const shares = store === undefined ? {} : sharesOf(store)
   yield* Effect.provide(init({ ...defaultTopology, ...shares }), connectTo({ url }))
   return { pid, url }

@@ -2,6 +2,7 @@ import type { Scenario } from "./scenario.ts"
 import { adaptive } from "./scenarios/adaptive.ts"
 import { api } from "./scenarios/api.ts"
 import { audit } from "./scenarios/audit.ts"
+import { backup } from "./scenarios/backup.ts"
 import { bodies } from "./scenarios/bodies.ts"
 import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
@@ -37,6 +38,7 @@ export const scenarios: ReadonlyArray<Scenario> = [
   outage,
   outbox,
   audit,
+  backup,
   api,
   intake,
   deliveryLog,
