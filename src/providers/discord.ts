@@ -71,6 +71,7 @@ export const discordKind: ProviderKind<TimedSettings> = {
   ],
   // It tries for 10 minutes.
   repeatsForMs: hoursMs(1),
+  waitsForMs: 3_000,
   retries429: false,
   words: {
     header,

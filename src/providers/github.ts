@@ -48,6 +48,7 @@ export const githubKind = hmacKind<SecretSettings>({
   settings: [secretsSetting("what was entered as the secret of the webhook")],
   // A delivery can be sent again, by hand, for 3 days.
   repeatsForMs: daysMs(3),
+  waitsForMs: 10_000,
   retries429: false,
   words: {
     header,

@@ -67,6 +67,7 @@ export const gitlabKind: ProviderKind<TimedSettings> = {
   toleranceMs: minutesMs(5),
   // It sends again by hand only; what it has sent is listed for 2 days.
   repeatsForMs: daysMs(2),
+  waitsForMs: 10_000,
   retries429: false,
   words: {
     header: `\`webhook-signature\` with a signing token, else \`${header}\``,

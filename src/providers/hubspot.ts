@@ -53,6 +53,7 @@ export const hubspotKind = hmacKind<HubspotSettings>({
   toleranceMs: minutesMs(5),
   // It tries 10 times within a day.
   repeatsForMs: daysMs(2),
+  waitsForMs: 5_000,
   retries429: true,
   words: {
     header,

@@ -14,6 +14,8 @@ export interface ProviderKind<Settings extends ProviderSettings = ProviderSettin
   /** How far the signed time may be off if no setting says it, ms; undefined where none is signed. */
   readonly toleranceMs?: number
   readonly repeatsForMs: number
+  /** How long the sender waits for an answer, ms. Undefined where it does not say. */
+  readonly waitsForMs?: number
   readonly retries429: boolean
   /** For the table in docs/reference/providers.md: where each is found, in a few words. */
   readonly words: {
@@ -61,6 +63,10 @@ export const provide = <Settings extends ProviderSettings>(
 ): Provider => {
   const problems = settingsProblems(kind, settings)
   if (problems.length > 0) throw new InvalidProviderSettings(kind.name, problems)
-  const { make, name, repeatsForMs, retries429 } = kind
-  return { name, repeatsForMs, retries429, ...make(settings) }
+  const { make, name, repeatsForMs, retries429, waitsForMs } = kind
+  return {
+    ...{ name, repeatsForMs, retries429 },
+    ...(waitsForMs !== undefined && { waitsForMs }),
+    ...make(settings)
+  }
 }

@@ -33,6 +33,7 @@ export const linearKind = hmacKind<TimedSettings>({
   toleranceMs: minutesMs(1),
   // It tries after a minute, an hour and 6 hours.
   repeatsForMs: daysMs(1),
+  waitsForMs: 5_000,
   retries429: true,
   words: {
     header,

@@ -61,8 +61,9 @@ export const metaKind = hmacKind<MetaSettings>({
     textSetting("verifyToken", false, "the verify token that was entered with the callback URL")
   ],
   signsTime: false,
-  // It tries for 36 hours, WhatsApp for 7 days.
+  // It tries for 36 hours, WhatsApp for 7 days; a day is added for what is late.
   repeatsForMs: daysMs(8),
+  waitsForMs: 5_000,
   retries429: true,
   words: {
     header: "x-hub-signature-256",

@@ -16,6 +16,7 @@ export const paddleKind = hmacKind<TimedSettings>({
   toleranceMs: 5_000,
   // It tries for 3 days; a notification can be replayed, by hand, for 90.
   repeatsForMs: daysMs(90),
+  waitsForMs: 5_000,
   retries429: true,
   words: {
     header,

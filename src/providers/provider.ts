@@ -76,6 +76,8 @@ export interface Provider {
   handshake?(request: ReceivedRequest, nowMs: number): HandshakeAnswer | undefined
   /** For how long the sender may send an event again, in ms: by itself, by hand, or by a listing. */
   readonly repeatsForMs: number
+  /** How long the sender waits for an answer, in ms. Undefined where it does not say. */
+  readonly waitsForMs?: number
   /** Whether the sender is known to try again after 429. Others get 503. */
   readonly retries429: boolean
 }

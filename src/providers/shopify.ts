@@ -44,6 +44,7 @@ export const shopifyKind = hmacKind<SecretSettings>({
   settings: [secretsSetting("the app's client secrets, or the secret of the shop's webhooks")],
   // It tries for 4 hours, and sends nothing again later.
   repeatsForMs: daysMs(1),
+  waitsForMs: 5_000,
   retries429: true,
   words: {
     header,

@@ -78,6 +78,7 @@ export const slackKind = hmacKind<TimedSettings>({
   toleranceMs: minutesMs(5),
   // It tries for an hour and, with delayed events, for a day.
   repeatsForMs: daysMs(1),
+  waitsForMs: 3_000,
   retries429: true,
   words: {
     header,

@@ -19,6 +19,7 @@ export const squareKind = hmacKind<SquareSettings>({
   signsTime: false,
   // It tries for a day; events can be listed for 28.
   repeatsForMs: daysMs(28),
+  waitsForMs: 10_000,
   retries429: true,
   words: {
     header,

@@ -171,6 +171,8 @@ export const standardWebhooksKind: ProviderKind<StandardWebhooksSettings> = {
   toleranceMs: minutesMs(5),
   // The standard says nothing of it. Svix, which most senders use, keeps messages for 30 days.
   repeatsForMs: daysMs(30),
+  // The standard asks senders for 15 to 30 s.
+  waitsForMs: 15_000,
   retries429: true,
   words: {
     header: "webhook-signature",
@@ -190,6 +192,8 @@ export const petrelKind: ProviderKind<StandardWebhooksSettings> = {
   toleranceMs: minutesMs(5),
   // HISTORY and EVENTS are kept for 30 days, and replays end a day later.
   repeatsForMs: daysMs(31),
+  // Unless the endpoint says otherwise.
+  waitsForMs: 30_000,
   retries429: true,
   words: {
     header: "webhook-signature",

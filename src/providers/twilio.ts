@@ -104,6 +104,7 @@ export const twilioKind: ProviderKind<TwilioSettings> = {
   // Messages and calls are tried once or, with a fragment of the URL that says so, for 15 s; Event
   // Streams tries for 4 hours.
   repeatsForMs: hoursMs(24),
+  waitsForMs: 15_000,
   retries429: false,
   words: {
     header,

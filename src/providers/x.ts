@@ -56,7 +56,9 @@ export const xKind = hmacKind<SecretSettings>({
   title: "X",
   settings: [secretsSetting("the app's consumer secrets (API key secrets)")],
   signsTime: false,
+  // It tries for 5 minutes; a replay sends again what was sent in the last 5 days.
   repeatsForMs: daysMs(5),
+  waitsForMs: 3_000,
   retries429: false,
   words: {
     header,

@@ -13,8 +13,9 @@ export const zoomKind = hmacKind<TimedSettings>({
   title: "Zoom",
   settings: [secretsSetting("the app's secret tokens")],
   signsTime: true,
-  // It tries after 5, 30 and 90 minutes.
+  // It tries 5 minutes later, 20 after that, and 60 after that.
   repeatsForMs: daysMs(1),
+  waitsForMs: 3_000,
   retries429: false,
   words: {
     header,

@@ -30,7 +30,7 @@ export interface SourceOptions {
   readonly maxBodyBytes?: number
   /** Events a second; more are answered 503. (Default: any number) */
   readonly ratePerSecond?: number
-  /** The sender's time-out, in ms: `once` that takes longer is warned of. (Default: 5000) */
+  /** The sender's time-out, in ms: `once` that takes longer is warned of. (Default: the provider's, else 5000) */
   readonly answerWithinMs?: number
   /** Whether a replay that Petrel sends (header `petrel-round`) is worked on again. (Default: false) */
   readonly takeReplays?: boolean
@@ -85,6 +85,11 @@ export interface ProcessOptions {
   /** Returns how long to wait after so many failed attempts, in ms. (Default: 1 s, doubled four times each, to 6 hours) */
   readonly backoffMs?: (attempts: number) => number
   /** How long an attempt may take, in ms. Then its transaction is rolled back and it has failed. (Default: 300000) */
+  readonly withinMs?: number
+}
+
+export interface OnceOptions {
+  /** How long the work may take, in ms. Then its transaction is rolled back and the sender is answered 500. (Default: 30000) */
   readonly withinMs?: number
 }
 
@@ -154,7 +159,7 @@ export const compiledSources = <Tx>(
           keepMs: of("keepMs") ?? provider.repeatsForMs + dayMs,
           maxBodyBytes: of("maxBodyBytes") ?? 1_048_576,
           ratePerSecond: of("ratePerSecond"),
-          answerWithinMs: of("answerWithinMs") ?? 5_000,
+          answerWithinMs: of("answerWithinMs") ?? provider.waitsForMs ?? 5_000,
           takeReplays: of("takeReplays") ?? false
         }
       ]

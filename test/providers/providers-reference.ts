@@ -43,10 +43,27 @@ const verification = table(
 )
 
 const events = table(
-  ["provider", "id", "type", "time", "subject", "repeats for", "tries again after 429"],
-  all.map(({ name, repeatsForMs, retries429, words: { at, id, subject, type } }) => [
+  [
+    "provider",
+    "id",
+    "type",
+    "time",
+    "subject",
+    "waits for",
+    "repeats for",
+    "tries again after 429"
+  ],
+  all.map(({ name, repeatsForMs, retries429, waitsForMs, words: { at, id, subject, type } }) => [
     `\`${name}\``,
-    ...[id, type, at, subject, spanText(repeatsForMs), retries429 ? "yes" : "–"]
+    ...[
+      id,
+      type,
+      at,
+      subject,
+      waitsForMs === undefined ? "–" : spanText(waitsForMs),
+      spanText(repeatsForMs),
+      retries429 ? "yes" : "–"
+    ]
   ])
 )
 
