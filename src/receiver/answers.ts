@@ -11,6 +11,7 @@
  *   no POST                              405
  *   failed (the work of `once` threw)    500   the sender repeats
  *   parsed by the framework before       500   with what to change
+ *   could not be verified                503   with Retry-After, such as by a certificate that cannot be fetched
  *   busy, store down, overload, rate     503   with Retry-After; 429 where the sender is known to retry after it
  */
 export type Outcome =
@@ -22,6 +23,7 @@ export type Outcome =
   | "kept"
   | "handshake"
   | "refused"
+  | "unverifiable"
   | "too-large"
   | "too-slow"
   | "not-post"
@@ -48,6 +50,7 @@ const statuses: Readonly<Record<Outcome, number>> = {
   kept: 200,
   handshake: 200,
   refused: 401,
+  unverifiable: 503,
   "too-large": 413,
   "too-slow": 408,
   "not-post": 405,

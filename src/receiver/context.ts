@@ -15,7 +15,7 @@ export interface Context<Tx> {
   readonly works: Works<Tx>
   readonly tally: Tally
   readonly alerts: Alerts
-  readonly settings: { readonly storeWithinMs: number }
+  readonly settings: { readonly maxInFlight: number; readonly storeWithinMs: number }
   readonly log: (line: LogLine) => void
   readonly failpoint: (step: Step) => void
   readonly rateOf: (source: string) => Rate | undefined

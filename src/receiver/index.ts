@@ -9,6 +9,7 @@ export type { InboxEvent } from "./inbox-event.ts"
 export type { LogLine } from "./log.ts"
 export { type Kept, type Receiver, receiver } from "./receiver.ts"
 export type {
+  OnceOptions,
   ProcessOptions,
   ReadableEvent,
   ReceiverSettings,
@@ -20,6 +21,7 @@ export type { ReceiverStats } from "./stats.ts"
 export { type Store, StoreUnavailable } from "./store.ts"
 export { memoryStore } from "./stores/memory.ts"
 export { type MysqlConnection, type MysqlPool, mysqlStore } from "./stores/mysql.ts"
+export { type NatsKv, natsKvStore } from "./stores/nats-kv.ts"
 export { type PostgresTx, postgresStore, type SqlStoreOptions } from "./stores/postgres.ts"
 export { type IoRedisClient, type NodeRedisClient, redisStore } from "./stores/redis.ts"
 export { type SqliteClient, sqliteStore } from "./stores/sqlite.ts"

@@ -1,3 +1,5 @@
+import { monotonicMs } from "./machine.ts"
+
 /** One line of the receiver's log. No field has a secret, a signature or a body. */
 export interface LogLine {
   readonly level: "info" | "warn" | "error"
@@ -26,6 +28,45 @@ export const consoleLog = ({ level, text, error }: LogLine): void => {
   if (level === "warn") console.warn(line)
   else console.error(line)
 }
+
+/** Lines a minute that a source gets for requests that are not from its sender. */
+const maxRefusals = 10
+
+/**
+ * Bounds the lines that anybody can make the receiver write, by requests that are refused: to some a minute for each
+ * source. The last one says so; the figures count all of them.
+ */
+export const boundRefusals = (log: (line: LogLine) => void): ((line: LogLine) => void) => {
+  const minutes = new Map<string, { readonly minute: number; readonly lines: number }>()
+  return (line) => {
+    const { outcome, source = "" } = line
+    if (outcome === undefined || !ofStrangers.has(outcome)) {
+      log(line)
+      return
+    }
+    const minute = Math.floor(monotonicMs() / 60_000)
+    const counted = minutes.get(source)
+    const lines = (counted?.minute === minute ? counted.lines : 0) + 1
+    minutes.set(source, { minute, lines })
+    if (lines < maxRefusals) log(line)
+    else if (lines === maxRefusals)
+      log({ ...line, text: `${line.text}; what more is refused within this minute gets no line` })
+  }
+}
+
+/** Outcomes of requests that anybody can send. */
+const ofStrangers: ReadonlySet<string> = new Set([
+  ...[
+    "refused",
+    "unverifiable",
+    "too-large",
+    "too-slow",
+    "not-post",
+    "handshake",
+    "overloaded",
+    "parsed-before"
+  ]
+])
 
 const requestIds = ["x-request-id", "x-correlation-id", "request-id", "x-github-delivery"]
 

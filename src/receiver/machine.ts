@@ -9,9 +9,12 @@ export const monotonicMs = (): number => performance.now()
 /** Returns a number from 0 to 1. */
 export const random = (): number => Math.random()
 
+/** Longest time of a timer, ms: a longer one would end at once. */
+const maxTimerMs = 2_147_483_647
+
 /** Calls once, after a time, unless it is cancelled. Does not keep the process alive. */
 export const after = (ms: number, run: () => void): (() => void) => {
-  const timer = setTimeout(run, ms)
+  const timer = setTimeout(run, Math.min(ms, maxTimerMs))
   timer.unref()
   return () => clearTimeout(timer)
 }
@@ -46,10 +49,13 @@ export const within = <A>(
 ): Promise<A> =>
   new Promise((resolve, reject) => {
     let isLate = false
-    const timer = setTimeout(() => {
-      isLate = true
-      reject(late())
-    }, ms)
+    const timer = setTimeout(
+      () => {
+        isLate = true
+        reject(late())
+      },
+      Math.min(ms, maxTimerMs)
+    )
     promise.then(
       (value) => {
         clearTimeout(timer)

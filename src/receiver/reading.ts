@@ -26,6 +26,21 @@ const storedHeaders = (headers: ReceivedRequest["headers"]): Readonly<Record<str
 const methodHeader = ":method"
 const urlHeader = ":url"
 
+/** Headers that differ from one sending of a request to the next. */
+const passingHeader =
+  /^(date|host|connection|traceparent|tracestate|via|forwarded|user-agent)$|^x-forwarded|^(x-)?(request|correlation)-id$|time|retr|attempt/
+
+/**
+ * What makes two unreadable requests the same: all that is stored of them, but what differs with each sending. Two that
+ * have the same body may still be two events.
+ */
+const unreadableKey = (source: CompiledSource, { body, headers, url }: ReceivedRequest): string => {
+  const steady = Object.entries(storedHeaders(headers)).filter(
+    ([name]) => !passingHeader.test(name)
+  )
+  return `unreadable:${sha256(JSON.stringify([source.name, url, steady.sort(), sha256(body)]))}`
+}
+
 const unreadable = (
   source: CompiledSource,
   request: ReceivedRequest,
@@ -35,7 +50,7 @@ const unreadable = (
   reason,
   entry: {
     source: source.name,
-    key: `unreadable:${sha256(request.body)}`,
+    key: unreadableKey(source, request),
     ...{ type: undefined, subject: undefined, version: undefined, at: undefined },
     headers: {
       ...storedHeaders(request.headers),

@@ -10,12 +10,13 @@ import {
   nodeHandler
 } from "./frameworks.ts"
 import { makeLoad, makeRate } from "./load.ts"
-import { consoleLog } from "./log.ts"
+import { boundRefusals, consoleLog } from "./log.ts"
 import { wallMs } from "./machine.ts"
 import { prometheusText } from "./prometheus.ts"
 import {
   type CompiledSource,
   compiledSources,
+  type OnceOptions,
   type ProcessOptions,
   type ReceiverSettings,
   type StartOptions
@@ -49,7 +50,7 @@ export interface Receiver<Tx> {
    * @param type such as `invoice.paid`, or with `*` for any text: `invoice.*`, `*`.
    * @throws TypeError if the type has a work already.
    */
-  readonly once: (type: string, work: Work<Tx>) => void
+  readonly once: (type: string, work: Work<Tx>, options?: OnceOptions) => void
   /**
    * Stores events of a type, answers, and then works: with retries, and in order for each subject. Needs `start`.
    *
@@ -101,6 +102,7 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
   const sources = compiledSources(settings)
   const tally = makeTally(sources.keys())
   const works = makeWorks<Tx>()
+  const maxInFlight = positive("maxInFlight", settings.maxInFlight, 100)
   const logTo = settings.log ?? consoleLog
   /** What the application's functions throw must not end what goes on here. */
   const safely = (run: () => void) => {
@@ -110,7 +112,7 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
       consoleLog({ level: "error", text: "a callback threw", error: errorText(error) })
     }
   }
-  const log: Context<Tx>["log"] = (line) => safely(() => logTo(line))
+  const log = boundRefusals((line) => safely(() => logTo(line)))
   const alerts = makeAlerts((alert: Alert) => {
     log({ level: alert.isRaised ? "warn" : "info", text: alert.text, source: alert.source })
     if (onAlert !== undefined) safely(() => onAlert(alert))
@@ -125,7 +127,10 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
 
   const context: Context<Tx> = {
     ...{ store, sources, works, tally, alerts, log },
-    settings: { storeWithinMs: positive("storeWithinMs", settings.storeWithinMs, 5_000) },
+    settings: {
+      maxInFlight,
+      storeWithinMs: positive("storeWithinMs", settings.storeWithinMs, 5_000)
+    },
     failpoint: settings.failpoint ?? (() => undefined),
     rateOf: (source) => rates.get(source),
     wake: () => working?.wake(),
@@ -163,7 +168,7 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
   const take = makeTaking(context)
   const load = makeLoad(
     sources.size,
-    positive("maxInFlight", settings.maxInFlight, 100),
+    maxInFlight,
     positive("maxBytesInFlight", settings.maxBytesInFlight, 67_108_864)
   )
   const entrance: Entrance = {
@@ -198,7 +203,7 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
   })
 
   return {
-    once: (type, work) => works.add(type, "once", work),
+    once: (type, work, options) => works.add(type, "once", work, options),
     process: (type, work, options) => {
       queueFor("process")
       works.add(type, "process", work, options)

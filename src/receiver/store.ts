@@ -22,6 +22,12 @@ export interface Selection {
   readonly limit?: number | undefined
 }
 
+/** How long the work of `once` may take: the signal is aborted after `withinMs`. */
+export interface OnceLimits {
+  readonly signal: AbortSignal
+  readonly withinMs: number
+}
+
 /** What ended or waits, in a window of time. Durations in ms. */
 export interface StoredCounts {
   readonly byState: Readonly<Record<EntryState, number>>
@@ -54,7 +60,13 @@ export interface Waiting {
 
 /** How a failed attempt goes on. */
 export type Failure =
-  | { readonly kind: "retry"; readonly delayMs: number; readonly error: string }
+  | {
+      readonly kind: "retry"
+      readonly delayMs: number
+      readonly error: string
+      /** Whether the attempt does not count: its work has not begun, or was told to stop. */
+      readonly isFree?: boolean
+    }
   | { readonly kind: "dead" | "quarantined"; readonly error: string }
 
 /** How the work of an entry ended. `lost`: another process has it, or a person has decided. */
@@ -62,6 +74,8 @@ export type WorkOutcome = "done" | "stale" | "lost"
 
 /** The part of a store that keeps events with their bodies, for `process`, and for what failed. */
 export interface Queue<Tx> {
+  /** How many entries one process can work on at the same time, where that is fewer than it may be told to. */
+  readonly atOnce?: number
   /** Stores entries, all or none. What is there already gets one receipt more. */
   readonly put: (entries: ReadonlyArray<NewEntry>) => Promise<ReadonlyArray<Stored>>
   /** Stores an entry in a state that waits for a person. */
@@ -83,8 +97,8 @@ export interface Queue<Tx> {
     run: (tx: Tx) => Promise<void>,
     signal: AbortSignal
   ) => Promise<WorkOutcome>
-  /** Records a failed attempt, unless another process has the entry. */
-  readonly fail: (entry: Entry, failure: Failure) => Promise<void>
+  /** Records a failed attempt. False if another process has the entry, or its work is done after all. */
+  readonly fail: (entry: Entry, failure: Failure) => Promise<boolean>
   /** Stores the events that an unreadable request turned out to carry, and marks it done. */
   readonly replace: (entry: Entry, entries: ReadonlyArray<NewEntry>) => Promise<WorkOutcome>
   /** Lists entries without their bodies, the youngest first. */
@@ -111,12 +125,12 @@ export interface Store<Tx> {
   /**
    * Runs work of an event that is not known yet, and marks the event done with it.
    *
-   * @throws what the work throws, after which the event is not known.
+   * @throws what the work throws, after which the event is not known; the signal's reason when it is aborted.
    */
   readonly once: (
     entry: NewEntry,
     run: (tx: Tx) => Promise<void>,
-    signal: AbortSignal
+    limits: OnceLimits
   ) => Promise<OnceOutcome>
   /** Undefined for a store that only remembers keys. */
   readonly queue: Queue<Tx> | undefined

@@ -5,12 +5,12 @@ import type { Context } from "./context.ts"
 import { errorText, isPermanent, type NewEntry } from "./entry.ts"
 import { inboxEvent } from "./inbox-event.ts"
 import { correlationOf } from "./log.ts"
-import { monotonicMs, wallMs, within } from "./machine.ts"
+import { after, monotonicMs, wallMs, within } from "./machine.ts"
 import { readRequest } from "./reading.ts"
 import type { CompiledSource } from "./settings.ts"
 import { type Queue, StoreUnavailable } from "./store.ts"
 import { increment, observe } from "./tally.ts"
-import type { RegisteredWork } from "./works.ts"
+import { type RegisteredWork, tookTooLong } from "./works.ts"
 
 /* One request, from its bytes to its answer. What is answered 2xx is stored or done before. */
 
@@ -24,9 +24,6 @@ interface Taken {
   readonly error?: string
 }
 
-/** The signal of work that nothing cuts off. */
-const never = new AbortController().signal
-
 const unavailable = (error: unknown): Taken | undefined =>
   error instanceof StoreUnavailable
     ? { outcome: "store-unavailable", error: error.message }
@@ -35,13 +32,24 @@ const unavailable = (error: unknown): Taken | undefined =>
 export const makeTaking = <Tx>(context: Context<Tx>) => {
   const { failpoint, log, settings, store, tally, works } = context
 
+  /** What the store was asked and has not answered, though the sender waits no more. */
+  let unanswered = 0
+
   /** Waits for the store as long as a sender may be left waiting. */
-  const soon = <A>(stored: Promise<A>): Promise<A> =>
-    within(
-      settings.storeWithinMs,
-      stored,
-      () => new StoreUnavailable(`${store.name} has not answered for ${settings.storeWithinMs} ms`)
-    )
+  const soon = async <A>(ask: () => Promise<A>): Promise<A> => {
+    const text = `${store.name} has not answered for ${settings.storeWithinMs} ms`
+    // Each question keeps its body in memory: there must not be any number of them.
+    if (unanswered >= settings.maxInFlight) throw new StoreUnavailable(text)
+    const stored = ask()
+    return within(settings.storeWithinMs, stored, () => {
+      const answered = () => {
+        unanswered -= 1
+      }
+      unanswered += 1
+      stored.then(answered, answered)
+      return new StoreUnavailable(text)
+    })
+  }
 
   const keep = async (
     queue: Queue<Tx>,
@@ -50,7 +58,7 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     reason: unknown
   ): Promise<Taken> => {
     const error = errorText(reason)
-    const { isNew, receipts } = await soon(queue.keep(entry, state, error))
+    const { isNew, receipts } = await soon(() => queue.keep(entry, state, error))
     if (isNew) context.kept(entry, state, reason, receipts)
     return { outcome: "kept", receipts, error }
   }
@@ -71,23 +79,27 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     work: RegisteredWork<Tx>
   ): Promise<Taken> => {
     const began = monotonicMs()
+    const { withinMs } = work.options
+    const late = new AbortController()
+    const cancel = after(withinMs, () => late.abort(tookTooLong(withinMs)))
+    const { signal } = late
     try {
-      const result = await store.once(
+      return await store.once(
         entry,
         async (tx) => {
           failpoint("working-once")
-          await work.run(tx, inboxEvent(entry, 1, never))
+          await work.run(tx, inboxEvent(entry, 1, signal))
           failpoint("worked-once")
         },
-        never
+        { signal, withinMs }
       )
-      return result
     } catch (error) {
       const known = unavailable(error)
       if (known !== undefined) return known
       if (isPermanent(error)) return await keepOrFail(entry, "dead", error)
       return { outcome: "failed", error: errorText(error) }
     } finally {
+      cancel()
       const ms = monotonicMs() - began
       if (ms > source.answerWithinMs) {
         const counts = tally.get(source.name)
@@ -109,7 +121,8 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     const queued = found.flatMap(({ entry, work }) => (work?.mode === "process" ? [entry] : []))
     const taken: Array<Taken> = []
     if (queued.length > 0 && store.queue !== undefined) {
-      const stored = await soon(store.queue.put(queued))
+      const { put } = store.queue
+      const stored = await soon(() => put(queued))
       for (const { isNew, receipts } of stored)
         taken.push({ outcome: isNew ? "stored" : "duplicate", receipts })
       context.wake()
@@ -168,7 +181,19 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
         answer: answer("not-post", "send webhooks with POST"),
         latencyMs: monotonicMs() - began
       })
-    const verified = await source.provider.verify(request, wallMs())
+    const { storeWithinMs } = settings
+    const verified = await within(
+      storeWithinMs,
+      // It may throw, too.
+      (async () => source.provider.verify(request, wallMs()))(),
+      () => new Error(`the signature could not be checked for ${storeWithinMs} ms`)
+    ).catch((error: unknown) => errorText(error))
+    if (typeof verified === "string")
+      return context.answered(source, {
+        answer: answer("unverifiable"),
+        latencyMs: monotonicMs() - began,
+        error: verified
+      })
     if (!verified.ok) {
       const counts = tally.get(source.name)
       if (counts !== undefined) increment(counts.problems, verified.problem)
@@ -217,7 +242,7 @@ export const noteAnswer = <Tx>(
   increment(counts.outcomes, given.outcome)
   increment(counts.statuses, given.status)
   observe(counts.answerTimes, latencyMs)
-  const isOwn = given.outcome !== "refused" && given.outcome !== "handshake"
+  const isOwn = !["refused", "handshake", "unverifiable"].includes(given.outcome)
   if (isOwn)
     alerts.add(source, {
       at: wallMs(),

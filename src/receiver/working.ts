@@ -1,12 +1,12 @@
 import type { Context } from "./context.ts"
-import { type Entry, errorText, isPermanent } from "./entry.ts"
+import { type Entry, errorText, isPermanent, PermanentError } from "./entry.ts"
 import { inboxEvent } from "./inbox-event.ts"
-import { after, monotonicMs, pause, random, wallMs } from "./machine.ts"
+import { after, monotonicMs, pause, random, wallMs, within } from "./machine.ts"
 import { readRequest, requestOf } from "./reading.ts"
 import type { CompiledSource, StartOptions } from "./settings.ts"
-import type { Queue, WorkOutcome } from "./store.ts"
+import { type Failure, type Queue, StoreUnavailable, type WorkOutcome } from "./store.ts"
 import { type AttemptOutcome, increment, observe } from "./tally.ts"
-import { defaultBackoffMs, type RegisteredWork } from "./works.ts"
+import { defaultBackoffMs, type RegisteredWork, tookTooLong } from "./works.ts"
 
 /* Works off what is stored: claims, works, and records how it ended. */
 
@@ -46,6 +46,12 @@ export const makePruning = <Tx>({ log, store }: Pick<Context<Tx>, "log" | "store
   }
 }
 
+/** Most attempts at work: the default's, where there is none for the type. */
+const mostOf = <Tx>(work: RegisteredWork<Tx> | undefined): number => work?.options.attempts ?? 11
+
+const unrecorded = (attempts: number): string =>
+  `none of ${attempts} attempts came to an end: the work kills its process, or is killed with it`
+
 /** Spreads what failed at the same time: 80% to 120%. */
 const jittered = (ms: number): number => Math.round(ms * (0.8 + 0.4 * random()))
 
@@ -55,9 +61,10 @@ export const startWorking = <Tx>(
   prune: () => void,
   { concurrency = 8, leaseMs = 30_000, pollMs = 500 }: StartOptions = {}
 ): Working & { readonly wake: () => void } => {
-  const { alerts, failpoint, log, sources, tally, works } = context
+  const { alerts, failpoint, log, sources, store, tally, works } = context
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
+  const places = Math.min(concurrency, queue.atOnce ?? concurrency)
   let woken: () => void = () => undefined
   let isWoken = false
 
@@ -103,15 +110,28 @@ export const startWorking = <Tx>(
     })
   }
 
+  const silence = (ms: number) => `${store.name} has not answered for ${ms} ms`
+
+  /** Whether work has ended because it was told that the receiver stops. */
+  const isStopped = (error: unknown): boolean =>
+    stopping.signal.aborted &&
+    (error === stopping.signal.reason || (error instanceof Error && error.name === "AbortError"))
+
   const fail = async (
     entry: Entry,
     work: RegisteredWork<Tx> | undefined,
-    error: unknown
+    error: unknown,
+    isFree: boolean
   ): Promise<AttemptOutcome> => {
-    const most = work?.options.attempts ?? 11
     const text = errorText(error)
-    if (isPermanent(error) || entry.attempts >= most) {
-      await queue.fail(entry, { kind: "dead", error: text })
+    const asked = (failure: Failure) =>
+      within(leaseMs, queue.fail(entry, failure), () => new StoreUnavailable(silence(leaseMs)))
+    if (isFree) {
+      await asked({ kind: "retry", delayMs: jittered(troublePauseMs), error: text, isFree })
+      return "failed"
+    }
+    if (isPermanent(error) || entry.attempts >= mostOf(work)) {
+      if (!(await asked({ kind: "dead", error: text }))) return "lost"
       context.kept(
         { ...entry, body: entry.body ?? new Uint8Array() },
         "dead",
@@ -121,8 +141,8 @@ export const startWorking = <Tx>(
       return "dead"
     }
     const wait = work?.options.backoffMs(entry.attempts) ?? defaultBackoffMs(entry.attempts)
-    await queue.fail(entry, { kind: "retry", delayMs: jittered(Math.max(0, wait)), error: text })
-    return "failed"
+    const delayMs = jittered(Math.max(0, wait))
+    return (await asked({ kind: "retry", delayMs, error: text })) ? "failed" : "lost"
   }
 
   /** A request that could not be read before, and is to be read again. */
@@ -142,13 +162,12 @@ export const startWorking = <Tx>(
 
   const runWork = async (
     entry: Entry & { readonly type: string },
-    work: RegisteredWork<Tx>
+    work: RegisteredWork<Tx>,
+    onBegin: () => void
   ): Promise<WorkOutcome> => {
     const { withinMs } = work.options
     const late = new AbortController()
-    const cancel = after(withinMs, () =>
-      late.abort(new Error(`the work took longer than ${withinMs} ms`))
-    )
+    const cancel = after(withinMs, () => late.abort(tookTooLong(withinMs)))
     const signal = AbortSignal.any([late.signal, stopping.signal])
     const event = inboxEvent(
       { ...entry, body: entry.body ?? new Uint8Array() },
@@ -156,15 +175,18 @@ export const startWorking = <Tx>(
       signal
     )
     try {
-      return await queue.work(
+      const worked = queue.work(
         entry,
         async (tx) => {
+          onBegin()
           failpoint("working")
           await work.run(tx, event)
           failpoint("worked")
         },
         late.signal
       )
+      // A store that has fallen silent must not keep the place of this work.
+      return await within(withinMs + leaseMs, worked, () => new StoreUnavailable(silence(leaseMs)))
     } finally {
       cancel()
     }
@@ -175,6 +197,7 @@ export const startWorking = <Tx>(
     const { type } = entry
     const source = sources.get(entry.source)
     const work = type === undefined ? undefined : works.find(type)
+    let hasBegun = false
     try {
       if (source === undefined) return
       if (type === undefined) {
@@ -183,11 +206,16 @@ export const startWorking = <Tx>(
       }
       if (work === undefined)
         throw new Error(`no work is registered for ${type}: register one, or resolve the event`)
-      const outcome = await runWork({ ...entry, type }, work)
+      // Attempts that ended neither well nor badly: what they killed could not record it.
+      if (entry.attempts > mostOf(work)) throw new PermanentError(unrecorded(mostOf(work)))
+      const outcome = await runWork({ ...entry, type }, work, () => {
+        hasBegun = true
+      })
       failpoint("committed")
       note(entry, outcome, monotonicMs() - began)
     } catch (error) {
-      const outcome = await fail(entry, work, error).catch((failed) => {
+      const isFree = (error instanceof StoreUnavailable && !hasBegun) || isStopped(error)
+      const outcome = await fail(entry, work, error, isFree).catch((failed) => {
         // Its lease ends, and it is claimed again.
         log({ level: "error", text: "a failed attempt was not recorded", error: errorText(failed) })
         return "failed" as const
@@ -210,13 +238,18 @@ export const startWorking = <Tx>(
     while (!stopping.signal.aborted) {
       prune()
       alerts.look(wallMs())
-      const free = concurrency - underWay.size
-      if (free === 0) {
+      const free = places - underWay.size
+      if (free <= 0) {
         await Promise.race(underWay)
         continue
       }
       try {
-        const claimed = await queue.claim([...sources.keys()], free, leaseMs)
+        // What comes later than this is claimed again when its lease is over.
+        const claimed = await within(
+          leaseMs,
+          queue.claim([...sources.keys()], free, leaseMs),
+          () => new StoreUnavailable(silence(leaseMs))
+        )
         failpoint("claimed")
         for (const entry of claimed) begin(entry)
         if (claimed.length === 0) await idle(pollMs)

@@ -17,11 +17,17 @@ const hourMs = 3_600_000
 export const defaultBackoffMs = (attempts: number): number =>
   Math.min(6 * hourMs, 1_000 * 4 ** (attempts - 1))
 
+/** Why work is aborted that has not ended in time. */
+export const tookTooLong = (ms: number): Error => new Error(`the work took longer than ${ms} ms`)
+
 const defaults: Required<ProcessOptions> = {
   attempts: 11,
   backoffMs: defaultBackoffMs,
   withinMs: 300_000
 }
+
+/** No sender waits longer than this. */
+const onceWithinMs = 30_000
 
 const matcher = (pattern: string): RegExp =>
   new RegExp(
@@ -54,7 +60,12 @@ export const makeWorks = <Tx>(): Works<Tx> => {
         throw new TypeError("the type is missing: name one, such as invoice.paid or invoice.*")
       if (typeof run !== "function")
         throw new TypeError(`the work of ${pattern} must be a function (tx, event) => …`)
-      const work = { pattern, mode, run, options: { ...defaults, ...options } }
+      const { attempts = defaults.attempts, backoffMs = defaults.backoffMs } = options
+      const { withinMs = mode === "once" ? onceWithinMs : defaults.withinMs } = options
+      for (const [name, value] of Object.entries({ attempts, withinMs }))
+        if (!(value > 0))
+          throw new TypeError(`${name} of ${pattern} must be a number above 0, and is ${value}`)
+      const work = { pattern, mode, run, options: { attempts, backoffMs, withinMs } }
       if (exact.has(pattern) || patterns.some((one) => one.work.pattern === pattern))
         throw new TypeError(`${pattern} has a work already`)
       if (!pattern.includes("*")) {

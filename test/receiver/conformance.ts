@@ -14,9 +14,14 @@ export interface Subject<Tx> {
   readonly close: () => Promise<void>
   /** Whether a receipt waits for at most 2 s for another one of the same event, instead of to its end. */
   readonly isBusyInTime?: boolean
+  /** Lets a statement fail within the transaction, as far as the database has such, and says nothing of it. */
+  readonly failQuietly?: (tx: Tx) => Promise<unknown>
+  /** Whether work that is aborted can do no more in its transaction. */
+  readonly isEndedWhenAborted?: boolean
 }
 
 const signal = new AbortController().signal
+const limits = { signal, withinMs: 30_000 }
 const minuteMs = 60_000
 
 let made = 0
@@ -60,7 +65,7 @@ const onceStories = <Tx>(subject: () => Subject<Tx>) => {
         await add(tx, counter)
         if (fails) throw new Error("no")
       },
-      signal
+      limits
     )
   }
 
@@ -112,7 +117,7 @@ const onceStories = <Tx>(subject: () => Subject<Tx>) => {
         begin()
         await held
       },
-      signal
+      limits
     )
     await begun
     const second = once(one, counter)
@@ -136,6 +141,64 @@ const onceStories = <Tx>(subject: () => Subject<Tx>) => {
     assert.deepStrictEqual(await once(one, counter), { outcome: "done" })
     const isRolledBack = subject().store.guarantee === "exactly-once"
     assert.strictEqual(await subject().countOf(counter), isRolledBack ? 1 : 2)
+  })
+
+  it("does not take for done what work that catches an error of a statement has lost", async () => {
+    const { add, countOf, failQuietly, store } = subject()
+    if (failQuietly === undefined) return
+    const [one, counter] = [entry(), fresh("counter")]
+    const outcome = await store
+      .once(
+        one,
+        async (tx) => {
+          await add(tx, counter)
+          await failQuietly(tx)
+        },
+        limits
+      )
+      .catch((error: Error) => error.message)
+    const isDone = typeof outcome !== "string"
+    if (typeof outcome === "string") assert.match(outcome, /transaction|null value/)
+    assert.strictEqual(await countOf(counter), isDone ? 1 : 0, `${outcome}`)
+    assert.strictEqual((await store.known("shop", [one.key])).size, isDone ? 1 : 0)
+    const again = await once(one, counter)
+    assert.strictEqual(again.outcome, isDone ? "duplicate" : "done")
+    assert.strictEqual(await countOf(counter), 1)
+  })
+
+  it("takes nothing of work that is aborted, whatever it goes on with", async () => {
+    const { add, countOf, isEndedWhenAborted, store } = subject()
+    const [one, counter, later] = [entry(), fresh("counter"), fresh("later")]
+    const late = new AbortController()
+    let goOn: () => void = () => undefined
+    const goesOn = new Promise<void>((resolve) => {
+      goOn = resolve
+    })
+    let gone: Promise<unknown> | undefined
+    const aborted = store.once(
+      one,
+      async (tx) => {
+        await add(tx, counter)
+        gone = goesOn.then(() => add(tx, later)).catch(() => undefined)
+        // SQLite cannot end what is under way: it ends by itself.
+        const ending = new Promise<never>((_, reject) => {
+          late.signal.addEventListener("abort", () => reject(late.signal.reason))
+        })
+        late.abort(new Error("it took too long"))
+        await ending
+      },
+      { signal: late.signal, withinMs: 1 }
+    )
+    const outcome = await aborted.catch((error: Error) => error.message)
+    assert.strictEqual(outcome, "it took too long")
+    assert.strictEqual((await store.known("shop", [one.key])).size, 0)
+    goOn()
+    await gone
+    if (isEndedWhenAborted === true) {
+      assert.strictEqual(await countOf(later), 0)
+      assert.strictEqual(await countOf(counter), 0)
+    }
+    assert.deepStrictEqual(await once(one, counter), { outcome: "done" })
   })
 
   it("forgets keys when they need not be remembered any more", async () => {
@@ -163,7 +226,7 @@ const versionStories = <Tx>(subject: () => Subject<Tx>) => {
       const result = await store.once(
         entry({ subject: about, version }),
         (tx) => add(tx, counter),
-        signal
+        limits
       )
       outcomes.push(result.outcome)
     }
@@ -178,11 +241,11 @@ const versionStories = <Tx>(subject: () => Subject<Tx>) => {
     const failed = store.once(
       entry({ subject: about, version: 9 }),
       () => Promise.reject(new Error("no")),
-      signal
+      limits
     )
     assert.strictEqual(await failed.catch((error: Error) => error.message), "no")
     const older = entry({ subject: about, version: 8 })
-    assert.deepStrictEqual(await store.once(older, (tx) => add(tx, counter), signal), {
+    assert.deepStrictEqual(await store.once(older, (tx) => add(tx, counter), limits), {
       outcome: "done"
     })
   })
@@ -229,6 +292,46 @@ const queueStories = <Tx>(subject: () => Subject<Tx>) => {
     assert.isNumber(done?.finishedAt)
     assert.deepStrictEqual(await queue().put([one]), [{ isNew: false, receipts: 4 }])
     assert.deepStrictEqual(await claim(source), [])
+  })
+
+  it("answers a repeat at once, while its event is worked on", async () => {
+    if (subject().isBusyInTime !== true) return
+    const source = fresh("source")
+    const one = entry({ source })
+    await queue().put([one])
+    const claimed = await claimOne(source)
+    let end: () => void = () => undefined
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const repeats: Array<unknown> = []
+    const worked = queue().work(
+      claimed,
+      async () => {
+        // Were they to wait for the work, this would never end.
+        for (let at = 0; at < 3; at++) repeats.push(...(await queue().put([one])))
+        repeats.push(await subject().store.once(one, () => ended, limits))
+        end()
+      },
+      signal
+    )
+    assert.strictEqual(await worked, "done")
+    assert.lengthOf(repeats, 4)
+    assert.isTrue(repeats.every((repeat) => (repeat as { isNew?: boolean }).isNew !== true))
+    assert.deepInclude(repeats[3], { outcome: "duplicate" })
+  })
+
+  it("gives back an attempt that does not count", async () => {
+    const source = fresh("source")
+    await queue().put([entry({ source })])
+    const claimed = await claimOne(source)
+    const failure = { kind: "retry", delayMs: 0, error: "no connection" } as const
+    assert.isTrue(await queue().fail(claimed, { ...failure, isFree: true }))
+    const again = await claimOne(source)
+    assert.strictEqual(again.attempts, 1)
+    assert.isTrue(await queue().fail(again, failure))
+    assert.strictEqual((await claimOne(source)).attempts, 2)
+    assert.isFalse(await queue().fail(again, failure))
   })
 
   it("stores all events of a request", async () => {

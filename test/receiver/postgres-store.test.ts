@@ -28,6 +28,8 @@ conformance("The inbox in PostgreSQL through pg", withoutPostgres, async () => {
   return {
     store,
     isBusyInTime: true,
+    isEndedWhenAborted: true,
+    failQuietly: (tx) => tx.query("insert into counters values (null, 1)").catch(() => undefined),
     add: async (tx, name) => {
       await tx.query(addition, [name])
     },
@@ -44,6 +46,8 @@ conformance("The inbox in PostgreSQL through postgres", withoutPostgres, async (
   return {
     store,
     isBusyInTime: true,
+    isEndedWhenAborted: true,
+    failQuietly: (tx) => tx.unsafe("insert into counters values (null, 1)").catch(() => undefined),
     add: async (tx, name) => {
       await tx.unsafe(addition, [name])
     },

@@ -4,9 +4,11 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { setImmediate } from "node:timers/promises"
 import { assert, describe, it } from "vitest"
+import { receiver } from "../../src/receiver/receiver.ts"
 import type { Store } from "../../src/receiver/store.ts"
 import { sqliteStore } from "../../src/receiver/stores/sqlite.ts"
 import { conformance } from "./conformance.ts"
+import { event, sender } from "./sender.ts"
 
 conformance("The inbox in SQLite through node:sqlite", undefined, async () => {
   const folder = await mkdtemp(join(tmpdir(), "petrel-test-sqlite-"))
@@ -19,6 +21,12 @@ conformance("The inbox in SQLite through node:sqlite", undefined, async () => {
   const store: Store<DatabaseSync> = sqliteStore(database)
   return {
     store,
+    // On such a conflict, the database rolls the whole transaction back.
+    failQuietly: async (tx) => {
+      try {
+        tx.prepare("insert or rollback into counters values (null, 1)").run()
+      } catch {}
+    },
     add: async (tx, name) => {
       tx.prepare(
         "insert into counters values (?, 1) on conflict (name) do update set n = n + 1"
@@ -58,7 +66,7 @@ describe("The inbox in an SQLite file that processes share", () => {
                 tx.prepare("insert into effects values (?)").run(key)
                 await setImmediate()
               },
-              new AbortController().signal
+              { signal: new AbortController().signal, withinMs: 30_000 }
             )
           )
         )
@@ -82,6 +90,53 @@ describe("The inbox in an SQLite file that processes share", () => {
       for (const database of databases) database.close()
       await rm(folder, { recursive: true, force: true })
     }
+  })
+})
+
+describe("The version of the tables of an inbox", () => {
+  const put = { method: "POST", body: "x" }
+  const told = async (change: string): Promise<string> => {
+    const database = new DatabaseSync(":memory:")
+    await sqliteStore(database).migrate()
+    database.exec(change)
+    const lines: Array<string> = []
+    const hooks = receiver({
+      ...{ store: sqliteStore(database), sources: { shop: sender() } },
+      log: ({ error }) => lines.push(`${error}`.replace("StoreUnavailable: ", ""))
+    })
+    hooks.process("*", () => undefined)
+    const { status } = await hooks.fetch("shop")(
+      new Request("http://shop.test/in", { ...put, ...event("evt_1") })
+    )
+    assert.strictEqual(status, 503)
+    // As the loop says when it starts, of a program that gets no requests.
+    hooks.start()
+    await setImmediate()
+    await hooks.stop()
+    assert.isAtLeast(lines.length, 2)
+    assert.strictEqual(new Set(lines).size, 1)
+    return lines[0] ?? ""
+  }
+
+  it("is looked at before anything is stored, and what to do is said in a sentence", async () => {
+    const older = /missing or of an older version: run `petrel inbox migrate` or `await hooks/
+    assert.match(await told("delete from petrel_inbox_schema"), older)
+    assert.match(await told("drop table petrel_inbox_schema"), older)
+    assert.match(
+      await told("insert into petrel_inbox_schema values (99)"),
+      /of version 99, and this program's petrel knows 1: update the package petrel/
+    )
+  })
+
+  it("is not lowered by an older program", async () => {
+    const database = new DatabaseSync(":memory:")
+    const store = sqliteStore(database)
+    await store.migrate()
+    database.exec("insert into petrel_inbox_schema values (99)")
+    const refused = await sqliteStore(database)
+      .migrate()
+      .catch((error: Error) => error.message)
+    assert.match(`${refused}`, /of version 99/)
   })
 })
 

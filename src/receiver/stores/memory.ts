@@ -1,5 +1,5 @@
 import { type Entry, type EntryState, entryStates, type NewEntry, sha256 } from "../entry.ts"
-import { wallMs } from "../machine.ts"
+import { unlessAborted, wallMs } from "../machine.ts"
 import type { Percentiles, Queue, Store, Stored, StoredCounts } from "../store.ts"
 
 interface Row extends Entry {
@@ -135,10 +135,13 @@ export const memoryStore = (): Store<undefined> => {
 
     fail: async (entry, failure) => {
       const row = own(entry)
-      if (row === undefined) return
+      if (row === undefined) return false
       const { error } = failure
-      if (failure.kind === "retry") set(row, { error, nextAt: wallMs() + failure.delayMs })
-      else set(row, { error, state: failure.kind, finishedAt: wallMs() })
+      if (failure.kind === "retry") {
+        const attempts = failure.isFree === true ? row.attempts - 1 : row.attempts
+        set(row, { error, attempts, nextAt: wallMs() + failure.delayMs })
+      } else set(row, { error, state: failure.kind, finishedAt: wallMs() })
+      return true
     },
 
     replace: async (entry, entries) => {
@@ -226,7 +229,7 @@ export const memoryStore = (): Store<undefined> => {
     guarantee: "at-least-once",
     queue,
 
-    once: async (entry, run) => {
+    once: async (entry, run, { signal }) => {
       const name = nameOf(entry.source, entry.key)
       for (;;) {
         const other = working.get(name)
@@ -239,7 +242,7 @@ export const memoryStore = (): Store<undefined> => {
         insert(entry, "stale")
         return { outcome: "stale" }
       }
-      const work = run(undefined)
+      const work = unlessAborted(run(undefined), signal)
       working.set(
         name,
         work.then(

@@ -1,4 +1,5 @@
-import type { SqlDatabase, SqlDialect, SqlTables } from "./sql.ts"
+import { StoreUnavailable } from "../store.ts"
+import type { SqlDatabase, SqlDialect, SqlSession, SqlTables } from "./sql.ts"
 
 /* The tables have versions: each list of statements below leads from one to the next. */
 
@@ -9,7 +10,26 @@ export const missingTables = (table: string): string =>
 const schemaTable = (tables: SqlTables): string =>
   `create table if not exists ${tables.schema} (version int not null primary key)`
 
-/** Makes the tables, or changes those of an older version. Two processes may do so at once. */
+const versionOf = async (session: SqlSession, tables: SqlTables): Promise<number> => {
+  const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
+  return Number(rows[0]?.version ?? 0)
+}
+
+const newerTables = ({ inbox }: SqlTables, version: number, known: number): string =>
+  `the tables of the inbox (${inbox}) are of version ${version}, and this program's petrel knows ${known}: update the package petrel of this program, as \`npm install\` does`
+
+/** @throws StoreUnavailable, with what to do, if the tables are of another version than this program's. */
+export const checkVersion = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
+  const [version, known] = [await versionOf(db, tables), db.dialect.migrations(tables).length]
+  if (version < known) throw new StoreUnavailable(missingTables(tables.inbox))
+  if (version > known) throw new StoreUnavailable(newerTables(tables, version, known))
+}
+
+/**
+ * Makes the tables, or changes those of an older version. Two processes may do so at once.
+ *
+ * @throws StoreUnavailable if the tables are of a newer version.
+ */
 export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
   const { dialect } = db
   await db.transaction(async (_, session) => {
@@ -17,9 +37,11 @@ export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promi
     if (take !== undefined) await session.rows(take)
     try {
       await session.run(schemaTable(tables))
-      const rows = await session.rows(`select max(version) as version from ${tables.schema}`)
-      const version = Number(rows[0]?.version ?? 0)
-      for (const [at, statements] of dialect.migrations(tables).entries()) {
+      const version = await versionOf(session, tables)
+      const migrations = dialect.migrations(tables)
+      if (version > migrations.length)
+        throw new StoreUnavailable(newerTables(tables, version, migrations.length))
+      for (const [at, statements] of migrations.entries()) {
         if (at < version) continue
         for (const statement of statements) await session.run(statement)
         await session.run(`insert into ${tables.schema} (version) values (${at + 1})`)

@@ -10,6 +10,7 @@ import {
   type SqlSession,
   type SqlTables,
   type SqlTrouble,
+  type SqlValue,
   sqlTables
 } from "./sql.ts"
 import { sqlStore } from "./sql-store.ts"
@@ -85,6 +86,8 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
   if (code === "ER_LOCK_WAIT_TIMEOUT") return "locked"
   if (code === "ER_NO_SUCH_TABLE" || code === "ER_BAD_FIELD_ERROR") return "not-migrated"
   if (unavailable.has(code) || connectionCodes.has(code)) return "unavailable"
+  // The client says so where it cannot use the connection again.
+  if ((error as { readonly fatal?: unknown } | undefined)?.fatal === true) return "unavailable"
   return error instanceof Error && /closed state|Pool is closed/.test(error.message)
     ? "unavailable"
     : undefined
@@ -103,21 +106,36 @@ export const mysqlDialect: SqlDialect = {
     take: "select get_lock('petrel_inbox', 30)",
     release: "select release_lock('petrel_inbox')"
   },
-  insert: async (session, table, columns, expressions, values) => {
-    // 1: inserted, 2: changed. Of the other ways, `insert ignore` takes values that do not fit, too.
-    const changed = await session.run(
-      `insert into ${table} (${columns.join(", ")}) values (${expressions.join(", ")})
-       on duplicate key update conflicts = conflicts + if(body_hash = values(body_hash), 0, 1),
-         receipts = receipts + 1`,
-      values
-    )
-    if (changed === 1) return 1
-    const [source = null, key = null] = values
-    const rows = await session.rows(
-      `select receipts from ${table} where source = ? and event_key = ?`,
-      [source, key]
-    )
-    return Math.max(2, Number(rows[0]?.receipts ?? 2))
+  // A deadlock, which work may catch, rolls the whole transaction back.
+  endsInSilence: true,
+  insertsInTransaction: true,
+  insert: async (session, { columns, expressions, hash, key, source, table, values }) => {
+    const where = "where source = ? and event_key = ?"
+    const known = `select receipts from ${table} ${where}`
+    // This reads what is committed, and waits for nobody.
+    if ((await session.rows(known, [source, key])).length === 0) {
+      // 1: inserted, 2: changed. Of the other ways, `insert ignore` takes values that do not fit, too.
+      const changed = await session.run(
+        `insert into ${table} (${columns.join(", ")}) values (${expressions.join(", ")})
+         on duplicate key update conflicts = conflicts + if(body_hash = values(body_hash), 0, 1),
+           receipts = receipts + 1`,
+        values
+      )
+      if (changed === 1) return 1
+    } else {
+      const [row] = await session.rows(`select id from ${table} ${where} for update skip locked`, [
+        source,
+        key
+      ])
+      if (row !== undefined)
+        await session.run(
+          `update ${table} set receipts = receipts + 1,
+             conflicts = conflicts + if(body_hash = ?, 0, 1) where id = ?`,
+          [hash, String(row.id)]
+        )
+    }
+    const [row] = await session.rows(known, [source, key])
+    return Math.max(2, Number(row?.receipts ?? 2))
   },
   insertIgnore: (table, columns, values) =>
     `insert into ${table} (${columns}) values (${values}) on duplicate key update source = source`,
@@ -126,19 +144,9 @@ export const mysqlDialect: SqlDialect = {
   troubleOf
 }
 
-const mysqlSession = (connection: Pick<MysqlConnection, "execute" | "query">): SqlSession => {
-  // Without values, since not every statement can be prepared.
-  const ask = (sql: string, values: Parameters<typeof buffered>[0]) =>
-    values.length === 0 ? connection.query(sql) : connection.execute(sql, buffered(values))
-  return {
-    rows: async (sql, values = []) => (await ask(sql, values))[0],
-    run: async (sql, values = []) => (await ask(sql, values))[0].affectedRows ?? 0
-  }
-}
-
 const mysqlDatabase = <C extends MysqlConnection>(
   pool: MysqlPool<C>,
-  connectMs: number
+  { connectMs, silentMs }: Required<Pick<SqlStoreOptions, "connectMs" | "silentMs">>
 ): SqlDatabase<C> => {
   const borrow = async <A>(use: (connection: C) => Promise<A>): Promise<A> => {
     const late = () =>
@@ -155,28 +163,44 @@ const mysqlDatabase = <C extends MysqlConnection>(
       else connection.release()
     }
   }
+  /** Waits for an answer. A connection that brings none is not used again, or it would keep its place in the pool. */
+  const answered = <A>(asked: Promise<A>): Promise<A> =>
+    within(silentMs, asked, () => new StoreUnavailable(`MySQL has not answered for ${silentMs} ms`))
+
+  const mysqlSession = (connection: C): SqlSession => {
+    // Without values, since not every statement can be prepared.
+    const ask = (sql: string, values: ReadonlyArray<SqlValue>) =>
+      answered(
+        values.length === 0 ? connection.query(sql) : connection.execute(sql, buffered(values))
+      )
+    return {
+      rows: async (sql, values = []) => (await ask(sql, values))[0],
+      run: async (sql, values = []) => (await ask(sql, values))[0].affectedRows ?? 0
+    }
+  }
   return {
     dialect: mysqlDialect,
     rows: (sql, values) => borrow((connection) => mysqlSession(connection).rows(sql, values)),
     run: (sql, values) => borrow((connection) => mysqlSession(connection).run(sql, values)),
     transaction: (work, { lockMs, signal } = {}) =>
       borrow(async (connection) => {
+        const session = mysqlSession(connection)
         try {
           if (lockMs !== undefined)
-            await connection.query(`set innodb_lock_wait_timeout = ${Math.ceil(lockMs / 1_000)}`)
-          await connection.query("set transaction isolation level read committed")
-          await connection.query("start transaction")
-          const result = await unlessAborted(work(connection, mysqlSession(connection)), signal)
-          await connection.query("commit")
+            await session.run(`set innodb_lock_wait_timeout = ${Math.ceil(lockMs / 1_000)}`)
+          await session.run("set transaction isolation level read committed")
+          await session.run("start transaction")
+          const result = await unlessAborted(work(connection, session), signal)
+          await session.run("commit")
           return result
         } catch (error) {
-          if (signal?.aborted === true) connection.destroy()
-          else await connection.query("rollback").catch(() => connection.destroy())
+          if (signal?.aborted === true || error instanceof StoreUnavailable) connection.destroy()
+          else await session.run("rollback").catch(() => connection.destroy())
           throw error
         } finally {
           // The setting is the connection's, which the program uses for other work, too.
           if (lockMs !== undefined)
-            await connection.query("set innodb_lock_wait_timeout = default").catch(() => undefined)
+            await session.run("set innodb_lock_wait_timeout = default").catch(() => undefined)
         }
       })
   }
@@ -190,8 +214,8 @@ const mysqlDatabase = <C extends MysqlConnection>(
  */
 export const mysqlStore = <C extends MysqlConnection>(
   pool: MysqlPool<C>,
-  { connectMs = 2_000, table = "petrel_inbox" }: SqlStoreOptions = {}
+  { connectMs = 2_000, silentMs = 30_000, table = "petrel_inbox" }: SqlStoreOptions = {}
 ): Store<C> => {
   if ("promise" in pool) throw new TypeError('use the pool of "mysql2/promise"')
-  return sqlStore(mysqlDatabase(pool, connectMs), sqlTables(table))
+  return sqlStore(mysqlDatabase(pool, { connectMs, silentMs }), sqlTables(table))
 }

@@ -4,6 +4,7 @@ import {
   buffered,
   codeOf,
   connectionCodes,
+  endedBefore,
   insertReturning,
   insertUnlessThere,
   numbered,
@@ -13,7 +14,9 @@ import {
   type SqlSession,
   type SqlTables,
   type SqlTrouble,
-  sqlTables
+  type SqlValue,
+  sqlTables,
+  type TransactionOptions
 } from "./sql.ts"
 import { sqlStore } from "./sql-store.ts"
 
@@ -59,6 +62,8 @@ export interface SqlStoreOptions {
   readonly table?: string
   /** How long a connection of the pool is waited for, in ms. (Default: 2000) */
   readonly connectMs?: number
+  /** How long one statement of the store may take, in ms, before its connection is given up. (Default: 30000) */
+  readonly silentMs?: number
 }
 
 const migrations = ({ inbox, versions }: SqlTables): ReadonlyArray<ReadonlyArray<string>> => [
@@ -116,7 +121,7 @@ const troubleOf = (error: unknown): SqlTrouble | undefined => {
     return "unavailable"
   if (/^CONNECT(ION)?_/.test(code)) return "unavailable"
   return error instanceof Error &&
-    /connection terminated|timeout exceeded when trying to connect|client has encountered a connection error/i.test(
+    /connection terminated|timeout exceeded when trying to connect|query read timeout|client has encountered a connection error/i.test(
       error.message
     )
     ? "unavailable"
@@ -134,7 +139,9 @@ export const postgresDialect: SqlDialect = {
   changesInWith: true,
   migrations,
   migrationLock: { take: "select pg_advisory_xact_lock(hashtext('petrel_inbox'))" },
-  insert: insertReturning,
+  endsInSilence: false,
+  insertsInTransaction: false,
+  insert: insertReturning("for update skip locked"),
   insertIgnore: insertUnlessThere,
   deleteSome: (table, where, limit) =>
     `delete from ${table} where ctid = any(array(
@@ -148,17 +155,14 @@ const begin = "isolation level read committed"
 const lockTimeout = (lockMs: number | undefined): string =>
   lockMs === undefined ? "" : `set local lock_timeout = ${lockMs}`
 
-const pgSession = (client: PgClient): SqlSession => ({
-  rows: async (sql, values = []) => (await client.query(numbered(sql), buffered(values))).rows,
-  run: async (sql, values = []) =>
-    (await client.query(numbered(sql), buffered(values))).rowCount ?? 0
-})
-
 /** A client of the pool in use, and what became of its connection. */
 interface Borrowed {
   readonly client: PgClient
   broken: Error | undefined
 }
+
+/** Codes of a server that is going, gone, or a replica since: another connection may lead to the one that is not. */
+const isGone = (error: unknown): error is Error => /^(08|57P|25006)/.test(codeOf(error))
 
 /** Uses a client of the pool, and gives it back; one whose connection is broken is not used again. */
 const borrow = async <A>(
@@ -177,35 +181,62 @@ const borrow = async <A>(
   client.on?.("error", onError)
   try {
     return await use(borrowed)
+  } catch (error) {
+    if (isGone(error)) borrowed.broken ??= error
+    throw error
   } finally {
-    client.off?.("error", onError)
     client.release(borrowed.broken)
+    // What was cut off may still break.
+    if (borrowed.broken === undefined) client.off?.("error", onError)
   }
 }
 
-const pgDatabase = (pool: PgPool, connectMs: number): SqlDatabase<PgClient> => ({
-  dialect: postgresDialect,
-  rows: (sql, values) =>
-    borrow(pool, connectMs, ({ client }) => pgSession(client).rows(sql, values)),
-  run: (sql, values) => borrow(pool, connectMs, ({ client }) => pgSession(client).run(sql, values)),
-  transaction: (work, { lockMs, signal } = {}) =>
-    borrow(pool, connectMs, async (borrowed) => {
-      const { client } = borrowed
-      try {
-        await client.query(`begin ${begin};${lockTimeout(lockMs)}`)
-        const result = await unlessAborted(work(client, pgSession(client)), signal)
-        await client.query("commit")
-        return result
-      } catch (error) {
-        if (signal?.aborted === true) borrowed.broken = new Error("the work took too long")
-        else
-          await client.query("rollback").catch((failed: Error) => {
-            borrowed.broken = failed
-          })
-        throw error
-      }
+const pgDatabase = (
+  pool: PgPool,
+  { connectMs, silentMs }: Required<Pick<SqlStoreOptions, "connectMs" | "silentMs">>
+): SqlDatabase<PgClient> => {
+  /** Waits for an answer. A connection that brings none is not used again, or it would keep its place in the pool. */
+  const answered = <A>(borrowed: Borrowed, asked: Promise<A>): Promise<A> =>
+    within(silentMs, asked, () => {
+      const error = new StoreUnavailable(`PostgreSQL has not answered for ${silentMs} ms`)
+      borrowed.broken = error
+      return error
     })
-})
+  const session = (borrowed: Borrowed): SqlSession => {
+    const { client } = borrowed
+    const ask = (sql: string, values: ReadonlyArray<SqlValue> = []) =>
+      answered(borrowed, client.query(numbered(sql), buffered(values)))
+    return {
+      rows: async (sql, values) => (await ask(sql, values)).rows,
+      run: async (sql, values) => (await ask(sql, values)).rowCount ?? 0
+    }
+  }
+  return {
+    dialect: postgresDialect,
+    rows: (sql, values) =>
+      borrow(pool, connectMs, (borrowed) => session(borrowed).rows(sql, values)),
+    run: (sql, values) => borrow(pool, connectMs, (borrowed) => session(borrowed).run(sql, values)),
+    transaction: (work, { lockMs, signal } = {}) =>
+      borrow(pool, connectMs, async (borrowed) => {
+        const { client } = borrowed
+        const ask = (sql: string) => answered(borrowed, client.query(sql))
+        try {
+          await ask(`begin ${begin};${lockTimeout(lockMs)}`)
+          const result = await unlessAborted(work(client, session(borrowed)), signal)
+          // What failed within the transaction makes a rollback of the commit, and no error.
+          if ((await ask("commit")).command !== "COMMIT") throw new Error(endedBefore)
+          return result
+        } catch (error) {
+          if (signal?.aborted === true) borrowed.broken = new Error("the work took too long")
+          else if (borrowed.broken === undefined)
+            await ask("rollback").catch((failed: Error) => {
+              borrowed.broken = failed
+            })
+          throw error
+        }
+      })
+  }
+}
 
 interface PostgresJsRows extends ReadonlyArray<SqlRow> {
   readonly count: number
@@ -222,16 +253,53 @@ const postgresJsSession = (sql: Pick<PostgresJs, "unsafe">): SqlSession => ({
   }
 })
 
+/**
+ * Returns what work gets in place of the transaction's `sql`, and what ends it: work that goes on after its time would
+ * else find the connection in another transaction, or in none.
+ */
+const endable = (tx: PostgresJs): { readonly tx: PostgresJs; readonly end: () => void } => {
+  let isOver = false
+  const check = () => {
+    if (isOver) throw new Error("the transaction of this work is over")
+  }
+  const checked = <F extends object>(target: F): F =>
+    new Proxy(target, {
+      apply: (call, self, values) => {
+        check()
+        return Reflect.apply(
+          call as unknown as (...values: Array<unknown>) => unknown,
+          self,
+          values
+        )
+      },
+      get: (from, name) => {
+        const found = Reflect.get(from, name)
+        return typeof found === "function" ? checked(found) : found
+      }
+    })
+  return {
+    tx: checked(tx),
+    end: () => {
+      isOver = true
+    }
+  }
+}
+
 const postgresJsDatabase = (sql: PostgresJs): SqlDatabase<PostgresJs> => ({
   dialect: postgresDialect,
   ...postgresJsSession(sql),
   transaction: async <A>(
     work: (tx: PostgresJs, session: SqlSession) => Promise<A>,
-    { lockMs, signal }: { readonly lockMs?: number; readonly signal?: AbortSignal } = {}
+    { lockMs, signal }: TransactionOptions = {}
   ): Promise<A> =>
     sql.begin(begin, async (tx: PostgresJs) => {
       if (lockMs !== undefined) await tx.unsafe(lockTimeout(lockMs))
-      return unlessAborted(work(tx, postgresJsSession(tx)), signal)
+      const given = endable(tx)
+      try {
+        return await unlessAborted(work(given.tx, postgresJsSession(tx)), signal)
+      } finally {
+        given.end()
+      }
     })
 })
 
@@ -243,8 +311,9 @@ const postgresJsDatabase = (sql: PostgresJs): SqlDatabase<PostgresJs> => ({
  */
 export const postgresStore = <C extends PgPool | PostgresJs>(
   client: C,
-  { connectMs = 2_000, table = "petrel_inbox" }: SqlStoreOptions = {}
+  { connectMs = 2_000, silentMs = 30_000, table = "petrel_inbox" }: SqlStoreOptions = {}
 ): Store<PostgresTx<C>> => {
-  const db = "begin" in client ? postgresJsDatabase(client) : pgDatabase(client, connectMs)
+  const db =
+    "begin" in client ? postgresJsDatabase(client) : pgDatabase(client, { connectMs, silentMs })
   return sqlStore(db as SqlDatabase<unknown>, sqlTables(table)) as Store<PostgresTx<C>>
 }

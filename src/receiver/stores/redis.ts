@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { unlessAborted } from "../machine.ts"
 import { type OnceOutcome, type Store, StoreUnavailable } from "../store.ts"
 
 /** What the store uses of `ioredis` and `iovalkey`. */
@@ -26,8 +27,8 @@ redis.call('SET', KEYS[1], 'd', 'PX', ARGV[2]) return 1 end return 0`
 const releaseScript = `if redis.call('GET', KEYS[1]) == 'p:' .. ARGV[1] then return redis.call('DEL', KEYS[1]) end
 return 0`
 
-/** Longest time that an event whose process has died is busy, ms. */
-const leaseMs = 60_000
+/** How much longer than its work may take an event is busy whose process has died, ms. */
+const spareMs = 30_000
 
 /** Longest Retry-After of an event that is busy, ms: most work ends long before its lease. */
 const busyMs = 10_000
@@ -63,16 +64,16 @@ export const redisStore = (
     guarantee: "at-least-once",
     queue: undefined,
 
-    once: async (entry, work): Promise<OnceOutcome> => {
+    once: async (entry, work, { signal, withinMs }): Promise<OnceOutcome> => {
       const name = nameOf(entry.source, entry.key)
       const token = randomUUID()
-      const claimed = await run(claimScript, name, token, `${leaseMs}`)
+      const claimed = await run(claimScript, name, token, `${Math.ceil(withinMs + spareMs)}`)
       const [state, left] = Array.isArray(claimed) ? claimed.map(String) : []
       if (state === "done") return { outcome: "duplicate", receipts: 2 }
       if (state !== "claimed")
         return { outcome: "busy", retryAfterMs: Math.min(busyMs, Math.max(1_000, Number(left))) }
       try {
-        await work(undefined)
+        await unlessAborted(work(undefined), signal)
       } catch (error) {
         // Where this fails, too, the lease ends.
         await run(releaseScript, name, token).catch(() => undefined)

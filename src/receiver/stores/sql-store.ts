@@ -1,4 +1,4 @@
-import type { EntryState, NewEntry } from "../entry.ts"
+import { type EntryState, type NewEntry, sha256 } from "../entry.ts"
 import { pause, random } from "../machine.ts"
 import {
   type OnceOutcome,
@@ -8,8 +8,9 @@ import {
   StoreUnavailable,
   type WorkOutcome
 } from "../store.ts"
-import { migrate, missingTables } from "./migrations.ts"
+import { checkVersion, migrate, missingTables } from "./migrations.ts"
 import {
+  endedBefore,
   placesFor,
   type SqlDatabase,
   type SqlSession,
@@ -29,6 +30,8 @@ const conflictTries = 3
 /** What is sent again after this time finds the lock free, or the database back. */
 const retryAfterMs = 5_000
 
+const savepoint = "petrel_inbox"
+
 /** Greatest number of keys in one statement. */
 const keysInOne = 500
 
@@ -40,13 +43,22 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
 
   /** What work has thrown: it may be of another database or service. */
   const ofWork = new WeakSet<Error>()
-  const worked = async (run: (tx: Tx) => Promise<void>, tx: Tx): Promise<void> => {
+  const worked = async (
+    run: (tx: Tx) => Promise<void>,
+    tx: Tx,
+    session: SqlSession
+  ): Promise<void> => {
+    if (dialect.endsInSilence) await session.run(`savepoint ${savepoint}`)
     try {
       await run(tx)
     } catch (error) {
       if (error instanceof Error) ofWork.add(error)
       throw error
     }
+    if (dialect.endsInSilence)
+      await session.run(`release savepoint ${savepoint}`).catch((cause) => {
+        throw new Error(endedBefore, { cause })
+      })
   }
 
   /** Gives errors of the database their names for the receiver. Others pass. */
@@ -61,13 +73,18 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     return new StoreUnavailable(text, { cause: error })
   }
 
-  /** Runs a transaction again that met a deadlock or a conflict with another one. */
+  let isChecked = false
+
+  /** Runs a transaction, again where it met a deadlock or a conflict with another one. Looks at the tables' version first. */
   const again = async <A>(
     run: () => Promise<A>,
-    passing: ReadonlyArray<SqlTrouble | undefined> = ["conflict", "locked"]
+    passing: ReadonlyArray<SqlTrouble | undefined> = ["conflict", "locked"],
+    isMigration = false
   ): Promise<A> => {
     for (let tries = 1; ; tries++)
       try {
+        if (!isChecked && !isMigration) await checkVersion(db, tables)
+        isChecked ||= !isMigration
         return await run()
       } catch (error) {
         if (!passing.includes(dialect.troubleOf(error)) || tries > conflictTries)
@@ -82,16 +99,19 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     state: EntryState,
     error?: string
   ): Promise<Stored> => {
-    const receipts = await dialect.insert(
-      session,
-      inbox,
-      [...newColumns, "received_at", "next_at", ...(state === "done" ? ["finished_at"] : [])],
-      [
+    const receipts = await dialect.insert(session, {
+      table: inbox,
+      columns: [
+        ...newColumns,
+        ...["received_at", "next_at", ...(state === "done" ? ["finished_at"] : [])]
+      ],
+      expressions: [
         ...newExpressions(dialect.nowMs),
         ...[dialect.nowMs, dialect.nowMs, ...(state === "done" ? [dialect.clockMs] : [])]
       ],
-      newValues(entry, state, error)
-    )
+      values: newValues(entry, state, error),
+      ...{ source: entry.source, key: entry.key, hash: sha256(entry.body) }
+    })
     return { isNew: receipts === 1, receipts }
   }
 
@@ -118,12 +138,18 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     return changed === 1
   }
 
-  const once: Store<Tx>["once"] = async (entry, run, signal) => {
+  /** Inserts an entry that needs no other statement. */
+  const insertAlone = (entry: NewEntry, state: EntryState, error?: string): Promise<Stored> =>
+    dialect.insertsInTransaction
+      ? db.transaction((_, session) => insert(session, entry, state, error))
+      : insert(db, entry, state, error)
+
+  const once: Store<Tx>["once"] = async (entry, run, { signal }) => {
     const work = async (tx: Tx, session: SqlSession): Promise<OnceOutcome> => {
       const { isNew, receipts } = await insert(session, entry, "done")
       if (!isNew) return { outcome: "duplicate", receipts }
       if (await isNewest(session, entry)) {
-        await worked(run, tx)
+        await worked(run, tx, session)
         return { outcome: "done" }
       }
       await session.run(`update ${inbox} set state = 'stale' where source = ? and event_key = ?`, [
@@ -157,10 +183,12 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     )
 
   const queue: Queue<Tx> = {
+    ...(dialect.atOnce !== undefined && { atOnce: dialect.atOnce }),
+
     put: (entries) =>
       again(async () => {
         const [only] = entries
-        if (only !== undefined && entries.length === 1) return [await insert(db, only, "received")]
+        if (only !== undefined && entries.length === 1) return [await insertAlone(only, "received")]
         return db.transaction(async (_, session) => {
           const stored: Array<Stored> = []
           for (const entry of entries) stored.push(await insert(session, entry, "received"))
@@ -168,7 +196,7 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
         })
       }),
 
-    keep: (entry, state, error) => again(() => insert(db, entry, state, error)),
+    keep: (entry, state, error) => again(() => insertAlone(entry, state, error)),
 
     claim: (sources, limit, leaseMs) =>
       again(() => claimEntries(db, inbox, { sources, limit, leaseMs })),
@@ -179,7 +207,7 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
           async (tx, session) => {
             if (!(await isOwn(session, entry.id, entry.attempts))) return "lost"
             const isFresh = await isNewest(session, entry)
-            if (isFresh) await worked(run, tx)
+            if (isFresh) await worked(run, tx, session)
             await finish(session, entry.id, isFresh ? "done" : "stale")
             await wakeNext(db, session, inbox, entry)
             return isFresh ? "done" : "stale"
@@ -192,17 +220,17 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
       const own = "where id = ? and state = 'received' and attempts = ?"
       const { error, kind } = failure
       if (kind === "retry") {
+        const attempts = failure.isFree === true ? "attempts - 1" : "attempts"
+        const changing = `update ${inbox} set next_at = ${dialect.nowMs} + ?, error = ?, attempts = ${attempts} ${own}`
         const values = [failure.delayMs, error, entry.id, entry.attempts]
-        await again(() =>
-          db.run(`update ${inbox} set next_at = ${dialect.nowMs} + ?, error = ? ${own}`, values)
-        )
-        return
+        return (await again(() => db.run(changing, values))) === 1
       }
       const ending = `update ${inbox} set state = ?, finished_at = ${dialect.nowMs}, error = ? ${own}`
-      await again(() =>
+      return again(() =>
         db.transaction(async (_, session) => {
           const ended = await session.run(ending, [kind, error, entry.id, entry.attempts])
           if (ended === 1) await wakeNext(db, session, inbox, entry)
+          return ended === 1
         })
       )
     },
@@ -300,6 +328,6 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
         return pruned
       }),
 
-    migrate: () => again(() => migrate(db, tables))
+    migrate: () => again(() => migrate(db, tables), ["conflict", "locked"], true)
   }
 }

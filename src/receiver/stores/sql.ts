@@ -26,14 +26,22 @@ export type SqlTrouble =
 
 export interface SqlDatabase<Tx> extends SqlSession {
   readonly dialect: SqlDialect
-  /**
-   * Runs work in a transaction of one connection, and commits it when the work has returned. A lock is waited for
-   * `lockMs` at most, if that is given. A transaction that is aborted by the signal is rolled back.
-   */
+  /** Runs work in a transaction of one connection, and commits it when the work has returned. */
   readonly transaction: <A>(
     work: (tx: Tx, session: SqlSession) => Promise<A>,
-    options?: { readonly lockMs?: number; readonly signal?: AbortSignal }
+    options?: TransactionOptions
   ) => Promise<A>
+}
+
+/** What is said where the transaction of work was over before the work was. */
+export const endedBefore =
+  "the work's transaction was over before the work: a statement failed and the work caught its error, or a statement has ended the transaction. Let such errors pass, and neither commit nor roll back"
+
+export interface TransactionOptions {
+  /** How long a lock is waited for. (Default: as the database is set) */
+  readonly lockMs?: number
+  /** Rolls the transaction back when it is aborted. Without it, the transaction has the store's own statements alone. */
+  readonly signal?: AbortSignal
 }
 
 /** Names of the tables. */
@@ -41,6 +49,18 @@ export interface SqlTables {
   readonly inbox: string
   readonly versions: string
   readonly schema: string
+}
+
+/** A row of the inbox, with what tells whether it is there. */
+export interface NewRow {
+  readonly table: string
+  readonly columns: ReadonlyArray<string>
+  readonly expressions: ReadonlyArray<string>
+  readonly values: ReadonlyArray<SqlValue>
+  readonly source: string
+  readonly key: string
+  /** The hash of the body. */
+  readonly hash: string
 }
 
 /** What differs between databases. */
@@ -52,20 +72,26 @@ export interface SqlDialect {
   readonly clockMs: string
   /** Added to a selection of rows that are to be changed: takes none that another transaction has. */
   readonly forUpdate: string
+  /** How many transactions there can be at the same time, where that is one. */
+  readonly atOnce?: number
   /** Whether a `with` may change rows. */
   readonly changesInWith: boolean
   /** The statements of each version of the tables, the first version's first. */
   readonly migrations: (tables: SqlTables) => ReadonlyArray<ReadonlyArray<string>>
   /** Keeps two processes from migrating at once, within a transaction; and what ends that, if the commit does not. */
   readonly migrationLock: { readonly take?: string; readonly release?: string }
-  /** Inserts an entry, or counts a receipt. Returns how often it has been received. */
-  readonly insert: (
-    session: SqlSession,
-    table: string,
-    columns: ReadonlyArray<string>,
-    expressions: ReadonlyArray<string>,
-    values: ReadonlyArray<SqlValue>
-  ) => Promise<number>
+  /**
+   * Whether work that catches an error of a statement may go on outside of the transaction, without a word. A
+   * savepoint tells, then.
+   */
+  readonly endsInSilence: boolean
+  /** Whether `insert` needs a transaction. */
+  readonly insertsInTransaction: boolean
+  /**
+   * Inserts a row, or counts a receipt. Does not wait for work that has the row. Returns how often the entry has been
+   * received.
+   */
+  readonly insert: (session: SqlSession, row: NewRow) => Promise<number>
   /** Inserts a row unless its primary key is there. */
   readonly insertIgnore: (table: string, columns: string, values: string) => string
   /** Deletes at most so many rows, those first that expire first. */
@@ -111,22 +137,26 @@ export const sqlTables = (table: string): SqlTables => {
 }
 
 /** Inserts an entry, or counts a receipt, where the database has `on conflict` and `returning`. */
-export const insertReturning: SqlDialect["insert"] = async (
-  session,
-  table,
-  columns,
-  expressions,
-  values
-) => {
-  const rows = await session.rows(
-    `insert into ${table} as t (${columns.join(", ")}) values (${expressions.join(", ")})
-     on conflict (source, event_key) do update set receipts = t.receipts + 1,
-       conflicts = t.conflicts + case when t.body_hash = excluded.body_hash then 0 else 1 end
-     returning receipts`,
-    values
-  )
-  return Number(rows[0]?.receipts)
-}
+export const insertReturning =
+  (skipLocked: string): SqlDialect["insert"] =>
+  async (session, { columns, expressions, hash, key, source, table, values }) => {
+    const inserted = await session.rows(
+      `insert into ${table} (${columns.join(", ")}) values (${expressions.join(", ")})
+       on conflict (source, event_key) do nothing returning receipts`,
+      values
+    )
+    if (inserted.length === 1) return 1
+    const known = `from ${table} where source = ? and event_key = ?`
+    const counted = await session.rows(
+      `update ${table} set receipts = receipts + 1,
+         conflicts = conflicts + case when body_hash = ? then 0 else 1 end
+       where id = (select id ${known} ${skipLocked}) returning receipts`,
+      [hash, source, key]
+    )
+    const [row] =
+      counted.length === 1 ? counted : await session.rows(`select receipts ${known}`, [source, key])
+    return Math.max(2, Number(row?.receipts ?? 2))
+  }
 
 /** Inserts a row unless its primary key is there, where the database has `on conflict`. */
 export const insertUnlessThere: SqlDialect["insertIgnore"] = (table, columns, values) =>

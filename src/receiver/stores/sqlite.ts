@@ -1,5 +1,5 @@
-import { monotonicMs, pause, random } from "../machine.ts"
-import type { Store } from "../store.ts"
+import { after, monotonicMs, pause, random } from "../machine.ts"
+import { type Store, StoreUnavailable } from "../store.ts"
 import {
   buffered,
   insertReturning,
@@ -72,6 +72,7 @@ const unavailableCodes: ReadonlySet<number> = new Set([8, 10, 13, 14])
 
 const troubleOf = (error: unknown): SqlTrouble | undefined => {
   if (!(error instanceof Error)) return undefined
+  if (error instanceof StoreUnavailable) return "unavailable"
   if (/no such (table|column)/.test(error.message)) return "not-migrated"
   const { code, errcode } = error as { readonly code?: unknown; readonly errcode?: unknown }
   if (code === "SQLITE_BUSY" || code === "SQLITE_LOCKED") return "locked"
@@ -94,7 +95,11 @@ export const sqliteDialect: SqlDialect = {
   changesInWith: false,
   migrations,
   migrationLock: {},
-  insert: insertReturning,
+  atOnce: 1,
+  // Some errors roll the whole transaction back, which work may catch.
+  endsInSilence: true,
+  insertsInTransaction: false,
+  insert: insertReturning(""),
   insertIgnore: insertUnlessThere,
   deleteSome: (table, where, limit) =>
     `delete from ${table} where rowid in (
@@ -104,6 +109,48 @@ export const sqliteDialect: SqlDialect = {
 
 /** How long a lock of another process is waited for. */
 const busyMs = 2_000
+
+/** How long the transactions before one are waited for. */
+const turnMs = 10_000
+
+/** Lets one transaction run after the other. One that waits for too long is not run at all. */
+const makeTurn = () => {
+  const waiting = new Set<() => void>()
+  let isTaken = false
+  const next = () => {
+    const [first] = waiting
+    isTaken = first !== undefined
+    first?.()
+  }
+  const turnOf = () =>
+    new Promise<void>((resolve, reject) => {
+      if (!isTaken) {
+        isTaken = true
+        resolve()
+        return
+      }
+      const begin = () => {
+        waiting.delete(begin)
+        cancel()
+        resolve()
+      }
+      const cancel = after(turnMs, () => {
+        waiting.delete(begin)
+        reject(
+          new StoreUnavailable(`SQLite: the work before this one has not ended for ${turnMs} ms`)
+        )
+      })
+      waiting.add(begin)
+    })
+  return async <A>(run: () => Promise<A>): Promise<A> => {
+    await turnOf()
+    try {
+      return await run()
+    } finally {
+      next()
+    }
+  }
+}
 
 const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
   const prepared = new Map<string, ReturnType<C["prepare"]>>()
@@ -120,12 +167,7 @@ const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
   }
 
   // The connection has one transaction at a time, and what runs beside it would be a part of it.
-  let last: Promise<unknown> = Promise.resolve()
-  const inTurn = <A>(run: () => Promise<A>): Promise<A> => {
-    const turn = last.then(run)
-    last = turn.catch(() => undefined)
-    return turn
-  }
+  const turn = makeTurn()
 
   /** Waits for the lock of another process without holding up this one, as SQLite itself would. */
   const begin = async (): Promise<void> => {
@@ -142,7 +184,7 @@ const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
 
   // What is aborted goes on to its end: its statements would not be in a transaction otherwise.
   const transaction: SqlDatabase<C>["transaction"] = (work) =>
-    inTurn(async () => {
+    turn(async () => {
       await begin()
       try {
         const result = await work(client, session)

@@ -55,7 +55,10 @@ try {
     }
   }
   const withOnce = (key: string) =>
-    store.once(entry(key), (tx) => tx.query(effect, [key]).then(() => undefined), signal)
+    store.once(entry(key), (tx) => tx.query(effect, [key]).then(() => undefined), {
+      signal,
+      withinMs: 30_000
+    })
   const own: Array<number> = []
   const once: Array<number> = []
   // In turn, so that both meet the same machine.

@@ -1,0 +1,159 @@
+import { connect, createServer, type Socket } from "node:net"
+import { setTimeout } from "node:timers/promises"
+import { Pool, type PoolClient } from "pg"
+import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import type { NewEntry } from "../../src/receiver/entry.ts"
+import { type Store, StoreUnavailable } from "../../src/receiver/store.ts"
+import { postgresStore } from "../../src/receiver/stores/postgres.ts"
+import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
+
+const entry = (key: string): NewEntry => ({
+  ...{ source: "shop", key, type: "invoice.paid", subject: undefined, version: undefined },
+  ...{ at: undefined, headers: {}, contentType: "text/plain", body: Buffer.from("x") },
+  keepMs: 60_000
+})
+
+/** A way to the server on which bytes get lost from some moment on, like behind a firewall that has forgotten it. */
+const network = async (to: number) => {
+  let isSilent = false
+  const sockets = new Set<Socket>()
+  const server = createServer((from) => {
+    const onward = connect(to, "127.0.0.1")
+    // Only the connections that there are fall silent: a new way is open.
+    let isLost = false
+    for (const [one, other] of [
+      [from, onward],
+      [onward, from]
+    ] as const) {
+      sockets.add(one)
+      one.on("error", () => other.destroy())
+      one.on("close", () => {
+        if (!isLost) other.destroy()
+      })
+      one.on("data", (bytes) => {
+        isLost ||= isSilent
+        if (!isLost) other.write(bytes)
+      })
+    }
+  })
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve))
+  const address = server.address()
+  if (address === null || typeof address === "string") throw new Error("it has no port")
+  return {
+    port: address.port,
+    fallSilent: () => {
+      isSilent = true
+    },
+    recover: () => {
+      isSilent = false
+    },
+    close: async () => {
+      for (const socket of sockets) socket.destroy()
+      await new Promise((resolve) => server.close(resolve))
+    }
+  }
+}
+
+describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with faults", () => {
+  let server: PostgresServer | undefined
+  let url = ""
+  beforeAll(async () => {
+    server = await startPostgres()
+    url = await server.database("faults")
+    const pool = new Pool({ connectionString: url })
+    await postgresStore(pool).migrate()
+    await pool.end()
+  })
+  afterAll(() => server?.stop())
+
+  const errorOf = (asked: Promise<unknown>): Promise<unknown> =>
+    asked.then(
+      () => undefined,
+      (error) => error
+    )
+
+  it("gives up connections that bring no answer, and so lives on when the network does", async () => {
+    const way = await network(server?.port ?? 0)
+    const pool = new Pool({
+      ...{ host: "127.0.0.1", port: way.port, user: "postgres", database: "faults", max: 2 }
+    })
+    pool.on("error", () => undefined)
+    try {
+      const { queue } = postgresStore(pool, { connectMs: 200, silentMs: 300 })
+      await Promise.all([queue?.put([entry("s1")]), queue?.put([entry("s2")])])
+      way.fallSilent()
+      const lost = await Promise.all([
+        ...[errorOf(Promise.resolve(queue?.put([entry("s3")])))],
+        ...[errorOf(Promise.resolve(queue?.put([entry("s4"), entry("s5")])))]
+      ])
+      assert.isTrue(lost.every((error) => error instanceof StoreUnavailable))
+      assert.match(`${lost[0]}`, /has not answered for 300 ms/)
+      way.recover()
+      assert.deepStrictEqual(await queue?.put([entry("s3")]), [{ isNew: true, receipts: 1 }])
+    } finally {
+      await pool.end()
+      await way.close()
+    }
+  })
+
+  it("leaves a server that has become a replica for one that takes writes", async () => {
+    let connections = 0
+    const pool = new Pool({ connectionString: url, max: 1 })
+    // The first connection leads to what is a replica by now, all others to the new primary.
+    pool.on("connect", (client) => {
+      connections += 1
+      if (connections === 1) void client.query("set default_transaction_read_only to on")
+    })
+    try {
+      const { queue } = postgresStore(pool)
+      assert.instanceOf(await errorOf(Promise.resolve(queue?.put([entry("r1")]))), StoreUnavailable)
+      assert.deepStrictEqual(await queue?.put([entry("r1")]), [{ isNew: true, receipts: 1 }])
+      assert.strictEqual(connections, 2)
+    } finally {
+      await pool.end()
+    }
+  })
+
+  it("takes a commit whose answer is lost for unknown: the repeat is a duplicate", async () => {
+    const way = await network(server?.port ?? 0)
+    const pool = new Pool({
+      ...{ host: "127.0.0.1", port: way.port, user: "postgres", database: "faults", max: 2 }
+    })
+    pool.on("error", () => undefined)
+    const direct = new Pool({ connectionString: url })
+    direct.on("connect", (client) => client.on("error", () => undefined))
+    try {
+      await direct.query("create table effects (key text)")
+      const store: Store<PoolClient> = postgresStore(pool, { silentMs: 300 })
+      const limits = { signal: new AbortController().signal, withinMs: 30_000 }
+      const work = async (tx: PoolClient) => {
+        await tx.query("insert into effects values ('c1')")
+      }
+      // The server commits, and its answer gets lost.
+      const committed = async () => {
+        for (;;) {
+          if ((await direct.query("select 1 from effects")).rowCount === 1) return
+          await setTimeout(2)
+        }
+      }
+      const client = await pool.connect()
+      const query = client.query.bind(client)
+      client.query = ((text: string, ...rest: []) => {
+        const asked = query(text, ...rest)
+        if (text !== "commit") return asked
+        return committed().then(() => {
+          throw Object.assign(new Error("Connection terminated unexpectedly"), {})
+        })
+      }) as never
+      client.release()
+      assert.instanceOf(await errorOf(store.once(entry("c1"), work, limits)), StoreUnavailable)
+      const repeated = await postgresStore(direct).once(entry("c1"), work, limits)
+      assert.strictEqual(repeated.outcome, "duplicate")
+      assert.strictEqual((await direct.query("select 1 from effects")).rowCount, 1)
+    } finally {
+      await pool.end()
+      await direct.end()
+      await way.close()
+    }
+  })
+})

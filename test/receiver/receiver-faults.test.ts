@@ -1,0 +1,207 @@
+import { assert, describe, it } from "vitest"
+import type { LogLine } from "../../src/receiver/log.ts"
+import { receiver } from "../../src/receiver/receiver.ts"
+import type { ReceiverSettings } from "../../src/receiver/settings.ts"
+import { type Queue, StoreUnavailable } from "../../src/receiver/store.ts"
+import { memoryStore } from "../../src/receiver/stores/memory.ts"
+import { event, sender, signed } from "./sender.ts"
+
+const make = (settings: Partial<ReceiverSettings<undefined>> = {}) => {
+  const lines: Array<LogLine> = []
+  const store = settings.store ?? memoryStore()
+  const hooks = receiver<undefined>({
+    ...{ store, sources: { shop: sender() }, log: (line) => lines.push(line) },
+    ...settings
+  })
+  const post = async (request: RequestInit) => {
+    const response = await hooks.fetch("shop")(new Request("http://shop.test/in", request))
+    return { status: response.status, text: (await response.text()).trim() }
+  }
+  return { hooks, lines, post, queue: store.queue as Queue<undefined> }
+}
+
+const until = async <A>(ask: () => Promise<A | undefined> | A | undefined): Promise<A> => {
+  const deadline = Date.now() + 20_000
+  for (;;) {
+    const found = await ask()
+    if (found !== undefined) return found
+    assert.isBelow(Date.now(), deadline, "it did not come to that")
+    await new Promise((resolve) => setTimeout(resolve, 5))
+  }
+}
+
+describe("A receiver to which bad things happen", () => {
+  it("gives up work that kills its process, when that has happened as often as it may", async () => {
+    const dead: Array<string> = []
+    const { hooks, post, queue } = make({ onDead: ({ error }) => dead.push(`${error}`) })
+    let works = 0
+    hooks.process(
+      "*",
+      () => {
+        works += 1
+      },
+      { attempts: 3 }
+    )
+    await post(event("evt_1"))
+    // Three processes have claimed it, begun, and were never heard of again.
+    for (let at = 0; at < 3; at++) await until(async () => (await queue.claim(["shop"], 1, 1))[0])
+    hooks.start({ pollMs: 5 })
+    await until(() => dead[0])
+    await hooks.stop()
+    assert.match(dead[0] ?? "", /none of 3 attempts came to an end/)
+    assert.strictEqual(works, 0)
+    assert.lengthOf(await hooks.dead.list(), 1)
+  })
+
+  it("counts no attempt whose work could not begin, or that ended because the receiver stops", async () => {
+    const store = memoryStore()
+    const { queue } = store
+    if (queue === undefined) throw new Error("the store has a queue")
+    let isAway = true
+    const work: Queue<undefined>["work"] = (...given) =>
+      isAway ? Promise.reject(new StoreUnavailable("no connection is free")) : queue.work(...given)
+    const { hooks, post } = make({ store: { ...store, queue: { ...queue, work } } })
+    const attempts: Array<number> = []
+    hooks.process(
+      "*",
+      async (_, { attempt, signal }) => {
+        attempts.push(attempt)
+        await new Promise((_, reject) => {
+          signal.addEventListener("abort", () => reject(signal.reason))
+        })
+      },
+      { attempts: 1 }
+    )
+    await post(event("evt_1"))
+    hooks.start({ pollMs: 5 })
+    const entry = async () => (await queue.list({}))[0]
+    const failed = await until(async () => {
+      const found = await entry()
+      return found?.error === undefined ? undefined : found
+    })
+    assert.deepInclude(failed, { state: "received", attempts: 0 })
+    isAway = false
+    await until(() => attempts[0])
+    await hooks.stop()
+    assert.deepInclude(await entry(), { state: "received", attempts: 0 })
+    assert.deepStrictEqual(attempts, [1])
+  })
+
+  it("tells nobody of a dead event that another process has done meanwhile", async () => {
+    const dead: Array<string> = []
+    const { hooks, lines, post, queue } = make({ onDead: ({ key }) => dead.push(key) })
+    hooks.process(
+      "*",
+      async () => {
+        // Its lease is over, and another process takes it.
+        const again = await until(async () => (await queue.claim(["shop"], 1, 60_000))[0])
+        await queue.work(again, async () => undefined, new AbortController().signal)
+        throw new Error("too late")
+      },
+      { attempts: 1 }
+    )
+    await post(event("evt_1"))
+    hooks.start({ concurrency: 1, pollMs: 5, leaseMs: 50 })
+    await until(() => lines.find(({ outcome }) => outcome === "lost"))
+    await hooks.stop()
+    assert.deepStrictEqual(dead, [])
+    assert.lengthOf(await queue.list({ state: "done" }), 1)
+  })
+
+  it("goes on when the store does not answer a claim", async () => {
+    const store = memoryStore()
+    const { queue } = store
+    if (queue === undefined) throw new Error("the store has a queue")
+    let claims = 0
+    const claim: Queue<undefined>["claim"] = (...given) => {
+      claims += 1
+      return claims === 1 ? new Promise(() => undefined) : queue.claim(...given)
+    }
+    const { hooks, lines, post } = make({ store: { ...store, queue: { ...queue, claim } } })
+    const done: Array<string> = []
+    hooks.process("*", (_, { key }) => {
+      done.push(key)
+    })
+    hooks.start({ leaseMs: 50, pollMs: 5 })
+    await post(event("evt_1"))
+    await until(() => done[0])
+    await hooks.stop()
+    assert.isTrue(lines.some(({ error }) => /has not answered for 50 ms/.test(error ?? "")))
+  })
+
+  it("ends `once` that takes too long, and gives its place to others", async () => {
+    const { hooks, post } = make({ maxInFlight: 1 })
+    let isHung = true
+    hooks.once("*", () => (isHung ? new Promise(() => undefined) : undefined), { withinMs: 20 })
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 500, text: "failed" })
+    isHung = false
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "done" })
+  })
+
+  it("asks a silent store no more than it may have under way", async () => {
+    const store = memoryStore()
+    const { queue } = store
+    if (queue === undefined) throw new Error("the store has a queue")
+    let asked = 0
+    const put: Queue<undefined>["put"] = () => {
+      asked += 1
+      return new Promise(() => undefined)
+    }
+    const { hooks, post } = make({
+      ...{ store: { ...store, queue: { ...queue, put } }, maxInFlight: 3, storeWithinMs: 5 }
+    })
+    hooks.process("*", () => undefined)
+    for (let at = 0; at < 6; at++)
+      assert.deepStrictEqual(await post(event(`evt_${at}`)), {
+        ...{ status: 503, text: "store-unavailable" }
+      })
+    assert.strictEqual(asked, 3)
+  })
+
+  it("keeps each of two unreadable requests, though their bodies are the same", async () => {
+    const { hooks, post } = make({
+      key: () => {
+        throw new Error("no order id")
+      }
+    })
+    hooks.process("*", () => undefined)
+    const body = { type: "invoice.paid", timestamp: "2026-01-01T00:00:00Z", data: {} }
+    for (const id of ["evt_1", "evt_2", "evt_2"])
+      assert.deepStrictEqual(await post(signed(id, body)), { status: 200, text: "kept" })
+    const kept = await hooks.quarantined.list()
+    assert.deepStrictEqual(
+      kept.map(({ headers, receipts }) => [headers["webhook-id"], receipts]),
+      [
+        ["evt_2", 2],
+        ["evt_1", 1]
+      ]
+    )
+  })
+
+  it("answers 503 when a signature cannot be checked, since that says nothing of the sender", async () => {
+    let verify: () => Promise<never> = () => Promise.reject(new Error("no certificate"))
+    const provider = { ...sender(), verify: () => verify() }
+    const { lines, post } = make({ sources: { shop: provider }, storeWithinMs: 20 })
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 503, text: "unverifiable" })
+    assert.include(lines[0]?.error, "no certificate")
+    verify = () => new Promise(() => undefined)
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 503, text: "unverifiable" })
+  })
+
+  it("writes a few lines of forged requests, however many there are, and counts all", async () => {
+    const { hooks, lines, post } = make()
+    hooks.once("*", () => undefined)
+    for (let at = 0; at < 100; at++) {
+      const request = event(`evt_${at}`)
+      const headers = { ...request.headers, "webhook-signature": "v1,Zm9yZ2Vk" }
+      assert.strictEqual((await post({ ...request, headers })).status, 401)
+    }
+    // The minute may have changed meanwhile.
+    assert.isAtMost(lines.length, 20)
+    assert.match(lines[9]?.text ?? "", /what more is refused within this minute gets no line/)
+    await post(event("evt_1"))
+    assert.strictEqual(lines.at(-1)?.outcome, "done")
+    const metrics = await hooks.metrics()
+    assert.include(metrics, 'problem="signature-mismatch"} 100')
+  })
+})
