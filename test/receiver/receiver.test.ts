@@ -243,7 +243,10 @@ describe("A receiver", () => {
       await post(event("evt_1"))
       const told = lines.filter(({ level, text }) => level === "warn" && /instead/.test(text))
       assert.lengthOf(told, 1)
-      assert.match(told[0]?.text ?? "", /and shop waits 1: register it with process instead of once/)
+      assert.match(
+        told[0]?.text ?? "",
+        /and shop waits 1: register it with process instead of once/
+      )
       assert.include(await hooks.metrics(), 'petrel_receiver_slow_total{source="shop"} 1')
     }
   })
