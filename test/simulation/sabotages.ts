@@ -302,6 +302,15 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 1_264
   },
   {
+    name: "not-remembered-in-doubt",
+    what: "what has ended is forgotten while it comes again in doubt, where NAKs are lost",
+    file: "delivery/source/queue-source.ts",
+    find: "      memory.completed.renew(seq, storedAt)\n      if (isDoubtful()) return doubtPauseMs\n",
+    replace:
+      "      if (isDoubtful()) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
+    seed: 3_545
+  },
+  {
     name: "heartbeat-repeated-too-late",
     what: "one heartbeat without an answer takes a worker's share away",
     file: "cluster/roster.ts",

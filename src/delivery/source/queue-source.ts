@@ -356,19 +356,19 @@ export class QueueSource extends StoredSource<QueueMessage> {
    */
   #answerTo({ seq, storedAt }: StreamMessage, delivery: Delivery): "ack" | number | undefined {
     const { isDoubtful, memory, spill } = this.#options
+    // What ended is remembered in doubt as well: the message comes again, and its NAK may be lost.
     if (memory.completed.has(seq, storedAt)) {
+      memory.completed.renew(seq, storedAt)
       if (isDoubtful()) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
-      memory.completed.renew(seq, storedAt)
       return "ack"
     }
     // The event was redelivered and routed again while its direct delivery was in flight. A message
     // with a retry record was decided about: that decision counts.
     const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
     if (!hasRecord && isCompletedElsewhere(memory, delivery)) {
-      if (isDoubtful()) return doubtPauseMs
       renewCompletedElsewhere(memory, delivery)
-      return "ack"
+      return isDoubtful() ? doubtPauseMs : "ack"
     }
     return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
   }

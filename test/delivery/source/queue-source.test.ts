@@ -203,6 +203,21 @@ describe("a message that is redelivered after its delivery has ended", () => {
     })
   )
 
+  it.live("is remembered for as long again where it comes back in doubt: the NAK may be lost", () =>
+    Effect.gen(function* () {
+      const { entered, memory, state, take } = yield* makeQueue()
+      memory.completed.add(3, now)
+      state.isDoubtful = true
+      for (let waits = 0; waits < 6; waits++) {
+        memory.completed.rotate()
+        assert.deepStrictEqual(take(), nak(250))
+      }
+      state.isDoubtful = false
+      assert.deepStrictEqual(take(), ack)
+      assert.deepStrictEqual(entered, [])
+    })
+  )
+
   it.live("is delivered where it is another of the same sequence", () =>
     Effect.gen(function* () {
       const { entered, memory, take } = yield* makeQueue()
