@@ -21,6 +21,7 @@ import {
   type Segment
 } from "./segment.ts"
 import { SegmentList, type SegmentOptions, segmentTables } from "./segment-list.ts"
+import { StoredTimes, storedTimesTables } from "./stored-times.ts"
 import type { TrackedRound } from "./tracked-round.ts"
 import {
   baseOf,
@@ -35,9 +36,6 @@ import { type UnwantedEvent, unwantedIn } from "./unwanted-events.ts"
 
 /** Version of the files. Files of an older one are made again. */
 export const fileVersion = 8
-
-/** How often it is noted which facts were stored by when, ms: a search ends at its `since` by it. */
-const betweenMomentsMs = 5_000
 
 const mainCacheKiB = 8_192
 
@@ -56,9 +54,7 @@ const schema = `
     seq INTEGER NOT NULL, base INTEGER NOT NULL, nanoseconds TEXT NOT NULL,
     newest_event INTEGER NOT NULL, repeated_attempts INTEGER NOT NULL);
   CREATE TABLE IF NOT EXISTS installation (id TEXT NOT NULL);
-  CREATE TABLE IF NOT EXISTS moment (seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
-  CREATE INDEX IF NOT EXISTS moment_ms ON moment (ms);
-  CREATE TABLE IF NOT EXISTS event_moment (event_seq INTEGER PRIMARY KEY, ms INTEGER NOT NULL);
+  ${storedTimesTables}
   ${segmentTables}
   ${tableOf("waiting", "TEXT")}
   ${rollupTable}
@@ -89,6 +85,7 @@ export class ProjectionStore {
   readonly #unwanted: Array<UnwantedEvent> = []
   readonly #recent: RecentEvents
   readonly #rollups: Rollups
+  readonly #times: StoredTimes
   /** What is taken off sequences in the history, in all files and in this class. */
   #base: number
   #position: ReadingPosition
@@ -120,6 +117,7 @@ export class ProjectionStore {
     this.#removeWaiting = this.#main.prepare("DELETE FROM waiting WHERE position = ?")
     this.#waitingRows = countOf(this.#main, "waiting")
     this.#rollups = new Rollups(this.#main, options.maxBytes)
+    this.#times = new StoredTimes(this.#main)
     this.#segments = new SegmentList(options, this.#main, this.#position.seq)
   }
 
@@ -192,8 +190,8 @@ export class ProjectionStore {
     this.#next = { seq, nanoseconds }
     const fact = readDeliveryFact(text)
     if (fact === undefined) return
-    if (fact.eventSeq !== undefined && fact.eventAt !== undefined && fact.eventAt > this.#newest.at)
-      this.#newest = { seq: fact.eventSeq, at: fact.eventAt }
+    if (fact.eventSeq !== undefined && fact.eventAt !== undefined)
+      this.#times.see(fact.eventSeq, fact.eventAt)
     this.#rollups.note(fact, millisOf(nanoseconds))
     const { tenant } = fact
     const event = fact.event ?? `evt_${fact.eventSeq}`
@@ -243,8 +241,7 @@ export class ProjectionStore {
   /** Removes what is too old or too much. Returns how many rounds it removed. */
   retain(now: number): number {
     const { keepMs } = this.#options
-    for (const table of ["moment", "event_moment"])
-      this.#main.prepare(`DELETE FROM ${table} WHERE ms < ?`).run(now - keepMs)
+    this.#times.retain(now - keepMs)
     this.#rollups.retain(now - keepMs)
     let removed = 0
     while (true) {
@@ -269,7 +266,7 @@ export class ProjectionStore {
     this.#next = { seq: first - 1, nanoseconds: "" }
     this.#main.exec("BEGIN IMMEDIATE")
     this.#main.prepare("DELETE FROM waiting WHERE position >= ?").run(positionOf(first, 0))
-    this.#main.prepare("DELETE FROM moment WHERE seq >= ?").run(first)
+    this.#times.forgetFrom(first)
     this.#rollups.forgetFrom(firstAt)
     this.#storePosition()
     this.#main.exec("COMMIT")
@@ -380,26 +377,8 @@ export class ProjectionStore {
         "UPDATE state SET seq = ?, base = ?, nanoseconds = ?, newest_event = ?, repeated_attempts = ?"
       )
       .run(seq, this.#base, nanoseconds, this.#recent.newest, this.#repeatedAttempts)
-    this.#noteEvents()
-    const ms = nanoseconds === "" ? 0 : millisOf(nanoseconds)
-    if (ms - this.#lastMoment < betweenMomentsMs) return
-    this.#lastMoment = ms
-    this.#main.prepare("INSERT OR REPLACE INTO moment VALUES (?, ?)").run(seq, ms)
+    this.#times.store(seq, nanoseconds === "" ? 0 : millisOf(nanoseconds))
   }
-  #lastMoment = 0
-
-  /** Notes when the newest event was stored: a search for events ends at its `since` by it. */
-  #noteEvents(): void {
-    const { at, seq } = this.#newest
-    if (at - this.#lastEventMoment < betweenMomentsMs) return
-    this.#lastEventMoment = at
-    // A stream that lost its end gives sequences again.
-    this.#main.prepare("DELETE FROM event_moment WHERE event_seq >= ?").run(seq)
-    this.#main.prepare("INSERT INTO event_moment VALUES (?, ?)").run(seq, at)
-  }
-  /** The event that was stored last, of those that facts have told of. */
-  #newest = { seq: 0, at: 0 }
-  #lastEventMoment = 0
 }
 
 /** Whether a fact tells of a request that another fact has told of: the receiver got it twice. */

@@ -1,8 +1,6 @@
-import { Cause, type Clock, Effect, Option } from "effect"
-import type { BrokerError } from "../../broker/broker-error.ts"
+import { Cause, type Clock, Effect } from "effect"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
-import { roundKey } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { slotOf } from "../../domain/fact.ts"
 import { timers } from "../../time/timers.ts"
@@ -24,6 +22,8 @@ import type { DutyCycle, Standing } from "./expiry.ts"
 import { Expiry } from "./expiry.ts"
 import type { NextTurn } from "./keyed-scheduler.ts"
 import { KeyedScheduler } from "./keyed-scheduler.ts"
+import type { LateMessagesOptions } from "./late-messages.ts"
+import { LateMessages } from "./late-messages.ts"
 
 /** Maximum messages and body bytes per read. */
 const batch = { messages: 256, bytes: 1024 * 1024 }
@@ -53,7 +53,7 @@ const maxConcurrentSteps = 64
 /** Replicas that are further behind, ms, are no longer expected to answer reads. */
 const maxReplicaLagMs = 10 * 60_000
 
-export interface DrainerOptions {
+export interface DrainerOptions extends LateMessagesOptions {
   readonly backlog: Pick<Backlog, "isEmpty" | "list">
   readonly remover: Pick<BacklogRemover, "clear" | "endedEarly" | "purge" | "saveEnded" | "thin">
   readonly reader: Pick<BacklogReader, "contents" | "look" | "next" | "pages">
@@ -64,15 +64,6 @@ export interface DrainerOptions {
   readonly lanes: Pick<LaneScheduler<never>, "awaitCapacity" | "rateBudget" | "reserve">
   /** Called with a delivery that was read: it has left the place from which it was moved. */
   readonly left: (delivery: Delivery) => void
-  /** True for the owner whose label this is; see `BacklogLabel`. */
-  readonly owner: number
-  /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
-  readonly isKnown: (delivery: Delivery) => boolean
-  /** Returns which of an endpoint's deliveries the history has the end of, by `roundKey`. */
-  readonly ended: (
-    to: Addressee,
-    deliveries: ReadonlyArray<Delivery>
-  ) => Effect.Effect<ReadonlySet<string>, BrokerError>
   /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, handle: BacklogMessage) => void
   /** True once nothing may begin any more. */
@@ -98,24 +89,24 @@ export interface DrainerOptions {
 export class Drainer {
   readonly #options: DrainerOptions
   readonly #index: BacklogIndex
+  readonly #late: LateMessages
   readonly #expiry: Expiry
   readonly #scheduler: KeyedScheduler
   /** The highest unreadable message that was logged, by endpoint: it may be found again. */
   readonly #logged = new Map<string, number>()
   /** Backlogs whose failure was logged: it is logged once until a read succeeds. */
   readonly #failing = new Set<string>()
-  /** The stream's last sequence when this owner began; undefined until it has looked. */
-  #lastBefore: number | undefined
 
   constructor(options: DrainerOptions) {
     this.#options = options
     this.#index = options.index
+    this.#late = new LateMessages(options)
     this.#expiry = new Expiry({
       ...options,
       batch: searchBatch,
       keep: (drain, seq) => this.#keep(drain, seq),
       ended: (drain, page, slots) => options.remover.endedEarly(drain, page, slots),
-      standing: (drain, read) => this.#standing(drain, read)
+      standing: (drain, read) => this.#late.standing(drain, read)
     })
     this.#scheduler = new KeyedScheduler({
       atOnce: maxConcurrentSteps,
@@ -188,7 +179,7 @@ export class Drainer {
    */
   leftBehind(key: string, last: LastMessage): ReadonlyArray<number> {
     const drain = this.#index.drains.get(key)
-    if (drain === undefined || last.label === undefined || this.#isLate(last)) return []
+    if (drain === undefined || last.label === undefined || this.#late.has(last)) return []
     for (const seq of last.label.replaces) drain.replaced.add(seq)
     return last.label.replaces
   }
@@ -242,7 +233,7 @@ export class Drainer {
         drain.poisonCandidates = maxConcurrentReads
         drain.last = Math.max(drain.last, last)
       }
-      this.#lastBefore ??= last
+      this.#late.begin(last)
     })
   }
 
@@ -310,7 +301,7 @@ export class Drainer {
     const { lanes, reader, remover } = this.#options
     const { window } = drain
     if (drain.replacing > 0) return "never"
-    if (drain.isUnseen) yield* reader.look(drain, (message) => this.#isLate(message))
+    if (drain.isUnseen) yield* reader.look(drain, (message) => this.#late.has(message))
     if (window.finishedCount >= drain.settled + minPurged) yield* remover.clear(drain)
     const wanted = this.#wanted(key, drain)
     if (wanted === 0) return yield* this.#whileIdle(key, drain)
@@ -327,7 +318,7 @@ export class Drainer {
         })
       )
     )
-    const standingOf = yield* this.#standing(drain, read.deliveries)
+    const standingOf = yield* this.#late.standing(drain, read.deliveries)
     if (this.#options.closed()) return "never"
     for (const position of read.passed) yield* this.#pass(drain, position)
     for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery, standingOf)
@@ -385,50 +376,12 @@ export class Drainer {
       })
     }
     // From here on it is known, also where its lane gives it back.
-    if (this.#isUndecided(drain, position)) drain.adopted.add(slot)
+    if (this.#late.isUndecided(drain, position)) drain.adopted.add(slot)
     left(delivery)
     const handle = drain.hold(placeIn(position), delivery, body)
     return Effect.sync(() => begin(key, handle)).pipe(
       Effect.onError(() => Effect.sync(() => drain.forget(slot, delivery)))
     )
-  }
-
-  /** True for a delivery that a former owner stored late, until this one delivers from there. */
-  #isUndecided(drain: Drain, { page, slot }: BacklogPosition): boolean {
-    return this.#isLate(page) && !drain.adopted.has(slot)
-  }
-
-  /**
-   * Tells what became of deliveries that were read. Those that a former owner stored late are looked up in
-   * the history, too: this owner may have forgotten what has ended, as it looks for them once a minute.
-   */
-  readonly #standing = Effect.fnUntraced(
-    { self: this },
-    function* (drain: Drain, read: ReadonlyArray<ReadDelivery>) {
-      const { ended, isKnown } = this.#options
-      const late = read.filter(({ position }) => this.#isUndecided(drain, position))
-      const found =
-        late.length === 0
-          ? undefined
-          : yield* Effect.option(
-              ended(
-                drain.to,
-                late.map(({ delivery }) => delivery)
-              )
-            )
-      return ({ delivery, position }: ReadDelivery): Standing => {
-        if (found === undefined || !this.#isUndecided(drain, position)) return "waiting"
-        // What is being stored may be found there.
-        if (drain.storing > 0 || Option.isNone(found)) return "unknown"
-        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
-      }
-    }
-  )
-
-  /** True where a former owner stored the message after this one had begun. */
-  #isLate({ label, seq }: LastMessage): boolean {
-    const isOther = label !== undefined && label.owner !== this.#options.owner
-    return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
   }
 
   /** Keeps an unreadable message in the backlog: the newer version that wrote it can deliver it. */

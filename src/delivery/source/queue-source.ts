@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer, remakeConsumer } from "../../broker/consumers.ts"
-import type { Prefetched } from "../../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../../broker/prefetch-window.ts"
 import type { StreamMessage } from "../../broker/stream-message.ts"
 import type { Delivery, PlacedDelivery } from "../../domain/delivery.ts"
@@ -11,7 +10,6 @@ import type { Place } from "../../domain/fact.ts"
 import type { GetHeader } from "../../domain/message-header.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
 import type { Facts } from "../../history/facts.ts"
-import { timers } from "../../time/timers.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter } from "../execution/interpreter.ts"
@@ -21,42 +19,10 @@ import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere, renewCompletedElsewhere } from "../recovery/partition-memory.ts"
 import type { LaneScheduler } from "../scheduling/lane-scheduler.ts"
+import { QueueMessage } from "./queue-message.ts"
 import type { StoredSourceOptions } from "./stored-source.ts"
 import { StoredSource } from "./stored-source.ts"
-
-/** A message that was not redelivered for this long after it was due has been removed, ms. */
-const goneAfter = 60_000
-
-/**
- * Counts the messages of a queue that this version cannot read. Each is NAKed and redelivered again
- * and again; a message counts as long as it is redelivered.
- */
-export class UnreadableQueue {
-  /**
-   * When each message is forgotten unless it is redelivered, by sequence, ms of the monotonic
-   * clock.
-   */
-  readonly #until = new Map<number, number>()
-
-  /**
-   * Notes that a message was delivered, and NAKed with this delay (ms).
-   *
-   * @returns true where the message is new.
-   */
-  note(seq: number, pause: number): boolean {
-    const isNew = !this.#until.has(seq)
-    // Redelivery may be late: a partition that takes little pulls rarely.
-    this.#until.set(seq, timers.monotonicMs() + 2 * pause + goneAfter)
-    return isNew
-  }
-
-  /** Returns the number of unreadable messages. */
-  count(): number {
-    const now = timers.monotonicMs()
-    for (const [seq, until] of this.#until) if (until < now) this.#until.delete(seq)
-    return this.#until.size
-  }
-}
+import { UnreadableQueue } from "./unreadable-queue.ts"
 
 /** Maximum messages of its queue that one partition holds, in flight and in lanes. */
 const maxPrefetched = 128
@@ -95,38 +61,6 @@ export interface QueueSourceOptions extends StoredSourceOptions {
 /** True for a delivery that was attempted before, or has ended and waits for space in DEAD. */
 const hasBegun = ({ progress }: Delivery): boolean =>
   progress.attempts > 0 || progress.ends !== undefined
-
-/** A message that the queue's consumer delivered. */
-class QueueMessage implements AckHandle {
-  readonly place: Place
-  readonly delivery: Delivery
-  readonly prefetched: Prefetched
-  readonly #message: StreamMessage
-
-  constructor(stream: string, message: StreamMessage, delivery: Delivery, prefetched: Prefetched) {
-    this.place = { stream, seq: message.seq, at: message.storedAt }
-    this.delivery = delivery
-    this.prefetched = prefetched
-    this.#message = message
-  }
-
-  get body(): Uint8Array {
-    return this.#message.data
-  }
-
-  get deliveryCount(): number {
-    return this.#message.deliveryCount
-  }
-
-  ack(erase: Effect.Effect<void>): Effect.Effect<void> {
-    this.#message.ack()
-    return erase
-  }
-
-  nak(delayMs: number): void {
-    this.#message.nak(delayMs)
-  }
-}
 
 /** Pulls one partition's queue, and holds its messages until they are released. */
 export class QueueSource extends StoredSource<QueueMessage> {

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach, vi } from "vitest"
-import { UnreadableQueue } from "../../../src/delivery/source/queue-source.ts"
+import { UnreadableQueue } from "../../../src/delivery/source/unreadable-queue.ts"
 
 afterEach(() => {
   vi.restoreAllMocks()

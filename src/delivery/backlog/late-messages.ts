@@ -1,0 +1,78 @@
+import { Effect, Option } from "effect"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { Addressee, Delivery } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
+import type { LastMessage } from "./backlog-end.ts"
+import type { BacklogPosition } from "./backlog-page.ts"
+import type { ReadDelivery } from "./backlog-reader.ts"
+import type { Drain } from "./drain.ts"
+import type { Standing } from "./expiry.ts"
+
+export interface LateMessagesOptions {
+  /** True for the owner whose label this is; see `BacklogLabel`. */
+  readonly owner: number
+  /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
+  readonly isKnown: (delivery: Delivery) => boolean
+  /** Returns which of an endpoint's deliveries the history has the end of, by `roundKey`. */
+  readonly ended: (
+    to: Addressee,
+    deliveries: ReadonlyArray<Delivery>
+  ) => Effect.Effect<ReadonlySet<string>, BrokerError>
+}
+
+/**
+ * The messages that a former owner stored after this one had begun. Its history was read before, so
+ * the deliveries in them are looked up once more.
+ */
+export class LateMessages {
+  readonly #options: LateMessagesOptions
+  /** The stream's last sequence when this owner began; undefined until it has looked. */
+  #lastBefore: number | undefined
+
+  constructor(options: LateMessagesOptions) {
+    this.#options = options
+  }
+
+  /** Notes the stream's last sequence. The first one counts. */
+  begin(last: number): void {
+    this.#lastBefore ??= last
+  }
+
+  /** True for a message that is late. */
+  has({ label, seq }: LastMessage): boolean {
+    const isOther = label !== undefined && label.owner !== this.#options.owner
+    return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
+  }
+
+  /** True for a delivery in a late message, until this owner delivers from there. */
+  isUndecided(drain: Drain, { page, slot }: BacklogPosition): boolean {
+    return this.has(page) && !drain.adopted.has(slot)
+  }
+
+  /**
+   * Tells what became of deliveries that were read. Those in late messages are looked up in the
+   * history, too: this owner may have forgotten what has ended, as it looks for them once a minute.
+   */
+  readonly standing = Effect.fnUntraced(
+    { self: this },
+    function* (drain: Drain, read: ReadonlyArray<ReadDelivery>) {
+      const { ended, isKnown } = this.#options
+      const late = read.filter(({ position }) => this.isUndecided(drain, position))
+      const found =
+        late.length === 0
+          ? undefined
+          : yield* Effect.option(
+              ended(
+                drain.to,
+                late.map(({ delivery }) => delivery)
+              )
+            )
+      return ({ delivery, position }: ReadDelivery): Standing => {
+        if (found === undefined || !this.isUndecided(drain, position)) return "waiting"
+        // What is being stored may be found there.
+        if (drain.storing > 0 || Option.isNone(found)) return "unknown"
+        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
+      }
+    }
+  )
+}
