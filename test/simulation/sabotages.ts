@@ -216,7 +216,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
   {
     name: "late-message-not-looked-up",
     what: "an owner sends what a former one has stored late where it has forgotten that it ended",
-    file: "delivery/backlog/drainer.ts",
+    file: "delivery/backlog/late-messages.ts",
     find: "isKnown(delivery) || found.value.has(roundKey(delivery))",
     replace: "isKnown(delivery)",
     seed: 950_492
@@ -327,7 +327,7 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
   {
     name: "late-message-taken-for-own",
     what: "what a former owner stores late in a backlog is taken for the owner's own (stalls)",
-    file: "delivery/backlog/drainer.ts",
+    file: "delivery/backlog/late-messages.ts",
     find: "const isOther = label !== undefined && label.owner !== this.#options.owner",
     replace: "const isOther = label !== undefined && label.owner < 0"
   },
