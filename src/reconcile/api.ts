@@ -3,8 +3,8 @@ import type { Agent } from "undici"
 import { request as send } from "undici"
 import { AddressRefused } from "../delivery/http/connector.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
+import type { ApiAnswer, ApiRequest } from "../providers/listings/listing.ts"
 import { timers } from "../time/timers.ts"
-import type { ApiAnswer, ApiRequest } from "./listing.ts"
 
 /** An API did not answer as its provider documents, or not at all. */
 export class ApiFailed extends Schema.TaggedError<ApiFailed>()("ApiFailed", {

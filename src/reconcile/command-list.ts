@@ -2,8 +2,8 @@ import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import { Effect } from "effect"
 import { momentAt, textAt, valueAt } from "../providers/body.ts"
+import { carriedHeaders, isoTime, jsonHeaders, type Listed } from "../providers/listings/listing.ts"
 import { ApiFailed } from "./api.ts"
-import { carriedHeaders, isoTime, jsonHeaders, type Listed } from "./listing.ts"
 import type { ListingApi } from "./walk.ts"
 
 /** Lines that are compared at a time. */

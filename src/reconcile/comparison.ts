@@ -6,10 +6,10 @@ import { maxNamedMissing, type Reconciliation } from "../domain/reconciliation.t
 import type { SourceName } from "../domain/source.ts"
 import { keptHeaders } from "../intake/gateway/take-request.ts"
 import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
+import { type Asked, type Carried, isoTime, type Listed } from "../providers/listings/listing.ts"
 import type { Provider } from "../providers/provider.ts"
 import { timers } from "../time/timers.ts"
 import type { Arrival } from "./arrivals.ts"
-import { type Asked, type Carried, isoTime, type Listed } from "./listing.ts"
 
 /** Concurrent look-ups in INTAKE. */
 const maxConcurrentLookups = 16

@@ -1,8 +1,14 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
+import type {
+  ApiAnswer,
+  ApiRequest,
+  Asked,
+  Listed,
+  Listing
+} from "../providers/listings/listing.ts"
 import { type Api, ApiFailed } from "./api.ts"
 import type { Obtained } from "./comparison.ts"
-import type { ApiAnswer, ApiRequest, Asked, Listed, Listing } from "./listing.ts"
 
 /** Pages of one list: 2 million events of 100 a page. A list that is longer has no end. */
 const maxPages = 20_000

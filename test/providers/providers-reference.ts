@@ -1,3 +1,4 @@
+import { listings } from "../../src/providers/listings/listings.ts"
 import { type KnownProvider, providers } from "../../src/providers/providers.ts"
 
 const cell = (text: string): string => text.replaceAll("|", "\\|")
@@ -72,9 +73,36 @@ const settings = table(
   all.map((one) => [`\`${one.name}\` (${one.title})`, settingsText(one)])
 )
 
+const lists = table(
+  ["provider", "what is listed", "kept for", "what is missing comes", "credentials", "`--webhook`"],
+  [...listings].map(
+    ([
+      name,
+      {
+        keepsMs,
+        key,
+        title,
+        webhook,
+        words: { comes, listed }
+      }
+    ]) => {
+      const example = `${webhook.text}: \`${webhook.example}\``
+      return [
+        ...[name === "standard-webhooks" ? `\`${name}\` (${title})` : `\`${name}\``, listed],
+        ...[spanText(keepsMs), comes, key, webhook.isRequired ? example : `optional: ${example}`]
+      ]
+    }
+  )
+)
+
 /** Returns docs/reference/providers.md: `template` with the tables in place of their names. */
 export const providersReference = (template: string): string => {
-  const tables: Readonly<Record<string, string>> = { verification, events, settings }
+  const tables: Readonly<Record<string, string>> = {
+    verification,
+    events,
+    settings,
+    lists
+  }
   return template.replaceAll(
     /(<!-- (\w+) -->\n)[\s\S]*?(<!-- end -->)/g,
     (whole, begin: string, name: string, end: string) => {

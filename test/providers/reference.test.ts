@@ -17,7 +17,7 @@ describe("docs/reference/providers.md", () => {
       made,
       "the page is not what the providers say now; `npm run reference` writes it anew"
     )
-    assert.lengthOf(made.match(/^\| `stripe`/gm) ?? [], 3)
+    assert.lengthOf(made.match(/^\| `stripe`/gm) ?? [], 4)
   })
 
   it("shows a provider by description that can be made", async () => {

@@ -2,7 +2,7 @@
  * How the webhooks that a provider has sent, or should have, are asked for at its API. Pure: a
  * listing says which requests to make and reads their answers; `api.ts` makes them.
  */
-import type { ReceivedRequest } from "../providers/provider.ts"
+import type { ReceivedRequest } from "../provider.ts"
 
 /** A request to an API. */
 export interface ApiRequest {

@@ -1,7 +1,7 @@
-import { momentAt, textAt, valueAt } from "../../providers/body.ts"
-import { itemsUnder } from "../../providers/json-items.ts"
-import { daysMs } from "../../providers/kind.ts"
-import { bearer, jsonHeaders, type Listing, queryOf } from "../listing.ts"
+import { momentAt, textAt, valueAt } from "../body.ts"
+import { daysMs } from "../kind.ts"
+import { itemsOf } from "./items.ts"
+import { bearer, jsonHeaders, type Listing, queryOf } from "./listing.ts"
 
 const perPage = 100
 
@@ -36,16 +36,16 @@ export const stripeListing: Listing = {
       starting_after: cursor
     })}`
   }),
-  read: ({ body, json }) => {
-    const data = valueAt(json, "data")
-    if (!Array.isArray(data)) return undefined
-    const bytes = itemsUnder(body, "data")
-    const listed = data.map((event, place) => ({
-      id: textAt(event, "id") ?? "",
-      at: momentAt(event, "s", "created"),
-      type: textAt(event, "type"),
-      carried: { headers: jsonHeaders, body: bytes[place] ?? new Uint8Array() }
+  read: (answer) => {
+    const items = itemsOf(answer, "data")
+    if (items === undefined) return undefined
+    const listed = items.map(({ bytes, json }) => ({
+      id: textAt(json, "id") ?? "",
+      at: momentAt(json, "s", "created"),
+      type: textAt(json, "type"),
+      carried: { headers: jsonHeaders, body: bytes }
     }))
-    return { listed, next: valueAt(json, "has_more") === true ? listed.at(-1)?.id : undefined }
+    const hasMore = valueAt(answer.json, "has_more") === true
+    return { listed, next: hasMore ? listed.at(-1)?.id : undefined }
   }
 }
