@@ -10,7 +10,7 @@ const rooms = [
   ["src/operations", "src/worker", "src/relay", "src/reconcile"],
   ["src/delivery"],
   ["src/routing", "src/alerts", "src/rounds", "src/projection", "src/intake"],
-  ["src/endpoints", "src/cluster"],
+  ["src/endpoints", "src/cluster", "src/connections"],
   ["src/history"],
   ["src/broker", "src/metrics"],
   ["src/policy", "src/text", "src/time", "src/receiver", "src/outbox"],

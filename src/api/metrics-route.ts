@@ -8,8 +8,8 @@ import { LiveTokens } from "../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../projection/delivery-log.ts"
 import { timers } from "../time/timers.ts"
 import { isLoopback } from "./addresses.ts"
-import { LiveConnections } from "./connections.ts"
 import { bearerIn } from "./credential.ts"
+import { connectionFamilies, LiveConnections } from "./live-connections.ts"
 import { problemResponse } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
 
@@ -107,7 +107,11 @@ export const metricsRoute = (
         const { headers } = yield* HttpServerRequest.HttpServerRequest
         if (!isOpen && !mayAsk(headers.authorization ?? "")) return refused
         const families = yield* read
-        const own = [durations.family(), ...connections.families(), refusedRequests.family()]
+        const own = [
+          durations.family(),
+          ...connectionFamilies(connections),
+          refusedRequests.family()
+        ]
         return HttpServerResponse.text(prometheusText([...families, ...own]), {
           contentType: prometheusContentType
         })

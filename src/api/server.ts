@@ -8,6 +8,7 @@ import type { HttpServerRequest } from "effect/http"
 import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import type { IpNetwork } from "effect/net"
+import type { Connections } from "../connections/connections.ts"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { PageTurns } from "../operations/endpoints/endpoint-page.ts"
@@ -18,10 +19,10 @@ import { accessLayer } from "./access.ts"
 import { allowedHosts } from "./addresses.ts"
 import { Stopping } from "./answer.ts"
 import { Api } from "./api.ts"
-import { Connections, LiveConnections } from "./connections.ts"
 import { CrossOrigin } from "./cors.ts"
 import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
+import { LiveConnections, makeApiConnections } from "./live-connections.ts"
 import { metricsPath, metricsRoute } from "./metrics-route.ts"
 import { middleware } from "./middleware.ts"
 import { pageRoutes } from "./pages.ts"
@@ -221,7 +222,7 @@ const makeApp = (options: ApiOptions) =>
 export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const { bodiesBytes, maxConnections, paceMs } = options
   const refused = yield* RefusedRequests
-  const connections = new Connections(refused, maxConnections, options.tls === undefined)
+  const connections = makeApiConnections(refused, options.tls === undefined, maxConnections)
   const node = makeServer(options, connections)
   const stopWithin = options.stopWithin ?? defaultStopWithinMs
   const server = NodeHttpServer.layer(() => node, {

@@ -27,6 +27,8 @@ export const sourceTypeHeader = "petrel-source-type"
 const maxIdToken = 200
 const maxTypeToken = 64
 const maxType = 200
+/** Characters of a type as its sender has it: the event carries it in a header. */
+const maxSentType = 1_000
 /** Characters that are kept of what is too long for a token; a hash follows. */
 const keptOfLong = 32
 const hashDigits = 24
@@ -129,6 +131,7 @@ export const incomingProblem = ({
   if (!isToken(tenant))
     return "the tenant must be 1 to 64 letters, digits, - or _ (and not a lone _)"
   if (id === "") return "the id is empty"
+  if (type.length > maxSentType) return `the type has more than ${maxSentType} characters`
   if (source === outboxSource) return eventTypeProblem(type)
   const problem = sourceNameProblem(source)
   return problem === undefined ? undefined : `the source's name ${problem}`

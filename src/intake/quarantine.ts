@@ -63,11 +63,33 @@ export class NotReleasable extends Schema.TaggedError<NotReleasable>()("NotRelea
   message: Schema.String
 }) {}
 
+/** Characters of each text in a note, and bytes of a note: with its body it must fit into a message. */
+const maxText = 1_000
+const maxNoteBytes = 12 * 1024
+
 const NoteJson = Schema.fromJsonString(Note)
 const encode = Schema.encodeSync(NoteJson)
 const decode = Schema.decodeUnknownOption(NoteJson)
 
 const noteHeader = "petrel-quarantine"
+
+/** Writes a note as a header. What makes it too long is left out: headers, then ends of texts. */
+const noteText = (note: Note): string => {
+  const headers = Object.entries(note.headers)
+  let most = maxText
+  while (true) {
+    const texts = Object.entries({ ...note, headers: undefined }).flatMap(([name, text]) =>
+      text === undefined ? [] : [[name, text.slice(0, most).toWellFormed()] as const]
+    )
+    const kept = headers.map(([name, text]) => [name, text.slice(0, most)] as const)
+    const { reason } = note
+    const short = { ...note, ...Object.fromEntries(texts), reason }
+    const encoded = Buffer.from(encode({ ...short, headers: Object.fromEntries(kept) }))
+    const text = encoded.toString("base64")
+    if (text.length <= maxNoteBytes) return text
+    if (headers.pop() === undefined) most = Math.floor(most / 2)
+  }
+}
 
 /** Messages that are read at a time. */
 const limits = { batch: 100, max_bytes: 4 * 1024 * 1024 }
@@ -103,7 +125,7 @@ export const quarantine = Effect.fnUntraced(function* (
     ["Nats-Msg-Id", id],
     // It stays for longer than events: until somebody has looked at it.
     ["Nats-TTL", "never"],
-    [noteHeader, Buffer.from(encode(note)).toString("base64")]
+    [noteHeader, noteText(note)]
   ]
   return yield* publish(names.subjects.quarantine(tenant), body, headers)
 })

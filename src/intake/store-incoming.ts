@@ -17,6 +17,8 @@ export interface StoredEvent {
    *   other bytes than its webhook has: of an event that was fetched both are `repeated`.
    */
   readonly as: "stored" | "repeated" | "collided"
+  /** Of `collided`: the bytes that are stored. */
+  readonly before?: Uint8Array
 }
 
 /** An event is not known to be stored. */
@@ -112,7 +114,9 @@ export const storeIncoming = Effect.fnUntraced(function* (event: IncomingEvent) 
         isFetched ||
         there.header.get(fetchedHeader) !== "" ||
         Buffer.compare(there.data, event.body) === 0
-      return { seq: there.seq, as: isSame ? "repeated" : "collided" } satisfies StoredEvent
+      return isSame
+        ? ({ seq: there.seq, as: "repeated" } satisfies StoredEvent)
+        : ({ seq: there.seq, as: "collided", before: there.data } satisfies StoredEvent)
     }
     if (tries === maxTries) return yield* notStored(result)
     yield* Effect.sleep(retryPauseMs)

@@ -46,11 +46,16 @@ export class Shares {
     return this.#used.get(key) ?? 0
   }
 
+  /** Returns whether a key may have so much more of it. */
+  hasRoom(key: string, amount = 1): boolean {
+    const wanted = this.usedBy(key) + amount
+    return wanted <= Math.min(this.#mostOfOne, this.#most - this.#total - amount)
+  }
+
   /** Takes some of it for a key. Returns false, and takes nothing, if that is more than its share. */
   take(key: string, amount = 1): boolean {
-    const wanted = this.usedBy(key) + amount
-    if (wanted > Math.min(this.#mostOfOne, this.#most - this.#total - amount)) return false
-    this.#used.set(key, wanted)
+    if (!this.hasRoom(key, amount)) return false
+    this.#used.set(key, this.usedBy(key) + amount)
     this.#total += amount
     return true
   }

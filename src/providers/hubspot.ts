@@ -55,6 +55,7 @@ export const hubspotKind = hmacKind<HubspotSettings>({
   repeatsForMs: daysMs(2),
   waitsForMs: 5_000,
   retries429: true,
+  varying: ["attemptNumber"],
   words: {
     header,
     signed: `the method, the URL, the body and \`${timeHeader}\``,

@@ -1,4 +1,5 @@
 import type { Provider } from "./provider.ts"
+import { saysTheSame } from "./repeat.ts"
 import { InvalidProviderSettings, type ProviderSetting, type ProviderSettings } from "./settings.ts"
 
 /** What a provider does with requests once its settings are known. */
@@ -17,6 +18,8 @@ export interface ProviderKind<Settings extends ProviderSettings = ProviderSettin
   /** How long the sender waits for an answer, ms. Undefined where it does not say. */
   readonly waitsForMs?: number
   readonly retries429: boolean
+  /** Fields of an event's JSON that a repeat has with other values: they tell of the sending. */
+  readonly varying?: ReadonlyArray<string>
   /** For the table in docs/reference/providers.md: where each is found, in a few words. */
   readonly words: {
     readonly header: string
@@ -63,10 +66,13 @@ export const provide = <Settings extends ProviderSettings>(
 ): Provider => {
   const problems = settingsProblems(kind, settings)
   if (problems.length > 0) throw new InvalidProviderSettings(kind.name, problems)
-  const { make, name, repeatsForMs, retries429, waitsForMs } = kind
+  const { make, name, repeatsForMs, retries429, varying, waitsForMs } = kind
   return {
     ...{ name, repeatsForMs, retries429 },
     ...(waitsForMs !== undefined && { waitsForMs }),
+    ...(varying !== undefined && {
+      isRepeat: (before: Uint8Array, after: Uint8Array) => saysTheSame(before, after, varying)
+    }),
     ...make(settings)
   }
 }

@@ -35,6 +35,7 @@ export const linearKind = hmacKind<TimedSettings>({
   repeatsForMs: daysMs(1),
   waitsForMs: 5_000,
   retries429: true,
+  varying: ["webhookTimestamp"],
   words: {
     header,
     signed: "the body, with the time in `webhookTimestamp`",

@@ -62,6 +62,7 @@ export const mailgunKind = hmacKind<TimedSettings>({
   // It tries for 8 hours.
   repeatsForMs: daysMs(1),
   retries429: true,
+  varying: ["signature"],
   words: {
     header: "`signature` in the body",
     signed: "`timestamp` and `token`, not the body",

@@ -18,6 +18,7 @@ export const paddleKind = hmacKind<TimedSettings>({
   repeatsForMs: daysMs(90),
   waitsForMs: 5_000,
   retries429: true,
+  varying: ["notification_id"],
   words: {
     header,
     signed: "`ts`, `:` and the body",

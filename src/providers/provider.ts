@@ -74,6 +74,11 @@ export interface Provider {
   read(request: ReceivedRequest): Reading
   /** The answer to a request that only asks who is here. Undefined for all others. Verifies what is signed of it. */
   handshake?(request: ReceivedRequest, nowMs: number): HandshakeAnswer | undefined
+  /**
+   * Whether two bodies with the same id are one event, sent twice. Undefined where a repeat has the
+   * same bytes.
+   */
+  isRepeat?(before: Uint8Array, after: Uint8Array): boolean
   /** For how long the sender may send an event again, in ms: by itself, by hand, or by a listing. */
   readonly repeatsForMs: number
   /** How long the sender waits for an answer, in ms. Undefined where it does not say. */

@@ -78,6 +78,7 @@ export const stripeKind = hmacKind<TimedSettings>({
   // An event can be listed, and sent again by hand, for 30 days.
   repeatsForMs: daysMs(30),
   retries429: true,
+  varying: ["pending_webhooks"],
   words: {
     header,
     signed: "`t`, `.` and the body",

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
-import { clientAddress, networkOf } from "../../src/api/addresses.ts"
+import { clientAddress } from "../../src/api/addresses.ts"
 import { parseNetwork } from "../../src/policy/address.ts"
 
 const proxies = ["10.0.0.0/8", "2001:db8::/32"].map((text) => Result.getOrThrow(parseNetwork(text)))
@@ -31,20 +31,5 @@ describe("the address that a request comes from", () => {
     assert.isUndefined(clientAddress("", undefined, proxies))
     const long = `198.51.100.7, ${Array.from({ length: 1_000 }, () => "10.0.0.1").join(", ")}`
     assert.strictEqual(clientAddress("10.0.0.1", long, proxies), "10.0.0.1")
-  })
-})
-
-describe("what clients without a token are counted by", () => {
-  it.each([
-    ["an IPv4 address", "192.0.2.1", "192.0.2.1"],
-    ["an IPv4 address in an IPv6 socket", "::ffff:192.0.2.1", "192.0.2.1"],
-    ["the network of an IPv6 address", "2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"],
-    ["the same one, however it is written", "2001:db8:1:2::1", "2001:db8:1:2::/64"],
-    ["the network of a short one", "2001:db8::1", "2001:db8::/64"],
-    ["its neighbour in that", "2001:db8::2", "2001:db8::/64"],
-    ["the network of one with a zone", "fe80::1%eth0", "fe80::/64"],
-    ["what is no address", "", ""]
-  ] as const)("is %s", (_, address, expected) => {
-    assert.strictEqual(networkOf(address), expected)
   })
 })

@@ -1,12 +1,13 @@
 import { createHmac } from "node:crypto"
 import { request as httpRequest } from "node:http"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import Stripe from "stripe"
 import { defaultBounds } from "../../src/intake/gateway/admission.ts"
 import { GatewayCounts } from "../../src/intake/gateway/counts.ts"
 import type { GatewayOptions } from "../../src/intake/gateway/listen.ts"
 import { serveGateway } from "../../src/intake/gateway/listen.ts"
 import { addSource, type NewSource } from "../../src/operations/sources/manage-sources.ts"
+import { alteredBroker } from "./altered-broker.ts"
 
 export const stripeSecret = "whsec_of_the_gateway"
 
@@ -111,3 +112,25 @@ export const source = (id: string, settings: NewSource, tenant = "acme") =>
 
 export const stripeSource = (id = "stripe") =>
   source(id, { provider: "stripe", secrets: [stripeSecret] })
+
+/** The broker at hand, which holds back what is published to some subjects until it is released. */
+export const heldBroker = Effect.fnUntraced(function* (
+  isHeld: (of: { readonly subject: string }) => boolean
+) {
+  const released = yield* Deferred.make<void>()
+  let count = 0
+  const broker = yield* alteredBroker(({ publish }) => ({
+    publish: (subject, ...rest) => {
+      const store = publish(subject, ...rest)
+      if (!isHeld({ subject })) return store
+      count++
+      return Effect.andThen(Deferred.await(released), store)
+    }
+  }))
+  return {
+    broker,
+    /** How often something was held back. */
+    count: Effect.sync(() => count),
+    release: Deferred.succeed(released, undefined)
+  }
+})

@@ -1,7 +1,8 @@
 import { generateKeyPairSync, sign } from "node:crypto"
 import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Fiber } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { defaultBounds } from "../../src/intake/gateway/admission.ts"
 import {
@@ -18,6 +19,7 @@ import {
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
 import {
   githubWebhook,
+  heldBroker,
   postTo,
   source,
   startGateway,
@@ -318,28 +320,28 @@ describe.concurrent("a gateway", () => {
     Effect.gen(function* () {
       yield* stripeSource()
       yield* stripeSource("calm")
+      const held = yield* heldBroker(({ subject }) => subject.includes(".stripe."))
       const bounds = { ...defaultBounds, requests: 8 }
-      const { port, post } = yield* startGateway({ bounds })
-      // Each holds its place until its body has come.
-      const sockets = Array.from({ length: 20 }, () => {
-        const socket = connect(port, "127.0.0.1", () =>
-          socket.write(`POST ${path} HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nab`)
+      const { post } = yield* Effect.provideService(startGateway({ bounds }), Broker, held.broker)
+      const storm = yield* Effect.forkChild(
+        Effect.forEach(
+          ["1", "2"],
+          (id) => post(path, stripeWebhook(stripeEvent(`evt_storm_${id}`))),
+          { concurrency: 2 }
         )
-        socket.on("error", () => undefined)
-        return socket
-      })
-      const refused = yield* eventually(
-        post(path, stripeWebhook(stripeEvent("evt_1"))),
-        ({ status }) => status === 503
       )
-      assert.strictEqual(refused.headers["retry-after"], "1")
+      yield* eventually(held.count, (count) => count === 2)
+      const refused = yield* post(path, stripeWebhook(stripeEvent("evt_1")))
+      assert.deepStrictEqual([refused.status, refused.headers["retry-after"]], [503, "1"])
       const calm = yield* post("/in/acme/calm", stripeWebhook(stripeEvent("evt_2")))
       assert.strictEqual(calm.status, 200)
-      for (const socket of sockets) socket.destroy()
-      yield* eventually(
-        post(path, stripeWebhook(stripeEvent("evt_3"))),
-        ({ status }) => status === 200
+      yield* held.release
+      assert.deepStrictEqual(
+        (yield* Fiber.join(storm)).map(({ status }) => status),
+        [200, 200]
       )
+      const after = yield* post(path, stripeWebhook(stripeEvent("evt_1")))
+      assert.strictEqual(after.status, 200)
     })
   )
 })

@@ -4,7 +4,10 @@ import type { LiveSource } from "./live-sources.ts"
 
 /** How much a gateway takes at the same time. */
 export interface AdmissionBounds {
-  /** Requests under way. One tenant has at most half of them, one source a quarter. */
+  /**
+   * Requests under way, from the end of the body to the answer. One tenant has at most half of them,
+   * one source a quarter.
+   */
   readonly requests: number
   /** Bytes of bodies in memory. One tenant has at most half of them, one source a quarter. */
   readonly bytes: number
@@ -27,23 +30,20 @@ export interface NotNow {
   readonly retryAfterS: number
 }
 
+const overloaded: NotNow = { outcome: "overloaded", retryAfterS: 1 }
+
 /** Decides which requests are taken: by tenant and source before all, and by the broker's answers. */
 export class Admission {
   readonly #bounds: AdmissionBounds
   readonly #tenants: Shares
   readonly #sources: Shares
-  readonly #tenantBytes: Shares
-  readonly #sourceBytes: Shares
   #silentSince: number | undefined
   #probedAt = 0
 
   constructor(bounds: AdmissionBounds = defaultBounds) {
     this.#bounds = bounds
-    const { bytes, requests } = bounds
-    this.#tenants = new Shares(requests)
-    this.#sources = new Shares(requests, requests / 4)
-    this.#tenantBytes = new Shares(bytes)
-    this.#sourceBytes = new Shares(bytes, bytes / 4)
+    this.#tenants = new Shares(bounds.requests)
+    this.#sources = new Shares(bounds.requests, bounds.requests / 4)
   }
 
   get underWay(): number {
@@ -55,23 +55,22 @@ export class Admission {
     return this.#silentSince !== undefined
   }
 
-  /** Takes a request, or says why not. What is taken must be given back with `end`. */
-  begin({ key, rate, source }: LiveSource): NotNow | undefined {
-    const now = timers.monotonicMs()
-    if (this.#silentSince !== undefined) {
-      if (now - this.#probedAt < probeEveryMs)
-        return { outcome: "broker-unavailable", retryAfterS: this.#bounds.silentMs / 1_000 }
-      this.#probedAt = now
-    }
-    if (!this.#sources.take(key)) return { outcome: "overloaded", retryAfterS: 1 }
-    if (!this.#tenants.take(source.tenant)) {
-      this.#sources.give(key)
-      return { outcome: "overloaded", retryAfterS: 1 }
-    }
-    if (rate === undefined || rate.take(now)) return undefined
-    const retryAfterS = Math.max(1, Math.ceil(rate.waitFor(now) / 1_000))
-    this.end({ key, source })
-    return { outcome: "rate-limited", retryAfterS }
+  /** Says why a request would not be taken now, before its body is read. */
+  refuses({ key, source }: Pick<LiveSource, "key" | "source">): NotNow | undefined {
+    return this.#isSilentFor(timers.monotonicMs())
+      ? this.#silent()
+      : this.#sources.hasRoom(key) && this.#tenants.hasRoom(source.tenant)
+        ? undefined
+        : overloaded
+  }
+
+  /** Takes a request whose body is there, or says why not. What is taken is given back with `end`. */
+  begin(live: Pick<LiveSource, "key" | "source">): NotNow | undefined {
+    const notNow = this.refuses(live)
+    if (notNow !== undefined) return notNow
+    this.#sources.take(live.key)
+    this.#tenants.take(live.source.tenant)
+    return undefined
   }
 
   end({ key, source }: Pick<LiveSource, "key" | "source">): void {
@@ -79,18 +78,20 @@ export class Admission {
     this.#sources.give(key)
   }
 
-  /** Takes room for bytes of a body. Returns false if there is none. */
-  takeBytes({ key, source }: LiveSource, bytes: number): boolean {
-    if (!this.#sourceBytes.take(key, bytes)) return false
-    if (this.#tenantBytes.take(source.tenant, bytes)) return true
-    this.#sourceBytes.give(key, bytes)
-    return false
-  }
-
-  giveBytes({ key, source }: LiveSource, bytes: number): void {
-    if (bytes === 0) return
-    this.#tenantBytes.give(source.tenant, bytes)
-    this.#sourceBytes.give(key, bytes)
+  /**
+   * Says why a request that was verified is not stored now. What anybody sends without a secret takes
+   * none of a source's rate, and is no try whether the broker is back.
+   */
+  refusesToStore({ rate }: Pick<LiveSource, "rate">): NotNow | undefined {
+    const now = timers.monotonicMs()
+    if (this.#isSilentFor(now)) return this.#silent()
+    if (rate !== undefined && !rate.take(now))
+      return {
+        outcome: "rate-limited",
+        retryAfterS: Math.max(1, Math.ceil(rate.waitFor(now) / 1_000))
+      }
+    if (this.isSilent) this.#probedAt = now
+    return undefined
   }
 
   /** Notes that the broker answered a publish, or refused it. */
@@ -102,5 +103,14 @@ export class Admission {
   unanswered(): void {
     this.#silentSince ??= timers.monotonicMs()
     this.#probedAt = timers.monotonicMs()
+  }
+
+  /** True while the broker is silent, and was tried just now. */
+  #isSilentFor(now: number): boolean {
+    return this.isSilent && now - this.#probedAt < probeEveryMs
+  }
+
+  #silent(): NotNow {
+    return { outcome: "broker-unavailable", retryAfterS: Math.ceil(this.#bounds.silentMs / 1_000) }
   }
 }

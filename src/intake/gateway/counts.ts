@@ -1,6 +1,6 @@
 import { CappedCells, HistogramCells } from "../../metrics/cells.ts"
 import type { Family } from "../../metrics/family.ts"
-import { gauge } from "../../metrics/family.ts"
+import { counter, gauge } from "../../metrics/family.ts"
 
 /** What became of a request. */
 export const outcomes = [
@@ -52,6 +52,14 @@ export class GatewayCounts {
   readonly #taken = new HistogramCells({ result: "taken" }, durationsMs, 0.001)
   readonly #refused = new HistogramCells({ result: "refused" }, durationsMs, 0.001)
   underWay = 0
+  #closed = 0
+  /** Asked for the connections that there are. */
+  connections = () => ({ strangers: 0, known: 0, held: 0 })
+
+  /** Notes that a connection lost its place to another one. */
+  closed(): void {
+    this.#closed++
+  }
 
   /**
    * @param source as `acme/stripe`; requests for none that there is share one.
@@ -65,6 +73,7 @@ export class GatewayCounts {
   }
 
   families(): ReadonlyArray<Family> {
+    const { known, strangers } = this.connections()
     return [
       {
         name: "petrel.intake.requests",
@@ -79,7 +88,23 @@ export class GatewayCounts {
         type: "histogram",
         samples: [...this.#taken.samples(false), ...this.#refused.samples(false)]
       },
-      gauge("petrel.intake.under_way", "Requests under way.", this.underWay)
+      gauge("petrel.intake.under_way", "Requests under way.", this.underWay),
+      {
+        ...gauge(
+          "petrel.intake.connections",
+          "Connections of clients, by whether something verified has come by them.",
+          0
+        ),
+        samples: [
+          { labels: { verified: "no" }, value: strangers },
+          { labels: { verified: "yes" }, value: known }
+        ]
+      },
+      counter(
+        "petrel.intake.connections_closed",
+        "Connections that lost their place to others: there were more than a gateway takes.",
+        this.#closed
+      )
     ]
   }
 }

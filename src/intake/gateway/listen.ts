@@ -1,22 +1,18 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
-import type { AddressInfo, Socket } from "node:net"
+import type { AddressInfo } from "node:net"
 import { Context, Effect, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { sourceLabel } from "../../domain/source.ts"
-import type { ReceivedRequest } from "../../providers/provider.ts"
+import { Connections } from "../../connections/connections.ts"
 import { timers } from "../../time/timers.ts"
 import type { AdmissionBounds } from "./admission.ts"
 import { Admission, defaultBounds } from "./admission.ts"
+import { crowded, refuseConnection } from "./answer.ts"
 import { makeCertificates } from "./certificates.ts"
 import type { GatewayCounts } from "./counts.ts"
-import type { LiveSource } from "./live-sources.ts"
+import { makeHandler } from "./handle-request.ts"
 import { followSources } from "./live-sources.ts"
-import { readBody } from "./read-body.ts"
-import { Refusals } from "./refusals.ts"
-import type { Answer } from "./take-request.ts"
-import { makeTakeRequest, tellRefusing } from "./take-request.ts"
 
 /** Where and how a gateway listens. */
 export interface GatewayOptions {
@@ -28,6 +24,8 @@ export interface GatewayOptions {
   readonly counts: GatewayCounts
   /** How much is taken at the same time. (Default: `defaultBounds`) */
   readonly bounds?: AdmissionBounds
+  /** Connections at the same time. (Default: 4,096) */
+  readonly maxConnections?: number
   /** How long a stop waits for requests under way, ms. (Default: 10 s) */
   readonly stopWithinMs?: number
   /** How long a client may take for a whole request, ms. (Default: 15 s) */
@@ -46,53 +44,12 @@ const defaultRequestWithinMs = 15_000
 const checkedEveryMs = 1_000
 /** How long an idle connection is kept, ms: longer than proxies keep theirs. */
 const keepAliveMs = 65_000
+/** Connections at the same time. Half of them may be of clients that have sent nothing verified. */
 const maxConnections = 4_096
 /** Connections that the kernel keeps until they are accepted. */
 const backlog = 4_096
 /** Bytes that an event's headers in INTAKE may take. */
 const headerBytes = 16 * 1024
-/** A refused request with a longer body closes its connection: the body is not waited for. */
-const maxDrained = 64 * 1024
-
-const sourceForm = /^\/in\/([A-Za-z0-9_-]{1,64})\/([A-Za-z0-9_-]{1,64})\/?$/
-
-/** Headers as providers read them: one text for each name. */
-const headersOf = ({ headers }: IncomingMessage): ReceivedRequest["headers"] => {
-  const texts: Record<string, string | undefined> = {}
-  for (const [name, value] of Object.entries(headers))
-    texts[name] = Array.isArray(value) ? value.join(", ") : value
-  return texts
-}
-
-const send = (
-  request: IncomingMessage,
-  response: ServerResponse,
-  answer: Omit<Answer, "outcome">
-) => {
-  if (response.headersSent || response.destroyed) return
-  const { body = "", headers = {}, status } = answer
-  const isLong =
-    !request.complete &&
-    (request.headers["content-length"] === undefined ||
-      Number(request.headers["content-length"]) > maxDrained)
-  response.writeHead(status, {
-    ...(body === "" ? {} : { "content-type": "text/plain; charset=utf-8" }),
-    ...headers,
-    "content-length": Buffer.byteLength(body),
-    ...(isLong ? { connection: "close" } : {})
-  })
-  response.end(body)
-}
-
-/** Answers what is no request, and closes its connection. */
-const refuseConnection = (error: Error, socket: Socket) => {
-  const isLate = "code" in error && error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-  if (socket.writable)
-    socket.end(
-      `HTTP/1.1 ${isLate ? "408 Request Timeout" : "400 Bad Request"}\r\nconnection: close\r\ncontent-length: 0\r\n\r\n`
-    )
-  timers.after(500, () => socket.destroy()).unref()
-}
 
 const listen = (server: Server, { host, port }: GatewayOptions) =>
   Effect.callback<void, GatewayRefused>((resume) => {
@@ -123,85 +80,17 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   const info = yield* streamInfo(`look at ${names.intake}`, names.intake)
   const maxBytes = info.config.max_msg_size - headerBytes
   const admission = new Admission(bounds)
-  const refusals = new Refusals()
-  const context = yield* Effect.context<Broker>()
-  const runPromise = Effect.runPromiseWith(Context.add(context, Broker, yield* Broker))
-  const take = makeTakeRequest({
-    ...{ admission, refusals, maxBytes: () => maxBytes, silentMs: bounds.silentMs }
+  const connections = new Connections({
+    ...{ max: options.maxConnections ?? maxConnections, isPlain: tls === undefined, crowded },
+    refused: () => counts.closed()
   })
-  const scheme = tls === undefined ? "http" : "https"
-
-  const takeBody = async (
-    live: LiveSource,
-    request: IncomingMessage
-  ): Promise<Answer | undefined> => {
-    const read = await readBody(request, maxBytes, {
-      take: (bytes) => admission.takeBytes(live, bytes),
-      give: (bytes) => admission.giveBytes(live, bytes)
-    })
-    try {
-      switch (read.as) {
-        case "body":
-          return await runPromise(
-            take(live, {
-              method: request.method ?? "",
-              url: `${scheme}://${request.headers.host ?? "localhost"}${request.url ?? ""}`,
-              headers: headersOf(request),
-              body: read.body
-            })
-          )
-        case "too-large": {
-          const told = refusals.tooLarge(live.key, maxBytes)
-          if (told !== undefined) await runPromise(tellRefusing(live, told))
-          const body = `an event may have ${maxBytes} bytes`
-          return { status: 413, outcome: "too-large", body }
-        }
-        case "no-room":
-          return { status: 503, outcome: "overloaded", headers: { "retry-after": "1" } }
-        case "broken-off":
-          return undefined
-      }
-    } finally {
-      admission.giveBytes(live, read.bytes)
-    }
-  }
-
-  const handle = (request: IncomingMessage, response: ServerResponse): void => {
-    const startedAt = timers.monotonicMs()
-    const path = (request.url ?? "").split("?", 1)[0] ?? ""
-    const [, tenant, id] = sourceForm.exec(path) ?? []
-    const live =
-      tenant === undefined ? undefined : sources().get(`${tenant}.${id}`, timers.wallMs())
-    const end = (answer: Answer) => {
-      const ms = timers.monotonicMs() - startedAt
-      const label = live === undefined ? "_unknown" : sourceLabel(live.source)
-      counts.note(label, answer.outcome, answer.status, ms)
-      send(request, response, answer)
-    }
-    if (live === undefined) {
-      end({ status: 404, outcome: "unknown-source", body: "there is no such source" })
-      return
-    }
-    const notNow = admission.begin(live)
-    if (notNow !== undefined) {
-      const mayRepeat = notNow.outcome === "rate-limited" && live.provider?.retries429 === true
-      const headers = { "retry-after": String(notNow.retryAfterS) }
-      end({ status: mayRepeat ? 429 : 503, outcome: notNow.outcome, headers })
-      return
-    }
-    counts.underWay = admission.underWay
-    takeBody(live, request)
-      .catch((): Answer => ({ status: 503, outcome: "broker-unavailable" }))
-      .then((answer) => {
-        admission.end(live)
-        counts.underWay = admission.underWay
-        if (answer === undefined) {
-          counts.note(sourceLabel(live.source), "broken-off", 400, timers.monotonicMs() - startedAt)
-          response.destroy()
-        } else end(answer)
-      })
-  }
-
+  const context = yield* Effect.context<Broker>()
+  const handle = makeHandler({
+    ...{ admission, connections, counts, maxBytes, sources, bounds },
+    scheme: tls === undefined ? "http" : "https",
+    run: Effect.runPromiseWith(Context.add(context, Broker, yield* Broker))
+  })
+  counts.connections = () => connections.counts
   const requestWithin = options.requestWithinMs ?? defaultRequestWithinMs
   const limits = {
     headersTimeout: Math.min(10_000, requestWithin),
@@ -212,13 +101,12 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   const server: Server =
     tls === undefined
       ? createServer(limits, handle)
-      : createTlsServer({ ...limits, ...tls }, handle)
-  server.maxConnections = maxConnections
+      : createTlsServer({ ...limits, ...tls, handshakeTimeout: limits.headersTimeout }, handle)
+  connections.watch(server)
   server.on("clientError", refuseConnection)
-  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) => {
-    response.writeContinue()
-    handle(request, response)
-  })
+  server.on("checkContinue", (request: IncomingMessage, response: ServerResponse) =>
+    handle(request, response, () => response.writeContinue())
+  )
   const stopWithin = options.stopWithinMs ?? defaultStopWithinMs
   yield* Effect.acquireRelease(listen(server, options), () =>
     Effect.callback<void>((resume) => {

@@ -41,6 +41,7 @@ const live = (key: string, source: Source, certificate: FetchCertificate, before
 export class SourceTable implements FollowedEntries {
   readonly #certificate: FetchCertificate
   readonly #sources = new Map<string, LiveSource>()
+  readonly #unreadable = new Set<string>()
 
   constructor(certificate: FetchCertificate) {
     this.#certificate = certificate
@@ -48,12 +49,20 @@ export class SourceTable implements FollowedEntries {
 
   hear(key: string, text: string | undefined): void {
     const source = text === undefined || text === "" ? undefined : decodeSource(key, text)
-    if (source === undefined || Result.isFailure(source)) this.#sources.delete(key)
+    this.#sources.delete(key)
+    this.#unreadable.delete(key)
+    if (source === undefined) return
+    if (Result.isFailure(source)) this.#unreadable.add(key)
     else this.#sources.set(key, live(key, source.success, this.#certificate))
   }
 
   get size(): number {
     return this.#sources.size
+  }
+
+  /** True for a source that there is, and that another version of Petrel wrote. */
+  isUnreadable(key: string): boolean {
+    return this.#unreadable.has(key)
   }
 
   /** @param now ms since the epoch. */

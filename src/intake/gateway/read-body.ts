@@ -1,58 +1,71 @@
 import type { IncomingMessage } from "node:http"
 
-/** Room for bytes in memory. */
-interface Room {
-  /** Returns false, and takes nothing, if there is none. */
-  readonly take: (bytes: number) => boolean
-  readonly give: (bytes: number) => void
+/** A body, or why it was not read. */
+export type ReadBody =
+  | { readonly as: "body"; readonly body: Buffer }
+  | { readonly as: "too-large" | "no-room" | "broken-off" }
+
+/** A body that is being read. */
+export interface BodyReading {
+  readonly read: Promise<ReadBody>
+  /** Ends it with `no-room`. */
+  readonly cutOff: () => void
 }
 
-/** A body, or why it was not read. `bytes` is the room that it has taken. */
-export type ReadBody =
-  | { readonly as: "body"; readonly body: Buffer; readonly bytes: number }
-  | { readonly as: "too-large" | "no-room" | "broken-off"; readonly bytes: number }
+/** Returns the length that a request says its body has, bytes; undefined where it says none. */
+export const declaredLength = ({ headers }: IncomingMessage): number | undefined => {
+  const declared = headers["content-length"]
+  return declared === undefined ? undefined : Number(declared)
+}
 
-/** Room that is taken at a time for a body of unknown length, bytes. */
-const step = 64 * 1024
+const nothing = Buffer.alloc(0)
 
 /**
- * Reads a request's body.
+ * Reads a request's body. Room is taken for what has come, and not for what a client says will. The
+ * bytes are in one piece at any time: chunks of a few bytes each would take many times their length.
  *
  * @param max its upper bound, bytes.
+ * @param takeRoom takes room for so many bytes, which the caller gives back. Returns false if there is none.
  */
-export const readBody = (request: IncomingMessage, max: number, room: Room): Promise<ReadBody> =>
-  new Promise((resolve) => {
-    const declared = request.headers["content-length"]
-    const expected = declared === undefined ? undefined : Number(declared)
-    if (expected !== undefined && expected > max) return resolve({ as: "too-large", bytes: 0 })
-    const isChunked = request.headers["transfer-encoding"] !== undefined
-    let bytes = expected ?? (isChunked ? step : 0)
-    if (!room.take(bytes)) return resolve({ as: "no-room", bytes: 0 })
-    const chunks: Array<Buffer> = []
+export const readBody = (
+  request: IncomingMessage,
+  max: number,
+  takeRoom: (bytes: number) => boolean
+): BodyReading => {
+  const expected = declaredLength(request)
+  let end: (read: ReadBody) => void = () => undefined
+  const read = new Promise<ReadBody>((resolve) => {
+    let bytes: Buffer = nothing
     let length = 0
-    const end = (read: ReadBody) => {
+    end = (result) => {
       request.removeAllListeners("data")
-      if (read.as !== "body") request.resume()
-      resolve(read)
+      end = () => undefined
+      resolve(result)
     }
     request.on("data", (chunk: Buffer) => {
-      length += chunk.length
-      if (length > max) return end({ as: "too-large", bytes })
-      while (length > bytes) {
-        if (!room.take(step)) return end({ as: "no-room", bytes })
-        bytes += step
+      const needed = length + chunk.length
+      if (needed > max) return end({ as: "too-large" })
+      if (needed > bytes.length) {
+        const size =
+          length === 0 ? chunk.length : Math.min(expected ?? max, Math.max(needed, 2 * length))
+        if (!takeRoom(size - bytes.length)) return end({ as: "no-room" })
+        if (length === 0) bytes = chunk
+        else {
+          const larger = Buffer.allocUnsafeSlow(size)
+          bytes.copy(larger, 0, 0, length)
+          bytes = larger
+        }
       }
-      chunks.push(chunk)
+      if (bytes !== chunk) chunk.copy(bytes, length)
+      length = needed
     })
-    request.once("end", () => {
-      const [only] = chunks
-      const body = chunks.length === 1 && only !== undefined ? only : Buffer.concat(chunks, length)
-      end({ as: "body", body, bytes })
-    })
-    const brokenOff = () => end({ as: "broken-off", bytes })
+    request.once("end", () => end({ as: "body", body: bytes.subarray(0, length) }))
+    const brokenOff = () => end({ as: "broken-off" })
     request.once("error", brokenOff)
     request.once("aborted", brokenOff)
     request.once("close", () => {
       if (!request.complete) brokenOff()
     })
   })
+  return { read, cutOff: () => end({ as: "no-room" }) }
+}

@@ -12,25 +12,19 @@ import type { Note, QuarantineReason } from "../quarantine.ts"
 import { quarantine } from "../quarantine.ts"
 import { NotStored, storeIncoming } from "../store-incoming.ts"
 import type { Admission } from "./admission.ts"
-import type { Outcome } from "./counts.ts"
+import { type Answer, noStore, notNow, tooLarge, unavailable } from "./answer.ts"
 import type { LiveSource } from "./live-sources.ts"
 import type { Refusals } from "./refusals.ts"
-
-/** What a request is answered with. */
-export interface Answer {
-  readonly status: number
-  readonly outcome: Outcome
-  readonly headers?: Readonly<Record<string, string>>
-  readonly body?: string
-}
 
 /** Events of one request that are stored concurrently. */
 const maxConcurrentStores = 16
 /** Headers of a request that are kept with its events: at most so many, with so many characters. */
 const maxHeaders = 32
 const maxHeaderLength = 4_096
-/** Headers in quarantine, characters. */
-const maxNoteLength = 16_384
+/** Characters of an id in a sentence. */
+const maxShownId = 200
+/** Characters of a content type. */
+const maxContentType = 255
 
 /** Headers that authenticate a request, or say how it travelled. */
 const isPrivate = (name: string): boolean =>
@@ -53,6 +47,9 @@ export const keptHeaders = ({
   return kept
 }
 
+const usualType = (contentType: string): string =>
+  contentType.length > maxContentType ? "application/octet-stream" : contentType
+
 const noteOf = (
   { source }: LiveSource,
   request: ReceivedRequest,
@@ -60,14 +57,9 @@ const noteOf = (
   problem: string,
   event?: ProviderEvent
 ): Note => {
-  let length = 0
   const headers: Record<string, string> = {}
-  for (const [name, value] of Object.entries(request.headers)) {
-    if (value === undefined || isPrivate(name)) continue
-    length += name.length + value.length
-    if (length > maxNoteLength) break
-    headers[name] = value
-  }
+  for (const [name, value] of Object.entries(request.headers))
+    if (value !== undefined && !isPrivate(name)) headers[name] = value
   return {
     ...{ source: source.id, provider: source.provider, reason, problem, headers },
     method: request.method,
@@ -79,25 +71,13 @@ const noteOf = (
   }
 }
 
-/** Seconds for which a provider should stay away when the broker cannot store. */
-const retryAfterS = 2
-
-const unavailable = (outcome: "broker-unavailable" | "not-verifiable", body: string): Answer => ({
-  status: 503,
-  outcome,
-  headers: { "retry-after": String(retryAfterS) },
-  body
-})
-
-const noStore = unavailable("broker-unavailable", "it cannot be stored now: send it again")
-
 interface TakeOptions {
   readonly admission: Admission
   readonly refusals: Refusals
   /** How long a publish is waited for, ms. */
   readonly silentMs: number
   /** The largest event, bytes. */
-  readonly maxBytes: () => number
+  readonly maxBytes: number
 }
 
 /** Appends a fact that is news of a failure; a history that takes none is no reason to refuse. */
@@ -194,7 +174,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       id: event.id === undefined || event.id === "" ? idOfBody(event.body) : event.id,
       type: event.type,
       body: event.body,
-      contentType: event.contentType,
+      contentType: usualType(event.contentType),
       ...(traceparent === undefined || !plain.test(traceparent) ? {} : { traceparent }),
       headers: keptHeaders(request)
     }
@@ -204,8 +184,12 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       yield* putAside(live, request, event.body, ["invalid", stored.failure.text], event)
       return "quarantined"
     }
-    if (stored.success.as !== "collided") return stored.success.as
-    const problem = `an event with the id ${incoming.id} came in before, with other bytes`
+    const { as, before } = stored.success
+    if (as !== "collided") return as
+    if (before !== undefined && live.provider?.isRepeat?.(before, event.body) === true)
+      return "repeated"
+    const id = incoming.id.slice(0, maxShownId)
+    const problem = `an event with the id ${id} came in before, with other bytes`
     yield* putAside(live, request, event.body, ["id-collision", problem], event)
     return "quarantined"
   })
@@ -255,17 +239,17 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       return { status: 401, outcome: "unauthorized", body: verified.text }
     }
     refusals.verified(key)
+    const refused = admission.refusesToStore(live)
+    if (refused !== undefined) return notNow(live, refused)
     return yield* taken(live, provider, request).pipe(
       Effect.catch((error) => {
         if (!(error instanceof NotStored) || error.reason !== "too-large")
           return Effect.succeed(noStore)
-        const max = maxBytes()
-        const told = refusals.tooLarge(key, max)
-        return Effect.as(told === undefined ? Effect.void : tellRefusing(live, told), {
-          status: 413,
-          outcome: "too-large",
-          body: `an event may have ${max} bytes`
-        } satisfies Answer)
+        const told = refusals.tooLarge(key, maxBytes)
+        return Effect.as(
+          told === undefined ? Effect.void : tellRefusing(live, told),
+          tooLarge(maxBytes)
+        )
       })
     )
   })

@@ -1,28 +1,34 @@
 import type { EventEmitter } from "node:events"
 import type { Server, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
-import { Context } from "effect"
-import { gauge, type NumberFamily } from "../metrics/family.ts"
-import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { timers } from "../time/timers.ts"
-import { networkOf } from "./addresses.ts"
 import { HeldConnections } from "./held-connections.ts"
-import { rawProblem } from "./problems.ts"
+import { networkOf } from "./network.ts"
 
-/** Connections at the same time. */
-const maxConnections = 1_024
+/** How many connections a server has, and what it does about more. */
+export interface ConnectionOptions {
+  /** Connections at the same time. */
+  readonly max: number
+  /** False with TLS, where nothing can be written before its handshake. */
+  readonly isPlain: boolean
+  /** The answer of HTTP to a client that loses its place with a request on its way. */
+  readonly crowded: string
+  /** Called for each connection that loses its place. */
+  readonly refused: () => void
+}
+
 /**
- * Of them those by which no valid token has come. The rest is for those who have one: they come as
- * strangers too, and are known with their first request.
+ * Of all connections, those by which nobody has come who is known. The rest is for those who are: they
+ * come as strangers too, and are known with their first request.
  */
-const maxStrangers = 512
+const strangersShare = 1 / 2
 
 /** One connection of a client. */
 interface Connection {
   readonly socket: Socket
   /** By which HTTP comes: with TLS another one, once the handshake is over. */
   stream: Socket | undefined
-  /** The client's address or network while it is a stranger, then the tenant of its last valid token. */
+  /** The client's address or network while it is a stranger, then the tenant that it is known as. */
   owner: string
   isKnown: boolean
   /** True once it has lost its place. */
@@ -63,17 +69,6 @@ class Crowd {
 const keyOf = ({ remoteAddress = "", remotePort = 0 }: Socket): string =>
   `${remoteAddress} ${remotePort}`
 
-/** Why a connection is closed, for a client whose request is on its way. */
-const crowded = rawProblem(
-  {
-    status: 503,
-    name: "unavailable",
-    title: "It cannot be answered now",
-    detail: "there are too many connections: connect again, and close those that are not used"
-  },
-  { "retry-after": "1" }
-)
-
 const isIdle = ({ begun }: Connection): boolean => begun === 0
 
 /**
@@ -85,21 +80,16 @@ const isIdle = ({ begun }: Connection): boolean => begun === 0
  * the same one.
  */
 export class Connections {
-  readonly #max: number
+  readonly #options: ConnectionOptions
   readonly #maxStrangers: number
-  readonly #refused: RefusalCells
-  readonly #isPlain: boolean
   readonly #all = new Map<string, Connection>()
   readonly #strangers = new Crowd()
   readonly #known = new Crowd()
   readonly #held = new HeldConnections()
 
-  /** @param isPlain false with TLS, where nothing can be written before its handshake. */
-  constructor(refused: RefusalCells, max = maxConnections, isPlain = true) {
-    this.#isPlain = isPlain
-    this.#refused = refused
-    this.#max = max
-    this.#maxStrangers = Math.ceil((max * maxStrangers) / maxConnections)
+  constructor(options: ConnectionOptions) {
+    this.#options = options
+    this.#maxStrangers = Math.ceil(options.max * strangersShare)
   }
 
   /** Watches the connections of a server. */
@@ -110,7 +100,7 @@ export class Connections {
       server.on(event, ({ socket }, response) => this.#note(socket, response))
   }
 
-  /** Notes that a valid token of a tenant has come by a connection. */
+  /** Notes that a request has come by a connection that is a tenant's beyond doubt. */
   recognize(socket: Socket, tenant: string): void {
     const connection = this.#all.get(keyOf(socket))
     if (connection === undefined || connection.isHeld) return
@@ -135,26 +125,9 @@ export class Connections {
     })
   }
 
-  /** How many there are. */
-  families(): ReadonlyArray<NumberFamily> {
-    return [
-      {
-        ...gauge(
-          "petrel.api.connections",
-          "Connections to the API, by whether a token has come.",
-          0
-        ),
-        samples: [
-          { labels: { token: "none" }, value: this.#strangers.size },
-          { labels: { token: "valid" }, value: this.#known.size }
-        ]
-      },
-      gauge(
-        "petrel.api.held.connections",
-        "Connections that have lost their place, and are closed some seconds later.",
-        this.#held.size
-      )
-    ]
+  /** How many there are: of strangers, of those who are known, and how many have lost their place. */
+  get counts() {
+    return { strangers: this.#strangers.size, known: this.#known.size, held: this.#held.size }
   }
 
   #crowdOf({ isKnown }: Connection): Crowd {
@@ -166,7 +139,7 @@ export class Connections {
     const owner = networkOf(socket.remoteAddress ?? "")
     const connection: Connection = {
       socket,
-      stream: this.#isPlain ? socket : undefined,
+      stream: this.#options.isPlain ? socket : undefined,
       owner,
       isKnown: false,
       isHeld: false,
@@ -178,7 +151,7 @@ export class Connections {
     socket.once("close", () => this.#forget(key, connection))
     if (this.#strangers.size > this.#maxStrangers)
       this.#close(this.#strangers.first(() => true) ?? connection)
-    else if (this.#strangers.size + this.#known.size > this.#max)
+    else if (this.#strangers.size + this.#known.size > this.#options.max)
       this.#close(this.#known.first(isIdle) ?? connection)
   }
 
@@ -192,13 +165,13 @@ export class Connections {
 
   /** Takes a connection's place at once. Nothing more is read by it, and it closes later. */
   #close(connection: Connection): void {
-    this.#refused.note("connections")
+    this.#options.refused()
     this.#crowdOf(connection).remove(connection)
     connection.isHeld = true
     connection.stream?.pause()
     this.#held.hold(connection.socket, connection.owner, () => {
       const { socket, stream } = connection
-      if (stream !== undefined && !this.isAnswering(stream)) stream.write(crowded)
+      if (stream !== undefined && !this.isAnswering(stream)) stream.write(this.#options.crowded)
       ;(stream ?? socket).destroy()
     })
   }
@@ -217,8 +190,3 @@ export class Connections {
     })
   }
 }
-
-/** The connections of the server that a request came to. */
-export class LiveConnections extends Context.Service<LiveConnections, Connections>()(
-  "petrel/api/LiveConnections"
-) {}

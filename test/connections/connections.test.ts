@@ -4,15 +4,21 @@ import type { AddressInfo } from "node:net"
 import { connect, type TLSSocket } from "node:tls"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Connections } from "../../src/api/connections.ts"
-import { RefusalCells } from "../../src/metrics/refused-requests.ts"
+import { Connections } from "../../src/connections/connections.ts"
 import { eventually } from "../kit/engine.ts"
 import { head, rawClient } from "../kit/raw-client.ts"
 import { selfSigned } from "../kit/receiver.ts"
 
+const options = {
+  max: 1_024,
+  isPlain: true,
+  crowded: "HTTP/1.1 503 Refused\r\nconnection: close\r\n\r\ntoo many connections",
+  refused: () => undefined
+}
+
 /** A server with TLS that answers whoever has a place. */
 const setUp = Effect.fnUntraced(function* (max: number) {
-  const connections = new Connections(new RefusalCells(), max, false)
+  const connections = new Connections({ ...options, max, isPlain: false })
   const server = createServer(selfSigned("IP:127.0.0.1"))
   connections.watch(server)
   server.on("request", ({ socket }, response) => {
@@ -41,7 +47,7 @@ describe("connections with TLS", () => {
         }).end()
       })
       assert.strictEqual(status, 200)
-      const counts = () => connections.families()[0]?.samples.map(({ value }) => value) ?? []
+      const counts = () => [connections.counts.strangers, connections.counts.known]
       assert.deepStrictEqual(counts(), [0, 1])
       agent.destroy()
       yield* eventually(Effect.sync(counts), ([strangers, known]) => strangers === 0 && known === 0)
@@ -79,8 +85,8 @@ describe("connections with TLS", () => {
  * A server where `/<tenant>` is answered, and `/<tenant>/begun` or `/<tenant>/waiting` is not: one is
  * begun, the other waits for its turn.
  */
-const plainServer = Effect.fnUntraced(function* (max?: number) {
-  const connections = new Connections(new RefusalCells(), max)
+const plainServer = Effect.fnUntraced(function* (max = options.max) {
+  const connections = new Connections({ ...options, max })
   const server = createPlainServer()
   server.keepAliveTimeout = 0
   connections.watch(server)
@@ -96,9 +102,7 @@ const plainServer = Effect.fnUntraced(function* (max?: number) {
     }),
     () => Effect.sync(() => server.close())
   )
-  const counts = Effect.sync(
-    () => connections.families()[0]?.samples.map(({ value }) => value) ?? []
-  )
+  const counts = Effect.sync(() => [connections.counts.strangers, connections.counts.known])
   const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
   /** Connects, asks and waits until the connection is known. */
   const known = Effect.fnUntraced(function* (path: string) {

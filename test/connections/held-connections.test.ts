@@ -1,6 +1,6 @@
 import { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
-import { HeldConnections, heldBackMs } from "../../src/api/held-connections.ts"
+import { HeldConnections, heldBackMs } from "../../src/connections/held-connections.ts"
 
 describe("connections that have lost their place", () => {
   it("are 2,048 at most: where there are more, the first goes", () => {
