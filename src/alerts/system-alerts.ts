@@ -1,8 +1,10 @@
 import { Array as Arr, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { surveyIntake } from "../broker/survey-intake.ts"
 import type { EventsSurvey } from "../broker/survey-streams.ts"
 import { lookAtStream, surveyEvents } from "../broker/survey-streams.ts"
 import { readFailing } from "../cluster/failing-streams.ts"
+import { type GatewayReport, readGatewayReports } from "../cluster/gateway-reports.ts"
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection.ts"
 import { type OutboxReport, readOutboxReports, stuckMs } from "../cluster/outbox-reports.ts"
@@ -11,7 +13,7 @@ import { nobody } from "../domain/token.ts"
 import { countBacklogs } from "../history/backlog-count.ts"
 import { Growth } from "../policy/alert-window.ts"
 import type { SystemState } from "../policy/alerts.ts"
-import { systemReadings, tenantReadings } from "../policy/alerts.ts"
+import { incomingReadings, systemReadings, tenantReadings } from "../policy/alerts.ts"
 import { SteadySince } from "../time/elapsed.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { lookAgainAndAgain, makeAlertRegister } from "./alert-register.ts"
@@ -25,6 +27,8 @@ const missingFor = 24 * 60 * 60_000
 const missingEvery = 4
 /** Looks from one reading of what relays say of their outboxes to the next. */
 const outboxesEvery = 2
+/** The same of what comes in. */
+const incomingEvery = 2
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
@@ -60,6 +64,7 @@ class SystemJudge {
   #looks = 0
   /** When an audit last found deliveries missing, ms since the epoch. */
   #missingAt = 0
+  #incomingLooks = 0
   /** What relays have said of their outboxes. */
   #outboxes: ReadonlyArray<OutboxReport> = []
 
@@ -84,6 +89,7 @@ class SystemJudge {
       .flatMap(({ tenants = [] }) => tenants)
       .reduce((sum, { dead }) => sum + dead, 0)
     yield* this.#judgeSystem(open, dead, answers)
+    yield* this.#judgeIncoming(troubled)
     // Partial sums would mislead, so judge only when all owners have answered.
     if (answers.length < partitions) return
     for (const tenants of Arr.chunksOf(troubled, tenantsAtOnce)) {
@@ -136,6 +142,33 @@ class SystemJudge {
     }
   )
 
+  /** @param known tenants about which something is raised. */
+  readonly #judgeIncoming = Effect.fnUntraced(
+    { self: this },
+    function* (known: ReadonlySet<string>) {
+      const { clock, thresholds } = this.#options
+      if (this.#incomingLooks++ % incomingEvery !== 0) return
+      const refusing = refusingSources(yield* readGatewayReports)
+      const found = yield* surveyIntake.pipe(
+        Effect.map((intake) => intake?.quarantined ?? new Map<string, number>()),
+        Effect.orElseSucceed(() => undefined)
+      )
+      const at = clock.currentTimeMillisUnsafe()
+      for (const tenant of new Set([...refusing.keys(), ...(found?.keys() ?? []), ...known])) {
+        const quarantined = found === undefined ? undefined : (found.get(tenant) ?? 0)
+        const state = { refusing: refusing.get(tenant)?.size ?? 0, quarantined }
+        const own = thresholds.tenant(tenant)
+        const contact = thresholds.contact(tenant)
+        const more = contact === undefined ? {} : { contact }
+        for (const reading of incomingReadings(state, own))
+          yield* this.#register.judge(
+            { tenant, endpoint: nobody },
+            { readings: [reading], at, watched: true, window: own.window, more }
+          )
+      }
+    }
+  )
+
   readonly #judgeTenants = Effect.fnUntraced(
     { self: this },
     function* (tenants: ReadonlyArray<string>, answers: ReadonlyArray<OwnerCounts>) {
@@ -165,6 +198,16 @@ class SystemJudge {
       { concurrency: maxConcurrentLookups }
     ).pipe(Effect.map((answers) => answers.filter((answer) => answer !== undefined)))
   }
+}
+
+/** The sources that refuse all that comes, by tenant, as their gateways say. */
+const refusingSources = (
+  reports: ReadonlyArray<GatewayReport>
+): ReadonlyMap<string, ReadonlySet<string>> => {
+  const found = new Map<string, Set<string>>()
+  for (const { source, tenant } of reports.flatMap(({ refusing }) => refusing))
+    found.set(tenant, (found.get(tenant) ?? new Set()).add(source))
+  return found
 }
 
 /** Part of an owner's answer. */

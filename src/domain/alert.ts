@@ -26,6 +26,13 @@ export const endpointAlerts = [
 ] as const
 /** Alerts about all endpoints of a tenant together. */
 export const tenantAlerts = ["success-low", "success-critical", "tenant-dead-letters"] as const
+/** Alerts about what comes in for a tenant. Each has a cause of its own. */
+export const incomingAlerts = [
+  /** Sources refuse all that comes. */
+  "source-refusing",
+  /** Something came in that is no event. */
+  "quarantined"
+] as const
 /** Alerts about the system as a whole. */
 const systemAlerts = [
   /** An event waits to be routed for too long. */
@@ -45,6 +52,7 @@ const systemAlerts = [
 export const AlertName = Schema.Literals([
   ...endpointAlerts,
   "tenant-dead-letters",
+  ...incomingAlerts,
   ...systemAlerts,
   /** Sent on request: nothing is wrong. */
   "test"
@@ -150,6 +158,10 @@ const thresholds = {
   deadLetters: orOff(count),
   /** Dead letters of all endpoints of a tenant within the window. */
   tenantDeadLetters: orOff(count),
+  /** Sources of a tenant that refuse all that comes. */
+  sourcesRefusing: orOff(count),
+  /** Requests of a tenant in quarantine. */
+  quarantined: orOff(count),
   /** Failed attempts in a row while the circuit is closed. */
   failuresInRow: orOff(count),
   circuitOpened: toggle,

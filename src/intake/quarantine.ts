@@ -4,6 +4,7 @@ import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { isNoSuchMessage } from "../broker/broker-error.ts"
 import type { HeaderList } from "../broker/publication.ts"
+import { requireIntake } from "../broker/survey-intake.ts"
 import type { Fact } from "../domain/fact.ts"
 import { idOfBody, incomingProblem } from "../domain/intake.ts"
 import type { SourceName } from "../domain/source.ts"
@@ -132,6 +133,7 @@ export const quarantine = Effect.fnUntraced(function* (
 
 /** Lists what a tenant has in quarantine, oldest first. */
 export const listQuarantine = Effect.fnUntraced(function* (tenant: string) {
+  yield* requireIntake
   const { batch, names } = yield* Broker
   const found: Array<Quarantined> = []
   let next = 1
@@ -149,6 +151,7 @@ export const listQuarantine = Effect.fnUntraced(function* (tenant: string) {
 
 /** Reads one thing in quarantine. Fails with NotQuarantined. */
 export const readQuarantined = Effect.fnUntraced(function* (tenant: string, seq: number) {
+  yield* requireIntake
   const broker = yield* Broker
   const { names } = broker
   const message = yield* broker.readMessage("look at what is in quarantine", names.intake, { seq })

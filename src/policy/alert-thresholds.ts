@@ -18,6 +18,8 @@ export interface AlertThresholds {
   readonly p99Time: number | undefined
   readonly deadLetters: number | undefined
   readonly tenantDeadLetters: number | undefined
+  readonly sourcesRefusing: number | undefined
+  readonly quarantined: number | undefined
   readonly failuresInRow: number | undefined
   readonly circuitOpened: number | undefined
   readonly endpointDisabled: number | undefined
@@ -45,6 +47,8 @@ export const defaultThresholds: AlertThresholds = {
   p99Time: 5 * minute,
   deadLetters: 1,
   tenantDeadLetters: 100,
+  sourcesRefusing: 1,
+  quarantined: 1,
   failuresInRow: 20,
   circuitOpened: 1,
   endpointDisabled: 1,
@@ -73,6 +77,8 @@ const allOff: AlertThresholds = {
   p99Time: undefined,
   deadLetters: undefined,
   tenantDeadLetters: undefined,
+  sourcesRefusing: undefined,
+  quarantined: undefined,
   failuresInRow: undefined,
   circuitOpened: undefined,
   endpointDisabled: undefined,

@@ -231,6 +231,45 @@ export const tenantReadings = (
   )
 ]
 
+/** What comes in for a tenant, and is no event. */
+export interface IncomingTrouble {
+  /** Sources that refuse all that comes. */
+  readonly refusing: number
+  /** Requests in quarantine; undefined if unknown. */
+  readonly quarantined: number | undefined
+}
+
+/** Returns the readings of what comes in for a tenant. Each is a group of its own. */
+export const incomingReadings = (
+  { quarantined, refusing }: IncomingTrouble,
+  thresholds: AlertThresholds
+): ReadonlyArray<AlertReading> => [
+  judged({
+    ...reaching,
+    name: "source-refusing",
+    level: "warn",
+    unit: "sources",
+    threshold: thresholds.sourcesRefusing,
+    value: refusing,
+    samples: 1,
+    least: 1
+  }),
+  {
+    ...judged({
+      ...reaching,
+      name: "quarantined",
+      level: "warn",
+      unit: "requests",
+      threshold: thresholds.quarantined,
+      value: quarantined,
+      samples: 1,
+      least: 1
+    }),
+    // What is not known clears nothing, however long that lasts.
+    ...(quarantined === undefined ? { quiet: false } : {})
+  }
+]
+
 const withoutGood = (reading: AlertReading): AlertReading =>
   reading.state === "good" ? { ...reading, state: "between" } : reading
 

@@ -52,6 +52,10 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return `rows of an outbox have waited for ${spanText(value)} to be published, or its relay is silent for as long, longer than ${spanText(threshold)}: see \`petrel outbox status\``
     case "outbox-set-aside":
       return `${number(value)} ${value === 1 ? "row of an outbox" : "rows of outboxes"} can never be published as ${value === 1 ? "it is" : "they are"}: see \`petrel outbox status\` and \`petrel outbox list\``
+    case "source-refusing":
+      return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} all that comes, as with a secret that is not the provider's any more: see \`petrel status\` and \`petrel source rotate\``
+    case "quarantined":
+      return `${number(value)} ${value === 1 ? "request is" : "requests are"} in quarantine, and ${value === 1 ? "is no event" : "are no events"}: see \`petrel quarantine list\``
     case "deliveries-missing":
       return "an audit found deliveries missing: see `petrel audit`"
   }
@@ -107,12 +111,19 @@ const AlertEvent = Schema.Struct({
 const decode = Schema.decodeUnknownOption(Schema.fromJsonString(AlertEvent))
 
 /** Returns what to do about an alert: the command that says more. */
-const whatToDo = (tenant: string | undefined, endpoint: string | undefined): string =>
-  endpoint !== undefined
+const whatToDo = (
+  name: Alert["name"],
+  tenant: string | undefined,
+  endpoint: string | undefined
+): string => {
+  if (name === "quarantined") return `petrel quarantine list ${tenant}`
+  if (name === "source-refusing") return `petrel source list ${tenant}`
+  return endpoint !== undefined
     ? `petrel endpoint diagnose ${tenant}/${endpoint}`
     : tenant !== undefined
       ? `petrel endpoint list ${tenant}`
       : "petrel status"
+}
 
 /** Returns the event of an alert as a message for people; undefined for any other text. */
 export const alertMessage = (event: string): string | undefined => {
@@ -123,5 +134,5 @@ export const alertMessage = (event: string): string | undefined => {
   if (state === "cleared") return `Petrel: ${alert.name} of ${about} is over.`
   const details = [alertText(alert), ...alertDetails(alert)].join("; ")
   const since = new Date(alert.raisedAt).toISOString().replace(/\.\d+Z$/, "Z")
-  return `Petrel: ${alert.level} about ${about} (${alert.name}, since ${since}): ${details}. See \`${whatToDo(tenant, endpoint)}\`.`
+  return `Petrel: ${alert.level} about ${about} (${alert.name}, since ${since}): ${details}. See \`${whatToDo(alert.name, tenant, endpoint)}\`.`
 }

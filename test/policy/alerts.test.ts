@@ -8,6 +8,7 @@ import type { AlertCounts } from "../../src/policy/alert-window.ts"
 import { AlertWindow, Growth, noAlertCounts } from "../../src/policy/alert-window.ts"
 import {
   endpointReadings,
+  incomingReadings,
   isSimplyWell,
   successReadings,
   systemReadings,
@@ -147,6 +148,23 @@ describe("what alerts are raised about", () => {
     const few = withSettings(defaultThresholds, { tenantDeadLetters: 3 })
     assert.include(reading(3, few), { state: "bad" })
     assert.include(reading(500, withSettings(few, "off")), { state: "off" })
+  })
+
+  it("is sources that refuse, and what is in quarantine, until there is none", () => {
+    const states = (
+      state: Parameters<typeof incomingReadings>[0],
+      thresholds = defaultThresholds
+    ) => incomingReadings(state, thresholds).map(({ quiet, state }) => `${state} ${quiet}`)
+    assert.deepStrictEqual(states({ refusing: 0, quarantined: 0 }), ["good true", "good true"])
+    assert.deepStrictEqual(states({ refusing: 1, quarantined: 0 }), ["bad false", "good true"])
+    assert.deepStrictEqual(states({ refusing: 0, quarantined: 1 }), ["good true", "bad false"])
+    const unknown = states({ refusing: 0, quarantined: undefined })
+    assert.deepStrictEqual(unknown, ["good true", "unknown false"])
+    const few = withSettings(defaultThresholds, { quarantined: 3, sourcesRefusing: "off" })
+    assert.deepStrictEqual(states({ refusing: 9, quarantined: 2 }, few), [
+      "off true",
+      "between false"
+    ])
   })
 
   it("is failures in a row while no circuit is open, until the next success", () => {

@@ -156,7 +156,11 @@ describe.concurrent("an event that comes in", () => {
         for (const command of [
           ["source", "list"],
           ["source", "add", "acme/stripe", "--provider", "stripe", "--secret", "whsec_one"],
-          ["ingest", "--listen", "127.0.0.1:0", "--check"]
+          ["ingest", "--listen", "127.0.0.1:0", "--check"],
+          ["quarantine", "list", "acme"],
+          ["quarantine", "show", "acme", "1"],
+          ["quarantine", "release", "acme", "1"],
+          ["quarantine", "discard", "acme", "1"]
         ]) {
           const { code, err } = yield* run(...command, ...flags)
           assert.strictEqual(code, 1)

@@ -21,6 +21,7 @@ import type { Fact } from "../../src/domain/fact.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { testAlert } from "../../src/operations/alerts/alerts.ts"
+import { discard, listQuarantined } from "../../src/operations/sources/manage-quarantine.ts"
 import { statusOf } from "../../src/operations/status/status-report.ts"
 import {
   endpoint,
@@ -32,6 +33,7 @@ import {
   quickRetry,
   worker
 } from "../kit/engine.ts"
+import { startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { crashAt } from "../kit/worker-process.ts"
@@ -187,6 +189,40 @@ describe.concurrent("an alert about the system", () => {
       yield* told({})
       yield* times("outbox-set-aside", 2)
       assert.lengthOf(story(facts.facts, "outbox-stuck"), 6)
+    })
+  )
+
+  scenario("about a tenant tells of a source that refuses all, and of what is in quarantine", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ window })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      yield* stripeSource()
+      yield* stripeSource("other")
+      const { post } = yield* startGateway({ reportMs: 50 })
+      const times = (name: AlertName, count: number) =>
+        facts.until((all) => story(all, name).length === count)
+      const forged = stripeWebhook(stripeEvent("evt_1"), "whsec_another")
+      for (let n = 0; n < 9; n++) yield* post("/in/acme/stripe", forged)
+      yield* post("/in/acme/stripe", stripeWebhook(stripeEvent("evt_1")))
+      for (let n = 0; n < 10; n++) yield* post("/in/acme/other", forged)
+      yield* times("source-refusing", 1)
+      const raised = facts.of("alert-raised")[0]
+      assert.deepInclude(raised, { tenant: "acme", endpoint: "_" })
+      assert.deepInclude(raised?.alert, { about: "tenant", value: 1, threshold: 1, level: "warn" })
+      yield* post("/in/acme/other", stripeWebhook(stripeEvent("evt_1")))
+      yield* times("source-refusing", 2)
+      yield* post("/in/acme/stripe", stripeWebhook({ no: "event" }))
+      yield* times("quarantined", 1)
+      const { alerts } = yield* readSurvey
+      assert.deepStrictEqual(
+        alerts.map(({ alert, tenant }) => [tenant, alert.name]),
+        [["acme", "quarantined"]]
+      )
+      const [{ number } = { number: 0 }] = yield* listQuarantined("acme")
+      yield* discard("acme", number, "ana")
+      yield* times("quarantined", 2)
+      assert.lengthOf(story(facts.facts, "source-refusing"), 2)
     })
   )
 

@@ -30,6 +30,11 @@ const forWhatComesIn: ReadonlyArray<Replacement> = [
     replace: "this.#looks++"
   },
   {
+    file: "alerts/system-alerts.ts",
+    find: "    yield* this.#judgeIncoming(troubled)\n",
+    replace: ""
+  },
+  {
     file: "worker/partition-runner.ts",
     find: "    yield* Effect.forkScoped(keepIntakeRoom(holds))\n",
     replace: ""

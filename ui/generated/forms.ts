@@ -434,6 +434,22 @@ export const endpointFields: ReadonlyArray<Field> = [
           }
         },
         {
+          "name": "sourcesRefusing",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "quarantined",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
           "name": "failuresInRow",
           "text": "",
           "removal": "null",
@@ -623,6 +639,24 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
           }
         },
         {
+          "name": "sourcesRefusing",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "quarantined",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
           "name": "failuresInRow",
           "text": "",
           "usual": "20",
@@ -802,6 +836,24 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
           "name": "tenantDeadLetters",
           "text": "",
           "usual": "100",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "sourcesRefusing",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "quarantined",
+          "text": "",
+          "usual": "1",
           "removal": "null",
           "kind": {
             "is": "any"

@@ -3,7 +3,7 @@
 /** An alert that is raised. */
 export interface Alert {
   readonly id: string
-  readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
   readonly about: "endpoint" | "tenant" | "system"
   readonly level: "warn" | "critical"
   readonly value?: number
@@ -11,8 +11,8 @@ export interface Alert {
   readonly unit: string
   readonly windowMs: number
   readonly raisedAt: string
-  readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
-  readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+  readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
   readonly contact?: string
   readonly failuresInRow?: number
   readonly lastStatus?: number
@@ -49,6 +49,8 @@ export interface AlertThresholds {
   readonly p99Time?: "off" | string | undefined
   readonly deadLetters?: "off" | number | undefined
   readonly tenantDeadLetters?: "off" | number | undefined
+  readonly sourcesRefusing?: "off" | number | undefined
+  readonly quarantined?: "off" | number | undefined
   readonly failuresInRow?: "off" | number | undefined
   readonly circuitOpened?: "on" | "off" | undefined
   readonly endpointDisabled?: "on" | "off" | undefined
@@ -878,7 +880,7 @@ export interface EndpointDetail {
   readonly timeoutsCutTo?: string
   readonly raised: ReadonlyArray<{
     readonly id: string
-    readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
     readonly about: "endpoint" | "tenant" | "system"
     readonly level: "warn" | "critical"
     readonly value?: number
@@ -886,8 +888,8 @@ export interface EndpointDetail {
     readonly unit: string
     readonly windowMs: number
     readonly raisedAt: string
-    readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
-    readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+    readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
     readonly contact?: string
     readonly failuresInRow?: number
     readonly lastStatus?: number
@@ -2300,6 +2302,8 @@ export interface SystemAlerts {
     readonly p99Time?: "off" | string | undefined
     readonly deadLetters?: "off" | number | undefined
     readonly tenantDeadLetters?: "off" | number | undefined
+    readonly sourcesRefusing?: "off" | number | undefined
+    readonly quarantined?: "off" | number | undefined
     readonly failuresInRow?: "off" | number | undefined
     readonly circuitOpened?: "on" | "off" | undefined
     readonly endpointDisabled?: "on" | "off" | undefined
@@ -2331,6 +2335,8 @@ export interface TenantAlerts {
     readonly p99Time?: "off" | string | undefined
     readonly deadLetters?: "off" | number | undefined
     readonly tenantDeadLetters?: "off" | number | undefined
+    readonly sourcesRefusing?: "off" | number | undefined
+    readonly quarantined?: "off" | number | undefined
     readonly failuresInRow?: "off" | number | undefined
     readonly circuitOpened?: "on" | "off" | undefined
     readonly endpointDisabled?: "on" | "off" | undefined

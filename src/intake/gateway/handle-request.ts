@@ -12,7 +12,7 @@ import { BodyRoom } from "./body-room.ts"
 import type { GatewayCounts, Outcome } from "./counts.ts"
 import type { LiveSource, SourceTable } from "./live-sources.ts"
 import { declaredLength, readBody } from "./read-body.ts"
-import { Refusals } from "./refusals.ts"
+import type { Refusals } from "./refusals.ts"
 import { makeTakeRequest, tellRefusing } from "./take-request.ts"
 
 interface HandlerOptions {
@@ -22,6 +22,7 @@ interface HandlerOptions {
   readonly counts: GatewayCounts
   /** The largest event, bytes. */
   readonly maxBytes: number
+  readonly refusals: Refusals
   readonly scheme: "http" | "https"
   readonly sources: () => SourceTable
   readonly run: <A>(effect: Effect.Effect<A, never, Broker>) => Promise<A>
@@ -52,13 +53,13 @@ const verified: ReadonlySet<Outcome> = new Set(["taken", "repeated", "quarantine
  * or says that much will come, holds none.
  */
 export const makeHandler = (options: HandlerOptions) => {
-  const { admission, bounds, connections, counts, maxBytes, run, scheme, sources } = options
+  const { admission, bounds, connections, counts, maxBytes, refusals, run, scheme, sources } =
+    options
   const room = new BodyRoom(bounds.bytes)
-  const refusals = new Refusals()
   const take = makeTakeRequest({ admission, refusals, maxBytes, silentMs: bounds.silentMs })
 
   const refuseLarge = async (live: LiveSource): Promise<Answer> => {
-    const told = refusals.tooLarge(live.key, maxBytes)
+    const told = refusals.tooLarge(live.source, maxBytes)
     if (told !== undefined) await run(tellRefusing(live, told))
     return tooLarge(maxBytes)
   }

@@ -13,6 +13,8 @@ import { makeCertificates } from "./certificates.ts"
 import type { GatewayCounts } from "./counts.ts"
 import { makeHandler } from "./handle-request.ts"
 import { followSources } from "./live-sources.ts"
+import { Refusals } from "./refusals.ts"
+import { reportGateway, reportMs } from "./report.ts"
 
 /** Where and how a gateway listens. */
 export interface GatewayOptions {
@@ -28,6 +30,8 @@ export interface GatewayOptions {
   readonly maxConnections?: number
   /** How long a stop waits for requests under way, ms. (Default: 10 s) */
   readonly stopWithinMs?: number
+  /** Pause between what it says of itself, ms. (Default: 5 s) */
+  readonly reportMs?: number
   /** How long a client may take for a whole request, ms. (Default: 15 s) */
   readonly requestWithinMs?: number
 }
@@ -84,9 +88,10 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
     ...{ max: options.maxConnections ?? maxConnections, isPlain: tls === undefined, crowded },
     refused: () => counts.closed()
   })
+  const refusals = new Refusals()
   const context = yield* Effect.context<Broker>()
   const handle = makeHandler({
-    ...{ admission, connections, counts, maxBytes, sources, bounds },
+    ...{ admission, connections, counts, maxBytes, refusals, sources, bounds },
     scheme: tls === undefined ? "http" : "https",
     run: Effect.runPromiseWith(Context.add(context, Broker, yield* Broker))
   })
@@ -115,6 +120,13 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
       const late = timers.after(stopWithin, () => server.closeAllConnections())
       server.once("close", () => timers.cancel(late))
     })
+  )
+  yield* reportGateway(
+    admission,
+    {
+      refusing: () => refusals.refusing((key) => sources().get(key, timers.wallMs()) !== undefined)
+    },
+    options.reportMs ?? reportMs
   )
   const { port } = server.address() as AddressInfo
   return {

@@ -1,3 +1,6 @@
+import type { RefusingSource } from "../../cluster/gateway-reports.ts"
+import type { SourceName } from "../../domain/source.ts"
+import { sourceKey } from "../../domain/source.ts"
 import { timers } from "../../time/timers.ts"
 
 /** Requests in a row that are refused before it is told. */
@@ -6,43 +9,88 @@ const toldAfter = 10
 const toldEveryMs = 60 * 60_000
 /** A refusal counts for so long, ms: a stranger's single guesses are no news. */
 const rememberedMs = 10 * 60_000
-/** Sources of which refusals are known. */
+/** Sources of which refusals are known. Only sources that there are have any. */
 const maxSources = 10_000
+/** Sources that are named as refusing, of one tenant and of all. */
+const maxNamedOfTenant = 5
+const maxNamed = 100
 
 interface Refused {
+  readonly name: SourceName
   inRow: number
+  /** When the first of the row was refused, ms since the epoch. */
+  since: number
+  /** When something was refused last, ms of the monotonic clock. */
   lastAt: number
+  /** Why, once it is news. */
+  reason: string | undefined
   /** When it was told last, by what it was, ms of the monotonic clock. */
   readonly toldAt: Map<string, number>
 }
 
 /**
- * Tells when a source refuses what comes for a while: its secret is another one, or its bodies are
- * larger than what is taken. Each of it is told once an hour.
+ * Knows which sources refuse what comes for a while: their secret is another one, or bodies are larger
+ * than what is taken. Each of it is told once an hour.
  */
 export class Refusals {
   readonly #sources = new Map<string, Refused>()
 
   /** Returns what to tell, as a sentence; undefined for nothing. */
-  unauthorized(key: string, problem: string): string | undefined {
-    const now = timers.monotonicMs()
-    const refused = this.#of(key)
-    refused.inRow = now - refused.lastAt > rememberedMs ? 1 : refused.inRow + 1
-    refused.lastAt = now
-    if (refused.inRow < toldAfter || !this.#isDue(refused, "unauthorized", now)) return undefined
-    return `${refused.inRow} requests in a row were not verified, the last one for ${problem}`
+  unauthorized(name: SourceName, problem: string): string | undefined {
+    const refused = this.#of(name)
+    const now = this.#note(refused)
+    if (refused.inRow < toldAfter) return undefined
+    refused.reason = `${refused.inRow} requests in a row were not verified, the last one for ${problem}`
+    return this.#isDue(refused, "unauthorized", now) ? refused.reason : undefined
   }
 
   /** The same of a request that is too large. */
-  tooLarge(key: string, max: number): string | undefined {
-    const isDue = this.#isDue(this.#of(key), "too-large", timers.monotonicMs())
-    return isDue ? `a request is larger than the ${max} bytes that an event may have` : undefined
+  tooLarge(name: SourceName, max: number): string | undefined {
+    const refused = this.#of(name)
+    const now = this.#note(refused)
+    refused.reason = `a request is larger than the ${max} bytes that an event may have`
+    return this.#isDue(refused, "too-large", now) ? refused.reason : undefined
   }
 
   /** Notes that a request was verified. */
-  verified(key: string): void {
-    const refused = this.#sources.get(key)
-    if (refused !== undefined) refused.inRow = 0
+  verified(name: SourceName): void {
+    const refused = this.#sources.get(sourceKey(name))
+    if (refused === undefined) return
+    refused.inRow = 0
+    refused.reason = undefined
+  }
+
+  /**
+   * Names the sources that refuse what comes now: some of each tenant.
+   *
+   * @param isThere false for a source that was removed.
+   */
+  refusing(isThere: (key: string) => boolean): ReadonlyArray<RefusingSource> {
+    const now = timers.monotonicMs()
+    const named: Array<RefusingSource> = []
+    const ofTenants = new Map<string, number>()
+    for (const [key, { lastAt, name, reason, since }] of this.#sources) {
+      if (reason === undefined || now - lastAt > rememberedMs || !isThere(key)) continue
+      const count = ofTenants.get(name.tenant) ?? 0
+      if (count >= maxNamedOfTenant) continue
+      ofTenants.set(name.tenant, count + 1)
+      named.push({ tenant: name.tenant, source: name.id, reason, since })
+      if (named.length === maxNamed) break
+    }
+    return named
+  }
+
+  /** Notes that a request was refused. Returns the time, ms of the monotonic clock. */
+  #note(refused: Refused): number {
+    const now = timers.monotonicMs()
+    if (refused.inRow === 0 || now - refused.lastAt > rememberedMs) {
+      refused.inRow = 0
+      refused.reason = undefined
+      refused.since = timers.wallMs()
+    }
+    refused.inRow++
+    refused.lastAt = now
+    return now
   }
 
   #isDue(refused: Refused, what: string, now: number): boolean {
@@ -52,11 +100,16 @@ export class Refusals {
     return true
   }
 
-  #of(key: string): Refused {
+  #of({ id, tenant }: SourceName): Refused {
+    const name = { tenant, id }
+    const key = sourceKey(name)
     const known = this.#sources.get(key)
     if (known !== undefined) return known
     if (this.#sources.size >= maxSources) this.#sources.clear()
-    const made: Refused = { inRow: 0, lastAt: Number.NEGATIVE_INFINITY, toldAt: new Map() }
+    const made: Refused = {
+      ...{ name, inRow: 0, since: 0, lastAt: Number.NEGATIVE_INFINITY, reason: undefined },
+      toldAt: new Map()
+    }
     this.#sources.set(key, made)
     return made
   }

@@ -219,7 +219,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     live: LiveSource,
     request: ReceivedRequest
   ): Effect.fn.Return<Answer, never, Broker> {
-    const { key, provider } = live
+    const { provider } = live
     if (provider === undefined)
       return unavailable("not-verifiable", "the source's settings are not known to this version")
     const now = timers.wallMs()
@@ -234,18 +234,18 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       return unavailable("not-verifiable", "the provider's certificate could not be fetched")
     const verified = verification.success
     if (!verified.ok) {
-      const told = refusals.unauthorized(key, verified.problem)
+      const told = refusals.unauthorized(live.source, verified.problem)
       if (told !== undefined) yield* tellRefusing(live, told)
       return { status: 401, outcome: "unauthorized", body: verified.text }
     }
-    refusals.verified(key)
+    refusals.verified(live.source)
     const refused = admission.refusesToStore(live)
     if (refused !== undefined) return notNow(live, refused)
     return yield* taken(live, provider, request).pipe(
       Effect.catch((error) => {
         if (!(error instanceof NotStored) || error.reason !== "too-large")
           return Effect.succeed(noStore)
-        const told = refusals.tooLarge(key, maxBytes)
+        const told = refusals.tooLarge(live.source, maxBytes)
         return Effect.as(
           told === undefined ? Effect.void : tellRefusing(live, told),
           tooLarge(maxBytes)

@@ -1,14 +1,10 @@
 import { hostname } from "node:os"
 import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
-import packageJson from "../../../../package.json" with { type: "json" }
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
 import { type GatewayRefused, serveGateway } from "../../../intake/gateway/listen.ts"
-import type { Family } from "../../../metrics/family.ts"
-import { gauge } from "../../../metrics/family.ts"
-import { listenText, readListenAddress, serveMetrics } from "../../../metrics/metrics-server.ts"
-import { watchProcess } from "../../../metrics/process-metrics.ts"
-import { metricsFlags } from "../../flags/metrics-flags.ts"
+import { listenText, readListenAddress } from "../../../metrics/metrics-server.ts"
+import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { isSet, textFlag } from "../../flags/shared.ts"
 import { readTls } from "../../flags/tls-flags.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
@@ -47,38 +43,25 @@ export const ingest = Command.make(
     cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
     key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
     once: isSet("check", "Only say whether it could listen, and stop"),
-    metrics: metricsFlags.metrics
+    metrics: metricsFlags.metrics,
+    otlp: metricsFlags.otlp
   },
-  Effect.fnUntraced(function* ({ cert, key, listen, metrics, once }) {
+  Effect.fnUntraced(function* ({ cert, key, listen, metrics, once, otlp }) {
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
     const serve = Effect.gen(function* () {
       setCollector(heapGrowthPercent)
       yield* requireIntake
       const counts = new GatewayCounts()
-      const ofProcess = yield* watchProcess
       let problems = (): ReadonlyArray<string> => ["the gateway has not started"]
-      const info: Family = {
-        name: "petrel.build_info",
-        help: "The version that runs.",
-        type: "gauge",
-        samples: [{ labels: { version: packageJson.version, gateway: hostname() }, value: 1 }]
-      }
-      const families = () => [
-        info,
-        gauge("petrel.ready", "1 if /readyz says ready.", problems().length === 0 ? 1 : 0),
-        ...counts.families(),
-        ...ofProcess()
-      ]
-      const metricsAt = Option.isNone(metrics)
-        ? undefined
-        : yield* serveMetrics({
-            ...metrics.value,
-            families,
-            problems: () => problems()
-          }).pipe(
-            Effect.mapError(({ message }) => new Refused({ message: `--metrics: ${message}` }))
-          )
+      const metricsAt = yield* serveNumbers(
+        { metrics, otlp },
+        {
+          ...{ kind: "gateway", id: hostname() },
+          families: () => counts.families(),
+          problems: () => problems()
+        }
+      )
       const gateway = yield* serveGateway({ ...listen, tls: tls.success, counts }).pipe(
         Effect.catchTag(
           "GatewayRefused",
@@ -91,7 +74,7 @@ export const ingest = Command.make(
       yield* report(
         {
           address,
-          ...(metricsAt === undefined ? {} : { metrics: `http://${listenText(metricsAt)}/metrics` })
+          ...(metricsAt === undefined ? {} : { metrics: metricsAt })
         },
         `webhooks come in on ${address}/in/<tenant>/<source>: \`petrel source list\` shows the sources`
       )

@@ -1,14 +1,14 @@
 import { Effect } from "effect"
-import { Broker } from "../../../broker/broker.ts"
 import { readLayout } from "../../../broker/installed.ts"
+import { requireIntake as requireStream } from "../../../broker/survey-intake.ts"
 import { Refused } from "../../refused.ts"
 
-/** Fails where the installation has no intake. */
+/** Fails where the installation has no intake, or one of which no event is made. */
 export const requireIntake = Effect.gen(function* () {
+  yield* requireStream
   const { isSourced } = yield* readLayout
-  const { names, streamNames } = yield* Broker
-  if (isSourced && (yield* streamNames("list the streams")).includes(names.intake)) return
+  if (isSourced) return
   return yield* new Refused({
-    message: `this installation has no ${names.intake}: run \`petrel init\` once more, on nats-server 2.15 or newer`
+    message: "no event is made of what comes in: run `petrel init` once more"
   })
 })

@@ -1,0 +1,57 @@
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { Broker } from "./broker.ts"
+import { ifFound, streamNotFound } from "./broker-error.ts"
+import { TopologyError } from "./installed.ts"
+
+/** What INTAKE holds. Times in ms since the epoch. */
+export interface IntakeSurvey {
+  /** Events that it still recognises. */
+  readonly events: number
+  readonly bytes: number
+  readonly limitBytes: number | null
+  /** When its oldest message came in; null if it is empty. */
+  readonly oldestAt: number | null
+  /** Requests in quarantine, by tenant. */
+  readonly quarantined: ReadonlyMap<string, number>
+}
+
+const lookAtIntake = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  const subjects_filter = names.subjects.quarantine("*")
+  return yield* ifFound(
+    streamInfo("look at what came in", names.intake, { subjects_filter }),
+    streamNotFound
+  )
+})
+
+const surveyOf = ({ config, state }: StreamInfo): IntakeSurvey => {
+  const quarantined = new Map(
+    Object.entries(state.subjects ?? {}).map(([subject, count]) => [
+      subject.split(".").at(-1) ?? "",
+      count
+    ])
+  )
+  const aside = [...quarantined.values()].reduce((sum, count) => sum + count, 0)
+  return {
+    events: state.messages - aside,
+    bytes: state.bytes,
+    limitBytes: config.max_bytes > 0 ? config.max_bytes : null,
+    oldestAt: state.messages === 0 ? null : Date.parse(state.first_ts),
+    quarantined
+  }
+}
+
+/** Reads what INTAKE holds; undefined where the installation has none. */
+export const surveyIntake = Effect.map(lookAtIntake, (info) =>
+  info === undefined ? undefined : surveyOf(info)
+)
+
+/** Fails with TopologyError where the installation has no INTAKE. */
+export const requireIntake = Effect.gen(function* () {
+  if ((yield* lookAtIntake) !== undefined) return
+  const { names } = yield* Broker
+  return yield* new TopologyError({
+    message: `this installation has no ${names.intake}: run \`petrel init\` once more, on nats-server 2.15 or newer`
+  })
+})
