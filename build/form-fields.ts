@@ -1,8 +1,10 @@
 import { apiDocument } from "../src/api/document.ts"
 import { circuitSettings } from "../src/domain/circuit.ts"
 import type { Input } from "../src/domain/settings/setting.ts"
+import { tenantSettings } from "../src/domain/settings/tenant-table.ts"
 import { endpointInputs } from "../src/operations/endpoints/endpoint-settings.ts"
 import { defaultThresholds } from "../src/policy/alert-thresholds.ts"
+import { providers } from "../src/providers/providers.ts"
 import type { Field, Kind } from "../ui/fields.ts"
 import { nameOf, type Schema, type Schemas } from "./client-types.ts"
 
@@ -19,6 +21,7 @@ const document = apiDocument() as unknown as {
 
 /** A schema with the words that bound a number. */
 interface Bounded extends Schema {
+  readonly format?: string
   readonly minimum?: number
   readonly maximum?: number
   readonly examples?: ReadonlyArray<unknown>
@@ -84,6 +87,7 @@ const kindOf = (
     return JSON.stringify(additionalProperties).includes("true")
       ? { is: "names" }
       : { is: "entries" }
+  if (more.format === "date-time") return { is: "time" }
   const [example] = more.examples ?? []
   return typeof example === "string" ? { is: "text", example } : { is: "text" }
 }
@@ -127,12 +131,16 @@ const defaultsIn: Readonly<Record<string, (name: string) => string | undefined>>
   alerts: () => undefined
 }
 
+/** A setting as its table has it, or what else may be asked for of an endpoint. */
+type Entry = Input & Partial<Pick<Field, "removal" | "initial">>
+
 /** Settings have more to say than a schema: how they are taken back, and whether they are secrets. */
-const endpointFields = (): ReadonlyArray<Field> => {
-  const { properties = {} } = document.components.schemas.NewEndpoint ?? {}
-  const inputs: ReadonlyMap<string, Input & Partial<Pick<Field, "removal" | "initial">>> = new Map(
-    Object.entries(endpointInputs)
-  )
+const settingFields = (
+  schemaName: string,
+  table: Readonly<Record<string, Entry>>
+): ReadonlyArray<Field> => {
+  const { properties = {} } = document.components.schemas[schemaName] ?? {}
+  const inputs: ReadonlyMap<string, Entry> = new Map(Object.entries(table))
   return Object.entries(properties).map(([name, schema]): Field => {
     const { initial, isSecret, removal = "never", text = "", usual } = inputs.get(name) ?? {}
     return {
@@ -165,6 +173,16 @@ const bodyFields = (
   })
 }
 
+/** The fields of a source: its providers are known, and so is which of them are secrets. */
+const sourceFields = (): ReadonlyArray<Field> =>
+  bodyFields("/v1/tenants/{tenant}/sources/{id}", "post").map((field): Field => {
+    if (field.name === "provider")
+      return { ...field, kind: { is: "choice", options: [...providers.keys()] } }
+    return field.name === "secrets" || field.name === "verifyToken"
+      ? { ...field, isSecret: true }
+      : field
+  })
+
 const declared = (name: string, fields: ReadonlyArray<Field>): string =>
   `export const ${name}: ReadonlyArray<Field> = ${JSON.stringify(fields, null, 2)}\n`
 
@@ -173,7 +191,9 @@ export const formFields = (): string =>
   [
     "/* Made from the settings and the operations by `npm run reference`. */\n",
     `import type { Field } from "../fields.ts"\n`,
-    declared("endpointFields", endpointFields()),
+    declared("endpointFields", settingFields("NewEndpoint", endpointInputs)),
+    declared("tenantSettingFields", settingFields("TenantPatch", tenantSettings)),
+    declared("sourceFields", sourceFields()),
     declared(
       "tenantThresholdFields",
       bodyFields("/v1/tenants/{tenant}/alert-thresholds", "put", usualThreshold)
@@ -182,5 +202,8 @@ export const formFields = (): string =>
     declared("tokenFields", bodyFields("/v1/tenants/{tenant}/tokens", "post")),
     declared("portalLinkFields", bodyFields("/v1/tenants/{tenant}/portal-links", "post")),
     declared("redeliveryFields", bodyFields("/v1/tenants/{tenant}/redeliveries", "post")),
+    declared("replayFields", bodyFields("/v1/tenants/{tenant}/replays", "post")),
+    declared("recoveryFields", bodyFields("/v1/tenants/{tenant}/endpoints/{id}/recover", "post")),
+    declared("retryFields", bodyFields("/v1/tenants/{tenant}/retries", "post")),
     declared("auditFields", bodyFields("/v1/audits", "post"))
   ].join("\n")

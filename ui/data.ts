@@ -28,15 +28,16 @@ const mayPass = (error: unknown): boolean =>
 
 /**
  * Asks for something while the page is shown, again at an interval, and again after a failure that may
- * pass.
+ * pass. A page that nobody sees asks nothing until somebody does.
  *
  * @param key says what is asked: another key asks anew.
- * @param everyMs between an answer and the next question; undefined: ask once.
+ * @param everyMs between an answer and the next question, or what says so of an answer; undefined: ask
+ *   no more.
  */
 export const useAsked = <A>(
   key: string,
   ask: (options: CallOptions) => Promise<A>,
-  everyMs?: number
+  everyMs?: number | ((value: A) => number | undefined)
 ): Asked<A> => {
   const [state, setState] = useState<{ key: string; value?: A; problem?: string }>({ key })
   const [round, setRound] = useState(0)
@@ -44,9 +45,10 @@ export const useAsked = <A>(
     const leaving = new AbortController()
     let timer: ReturnType<typeof setTimeout> | undefined
     const run = async (): Promise<void> => {
-      let next = everyMs
+      let next: number | undefined
       try {
         const value = await ask({ signal: leaving.signal })
+        next = typeof everyMs === "function" ? everyMs(value) : everyMs
         if (!leaving.signal.aborted) setState({ key, value })
       } catch (error) {
         if (leaving.signal.aborted) return
@@ -57,7 +59,13 @@ export const useAsked = <A>(
         }))
         next = mayPass(error) ? retryMs : undefined
       }
-      if (next !== undefined && !leaving.signal.aborted) timer = setTimeout(run, next)
+      if (next !== undefined && !leaving.signal.aborted) timer = setTimeout(whenSeen, next)
+    }
+    const whenSeen = (): void => {
+      const { signal } = leaving
+      if (document.hidden)
+        document.addEventListener("visibilitychange", whenSeen, { once: true, signal })
+      else void run()
     }
     void run()
     return () => {

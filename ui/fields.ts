@@ -6,6 +6,8 @@ export type Kind =
   | { readonly is: "number"; readonly least?: number; readonly most?: number }
   | { readonly is: "choice"; readonly options: ReadonlyArray<string> }
   | { readonly is: "switch" }
+  /** A time of the calendar, as RFC 3339 has it. */
+  | { readonly is: "time" }
   /** Texts with commas between them. */
   | { readonly is: "list" }
   /** Some of these. */

@@ -1,5 +1,6 @@
 /* Filters of lists. They are in the address. */
 import { filter, query } from "./router.ts"
+import { TimeInput } from "./times.tsx"
 
 /** A filter that is typed. */
 export const Filter = ({ name, hint }: { readonly name: string; readonly hint: string }) => (
@@ -39,29 +40,61 @@ export const Choice = ({
   </label>
 )
 
-/** A time as a field of the browser has it, in the time of this machine. */
-const localText = (at: string | undefined): string => {
-  if (at === undefined || Number.isNaN(Date.parse(at))) return ""
-  const ms = Date.parse(at) - new Date(at).getTimezoneOffset() * 60_000
-  return new Date(ms).toISOString().slice(0, 19)
-}
-
 /** A filter that is a time. */
-export const Time = ({ name }: { readonly name: string }) => (
-  <label>
-    {name}{" "}
-    <input
-      class="time"
-      type="datetime-local"
-      step={1}
-      value={localText(query.value[name])}
-      onChange={(event) => {
-        const { value } = event.currentTarget
-        filter({
-          [name]: value === "" ? undefined : new Date(value).toISOString(),
-          cursor: undefined
-        })
-      }}
+export const Time = ({ name, says = name }: { readonly name: string; readonly says?: string }) => (
+  <label for={name}>
+    {says}{" "}
+    <TimeInput
+      id={name}
+      at={query.value[name]}
+      change={(at) => filter({ [name]: at, cursor: undefined })}
     />
   </label>
 )
+
+/** Times that people look back, ms. */
+const backMs: Readonly<Record<string, number>> = {
+  "1h": 3_600_000,
+  "1d": 86_400_000,
+  "7d": 604_800_000
+}
+
+/** Returns the time that a filter means: `1h` ago, or the time itself. */
+export const sinceTime = (since: string): string =>
+  backMs[since] === undefined ? since : new Date(Date.now() - backMs[since]).toISOString()
+
+const between = "between"
+
+/** A filter of time: how far back, or between two times. */
+export const Since = () => {
+  const { since, until } = query.value
+  const isBetween = (since !== undefined && backMs[since] === undefined) || until !== undefined
+  return (
+    <>
+      <label>
+        since{" "}
+        <select
+          value={isBetween ? between : (since ?? "")}
+          onChange={({ currentTarget: { value } }) =>
+            filter({
+              since: value === between ? sinceTime(since ?? "1d") : value || undefined,
+              until: undefined,
+              cursor: undefined
+            })
+          }
+        >
+          <option value="">any</option>
+          {[...Object.keys(backMs), between].map((option) => (
+            <option key={option}>{option}</option>
+          ))}
+        </select>
+      </label>
+      {isBetween && (
+        <>
+          <Time name="since" says="from" />
+          <Time name="until" />
+        </>
+      )}
+    </>
+  )
+}

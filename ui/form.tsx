@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import type { Field, Typed } from "./fields.ts"
+import { TimeInput } from "./times.tsx"
 
 /** `maxInFlight` as people read it. */
 const words = (name: string): string =>
@@ -45,6 +46,8 @@ const Control = ({ field, path, problems, suggested = {}, type, typed }: Control
           onChange={(event) => type(path, event.currentTarget.checked ? "on" : "")}
         />
       )
+    case "time":
+      return <TimeInput {...common} at={value} change={(at) => type(path, at ?? "")} />
     case "choice":
       return (
         <select {...common} value={value} onChange={onInput}>

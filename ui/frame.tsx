@@ -1,13 +1,15 @@
-import type { ComponentChildren } from "preact"
+import { type ComponentChildren, Fragment } from "preact"
 import { useEffect, useRef, useState } from "preact/hooks"
-import { isTyping, isUtc, switchTheme, switchTimes, theme } from "./parts.tsx"
-import { address, filter, go, path, query } from "./router.ts"
-import { logOut, may, session } from "./session.ts"
+import { useAsked } from "./data.ts"
+import { isTyping, moveInRows, switchTheme, theme } from "./parts.tsx"
+import { address, filter, go, path, pathTenant, query } from "./router.ts"
+import { logOut, may, petrel, session } from "./session.ts"
+import { isUtc, switchTimes } from "./times.tsx"
 
 /** The tenant that pages are about: the session's own, or the one that an operator has chosen. */
 export const shownTenant = (): string => {
   const own = session.value?.tenant ?? "*"
-  return own === "*" ? (query.value.tenant ?? "*") : own
+  return own === "*" ? (query.value.tenant ?? pathTenant.value ?? "*") : own
 }
 
 /** The endpoint that lists are narrowed to. */
@@ -23,43 +25,69 @@ interface PageLink {
 }
 
 const ofTenant = () => session.value?.endpoint === undefined
-const pages: ReadonlyArray<PageLink> = [
-  { name: "", title: "Overview", isFor: () => ofTenant() },
-  { name: "deliveries", title: "Deliveries", isFor: () => may("deliveries:read") },
-  { name: "endpoints", title: "Endpoints", isFor: () => may("endpoints:read") },
-  { name: "dead-letters", title: "Dead letters", isFor: () => may("dead:read") },
-  { name: "live", title: "Live", isFor: () => may("deliveries:read") },
-  { name: "alerts", title: "Alerts", isFor: () => ofTenant() && may("deliveries:read") },
-  {
-    name: "tokens",
-    title: "Tokens",
-    isFor: () => ofTenant() && may("tokens:write")
-  },
-  { name: "audit", title: "Audit", isFor: () => may("operator") },
-  { name: "system", title: "System", isFor: () => may("operator") }
+const bulkScopes = ["dead:write", "replay:write", "endpoints:write"]
+
+/** The pages, in groups: what goes out, what comes in, and what both stand on. */
+const groups: ReadonlyArray<ReadonlyArray<PageLink>> = [
+  [
+    { name: "", title: "Overview", isFor: () => ofTenant() },
+    { name: "deliveries", title: "Deliveries", isFor: () => may("deliveries:read") },
+    { name: "endpoints", title: "Endpoints", isFor: () => may("endpoints:read") },
+    { name: "dead-letters", title: "Dead letters", isFor: () => may("dead:read") },
+    { name: "jobs", title: "Jobs", isFor: () => ofTenant() && bulkScopes.some(may) },
+    { name: "live", title: "Live", isFor: () => may("deliveries:read") },
+    { name: "alerts", title: "Alerts", isFor: () => ofTenant() && may("deliveries:read") }
+  ],
+  [
+    { name: "sources", title: "Sources", isFor: () => ofTenant() && may("endpoints:read") },
+    { name: "quarantine", title: "Quarantine", isFor: () => ofTenant() && may("payloads:read") },
+    { name: "outboxes", title: "Outboxes", isFor: () => may("operator") }
+  ],
+  [
+    { name: "policies", title: "Retry policies", isFor: () => ofTenant() && may("endpoints:read") },
+    { name: "settings", title: "Settings", isFor: () => ofTenant() && may("endpoints:read") },
+    { name: "tokens", title: "Tokens", isFor: () => ofTenant() && may("tokens:write") },
+    { name: "audit", title: "Audit", isFor: () => may("operator") },
+    { name: "system", title: "System", isFor: () => may("operator") }
+  ]
 ]
+
+/** Pages that belong to one of the above. */
+const within: Readonly<Record<string, string>> = {
+  attempts: "deliveries",
+  events: "deliveries",
+  start: "jobs"
+}
 
 const Nav = () => {
   const [current = ""] = path.value
   const { brand, endpoint, name, tenant } = session.value ?? {}
-  // An event has no list of its own: it is found by its deliveries.
-  const shown = current === "events" ? "deliveries" : current
-  const all = pages.filter(({ isFor }) => isFor())
-  const chosen = query.value.tenant
+  const shown = within[current] ?? current
+  const shownGroups = groups
+    .map((pages) => pages.filter(({ isFor }) => isFor()))
+    .filter((pages) => pages.length > 0)
+  const chosen = query.value.tenant ?? pathTenant.value
   return (
     <nav aria-label="Pages">
       <b>
         {brand?.logo !== undefined && <img src={brand.logo} alt="" height={20} />}
         {brand?.name ?? "Petrel"}
       </b>
-      {all.map((page) => (
-        <a
-          key={page.name}
-          href={address(page.name === "" ? [] : [page.name], { tenant: chosen })}
-          aria-current={page.name === shown ? "page" : undefined}
-        >
-          {page.title}
-        </a>
+      {shownGroups.map((pages, at) => (
+        <Fragment key={at}>
+          {at > 0 && <hr />}
+          {pages.map((page) => (
+            <a
+              key={page.name}
+              href={address(page.name === "" ? [] : [page.name], {
+                tenant: tenant === "*" ? chosen : undefined
+              })}
+              aria-current={page.name === shown ? "page" : undefined}
+            >
+              {page.title}
+            </a>
+          ))}
+        </Fragment>
       ))}
       <div class="foot">
         {tenant === "*"
@@ -80,32 +108,49 @@ const Nav = () => {
   )
 }
 
-/** Finds a delivery or an event by its id, or an endpoint as `tenant/endpoint`. */
-const find = (text: string): void => {
+/**
+ * Finds an event or a delivery by its id, or an endpoint as `tenant/endpoint`. A delivery's id is that
+ * of its event and its endpoint, with a dot in between.
+ */
+const find = async (text: string): Promise<void> => {
   const wanted = text.trim()
-  const own = shownTenant()
   const [tenant = "", id = "", ...more] = wanted.split("/")
   if (wanted === "") return
-  if (id !== "" && more.length === 0) go(address(["endpoints", tenant, id]))
-  else
-    go(
-      address(["deliveries"], {
-        tenant: own === "*" ? undefined : query.value.tenant,
-        event: wanted
-      })
-    )
+  if (id !== "" && more.length === 0) return go(address(["endpoints", tenant, id]))
+  const own = shownTenant()
+  const dot = wanted.lastIndexOf(".")
+  const rest = wanted.slice(dot + 1)
+  const deliveriesOf = async (event: string) =>
+    (await petrel.log.list({ tenant: own, event, limit: 200 }).page()).deliveries
+  try {
+    const isEvent = dot === -1 || (await deliveriesOf(wanted)).length > 0
+    const of = isEvent ? [] : await deliveriesOf(wanted.slice(0, dot))
+    const found = of.find(({ endpoint }) => endpoint === rest)
+    if (found !== undefined) return go(address(["deliveries", found.tenant, found.delivery]))
+  } catch {
+    // The list says why there is no answer.
+  }
+  go(address(["deliveries"], { tenant: query.value.tenant, event: wanted }))
 }
 
 const keys = [
   ["/", "search"],
   ["j, k", "next and previous row"],
   ["Enter", "open the row"],
-  ["g d, g e, g l", "deliveries, endpoints, live"],
+  ["g o, g d, g e", "overview, deliveries, endpoints"],
+  ["g x, g j, g l", "dead letters, jobs, live"],
   ["?", "these keys"],
   ["Esc", "close"]
 ] as const
 
-const goKeys: Readonly<Record<string, string>> = { d: "deliveries", e: "endpoints", l: "live" }
+const goKeys: Readonly<Record<string, string>> = {
+  o: "",
+  d: "deliveries",
+  e: "endpoints",
+  x: "dead-letters",
+  j: "jobs",
+  l: "live"
+}
 
 const Keys = ({ close }: { readonly close: () => void }) => {
   const dialog = useRef<HTMLDialogElement>(null)
@@ -117,7 +162,9 @@ const Keys = ({ close }: { readonly close: () => void }) => {
         {keys.map(([key, what]) => (
           <>
             <dt>
-              <kbd>{key}</kbd>
+              {key.split(", ").map((one) => (
+                <kbd key={one}>{one}</kbd>
+              ))}
             </dt>
             <dd>{what}</dd>
           </>
@@ -127,6 +174,41 @@ const Keys = ({ close }: { readonly close: () => void }) => {
         <button type="submit">Close</button>
       </form>
     </dialog>
+  )
+}
+
+/** Suggests tenants; more than these are typed. */
+const mostSuggested = 200
+
+/** Whose figures are shown: of all tenants, or of one. */
+const TenantChoice = () => {
+  const [isAsked, ask] = useState(false)
+  const known = useAsked(`suggested tenants ${isAsked}`, async (options) =>
+    isAsked ? (await petrel.system.tenants({ limit: mostSuggested }, options).page()).tenants : []
+  )
+  const choose = (text: string) => {
+    const tenant = text.trim() || undefined
+    // A page of one thing of a tenant has no counterpart of another one.
+    if (pathTenant.value === undefined) filter({ tenant, cursor: undefined })
+    else go(address([path.value[0] ?? ""], { tenant }))
+  }
+  return (
+    <label class="chip">
+      tenant{" "}
+      <input
+        class="short"
+        list="tenants"
+        value={query.value.tenant ?? pathTenant.value ?? ""}
+        placeholder="all"
+        onFocus={() => ask(true)}
+        onChange={(event) => choose(event.currentTarget.value)}
+      />
+      <datalist id="tenants">
+        {known.value?.map(({ tenant }) => (
+          <option key={tenant} value={tenant} />
+        ))}
+      </datalist>
+    </label>
   )
 }
 
@@ -143,9 +225,12 @@ const Header = () => {
         search.current?.focus()
       }
       if (event.key === "?") help(true)
+      if (event.key === "j" && before !== "g") moveInRows(1)
+      if (event.key === "k") moveInRows(-1)
       const to = before === "g" ? goKeys[event.key] : undefined
-      if (to !== undefined) go(address([to], { tenant: query.value.tenant }))
-      before = event.key
+      if (to !== undefined)
+        go(address(to === "" ? [] : [to], { tenant: query.value.tenant ?? pathTenant.value }))
+      before = to === undefined ? event.key : ""
     }
     addEventListener("keydown", onKey)
     return () => removeEventListener("keydown", onKey)
@@ -157,7 +242,7 @@ const Header = () => {
         <form
           onSubmit={(event) => {
             event.preventDefault()
-            find(search.current?.value ?? "")
+            void find(search.current?.value ?? "")
           }}
         >
           <input
@@ -169,26 +254,14 @@ const Header = () => {
           <kbd>/</kbd>
         </form>
       </search>
-      {isOperator && (
-        <label class="chip">
-          tenant{" "}
-          <input
-            class="short"
-            value={query.value.tenant ?? ""}
-            placeholder="all"
-            onChange={(event) =>
-              filter({ tenant: event.currentTarget.value.trim() || undefined, cursor: undefined })
-            }
-          />
-        </label>
-      )}
+      {isOperator && <TenantChoice />}
       <button type="button" onClick={switchTimes} title="How times are shown">
         {isUtc.value ? "UTC" : "local time"}
       </button>
       <button type="button" onClick={switchTheme} title="Light, dark, or as the system">
         {theme.value === "system" ? "theme: system" : theme.value}
       </button>
-      <button type="button" onClick={() => help(true)} aria-label="Keys">
+      <button type="button" class="hide-s" onClick={() => help(true)} aria-label="Keys">
         ?
       </button>
       {isHelped && <Keys close={() => help(false)} />}

@@ -1,59 +1,120 @@
-import { render } from "preact"
+import { Fragment, render, type VNode } from "preact"
 import { useEffect } from "preact/hooks"
 import { Frame } from "./frame.tsx"
+import { isBulkKind } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
+import { Attempts } from "./pages/attempts.tsx"
 import { Audit } from "./pages/audit.tsx"
 import { DeadLetters } from "./pages/dead-letters.tsx"
 import { Deliveries } from "./pages/deliveries.tsx"
 import { Delivery } from "./pages/delivery.tsx"
 import { Endpoint } from "./pages/endpoint.tsx"
+import { EndpointHistory } from "./pages/endpoint-history.tsx"
 import { EditEndpoint, NewEndpoint } from "./pages/endpoint-settings.tsx"
 import { Endpoints } from "./pages/endpoints.tsx"
 import { Event } from "./pages/event.tsx"
+import { Events } from "./pages/events.tsx"
+import { JobPage, Jobs } from "./pages/jobs.tsx"
 import { Live } from "./pages/live.tsx"
 import { Login } from "./pages/login.tsx"
+import { Outboxes } from "./pages/outboxes.tsx"
 import { Overview } from "./pages/overview.tsx"
+import { Policies } from "./pages/policies.tsx"
+import { Quarantine, QuarantineItem } from "./pages/quarantine.tsx"
+import { NewSource } from "./pages/source-form.tsx"
+import { SourceShown, Sources } from "./pages/sources.tsx"
+import { isStart, StartJob } from "./pages/start-job.tsx"
 import { System } from "./pages/system.tsx"
+import { Settings } from "./pages/tenant-settings.tsx"
 import { Tokens } from "./pages/tokens.tsx"
 import { showTheme } from "./parts.tsx"
 import { address, path } from "./router.ts"
 import { readSession, session } from "./session.ts"
 
+/** Pages of one thing, which is named by its tenant and its id. */
+const things: Readonly<
+  Record<string, (thing: { readonly tenant: string; readonly id: string }) => VNode>
+> = {
+  deliveries: (thing) => <Delivery {...thing} />,
+  endpoints: (thing) => <Endpoint {...thing} />,
+  events: (thing) => <Event {...thing} />,
+  quarantine: ({ id, tenant }) => <QuarantineItem tenant={tenant} number={Number(id)} />,
+  sources: (thing) => <SourceShown {...thing} />
+}
+
+const lists: Readonly<Record<string, () => VNode | null>> = {
+  alerts: Alerts,
+  attempts: Attempts,
+  audit: Audit,
+  "dead-letters": DeadLetters,
+  deliveries: Deliveries,
+  endpoints: Endpoints,
+  events: Events,
+  jobs: Jobs,
+  live: Live,
+  outboxes: Outboxes,
+  policies: Policies,
+  quarantine: Quarantine,
+  settings: Settings,
+  sources: Sources,
+  system: System,
+  tokens: Tokens
+}
+
+const NoPage = () => (
+  <div class="card empty">
+    <h1>There is no such page</h1>
+    <p>
+      <a href={address([])}>Go to the overview</a>
+    </p>
+  </div>
+)
+
 const Page = () => {
   const [name, tenant, id, part] = path.value
   const { endpoint, tenant: own = "*" } = session.value ?? {}
-  if (name === undefined)
-    return endpoint === undefined ? <Overview /> : <Endpoint tenant={own} id={endpoint} />
-  if (name === "deliveries" && tenant !== undefined && id !== undefined)
-    return <Delivery key={`${tenant}/${id}`} tenant={tenant} id={id} />
-  if (name === "deliveries") return <Deliveries />
-  if (name === "endpoints" && tenant !== undefined && id !== undefined && part === "settings")
+  // A portal for one endpoint begins there.
+  if (endpoint !== undefined && id === undefined && (name === undefined || name === "endpoints"))
+    return <Endpoint tenant={own} id={endpoint} />
+  if (name === undefined) return <Overview />
+  if (tenant === undefined) {
+    const List = lists[name]
+    return List === undefined ? <NoPage /> : <List key={name} />
+  }
+  if (id === undefined) {
+    if (name === "endpoints" && tenant === "new") return <NewEndpoint />
+    if (name === "sources" && tenant === "new") return <NewSource />
+    return name === "start" && isStart(tenant) ? (
+      <StartJob key={tenant} kind={tenant} />
+    ) : (
+      <NoPage />
+    )
+  }
+  if (name === "endpoints" && part === "settings")
     return <EditEndpoint key={`${tenant}/${id}`} tenant={tenant} id={id} />
-  if (name === "endpoints" && tenant === "new" && id === undefined) return <NewEndpoint />
-  if (name === "endpoints" && tenant !== undefined && id !== undefined)
-    return <Endpoint key={`${tenant}/${id}`} tenant={tenant} id={id} />
-  if (name === "endpoints")
-    return endpoint === undefined ? <Endpoints /> : <Endpoint tenant={own} id={endpoint} />
-  if (name === "events" && tenant !== undefined && id !== undefined)
-    return <Event key={`${tenant}/${id}`} tenant={tenant} id={id} />
-  if (name === "dead-letters") return <DeadLetters />
-  if (name === "live") return <Live />
-  if (name === "alerts") return <Alerts />
-  if (name === "audit") return <Audit />
-  if (name === "tokens") return <Tokens />
-  if (name === "system") return <System />
-  return (
-    <div class="card empty">
-      <h1>There is no such page</h1>
-      <p>
-        <a href={address([])}>Go to the overview</a>
-      </p>
-    </div>
+  if (name === "endpoints" && part === "history")
+    return <EndpointHistory key={`${tenant}/${id}`} tenant={tenant} id={id} />
+  if (name === "jobs" && part !== undefined && isBulkKind(id))
+    return <JobPage key={part} tenant={tenant} kind={id} id={part} />
+  const thing = part === undefined ? things[name] : undefined
+  return thing === undefined ? (
+    <NoPage />
+  ) : (
+    <Fragment key={`${name} ${tenant}/${id}`}>{thing({ tenant, id })}</Fragment>
   )
 }
 
 const titles: Readonly<Record<string, string>> = {
+  attempts: "Attempts",
   deliveries: "Deliveries",
+  events: "Events",
+  jobs: "Jobs",
+  outboxes: "Outboxes",
+  policies: "Retry policies",
+  quarantine: "Quarantine",
+  settings: "Settings",
+  sources: "Sources",
+  start: "New job",
   endpoints: "Endpoints",
   "dead-letters": "Dead letters",
   live: "Live",

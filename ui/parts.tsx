@@ -1,20 +1,12 @@
 /* The parts that pages are made of. */
 import { signal } from "@preact/signals"
 import { type ComponentChildren, createContext } from "preact"
-import { useContext, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useContext, useEffect, useRef, useState } from "preact/hooks"
 import { type Asked, problemText } from "./data.ts"
-import { address, go } from "./router.ts"
+import { address } from "./router.ts"
 import { session } from "./session.ts"
 
 const kept = (name: string, usual: string): string => localStorage.getItem(name) ?? usual
-
-/** Whether times are shown in UTC or as of this machine. */
-export const isUtc = signal(kept("petrel-utc", "no") === "yes")
-
-export const switchTimes = (): void => {
-  isUtc.value = !isUtc.value
-  localStorage.setItem("petrel-utc", isUtc.value ? "yes" : "no")
-}
 
 /** Light, dark, or as the system has it. */
 export const theme = signal(kept("petrel-theme", "system"))
@@ -30,38 +22,7 @@ export const showTheme = (): void => {
   document.documentElement.style.colorScheme = theme.value === "system" ? "" : theme.value
 }
 
-const units = [
-  [86_400_000, "d"],
-  [3_600_000, "h"],
-  [60_000, "min"],
-  [1_000, "s"]
-] as const
-
-/** Returns a duration in words: `3 min`, `12 ms`. */
-export const lasting = (ms: number): string => {
-  for (const [of, unit] of units) if (ms >= of) return `${Math.floor(ms / of)} ${unit}`
-  return `${Math.round(ms)} ms`
-}
-
-// Made once: a list of 1,000 rows has as many times.
-const localTimes = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" })
-
-/** Returns a time of the calendar. */
-export const timeText = (at: string): string =>
-  isUtc.value ? `${at.slice(0, 10)} ${at.slice(11, 23)} UTC` : localTimes.format(new Date(at))
-
 export const count = (n: number | null | undefined): string => n?.toLocaleString("en") ?? "–"
-
-/** A time as it is from now, with the exact one on hover. */
-export const Ago = ({ at }: { readonly at: string | null | undefined }) => {
-  if (at === null || at === undefined) return <span>–</span>
-  const ms = Date.now() - Date.parse(at)
-  return (
-    <time dateTime={at} title={timeText(at)}>
-      {ms >= 0 ? (ms < 1_000 ? "now" : `${lasting(ms)} ago`) : `in ${lasting(-ms)}`}
-    </time>
-  )
-}
 
 const stateLooks: Readonly<Record<string, readonly [sign: string, look: string]>> = {
   delivered: ["●", "good"],
@@ -311,36 +272,24 @@ export const Action = ({
   )
 }
 
-/** A table of which the arrow-like keys j and k choose a row, and Enter opens it. */
+/**
+ * A table. The keys j and k go from row to row (`moveInRows`), to the first link of each.
+ *
+ * @param keyOf what tells items apart whose places change. (Default: their places)
+ */
 export const Rows = <A,>({
   empty,
   head,
   items,
-  opens,
+  keyOf,
   row
 }: {
   readonly empty: ComponentChildren
   readonly head: ComponentChildren
   readonly items: ReadonlyArray<A>
-  readonly opens?: (item: A) => string
+  readonly keyOf?: (item: A) => string | number
   readonly row: (item: A) => ComponentChildren
 }) => {
-  const [chosen, choose] = useState(-1)
-  useLayoutEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (isTyping(event)) return
-      if (event.key === "j") choose((at) => Math.min(items.length - 1, at + 1))
-      if (event.key === "k") choose((at) => Math.max(0, at - 1))
-      const item = items[chosen]
-      if (event.key === "Enter" && event.target === document.body && item !== undefined)
-        if (opens !== undefined) go(opens(item))
-    }
-    addEventListener("keydown", onKey)
-    return () => removeEventListener("keydown", onKey)
-  }, [items, chosen, opens])
-  useEffect(() => {
-    document.querySelector("tr[aria-selected=true]")?.scrollIntoView({ block: "nearest" })
-  }, [chosen])
   if (items.length === 0) return <div class="card empty">{empty}</div>
   return (
     <section class="card flush scrolls">
@@ -350,7 +299,7 @@ export const Rows = <A,>({
         </thead>
         <tbody>
           {items.map((item, at) => (
-            <tr key={at} aria-selected={at === chosen}>
+            <tr key={keyOf?.(item) ?? at} tabIndex={-1}>
               {row(item)}
             </tr>
           ))}
@@ -358,6 +307,16 @@ export const Rows = <A,>({
       </table>
     </section>
   )
+}
+
+/** Moves the focus to the next or the previous row of the page's tables. */
+export const moveInRows = (by: 1 | -1): void => {
+  const rows = [...document.querySelectorAll<HTMLElement>("main .scrolls tbody tr")]
+  const at = rows.findIndex((row) => row.contains(document.activeElement))
+  const next = rows[at === -1 ? 0 : at + by]
+  const target = next?.querySelector("a") ?? next
+  target?.focus({ preventScroll: true })
+  next?.scrollIntoView({ block: "nearest" })
 }
 
 /** True for a key that belongs to a field. */
@@ -383,13 +342,14 @@ export const Pager = ({
 }: {
   readonly cursors: { readonly next?: string; readonly previous?: string }
   readonly show: (cursor: string | undefined) => void
-}) => (
-  <nav class="pager" aria-label="Pages of the list">
-    <button type="button" disabled={previous === undefined} onClick={() => show(previous)}>
-      Newer
-    </button>
-    <button type="button" disabled={next === undefined} onClick={() => show(next)}>
-      Older
-    </button>
-  </nav>
-)
+}) =>
+  next === undefined && previous === undefined ? null : (
+    <nav class="pager" aria-label="Pages of the list">
+      <button type="button" disabled={previous === undefined} onClick={() => show(previous)}>
+        Newer
+      </button>
+      <button type="button" disabled={next === undefined} onClick={() => show(next)}>
+        Older
+      </button>
+    </nav>
+  )

@@ -18,6 +18,11 @@ export const path = computed(() =>
     .map(decodeURIComponent)
 )
 
+/** The tenant that the path names: `/ui/deliveries/acme/…`. Undefined on a list. */
+export const pathTenant = computed(() =>
+  path.value.length > 2 && path.value[1] !== "*" ? path.value[1] : undefined
+)
+
 /** The filters of the page, which are in the address: a link to it shows the same. */
 export const query = computed(() => Object.fromEntries(url.value.searchParams))
 

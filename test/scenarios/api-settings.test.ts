@@ -120,6 +120,12 @@ describe.concurrent("what holds for a tenant", () => {
       const waits = stripe.waits as ReadonlyArray<unknown>
       assert.isTrue(waits.length > 0 && waits.every((wait) => typeof wait === "string"))
       assert.containsAllKeys(stripe.policy, ["backoff", "maxAttempts", "window"])
+      // With what the jitter makes of each wait.
+      const { waits: outlined } = stripe.outline as {
+        readonly waits: ReadonlyArray<{ least: number; most: number; latest: number }>
+      }
+      assert.lengthOf(outlined, waits.length)
+      assert.isTrue(outlined.every(({ least, most }) => least > 0 && least <= most))
     })
   )
 })

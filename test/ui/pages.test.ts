@@ -64,7 +64,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.keyboard.press("d")
         await page.getByRole("link", { name: "acme.one" }).waitFor()
         await page.keyboard.press("j")
-        await page.locator("tr[aria-selected=true]").waitFor()
+        await page.locator("tbody tr:focus-within").waitFor()
         wrong.push(...(await faults(page)))
         await page.keyboard.press("Enter")
         await page.getByText("Attempt 1").waitFor()

@@ -549,6 +549,152 @@ export const endpointFields: ReadonlyArray<Field> = [
   }
 ]
 
+export const tenantSettingFields: ReadonlyArray<Field> = [
+  {
+    "name": "hostCap",
+    "text": "Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000.",
+    "usual": "no limit",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 1,
+      "most": 100000
+    }
+  },
+  {
+    "name": "maxTimeout",
+    "text": "Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as \"15 minutes\". A longer one that is stored is cut to it.",
+    "usual": "the system's, else 5 minutes",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "maxEndpoints",
+    "text": "How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own.",
+    "usual": "1,000",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 0,
+      "most": 1000000
+    }
+  },
+  {
+    "name": "maxTokens",
+    "text": "How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own.",
+    "usual": "1,000",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 0,
+      "most": 1000000
+    }
+  },
+  {
+    "name": "forwardHeaders",
+    "text": "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one.",
+    "usual": "none",
+    "removal": "null by name",
+    "kind": {
+      "is": "names"
+    }
+  }
+]
+
+export const sourceFields: ReadonlyArray<Field> = [
+  {
+    "name": "provider",
+    "text": "Who sends: stripe, github, standard and others.",
+    "removal": "null",
+    "kind": {
+      "is": "choice",
+      "options": [
+        "petrel",
+        "standard-webhooks",
+        "stripe",
+        "github",
+        "gitlab",
+        "shopify",
+        "slack",
+        "twilio",
+        "sendgrid",
+        "paddle",
+        "paypal",
+        "square",
+        "discord",
+        "linear",
+        "hubspot",
+        "zoom",
+        "mailgun",
+        "meta",
+        "x",
+        "hmac"
+      ]
+    }
+  },
+  {
+    "name": "secrets",
+    "text": "What the provider signs with, or its public keys.",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    },
+    "isSecret": true
+  },
+  {
+    "name": "tolerance",
+    "text": "",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "30 seconds"
+    }
+  },
+  {
+    "name": "publicUrl",
+    "text": "The URL that the provider was given, without its query, where it signs that.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "webhookId",
+    "text": "What the provider calls the webhook.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "verifyToken",
+    "text": "What the provider repeats when the webhook is set up.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    },
+    "isSecret": true
+  },
+  {
+    "name": "scheme",
+    "text": "How a sender of the provider `hmac` signs.",
+    "removal": "null",
+    "kind": {
+      "is": "entries"
+    }
+  },
+  {
+    "name": "rate",
+    "text": "Requests that are taken; the others are told to come again.",
+    "removal": "null",
+    "kind": {
+      "is": "any"
+    }
+  }
+]
+
 export const tenantThresholdFields: ReadonlyArray<Field> = [
   {
     "name": "alerts",
@@ -1081,7 +1227,7 @@ export const tokenFields: ReadonlyArray<Field> = [
     "usual": "with the token it is made with, else never",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "time"
     }
   }
 ]
@@ -1203,7 +1349,7 @@ export const redeliveryFields: ReadonlyArray<Field> = [
     "text": "Stored then or later.",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "time"
     }
   },
   {
@@ -1212,7 +1358,7 @@ export const redeliveryFields: ReadonlyArray<Field> = [
     "usual": "now",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "time"
     }
   },
   {
@@ -1251,6 +1397,208 @@ export const redeliveryFields: ReadonlyArray<Field> = [
   }
 ]
 
+export const replayFields: ReadonlyArray<Field> = [
+  {
+    "name": "endpoint",
+    "text": "The endpoint that gets them.",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "billing"
+    }
+  },
+  {
+    "name": "event",
+    "text": "Only the event of this id.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "since",
+    "text": "Events stored then or later.",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "until",
+    "text": "Events stored then or earlier.",
+    "usual": "now",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "skipped",
+    "text": "Only events that it was not sent because it was disabled.",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "onlyMissing",
+    "text": "Leave out events that it has taken or that are on their way there.",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "id",
+    "text": "A name: the same again goes on with it.",
+    "usual": "made from the other fields",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "types",
+    "text": "NATS wildcards, of which one must match.",
+    "usual": "what the endpoint wants",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "dryRun",
+    "text": "Say what would be done, and do nothing.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  }
+]
+
+export const recoveryFields: ReadonlyArray<Field> = [
+  {
+    "name": "since",
+    "text": "Failed then or later.",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "until",
+    "text": "Failed then or earlier.",
+    "usual": "now",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "dryRun",
+    "text": "Say what would be done, and do nothing.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  }
+]
+
+export const retryFields: ReadonlyArray<Field> = [
+  {
+    "name": "endpoint",
+    "text": "Only those of this endpoint.",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "billing"
+    }
+  },
+  {
+    "name": "types",
+    "text": "NATS wildcards, of which one must match the event's type.",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "status",
+    "text": "Only those with this last status, or its class: 503, 5xx.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "error",
+    "text": "Only those whose last attempt failed with an error of this class.",
+    "removal": "null",
+    "kind": {
+      "is": "choice",
+      "options": [
+        "timeout",
+        "connect-timeout",
+        "refused",
+        "reset",
+        "unreachable",
+        "connection",
+        "dns",
+        "certificate",
+        "handshake",
+        "address",
+        "protocol",
+        "redirect",
+        "interrupted"
+      ]
+    }
+  },
+  {
+    "name": "since",
+    "text": "Attempted last then or later.",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "until",
+    "text": "Attempted last then or earlier.",
+    "removal": "null",
+    "kind": {
+      "is": "time"
+    }
+  },
+  {
+    "name": "ignoreRetryAfter",
+    "text": "Do not wait for the end of the receiver's Retry-After.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "all",
+    "text": "All of them; without any other condition.",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  },
+  {
+    "name": "dryRun",
+    "text": "Say what would be done, and do nothing.",
+    "usual": "false",
+    "removal": "null",
+    "kind": {
+      "is": "switch"
+    }
+  }
+]
+
 export const auditFields: ReadonlyArray<Field> = [
   {
     "name": "tenant",
@@ -1265,7 +1613,7 @@ export const auditFields: ReadonlyArray<Field> = [
     "text": "Stored then or later.",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "time"
     }
   },
   {
@@ -1273,7 +1621,7 @@ export const auditFields: ReadonlyArray<Field> = [
     "text": "Stored then or earlier.",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "time"
     }
   }
 ]

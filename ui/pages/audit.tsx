@@ -5,21 +5,21 @@ import { problemText, useAsked } from "../data.ts"
 import { type Typed, valuesOf } from "../fields.ts"
 import { Lines, Problems } from "../form.tsx"
 import { auditFields } from "../generated/forms.ts"
+import { isOver, untilOver } from "../job-texts.ts"
 import {
   Action,
-  Ago,
   Answered,
   Command,
   count,
   deliveryPage,
   EndpointLink,
-  lasting,
   Pager,
   Rows,
   State
 } from "../parts.tsx"
 import { address, filter, go, query } from "../router.ts"
 import { petrel } from "../session.ts"
+import { Ago, lasting } from "../times.tsx"
 import { nothingWrong, wrongIn } from "../wrong.ts"
 
 /** What an audit found, as far as the page shows it (`AuditReport` in the history of the job). */
@@ -51,13 +51,13 @@ const verdicts = {
 
 /** The figures that people look for; the others are in the answer of the API. */
 const figures = [
-  ["begun", "deliveries begun"],
-  ["delivered", "delivered"],
-  ["deadLettered", "dead letters"],
-  ["discarded", "discarded"],
-  ["pending", "waiting, in time"],
-  ["overdue", "overdue"],
-  ["missing", "missing"]
+  ["begun", "deliveries begun", ""],
+  ["delivered", "delivered", "delivered"],
+  ["deadLettered", "dead letters", "dead-lettered"],
+  ["discarded", "discarded", "discarded"],
+  ["pending", "waiting, in time", "waiting"],
+  ["overdue", "overdue", "waiting"],
+  ["missing", "missing", undefined]
 ] as const
 
 const ProblemRow = ({ of }: { readonly of: Problem }) => {
@@ -95,7 +95,14 @@ const ProblemRow = ({ of }: { readonly of: Problem }) => {
   )
 }
 
-const Found = ({ report }: { readonly report: Report }) => {
+const Found = ({
+  of,
+  report
+}: {
+  /** Which deliveries it is about, as the filters of their list. */
+  readonly of: Readonly<Record<string, string | undefined>>
+  readonly report: Report
+}) => {
   const { cautions, deliveries, events, facts, listed, ms, problems, verdict } = report
   const [look, says] = verdicts[verdict]
   const total = Object.values(problems).reduce((sum, n) => sum + n, 0)
@@ -117,10 +124,16 @@ const Found = ({ report }: { readonly report: Report }) => {
       </section>
       <section class="card">
         <dl class="facts">
-          {figures.map(([name, text]) => (
+          {figures.map(([name, text, state]) => (
             <>
               <dt>{text}</dt>
-              <dd>{count(deliveries[name])}</dd>
+              <dd>
+                {state === undefined ? (
+                  count(deliveries[name])
+                ) : (
+                  <a href={address(["deliveries"], { ...of, state })}>{count(deliveries[name])}</a>
+                )}
+              </dd>
             </>
           ))}
         </dl>
@@ -156,7 +169,10 @@ const Found = ({ report }: { readonly report: Report }) => {
   )
 }
 
-const isOver = ({ state }: Job): boolean => state !== "waiting" && state !== "running"
+const filtersOf = ({ asked: { since, tenant, until } }: Job) => {
+  const text = (value: unknown) => (typeof value === "string" ? value : undefined)
+  return { tenant: text(tenant), since: text(since), until: text(until) }
+}
 
 const askedText = ({ asked }: Job): string => {
   const { since, tenant, until } = asked
@@ -171,7 +187,7 @@ const OneAudit = ({ id }: { readonly id: string }) => {
   const asked = useAsked(
     `audit ${id}`,
     (options) => petrel.jobs.getAudit({ job: id }, options),
-    1_000
+    untilOver(1_000)
   )
   return (
     <>
@@ -207,7 +223,9 @@ const OneAudit = ({ id }: { readonly id: string }) => {
               )}
               {job.problem !== undefined && <p class="bad">{job.problem}</p>}
             </section>
-            {job.result !== undefined && <Found report={job.result as unknown as Report} />}
+            {job.result !== undefined && (
+              <Found of={filtersOf(job)} report={job.result as unknown as Report} />
+            )}
           </>
         )}
       </Answered>
@@ -279,7 +297,7 @@ const AllAudits = () => {
   const asked = useAsked(
     `audits ${cursor}`,
     (options) => petrel.jobs.listAudits({ limit: 50 }, options).page(cursor),
-    3_000
+    ({ jobs }) => (jobs.every(isOver) ? 10_000 : 2_000)
   )
   return (
     <>
@@ -289,7 +307,6 @@ const AllAudits = () => {
           <>
             <Rows
               items={page.jobs}
-              opens={({ id }) => address(["audit"], { job: id })}
               empty="None was run yet, or those that were have been forgotten."
               head={
                 <>

@@ -1,11 +1,13 @@
 import { useAsked } from "../data.ts"
-import { Choice, Filter, Time } from "../filters.tsx"
+import { Choice, Filter, Since, sinceTime } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { redeliveryFields } from "../generated/forms.ts"
-import { Ago, Answered, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import { Answered, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
-import { Redeliveries, Redelivery, RedeliveryShown, type Selection } from "./redelivery.tsx"
+import { Ago } from "../times.tsx"
+import { JobShown } from "./jobs.tsx"
+import { Redeliveries, Redelivery, type Selection } from "./redelivery.tsx"
 
 /** The reasons that the API knows. */
 const reasons = redeliveryFields.flatMap(({ kind, name }) =>
@@ -15,7 +17,10 @@ const reasons = redeliveryFields.flatMap(({ kind, name }) =>
 /** The conditions that the address has, as the API takes them. */
 const conditions = () => {
   const { reason, since, status, type, until } = query.value
-  const given = { endpoint: shownEndpoint(), type, reason, status, since, until }
+  const given = {
+    ...{ endpoint: shownEndpoint(), type, reason, status, until },
+    since: since === undefined ? undefined : sinceTime(since)
+  }
   return Object.fromEntries(
     Object.entries(given).filter(([, value]) => value !== undefined && value !== "")
   ) as Omit<Selection, "tenant">
@@ -62,10 +67,18 @@ export const DeadLetters = () => {
         <Filter name="type" hint="invoice.*" />
         <Choice name="reason" options={reasons} />
         <Filter name="status" hint="503 or 5xx" />
-        <Time name="since" />
-        <Time name="until" />
+        <Since />
       </search>
-      {job !== undefined && <RedeliveryShown key={job} tenant={tenant} id={job} />}
+      {job !== undefined && (
+        <>
+          <JobShown key={job} kind="redelivery" tenant={tenant} id={job} />
+          <p>
+            <a href={address(["dead-letters"], { ...query.value, job: undefined })}>
+              Back to the list alone
+            </a>
+          </p>
+        </>
+      )}
       {may("dead:write") && <Redelivery key={key} selection={selection} />}
       {may("dead:write") && session.value?.endpoint === undefined && (
         <Redeliveries tenant={tenant} />
@@ -75,12 +88,12 @@ export const DeadLetters = () => {
           <>
             <Rows
               items={page.deadLetters}
-              opens={(one) => deliveryPage(one.tenant, `${one.event}.${one.endpoint}`)}
+              keyOf={({ id, tenant }) => `${tenant} ${id}`}
               empty="There are none: whatever ended was delivered, or was sent again."
               head={
                 <>
                   <th>Event</th>
-                  <th>Endpoint</th>
+                  <th class="hide-s">Endpoint</th>
                   <th>Reason</th>
                   <th class="hide-s">Last answer</th>
                   <th class="n hide-s">Attempts</th>
@@ -94,7 +107,7 @@ export const DeadLetters = () => {
                       {one.event}
                     </a>
                   </td>
-                  <td>
+                  <td class="hide-s">
                     <EndpointLink tenant={one.tenant} id={one.endpoint} />
                   </td>
                   <td>

@@ -1,29 +1,15 @@
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
-import { Choice, Filter } from "../filters.tsx"
+import { Choice, Filter, Since, sinceTime } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
-import {
-  Ago,
-  Answered,
-  Command,
-  deliveryPage,
-  EndpointLink,
-  lasting,
-  Pager,
-  Rows,
-  State
-} from "../parts.tsx"
+import { Answered, Command, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { filter, query } from "../router.ts"
 import { petrel, session } from "../session.ts"
+import { Ago, lasting } from "../times.tsx"
+import { LogTabs } from "./log-tabs.tsx"
 
 const states = ["waiting", "delivered", "dead-lettered", "discarded", "skipped"] as const
 type StateName = (typeof states)[number]
-
-const sinceMs: Readonly<Record<string, number>> = {
-  "1h": 3_600_000,
-  "1d": 86_400_000,
-  "7d": 604_800_000
-}
 
 const isState = (text: string | undefined): text is StateName =>
   states.some((state) => state === text)
@@ -32,8 +18,7 @@ const isState = (text: string | undefined): text is StateName =>
 export const Deliveries = () => {
   const tenant = shownTenant()
   const endpoint = shownEndpoint()
-  const { cursor, error, event, since, state, status, type } = query.value
-  const back = since === undefined ? undefined : sinceMs[since]
+  const { cursor, error, event, since, state, status, type, until } = query.value
   const asked = useAsked(
     `deliveries ${tenant} ${endpoint} ${JSON.stringify(query.value)}`,
     (options) =>
@@ -47,14 +32,16 @@ export const Deliveries = () => {
             ...(isState(state) ? { state } : {}),
             ...(status === undefined ? {} : { status }),
             ...(error === undefined ? {} : { error }),
-            ...(back === undefined ? {} : { since: new Date(Date.now() - back) })
+            ...(since === undefined ? {} : { since: sinceTime(since) }),
+            ...(until === undefined ? {} : { until })
           } as Parameters<typeof petrel.log.list>[0],
           options
         )
         .page(cursor),
     cursor === undefined ? 5_000 : undefined
   )
-  const flags = Object.entries({ endpoint, event, type, state, status, error })
+  const times = { since: since === undefined ? undefined : sinceTime(since), until }
+  const flags = Object.entries({ endpoint, event, type, state, status, error, ...times })
     .filter(([, value]) => value !== undefined)
     .map(([name, value]) => `${name}=${encodeURIComponent(value ?? "")}`)
   const curl = curlCommand(
@@ -63,21 +50,22 @@ export const Deliveries = () => {
   return (
     <>
       <h1>Deliveries</h1>
+      <LogTabs shown="deliveries" />
       <search class="filters" aria-label="Filters">
         {session.value?.endpoint === undefined && <Filter name="endpoint" hint="billing" />}
-        <Filter name="event" hint="its id, or how it begins" />
+        <Filter name="event" hint="acme.invoice-42" />
         <Filter name="type" hint="invoice.*" />
         <Choice name="state" options={states} />
         <Filter name="status" hint="503 or 5xx" />
         <Filter name="error" hint="timeout" />
-        <Choice name="since" options={Object.keys(sinceMs)} />
+        <Since />
       </search>
       <Answered asked={asked}>
         {(page) => (
           <>
             <Rows
               items={page.deliveries}
-              opens={({ delivery, tenant }) => deliveryPage(tenant, delivery)}
+              keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
               empty={
                 flags.length === 0
                   ? "Nothing was delivered yet: publish an event, and it is here within a second."
@@ -86,7 +74,7 @@ export const Deliveries = () => {
               head={
                 <>
                   <th>Event</th>
-                  <th>Type</th>
+                  <th class="hide-s">Type</th>
                   <th class="hide-s">Endpoint</th>
                   <th>State</th>
                   <th class="hide-s">Last answer</th>
@@ -100,7 +88,7 @@ export const Deliveries = () => {
                   <td class="mono">
                     <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
                   </td>
-                  <td>{one.type ?? "–"}</td>
+                  <td class="hide-s">{one.type ?? "–"}</td>
                   <td class="hide-s">
                     <EndpointLink tenant={one.tenant} id={one.endpoint} />
                   </td>

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import type { Delivery, OutlinedPolicy } from "../../src/client/client.ts"
-import { Ago, lasting, State, timeText } from "../parts.tsx"
+import { State } from "../parts.tsx"
+import { Ago, lasting, timeText } from "../times.tsx"
 
 type Round = Delivery["rounds"][number]
 type Attempt = Round["attempts"][number]

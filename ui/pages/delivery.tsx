@@ -15,9 +15,11 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
   const asked = useAsked(
     `delivery ${tenant} ${id}`,
     (options) => petrel.deliveries.delivery({ tenant, delivery: id }, options),
-    3_000
+    // One that has ended changes only if somebody sends it again.
+    ({ rounds }) => (rounds.some(({ state }) => state === "open") ? 3_000 : 10_000)
   )
   const isOpen = asked.value?.rounds.some(({ state }) => state === "open") === true
+  const dead = isOpen ? undefined : asked.value?.rounds.at(-1)?.end?.dead
   const place = { tenant, id: asked.value?.endpoint ?? "" }
   // Neither changes while one looks: they are asked once.
   const endpoint = useAsked(`endpoint of ${tenant}/${place.id}`, async (options) =>
@@ -54,6 +56,21 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
               }}
             >
               Retry now
+            </Action>
+          )}
+          {dead !== undefined && !may("replay:write") && may("dead:write") && (
+            // Who may not send again what has arrived may send what has not.
+            <Action
+              main
+              confirm="Send its dead letter again?"
+              does={async () => {
+                const { endpoint = "" } = asked.value ?? {}
+                await petrel.jobs.redeliver({ tenant, endpoint, id: [dead] })
+                asked.again()
+                return "it is sent again in a moment"
+              }}
+            >
+              Send again
             </Action>
           )}
           {!isOpen && may("replay:write") && (

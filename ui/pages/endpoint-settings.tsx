@@ -21,9 +21,10 @@ import {
 import { Lines, Problems } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { endpointFields } from "../generated/forms.ts"
-import { Ago, Answered, Command, Once } from "../parts.tsx"
+import { Answered, Command, Once } from "../parts.tsx"
 import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
 import { nothingWrong, type Wrong, wrongIn } from "../wrong.ts"
 
 /** What most endpoints set; the rest is folded. */

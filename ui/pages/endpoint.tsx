@@ -2,12 +2,15 @@ import { Fragment } from "preact"
 import { useState } from "preact/hooks"
 import type { Diagnosis, EndpointDetail } from "../../src/client/client.ts"
 import { problemText, useAsked } from "../data.ts"
-import { type Field, formOf } from "../fields.ts"
+import { type Field, formOf, type Typed } from "../fields.ts"
 import { endpointFields } from "../generated/forms.ts"
-import { Action, Acts, Ago, Answered, count, lasting, Once, State, timeText } from "../parts.tsx"
+import { Action, Acts, Answered, count, Once, State } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
+import { Ago, lasting, timeText } from "../times.tsx"
+import { Answers } from "./answers.tsx"
 import { stateOf } from "./endpoints.tsx"
+import { Schedule } from "./schedule.tsx"
 
 interface Place {
   readonly tenant: string
@@ -248,7 +251,7 @@ const Diagnosed = ({ place }: { readonly place: Place }) => {
 }
 
 const hour = 3_600_000
-const day = 24 * hour
+const hoursOfADay = 24
 
 const Attempts = ({ place }: { readonly place: Place }) => {
   const asked = useAsked(
@@ -258,49 +261,51 @@ const Attempts = ({ place }: { readonly place: Place }) => {
   )
   return (
     <Answered asked={asked}>
-      {({ periods, until, whole }) => {
+      {({ periods, whole }) => {
         const most = Math.max(1, ...periods.map(({ attempts }) => attempts))
-        const width = 600 / 24
-        const from = Date.parse(until) - day
+        const attempts = (filters: Record<string, string>) =>
+          address(["attempts"], {
+            ...{ tenant: place.tenant, endpoint: place.id, since: "1d" },
+            ...filters
+          })
         return (
           <div class="card wide">
             <h2>Attempts of a day, by hour</h2>
-            <svg
-              class="chart"
-              viewBox="0 0 600 120"
-              preserveAspectRatio="none"
-              role="img"
-              aria-label={`${whole.succeeded} attempts succeeded and ${whole.failed} failed`}
-            >
+            <div class="hours">
+              {Array.from({ length: hoursOfADay - periods.length }, (_, at) => (
+                <span key={at} title="Before the log begins" />
+              ))}
               {periods.map(({ begins, failed, succeeded }) => {
-                const at = Math.max(0, (Date.parse(begins) - from) / hour)
                 const [good, bad] = [(succeeded / most) * 116, (failed / most) * 116]
+                const says = `${timeText(begins)}: ${succeeded} succeeded, ${failed} failed`
                 return (
-                  <g key={begins}>
-                    <title>{`${timeText(begins)}: ${succeeded} succeeded, ${failed} failed`}</title>
-                    <rect
-                      class="good"
-                      x={at * width}
-                      y={118 - good}
-                      width={width * 0.8}
-                      height={good}
-                    />
-                    <rect
-                      class="bad"
-                      x={at * width}
-                      y={118 - good - bad}
-                      width={width * 0.8}
-                      height={bad}
-                    />
-                  </g>
+                  <a
+                    key={begins}
+                    href={attempts({
+                      since: begins,
+                      until: new Date(Date.parse(begins) + hour).toISOString()
+                    })}
+                    title={says}
+                    // The figures below are for keys: 24 stops on the way to them would be too many.
+                    tabIndex={-1}
+                  >
+                    <span class="unseen">{says}</span>
+                    <svg viewBox="0 0 10 120" preserveAspectRatio="none" aria-hidden="true">
+                      <rect class="none" y={119} width={10} height={1} />
+                      <rect class="good" y={120 - good} width={10} height={good} />
+                      <rect class="bad" y={120 - good - bad} width={10} height={bad} />
+                    </svg>
+                  </a>
                 )
               })}
-            </svg>
+            </div>
             <p class="small">
-              {count(whole.succeeded)} succeeded, {count(whole.failed)} failed
+              <a href={attempts({ outcome: "success" })}>{count(whole.succeeded)} succeeded</a>,{" "}
+              <a href={attempts({ outcome: "failure" })}>{count(whole.failed)} failed</a>
               {whole.latencyMs !== null &&
                 `; p50 ${lasting(whole.latencyMs.p50)}, p99 ${lasting(whole.latencyMs.p99)}`}
             </p>
+            <Answers of={whole.answers} place={place} />
           </div>
         )
       }}
@@ -308,8 +313,12 @@ const Attempts = ({ place }: { readonly place: Place }) => {
   )
 }
 
-const settingText = (value: unknown): string =>
-  typeof value === "object" ? JSON.stringify(value, null, 2) : String(value)
+/** The parts of a setting that are not at their defaults, one a line. */
+const partsText = (typed: Typed, name: string): string =>
+  Object.entries(typed)
+    .filter(([path, text]) => path.startsWith(`${name}.`) && text !== "")
+    .map(([path, text]) => `${path.slice(name.length + 1)}: ${text}`)
+    .join("\n")
 
 /** What changes another setting than its own. */
 const requests = new Set(["secret", "operational"])
@@ -324,28 +333,84 @@ const SettingsShown = ({ of, place }: { readonly of: EndpointDetail; readonly pl
       : (typed[name] ?? "") !== ""
   const rest = endpointFields.filter((field) => !isSet(field) && !requests.has(field.name))
   return (
-    <div class="card wide">
+    <div class="card">
       <div class="title">
         <h2>Settings</h2>
-        {may("endpoints:write") && (
-          <a class="btn acts" href={address(["endpoints", place.tenant, place.id, "settings"])}>
-            Change
+        <div class="acts">
+          <a class="btn" href={address(["endpoints", place.tenant, place.id, "history"])}>
+            Changes
           </a>
-        )}
+          {may("endpoints:write") && (
+            <a class="btn" href={address(["endpoints", place.tenant, place.id, "settings"])}>
+              Change
+            </a>
+          )}
+        </div>
       </div>
       <dl class="facts">
         {endpointFields.filter(isSet).map(({ kind, name }) => (
           <Fragment key={name}>
             <dt>{name}</dt>
             <dd>
-              <pre class="bare">
-                {kind.is === "parts" ? settingText(values[name]) : typed[name]}
-              </pre>
+              <pre class="bare">{kind.is === "parts" ? partsText(typed, name) : typed[name]}</pre>
             </dd>
           </Fragment>
         ))}
       </dl>
       <p class="small">At their defaults: {rest.map(({ name }) => name).join(", ")}.</p>
+    </div>
+  )
+}
+
+/** When its attempts come if all fail, for each of its policies. */
+const Policies = ({ place }: { readonly place: Place }) => {
+  const asked = useAsked(`policies ${place.tenant}/${place.id}`, (options) =>
+    petrel.endpoints.retryPolicies(place, options)
+  )
+  return (
+    <Answered asked={asked}>
+      {({ policies }) => (
+        <div class="card">
+          {policies.map((policy) => (
+            <Fragment key={policy.types ?? ""}>
+              <h2>
+                Retry schedule{policy.types !== undefined && ` of ${policy.types}`}: {policy.name}
+              </h2>
+              <Schedule of={policy} />
+            </Fragment>
+          ))}
+        </div>
+      )}
+    </Answered>
+  )
+}
+
+/** What sends again, or tries now, more than one delivery. */
+const Again = ({ place }: { readonly place: Place }) => {
+  const of = { tenant: place.tenant, endpoint: place.id }
+  const links = [
+    ["dead:read", ["dead-letters"], "Its dead letters", "see them, and send them again"],
+    ["dead:write", ["start", "recovery"], "Recover", "send again all that failed since a time"],
+    ["replay:write", ["start", "replay"], "Replay", "send it events of the past once more"],
+    ["endpoints:write", ["start", "retry"], "Try some now", "of what waits, by a filter"]
+  ] as const
+  const seen = links.filter(
+    // A bulk retry is about a tenant: who has one endpoint has its button above.
+    ([scope, [, kind]]) => may(scope) && (kind !== "retry" || session.value?.endpoint === undefined)
+  )
+  return seen.length === 0 ? null : (
+    <div class="card">
+      <h2>Send again</h2>
+      <dl class="facts">
+        {seen.map(([, path, text, says]) => (
+          <Fragment key={text}>
+            <dt>
+              <a href={address(path, of)}>{text}</a>
+            </dt>
+            <dd>{says}</dd>
+          </Fragment>
+        ))}
+      </dl>
     </div>
   )
 }
@@ -408,14 +473,25 @@ const Detail = ({
                 {count(waiting.queue + waiting.backlog + (waiting.schedules ?? 0))}
               </a>
             </dd>
-            <dt>dead letters</dt>
-            <dd>
-              <a href={address(["dead-letters"], { tenant: of.tenant, endpoint: of.id })}>show</a>
-            </dd>
             <dt>failures in a row</dt>
             <dd>{health.failuresInRow}</dd>
             <dt>last failure</dt>
-            <dd>{health.lastError ?? health.lastStatus ?? "–"}</dd>
+            <dd>
+              {health.lastError === undefined && health.lastStatus === undefined ? (
+                "–"
+              ) : (
+                <a
+                  href={address(["attempts"], {
+                    ...{ tenant: of.tenant, endpoint: of.id },
+                    ...(health.lastError === undefined
+                      ? { status: String(health.lastStatus) }
+                      : { error: health.lastError })
+                  })}
+                >
+                  {health.lastError ?? health.lastStatus}
+                </a>
+              )}
+            </dd>
           </dl>
           <p>
             <a href={list({})}>All its deliveries</a>
@@ -423,8 +499,12 @@ const Detail = ({
         </div>
       </section>
       <section class="row">
-        <SettingsShown of={of} place={place} />
+        <div class="wide">
+          <Policies place={place} />
+          <SettingsShown of={of} place={place} />
+        </div>
         <div>
+          <Again place={place} />
           <Secret again={again} of={of} place={place} />
           <Diagnosed place={place} />
           <Ending again={again} of={of} place={place} />

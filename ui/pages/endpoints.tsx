@@ -1,9 +1,10 @@
 import type { Endpoint } from "../../src/client/client.ts"
 import { useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
-import { Ago, Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import { Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
 
 /** The state of an endpoint: what its owner has done, else what its circuit does. */
 export const stateOf = ({
@@ -45,7 +46,6 @@ export const Endpoints = () => {
           <>
             <Rows
               items={page.endpoints}
-              opens={({ id, tenant }) => address(["endpoints", tenant, id])}
               empty={
                 <>
                   <p>There is no endpoint yet. One gets events once it is added.</p>

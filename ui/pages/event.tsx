@@ -2,17 +2,9 @@ import { useState } from "preact/hooks"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
-import {
-  Ago,
-  Answered,
-  Command,
-  count,
-  deliveryPage,
-  EndpointLink,
-  Rows,
-  State
-} from "../parts.tsx"
+import { Answered, Command, count, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
 import { bodyText } from "./delivery-request.tsx"
 
 const Body = ({ id, tenant }: { readonly id: string; readonly tenant: string }) => {
@@ -44,7 +36,8 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
   const asked = useAsked(
     `event ${tenant} ${id}`,
     (options) => petrel.deliveries.event({ tenant, event: id }, options),
-    4_000
+    ({ deliveries, routed }) =>
+      routed && deliveries.every(({ state }) => state !== "open") ? 30_000 : 4_000
   )
   return (
     <>
@@ -69,7 +62,6 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
             </section>
             <Rows
               items={deliveries}
-              opens={({ delivery }) => deliveryPage(tenant, delivery)}
               empty={
                 routed
                   ? "No endpoint wanted it: none had its type among its event types."

@@ -4,17 +4,21 @@ import { problemText } from "../data.ts"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { Command, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
 import { petrel } from "../session.ts"
+import { clockText, timeText } from "../times.tsx"
 
 /** Lines that are kept. */
 const most = 1_000
 
 interface Line {
-  readonly seq: number
+  /** Its number on this page. */
+  readonly at: number
   readonly failure?: Failure
   readonly says?: string
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
+
+const timeOf = ({ at }: Failure): string => new Date(Number(at)).toISOString()
 
 /** Failures as they happen. */
 export const Live = () => {
@@ -38,9 +42,9 @@ export const Live = () => {
         lastEventId = live.lastEventId
         const line: Line =
           message.tells === "failure"
-            ? { seq: message.seq, failure: message.failure }
-            : { seq: 0, says: `${message.dropped ?? "Some"} left out: ${message.why}` }
-        setLines((before) => [line, ...before].slice(0, most))
+            ? { at: 0, failure: message.failure }
+            : { at: 0, says: `${message.dropped ?? "Some"} left out: ${message.why}` }
+        setLines((before) => [{ ...line, at: (before[0]?.at ?? 0) + 1 }, ...before].slice(0, most))
       }
     }
     const keepOn = async (): Promise<void> => {
@@ -75,6 +79,7 @@ export const Live = () => {
       </div>
       <Rows
         items={lines}
+        keyOf={({ at }) => at}
         empty="Nothing has failed since this page was opened. What fails from now on is here at once."
         head={
           <>
@@ -89,7 +94,7 @@ export const Live = () => {
             <td colSpan={4}>{says}</td>
           ) : (
             <>
-              <td>{new Date(Number(failure.at)).toLocaleTimeString()}</td>
+              <td title={timeText(timeOf(failure))}>{clockText(timeOf(failure))}</td>
               <td>
                 <State is="failed" says={failure.kind} />
               </td>

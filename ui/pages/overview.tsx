@@ -1,19 +1,14 @@
 import type { Alert, Stats } from "../../src/client/client.ts"
 import { useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
-import {
-  Ago,
-  Answered,
-  Command,
-  count,
-  deliveryPage,
-  EndpointLink,
-  lasting,
-  Rows,
-  State
-} from "../parts.tsx"
+import { Answered, Command, count, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { may, petrel } from "../session.ts"
+import { Ago, lasting } from "../times.tsx"
+import { Answers } from "./answers.tsx"
+import { ChooseTenant } from "./tenants.tsx"
+
+const hoursOfADay = 24
 
 /** A line of the rates of success or attempts of hours. */
 const Line = ({
@@ -24,10 +19,14 @@ const Line = ({
   readonly says: string
 }) => {
   const most = Math.max(1, ...values)
-  const points = values
-    .map(
-      (value, at) => `${(at / Math.max(1, values.length - 1)) * 120},${30 - (value / most) * 28}`
-    )
+  // Of a log that began within the day, the hours before it are left out.
+  const before = Math.max(0, hoursOfADay - values.length)
+  const points = (values.length === 1 ? [...values, ...values] : values)
+    .map((value, at, { length }) => {
+      // One hour alone is a short line at the end.
+      const x = values.length === 1 ? hoursOfADay - 2 + at : before + at
+      return `${(x / (Math.max(hoursOfADay, length) - 1)) * 120},${30 - (value / most) * 28}`
+    })
     .join(" ")
   return (
     <svg viewBox="0 0 120 32" preserveAspectRatio="none" role="img" aria-label={says}>
@@ -41,38 +40,42 @@ const percent = (rate: number | null): string =>
 
 const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: string }) => {
   const { periods, whole } = stats
-  const list = (filters: Record<string, string>) => address(["deliveries"], { tenant, ...filters })
+  const list = (filters: Record<string, string>) =>
+    address(["attempts"], { tenant, since: "1d", ...filters })
   return (
-    <section class="row">
-      <a class="card fig" href={list({})}>
-        <span>Attempts in a day</span>
-        <b>{count(whole.attempts)}</b>
-        <Line values={periods.map(({ attempts }) => attempts)} says="Attempts by hour" />
-        <small>{count(whole.succeeded)} succeeded</small>
-      </a>
-      <a class="card fig" href={list({ state: "dead-lettered" })}>
-        <span>Success</span>
-        <b>
-          {percent(whole.successRate)}
-          <em>%</em>
-        </b>
-        <Line
-          values={periods.map(({ successRate }) => successRate ?? 1)}
-          says="Rate of success by hour"
-        />
-        <small>{count(whole.failed)} attempts failed</small>
-      </a>
-      <div class="card fig">
-        <span>Answer of receivers, p99</span>
-        <b>{whole.latencyMs === null ? "–" : lasting(whole.latencyMs.p99)}</b>
-        <Line values={periods.map(({ latencyMs }) => latencyMs?.p99 ?? 0)} says="p99 by hour" />
-        <small>
-          {whole.latencyMs === null
-            ? "nothing was sent"
-            : `p50 ${lasting(whole.latencyMs.p50)} · p95 ${lasting(whole.latencyMs.p95)}`}
-        </small>
-      </div>
-    </section>
+    <>
+      <section class="row">
+        <a class="card fig" href={list({})}>
+          <span>Attempts in a day</span>
+          <b>{count(whole.attempts)}</b>
+          <Line values={periods.map(({ attempts }) => attempts)} says="Attempts by hour" />
+          <small>{count(whole.succeeded)} succeeded</small>
+        </a>
+        <a class="card fig" href={list({ outcome: "failure" })}>
+          <span>Success</span>
+          <b>
+            {percent(whole.successRate)}
+            <em>%</em>
+          </b>
+          <Line
+            values={periods.map(({ successRate }) => successRate ?? 1)}
+            says="Rate of success by hour"
+          />
+          <small>{count(whole.failed)} attempts failed</small>
+        </a>
+        <a class="card fig" href={list({ outcome: "success" })}>
+          <span>Answer of receivers, p99</span>
+          <b>{whole.latencyMs === null ? "–" : lasting(whole.latencyMs.p99)}</b>
+          <Line values={periods.map(({ latencyMs }) => latencyMs?.p99 ?? 0)} says="p99 by hour" />
+          <small>
+            {whole.latencyMs === null
+              ? "nothing was sent"
+              : `p50 ${lasting(whole.latencyMs.p50)} · p95 ${lasting(whole.latencyMs.p95)}`}
+          </small>
+        </a>
+      </section>
+      <Answers of={whole.answers} place={{ tenant }} />
+    </>
   )
 }
 
@@ -101,7 +104,7 @@ const SystemVerdict = ({ alerts }: { readonly alerts: number | undefined }) => {
                 <a href={address(["deliveries"], { state: "waiting" })}>
                   {count(deliveries.waiting)} deliveries wait
                 </a>
-                , {count(deliveries.inFlight)} are in flight,{" "}
+                , {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in flight,{" "}
                 <a href={address(["dead-letters"])}>
                   {count(deadLetters.open)} dead letters are open
                 </a>
@@ -134,6 +137,11 @@ const Figured = ({ tenant }: { readonly tenant: string }) => {
   return <Answered asked={asked}>{(stats) => <Figures stats={stats} tenant={tenant} />}</Answered>
 }
 
+const valueText = (value: number, unit: string | undefined): string =>
+  unit === "percent"
+    ? `${count(value)} %`
+    : `${count(value)} ${value === 1 ? unit?.replace(/s$/, "") : unit}`
+
 export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> }) => (
   <Rows
     items={alerts}
@@ -158,7 +166,7 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
         </td>
         <td>
           <State is={level} says={name} />{" "}
-          {value !== undefined && <span class="sub">{`${count(value)} ${unit}`}</span>}
+          {value !== undefined && <span class="sub">{valueText(value, unit)}</span>}
         </td>
         <td class="n">
           <Ago at={raisedAt} />
@@ -186,11 +194,7 @@ export const Overview = () => {
     <>
       <h1>Overview</h1>
       {may("operator") && <SystemVerdict alerts={alerts.value?.alerts.length} />}
-      {tenant === "*" ? (
-        <p class="small">Choose a tenant above for the figures of its day.</p>
-      ) : (
-        <Figured tenant={tenant} />
-      )}
+      {tenant !== "*" && <Figured tenant={tenant} />}
       <h2>Alerts</h2>
       <Answered asked={alerts}>{({ alerts }) => <AlertRows alerts={alerts} />}</Answered>
       <h2>Newest that are not delivered</h2>
@@ -198,7 +202,6 @@ export const Overview = () => {
         {({ deliveries }) => (
           <Rows
             items={deliveries}
-            opens={({ delivery, tenant }) => deliveryPage(tenant, delivery)}
             empty="Everything is delivered."
             head={
               <>
@@ -223,6 +226,12 @@ export const Overview = () => {
           />
         )}
       </Answered>
+      {tenant === "*" && (
+        <>
+          <h2>Tenants</h2>
+          <ChooseTenant page="" why="The figures of a day are those of one tenant." />
+        </>
+      )}
     </>
   )
 }

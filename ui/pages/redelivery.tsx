@@ -1,11 +1,13 @@
 import { useState } from "preact/hooks"
-import type { Job, RedeliveryPlan } from "../../src/client/client.ts"
+import type { RedeliveryPlan } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
-import { Action, Ago, Answered, Command, count, State } from "../parts.tsx"
+import { isOver, leftText, resultText } from "../job-texts.ts"
+import { Command, count, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
 
 /** Which dead letters are meant. Times as texts. */
 export interface Selection {
@@ -47,89 +49,12 @@ export const redeliverCommand = (selection: Selection): string => {
   return `petrel dead redeliver ${flags.length === 0 ? "--all" : flags.join(" ")}`
 }
 
-const isOver = ({ state }: Job): boolean => state !== "waiting" && state !== "running"
-
-const number = (value: unknown): number => (typeof value === "number" ? value : 0)
-
-/** What came of it, once it is over. */
-const resultText = ({ problem, result }: Job): string => {
-  if (result === undefined) return problem ?? ""
-  const skipped = Array.isArray(result.skipped) ? (result.skipped as Array<{ count: number }>) : []
-  const left = skipped.reduce((sum, one) => sum + one.count, 0) + number(result.skippedElsewhere)
-  return [
-    `${count(number(result.redelivered))} were sent again`,
-    ...(number(result.before) > 0
-      ? [
-          `${count(number(result.before))} had been sent again before, by this or another redelivery`
-        ]
-      : []),
-    ...(number(result.deliveredLate) > 0
-      ? [`${count(number(result.deliveredLate))} had arrived after all`]
-      : []),
-    ...(number(result.gone) > 0 ? [`${count(number(result.gone))} are not kept any more`] : []),
-    ...(left > 0 ? [`${count(left)} are for endpoints that take nothing now`] : [])
-  ].join("; ")
-}
-
-/** One redelivery, watched. It goes on without the page. */
-export const RedeliveryShown = ({
-  id,
-  tenant
-}: {
-  readonly id: string
-  readonly tenant: string
-}) => {
-  const asked = useAsked(
-    `redelivery ${tenant} ${id}`,
-    (options) => petrel.jobs.getRedelivery({ tenant, job: id }, options),
-    1_000
-  )
-  return (
-    <Answered asked={asked}>
-      {(job) => (
-        <div class="card" role="status">
-          <p>
-            <State is={job.state} /> {count(job.progress?.done ?? 0)} of{" "}
-            {count(job.progress?.total ?? 0)} are done.{" "}
-            {isOver(job)
-              ? `${resultText(job)}.`
-              : "It goes on if this page is closed; its address shows it again."}
-          </p>
-          <progress
-            aria-label="How far it has come"
-            max={job.progress?.total ?? 1}
-            value={job.progress?.done ?? 0}
-          />{" "}
-          <small>
-            asked for by {job.by}, <Ago at={job.createdAt} />
-          </small>{" "}
-          {!isOver(job) && (
-            <Action
-              confirm="End it where it is? What was sent again stays sent."
-              does={async () => {
-                await petrel.jobs.cancelRedelivery({ tenant, job: id })
-                asked.again()
-                return "it ends"
-              }}
-            >
-              End it
-            </Action>
-          )}{" "}
-          <a class="btn" href={address(["dead-letters"], { ...query.value, job: undefined })}>
-            Close
-          </a>
-        </div>
-      )}
-    </Answered>
-  )
-}
-
 /** The newest redeliveries: whoever comes back finds theirs, and that of somebody else. */
 export const Redeliveries = ({ tenant }: { readonly tenant: string }) => {
   const asked = useAsked(
     `redeliveries ${tenant}`,
     (options) => petrel.jobs.listRedeliveries({ tenant, limit: 5 }, options).page(),
-    3_000
+    ({ jobs }) => (jobs.every(isOver) ? 10_000 : 2_000)
   )
   const jobs = asked.value?.jobs ?? []
   if (jobs.length === 0) return null
@@ -145,6 +70,11 @@ export const Redeliveries = ({ tenant }: { readonly tenant: string }) => {
           by {job.by}, <Ago at={job.createdAt} /> <small>{isOver(job) && resultText(job)}</small>
         </p>
       ))}
+      <p>
+        <a href={address(["jobs"], { kind: "redelivery", tenant: query.value.tenant })}>
+          All redeliveries
+        </a>
+      </p>
     </details>
   )
 }
@@ -187,10 +117,18 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
         <>
           <p role="status">
             {count(plan.redeliver)} of {count(plan.selected)} dead letters would be sent again:{" "}
-            {Object.entries(plan.reasons)
-              .map(([reason, n]) => `${count(n)} ${reason}`)
-              .join(", ") || "none"}
-            . {count(plan.before)} were sent again before.
+            {Object.entries(plan.reasons).map(([reason, n], at) => (
+              <>
+                {at > 0 && ", "}
+                <a href={address(["dead-letters"], { ...query.value, reason, cursor: undefined })}>
+                  {count(n)} {reason}
+                </a>
+              </>
+            ))}
+            {plan.redeliver === 0 && "none"}.{" "}
+            {leftText(plan)
+              .map((text) => `${text}.`)
+              .join(" ")}
           </p>
           <button
             type="button"

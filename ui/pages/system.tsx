@@ -1,6 +1,7 @@
 import { useAsked } from "../data.ts"
-import { Ago, Answered, Command, count, Rows, State } from "../parts.tsx"
+import { Answered, Command, count, Rows, State } from "../parts.tsx"
 import { petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
 
 const sizes = ["B", "KiB", "MiB", "GiB", "TiB"]
 
@@ -39,7 +40,8 @@ export const System = () => {
                   <dd>nats-server {status.broker.version}</dd>
                   <dt>cluster</dt>
                   <dd>
-                    {status.broker.cluster ?? "a single server"}, {status.broker.replicas} replicas
+                    {status.broker.cluster ?? "a single server"}, {status.broker.replicas}{" "}
+                    {status.broker.replicas === 1 ? "copy" : "copies"} of each stream
                   </dd>
                   <dt>events</dt>
                   <dd>{count(status.events.stored)} stored</dd>

@@ -13,8 +13,9 @@ import { type Typed, valuesOf } from "../fields.ts"
 import { Lines, Problems } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { portalLinkFields, tokenFields } from "../generated/forms.ts"
-import { Action, Ago, Answered, Command, Once, Rows } from "../parts.tsx"
+import { Action, Answered, Command, Once, Rows } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
+import { Ago } from "../times.tsx"
 import { nothingWrong, wrongIn } from "../wrong.ts"
 
 interface MakingProps {

@@ -1880,6 +1880,7 @@ export interface RetryPreset {
   /** Between attempts, without jitter. */
   readonly waits: ReadonlyArray<string>
   readonly total: string
+  readonly outline: OutlinedPolicy
 }
 
 export interface RetryPresetList {

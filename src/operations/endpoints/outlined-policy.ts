@@ -84,6 +84,21 @@ export const outlineEndpoint = Effect.fnUntraced(function* (
   )
 })
 
+/** The outline of a policy, as the API's document has it. */
+export const OutlineView = documented(OutlinedPolicy, {
+  identifier: "OutlinedPolicy",
+  description: "What a retry policy makes of a delivery that always fails. Times in ms.",
+  fields: {
+    name: "The name of a preset, or `a policy of its own`.",
+    types: "The event types that it holds for; absent for all that have no other.",
+    waits: "Each wait between its shortest and longest; `attempt` follows it.",
+    window: "How long a round may last.",
+    givesUp: "When the last attempt fails at the earliest and at the latest.",
+    endedBy: "What ends the round: its attempts, its window, or either.",
+    statuses: "Statuses with limits of their own."
+  }
+})
+
 /** Shows what retries of an endpoint come to. */
 export const retryPolicies = operation(
   "retryPolicies",
@@ -98,23 +113,9 @@ export const retryPolicies = operation(
         description: "Only the policy that holds for this event type."
       })
     },
-    output: Schema.Struct({
-      policies: Schema.Array(
-        documented(OutlinedPolicy, {
-          identifier: "OutlinedPolicy",
-          description: "What a retry policy makes of a delivery that always fails. Times in ms.",
-          fields: {
-            name: "The name of a preset, or `a policy of its own`.",
-            types: "The event types that it holds for; absent for all that have no other.",
-            waits: "Each wait between its shortest and longest; `attempt` follows it.",
-            window: "How long a round may last.",
-            givesUp: "When the last attempt fails at the earliest and at the latest.",
-            endedBy: "What ends the round: its attempts, its window, or either.",
-            statuses: "Statuses with limits of their own."
-          }
-        })
-      )
-    }).annotate({ identifier: "RetryPolicies" }),
+    output: Schema.Struct({ policies: Schema.Array(OutlineView) }).annotate({
+      identifier: "RetryPolicies"
+    }),
     refusals: ["not-found", "conflict"],
     within: ({ params }) => params.id,
     run: ({ params, query: { type } }) =>

@@ -14,6 +14,7 @@ import {
 } from "../alerts/alerts.ts"
 import { asCaller } from "../caller.ts"
 import { shortPolicy } from "../endpoints/cautions.ts"
+import { OutlineView, outlined } from "../endpoints/outlined-policy.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {
@@ -83,7 +84,8 @@ const RetryPreset = Schema.Struct({
   waits: Schema.Array(PositiveDuration).annotateKey({
     description: "Between attempts, without jitter."
   }),
-  total: PositiveDuration.annotateKey({ description: "Of all waits." })
+  total: PositiveDuration.annotateKey({ description: "Of all waits." }),
+  outline: OutlineView
 }).annotate({ identifier: "RetryPreset", description: "A retry policy that has a name." })
 
 const showSettings = operation("tenant", "GET", settings, {
@@ -166,7 +168,8 @@ const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
           ...{ name, source, policy },
           ...(caution === undefined ? {} : { caution }),
           waits: ladder(policy).map((ms) => Duration.millis(ms)),
-          total: Duration.millis(totalTime(policy))
+          total: Duration.millis(totalTime(policy)),
+          outline: outlined(name, policy)
         }
       })
     }))

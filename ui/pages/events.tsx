@@ -1,0 +1,113 @@
+import { curlCommand } from "../curl.ts"
+import { useAsked } from "../data.ts"
+import { Filter, Since, sinceTime } from "../filters.tsx"
+import { shownTenant } from "../frame.tsx"
+import { Answered, Command, count, Pager, Rows } from "../parts.tsx"
+import { address, filter, query } from "../router.ts"
+import { petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
+import { LogTabs } from "./log-tabs.tsx"
+
+const states = [
+  ["waiting", "waiting"],
+  ["delivered", "delivered"],
+  ["deadLettered", "dead-lettered"]
+] as const
+
+/** Events, newest first, each with what became of it. */
+export const Events = () => {
+  const tenant = shownTenant()
+  const { cursor, since, type, until } = query.value
+  const asked = useAsked(
+    `events ${tenant} ${JSON.stringify(query.value)}`,
+    (options) =>
+      petrel.log
+        .events(
+          {
+            tenant,
+            ...(type === undefined ? {} : { type }),
+            ...(since === undefined ? {} : { since: sinceTime(since) }),
+            ...(until === undefined ? {} : { until })
+          },
+          options
+        )
+        .page(cursor),
+    cursor === undefined ? 5_000 : undefined
+  )
+  const isNarrowed = [since, type, until].some((one) => one !== undefined)
+  const curl = curlCommand(
+    `/v1/tenants/${tenant}/events${type === undefined ? "" : `?type=${encodeURIComponent(type)}`}`
+  )
+  return (
+    <>
+      <h1>Events</h1>
+      <LogTabs shown="events" />
+      <search class="filters" aria-label="Filters">
+        <Filter name="type" hint="invoice.*" />
+        <Since />
+      </search>
+      <Answered asked={asked}>
+        {(page) => (
+          <>
+            <Rows
+              items={page.events}
+              keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
+              empty={
+                isNarrowed
+                  ? "No event matches these filters."
+                  : "No event was published yet: publish one, and it is here within a second."
+              }
+              head={
+                <>
+                  <th>Event</th>
+                  <th>Type</th>
+                  <th class="hide-s">Tenant</th>
+                  <th class="n">Waiting</th>
+                  <th class="n">Delivered</th>
+                  <th class="n">Dead</th>
+                  <th class="hide-s">Came by</th>
+                  <th class="n">When</th>
+                </>
+              }
+              row={(one) => (
+                <>
+                  <td class="mono">
+                    <a href={address(["events", one.tenant, one.id])}>{one.id}</a>
+                  </td>
+                  <td>{one.type ?? "–"}</td>
+                  <td class="hide-s">{one.tenant}</td>
+                  {states.map(([name, state]) => (
+                    <td key={name} class="n">
+                      {one.rounds[name] === 0 ? (
+                        <span class="sub">0</span>
+                      ) : (
+                        <a
+                          href={address(["deliveries"], {
+                            tenant: one.tenant,
+                            event: one.id,
+                            state
+                          })}
+                        >
+                          {count(one.rounds[name])}
+                        </a>
+                      )}
+                    </td>
+                  ))}
+                  <td class="hide-s">{one.channel ?? "–"}</td>
+                  <td class="n">
+                    <Ago at={one.at} />
+                  </td>
+                </>
+              )}
+            />
+            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+          </>
+        )}
+      </Answered>
+      <Command
+        text={`petrel events${tenant === "*" ? "" : ` --tenant ${tenant}`}${type === undefined ? "" : ` --type '${type}'`}`}
+        request={curl}
+      />
+    </>
+  )
+}

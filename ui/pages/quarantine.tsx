@@ -1,0 +1,228 @@
+import type { Quarantined } from "../../src/client/client.ts"
+import { curlCommand } from "../curl.ts"
+import { useAsked } from "../data.ts"
+import { shownTenant } from "../frame.tsx"
+import { Action, Acts, Answered, Command, count, Rows, State } from "../parts.tsx"
+import { address, go } from "../router.ts"
+import { may, petrel } from "../session.ts"
+import { Ago } from "../times.tsx"
+import { bodyText } from "./delivery-request.tsx"
+import { ChooseTenant } from "./tenants.tsx"
+
+const itemPage = (tenant: string, number: number): string =>
+  address(["quarantine", tenant, String(number)])
+
+const reasonTexts = {
+  unreadable: "It was verified, and is not of the shape that its provider documents.",
+  "id-collision": "An event with the same id and other bytes came in before.",
+  invalid: "It cannot be stored as an event."
+}
+
+/** What came in and is no event. */
+export const Quarantine = () => {
+  const tenant = shownTenant()
+  return (
+    <>
+      <h1>Quarantine</h1>
+      {tenant === "*" ? (
+        <ChooseTenant page="quarantine" why="Each tenant has a quarantine of its own." />
+      ) : (
+        <OfTenant tenant={tenant} />
+      )}
+    </>
+  )
+}
+
+const OfTenant = ({ tenant }: { readonly tenant: string }) => {
+  const asked = useAsked(
+    `quarantine ${tenant}`,
+    (options) => petrel.quarantine.list({ tenant }, options),
+    10_000
+  )
+  return (
+    <>
+      <Answered asked={asked}>
+        {({ quarantined }) => (
+          <Rows
+            items={quarantined}
+            keyOf={({ number }) => number}
+            empty="Nothing is in quarantine: whatever came in and was verified is an event."
+            head={
+              <>
+                <th>Number</th>
+                <th>Source</th>
+                <th>Reason</th>
+                <th class="hide-s">Problem</th>
+                <th class="hide-s">Event</th>
+                <th class="n hide-s">Bytes</th>
+                <th class="n">When</th>
+              </>
+            }
+            row={(one) => (
+              <>
+                <td>
+                  <a href={itemPage(tenant, one.number)}>{one.number}</a>
+                </td>
+                <td>
+                  <a href={address(["sources", tenant, one.source])}>{one.source}</a>
+                </td>
+                <td>
+                  <State is="warn" says={one.reason} />
+                </td>
+                <td class="hide-s" title={one.problem}>
+                  {one.problem}
+                </td>
+                <td class="hide-s mono">{one.event ?? one.type ?? "–"}</td>
+                <td class="n hide-s">{count(one.bytes)}</td>
+                <td class="n">
+                  <Ago at={one.at} />
+                </td>
+              </>
+            )}
+          />
+        )}
+      </Answered>
+      <Command
+        text={`petrel quarantine list ${tenant}`}
+        request={curlCommand(`/v1/tenants/${tenant}/quarantine`)}
+      />
+    </>
+  )
+}
+
+const bytesOf = (base64: string): Uint8Array =>
+  Uint8Array.from(atob(base64), (one) => one.charCodeAt(0))
+
+const Request = ({ of }: { readonly of: Quarantined }) => (
+  <div class="card">
+    <h2>What came in</h2>
+    {of.body !== undefined && (
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      <pre class="sunk" tabIndex={0}>
+        {bodyText(bytesOf(of.body))}
+      </pre>
+    )}
+    <details>
+      <summary>Headers of the request</summary>
+      <dl class="sent">
+        {Object.entries(of.headers ?? {}).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>
+              <code>{value}</code>
+            </dd>
+          </div>
+        ))}
+      </dl>
+      <p class="small">Without those that authenticate it.</p>
+    </details>
+  </div>
+)
+
+/** One thing in quarantine: see it, and let it be an event or discard it. */
+export const QuarantineItem = ({
+  number,
+  tenant
+}: {
+  readonly number: number
+  readonly tenant: string
+}) => {
+  const asked = useAsked(`quarantined ${tenant} ${number}`, (options) =>
+    petrel.quarantine.get({ tenant, number }, options)
+  )
+  const back = () => go(address(["quarantine"], { tenant }))
+  return (
+    <>
+      <div class="title">
+        <h1>Quarantine {number}</h1>
+        {asked.value !== undefined && (
+          <>
+            <State is="warn" says={asked.value.reason} />
+            <Acts usual={`petrel quarantine show ${tenant} ${number}`}>
+              {may("events:publish") && (
+                <>
+                  <Action
+                    main
+                    command={`petrel quarantine release ${tenant} ${number}`}
+                    confirm="Let it be an event? It is delivered as any other, to whoever wants its type."
+                    asks="Its type (default: what its provider says)"
+                    does={async (type) => {
+                      const { events } = await petrel.quarantine.release({
+                        ...{ tenant, number },
+                        ...(type === "" ? {} : { type })
+                      })
+                      const [first] = events
+                      if (first === undefined) back()
+                      else
+                        go(
+                          address(["deliveries"], {
+                            tenant,
+                            type: `${asked.value?.source}.${first.type}`
+                          })
+                        )
+                      return "it is an event"
+                    }}
+                  >
+                    Release
+                  </Action>
+                  <Action
+                    command={`petrel quarantine discard ${tenant} ${number}`}
+                    confirm="Discard it for good? Its provider was told that it was taken, and does not send it again."
+                    does={async () => {
+                      await petrel.quarantine.discard({ tenant, number })
+                      back()
+                      return "it is discarded"
+                    }}
+                  >
+                    Discard
+                  </Action>
+                </>
+              )}
+            </Acts>
+          </>
+        )}
+      </div>
+      <Answered asked={asked}>
+        {(of) => (
+          <section class="row">
+            <div class="wide">
+              <div class="note warn">
+                <b aria-hidden="true">▲</b>
+                <div>
+                  <p>{reasonTexts[of.reason]}</p>
+                  <p>{of.problem}</p>
+                </div>
+              </div>
+              <Request of={of} />
+            </div>
+            <div class="card">
+              <h2>About it</h2>
+              <dl class="facts">
+                <dt>source</dt>
+                <dd>
+                  <a href={address(["sources", tenant, of.source])}>
+                    {tenant}/{of.source}
+                  </a>
+                </dd>
+                <dt>provider</dt>
+                <dd>{of.provider}</dd>
+                <dt>came</dt>
+                <dd>
+                  <Ago at={of.at} />
+                </dd>
+                <dt>event</dt>
+                <dd class="mono">{of.event ?? "not readable"}</dd>
+                <dt>type</dt>
+                <dd class="mono">{of.type ?? "not readable"}</dd>
+                <dt>size</dt>
+                <dd>
+                  {count(of.bytes)} bytes, {of.contentType || "no content type"}
+                </dd>
+              </dl>
+            </div>
+          </section>
+        )}
+      </Answered>
+    </>
+  )
+}

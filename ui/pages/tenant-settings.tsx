@@ -1,0 +1,150 @@
+import { useState } from "preact/hooks"
+import type { TenantSettings } from "../../src/client/client.ts"
+import { endpointCommand } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
+import { useAsked } from "../data.ts"
+import { type Field, formOf, patchOf, type Typed } from "../fields.ts"
+import { Lines, Problems } from "../form.tsx"
+import { shownTenant } from "../frame.tsx"
+import { tenantSettingFields } from "../generated/forms.ts"
+import { Answered, Command } from "../parts.tsx"
+import { may, petrel } from "../session.ts"
+import { nothingWrong, wrongIn } from "../wrong.ts"
+
+const valueText = (value: unknown): string =>
+  Array.isArray(value) ? value.join(", ") : String(value)
+
+/** What holds where nothing of its own is set: what the system has set, else the default. */
+const fieldsFor = ({ system }: TenantSettings): ReadonlyArray<Field> =>
+  tenantSettingFields.map((field) => {
+    const value = (system as Readonly<Record<string, unknown>> | undefined)?.[field.name]
+    const isSet = value !== undefined && !(Array.isArray(value) && value.length === 0)
+    return isSet ? { ...field, usual: `${valueText(value)}, of the system` } : field
+  })
+
+const Changed = ({
+  again,
+  held,
+  tenant
+}: {
+  readonly again: () => void
+  readonly held: TenantSettings
+  readonly tenant: string
+}) => {
+  const isSystem = tenant === "*"
+  const fields = fieldsFor(held)
+  const before = formOf(fields, held as unknown as Record<string, unknown>)
+  const [typed, setTyped] = useState<Typed>({})
+  const [wrong, setWrong] = useState(nothingWrong)
+  const [says, setSays] = useState<string>()
+  const patch = patchOf(fields, before, { ...before, ...typed })
+  const isChanged = Object.keys(patch).length > 0
+  const save = async () => {
+    try {
+      const { changed } = await (isSystem
+        ? petrel.settings.changeSystem(patch)
+        : petrel.settings.changeTenant({ ...patch, tenant }))
+      setTyped({})
+      setWrong(nothingWrong)
+      setSays(`Saved: ${changed.join(", ") || "nothing differs"}.`)
+      again()
+    } catch (error) {
+      setSays(undefined)
+      setWrong(wrongIn(fields, error))
+    }
+  }
+  return (
+    <form
+      class="card page"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save()
+      }}
+    >
+      <Problems texts={wrong.other} />
+      <Lines
+        fields={fields}
+        typed={{ ...before, ...typed }}
+        problems={wrong.placed}
+        type={(path, text) => setTyped((others) => ({ ...others, [path]: text }))}
+      />
+      <div class="acts">
+        <button type="submit" class="main" disabled={!isChanged}>
+          Save
+        </button>
+        {says !== undefined && <small role="status">{says}</small>}
+      </div>
+      <Command
+        text={endpointCommand("set", isSystem ? "--system" : tenant, fields, patch).replace(
+          "petrel endpoint",
+          "petrel tenant"
+        )}
+        request={curlCommand(
+          isSystem ? "/v1/settings" : `/v1/tenants/${tenant}/settings`,
+          "PATCH",
+          patch
+        )}
+      />
+    </form>
+  )
+}
+
+/** What is set, for who may not change it. */
+const Shown = ({ held }: { readonly held: TenantSettings }) => {
+  const fields = fieldsFor(held)
+  const typed = formOf(fields, held as unknown as Record<string, unknown>)
+  return (
+    <section class="card">
+      <dl class="facts">
+        {fields.map(({ name, text, usual }) => (
+          <>
+            <dt>{name}</dt>
+            <dd>
+              {typed[name] || usual} <small>{text}</small>
+            </dd>
+          </>
+        ))}
+      </dl>
+    </section>
+  )
+}
+
+/** Settings for all endpoints of a tenant together, or of the system. */
+export const Settings = () => {
+  const tenant = shownTenant()
+  const asked = useAsked(`settings ${tenant}`, (options) =>
+    tenant === "*"
+      ? petrel.settings.system({}, options)
+      : petrel.settings.tenant({ tenant }, options)
+  )
+  return (
+    <>
+      <h1>{tenant === "*" ? "Settings of the system" : `Settings of ${tenant}`}</h1>
+      <p class="lead">
+        {tenant === "*"
+          ? "They hold for the endpoints of all tenants together, and for tenants without settings of their own. Choose a tenant above for its own."
+          : "They hold for all endpoints of the tenant together. What is empty holds as the system has it."}
+      </p>
+      <Answered asked={asked}>
+        {(held) =>
+          may("operator") ? (
+            <Changed
+              key={`${tenant} ${held.revision}`}
+              again={asked.again}
+              held={held}
+              tenant={tenant}
+            />
+          ) : (
+            <Shown held={held} />
+          )
+        }
+      </Answered>
+      {!may("operator") && (
+        <Command
+          text={`petrel tenant show ${tenant}`}
+          request={curlCommand(`/v1/tenants/${tenant}/settings`)}
+        />
+      )}
+    </>
+  )
+}
