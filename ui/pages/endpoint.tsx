@@ -338,7 +338,7 @@ const SettingsShown = ({ of, place }: { readonly of: EndpointDetail; readonly pl
         <h2>Settings</h2>
         <div class="acts">
           <a class="btn" href={address(["endpoints", place.tenant, place.id, "history"])}>
-            Changes
+            History
           </a>
           {may("endpoints:write") && (
             <a class="btn" href={address(["endpoints", place.tenant, place.id, "settings"])}>
