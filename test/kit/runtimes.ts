@@ -27,7 +27,8 @@ const commandIn = (pattern: string): string => {
 export const otherRuntimes = async (): Promise<ReadonlyArray<Runtime>> => {
   await install()
   return [
-    { name: "Node 20", command: commandIn("node-*/bin/node"), args: [] },
+    { name: "Node 20", command: commandIn("node-{linux,darwin,bin}-*/bin/node"), args: [] },
+    { name: "Node 22", command: commandIn("node-22-*/bin/node"), args: [] },
     { name: "Bun", command: commandIn("@oven/*/bin/bun"), args: ["run"] },
     {
       name: "Deno",

@@ -5,6 +5,9 @@ import { promisify } from "node:util"
 
 interface Package {
   readonly version?: string
+  readonly os?: string | ReadonlyArray<string>
+  readonly cpu?: string | ReadonlyArray<string>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
   readonly dependencies?: Readonly<Record<string, string>>
   readonly devDependencies?: Readonly<Record<string, string>>
 }
@@ -29,8 +32,14 @@ export const toolsFolderOf = (name: string) => {
       await readLock("package-lock.json"),
       await readLock("node_modules/.package-lock.json")
     ]
-    const { dependencies, devDependencies } = wanted.packages[""] ?? {}
-    return Object.keys({ ...dependencies, ...devDependencies }).every((name) => {
+    const { dependencies, devDependencies, optionalDependencies } = wanted.packages[""] ?? {}
+    const forThisMachine = Object.keys(optionalDependencies ?? {}).filter((name) => {
+      const { cpu = process.arch, os = process.platform } =
+        wanted.packages[`node_modules/${name}`] ?? {}
+      return [cpu].flat().includes(process.arch) && [os].flat().includes(process.platform)
+    })
+    const names = [...Object.keys({ ...dependencies, ...devDependencies }), ...forThisMachine]
+    return names.every((name) => {
       const { version } = found.packages[`node_modules/${name}`] ?? {}
       return version !== undefined && version === wanted.packages[`node_modules/${name}`]?.version
     })
