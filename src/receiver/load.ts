@@ -56,6 +56,34 @@ export const makeLoad = (sources: number, maxInFlight: number, maxBytes: number)
   }
 }
 
+/** Places for work, of which one of several sources has half at most: what others have stored does not wait behind it. */
+export interface Places {
+  /** Returns the sources that may have more work, and how many events of any of them there are places for. */
+  readonly open: () => { readonly sources: ReadonlyArray<string>; readonly limit: number }
+  readonly take: (source: string) => void
+  readonly giveBack: (source: string) => void
+}
+
+export const makePlaces = (sources: ReadonlyArray<string>, places: number): Places => {
+  const most = sources.length === 1 ? places : Math.ceil(places / 2)
+  const taken = new Map(sources.map((source) => [source, 0]))
+  const change = (source: string, by: number) => taken.set(source, (taken.get(source) ?? 0) + by)
+  return {
+    open: () => {
+      const free = places - [...taken.values()].reduce((sum, count) => sum + count, 0)
+      const open = [...taken].filter(([, count]) => count < most)
+      const limit = Math.min(free, ...open.map(([, count]) => most - count))
+      return { sources: open.map(([source]) => source), limit: open.length === 0 ? 0 : limit }
+    },
+    take: (source) => {
+      change(source, 1)
+    },
+    giveBack: (source) => {
+      change(source, -1)
+    }
+  }
+}
+
 /** A rate by source. Takes a second's worth at once. */
 export interface Rate {
   /** Takes places for events. Returns 0, or after how many ms there are some. */

@@ -1,6 +1,7 @@
 import type { Context } from "./context.ts"
 import { type Entry, errorText, isPermanent, PermanentError } from "./entry.ts"
 import { inboxEvent } from "./inbox-event.ts"
+import { makePlaces } from "./load.ts"
 import { after, monotonicMs, pause, random, wallMs, within } from "./machine.ts"
 import { readRequest, requestOf } from "./reading.ts"
 import type { CompiledSource, StartOptions } from "./settings.ts"
@@ -64,7 +65,7 @@ export const startWorking = <Tx>(
   const { alerts, failpoint, log, sources, store, tally, works } = context
   const stopping = new AbortController()
   const underWay = new Set<Promise<void>>()
-  const places = Math.min(concurrency, queue.atOnce ?? concurrency)
+  const places = makePlaces([...sources.keys()], Math.min(concurrency, queue.atOnce ?? concurrency))
   let woken: () => void = () => undefined
   let isWoken = false
 
@@ -226,33 +227,42 @@ export const startWorking = <Tx>(
   }
 
   const begin = (entry: Entry) => {
+    places.take(entry.source)
     const attempting = attempt(entry).finally(() => {
       underWay.delete(attempting)
+      places.giveBack(entry.source)
       // The next of its subject can be claimed now.
       wake()
     })
     underWay.add(attempting)
   }
 
+  /** When a claim last left sources out that have all the places that they may. */
+  let lastNarrow = Number.NEGATIVE_INFINITY
+
   const loop = async () => {
     while (!stopping.signal.aborted) {
       prune()
       alerts.look(wallMs())
-      const free = places - underWay.size
-      if (free <= 0) {
-        await Promise.race(underWay)
+      const { limit, sources: open } = places.open()
+      const isNarrow = open.length < sources.size
+      // A store reads past all that the others have: not each time that a work ends.
+      const rest = isNarrow ? lastNarrow + pollMs - monotonicMs() : 0
+      if (limit <= 0 || rest > 0) {
+        await (limit <= 0 ? Promise.race(underWay) : idle(rest))
         continue
       }
+      if (isNarrow) lastNarrow = monotonicMs()
       try {
         // What comes later than this is claimed again when its lease is over.
         const claimed = await within(
           leaseMs,
-          queue.claim([...sources.keys()], free, leaseMs),
+          queue.claim(open, limit, leaseMs),
           () => new StoreUnavailable(silence(leaseMs))
         )
         failpoint("claimed")
         for (const entry of claimed) begin(entry)
-        if (claimed.length === 0) await idle(pollMs)
+        if (claimed.length === 0 && !isNarrow) await idle(pollMs)
       } catch (error) {
         log({ level: "error", text: "nothing could be claimed", error: errorText(error) })
         await pause(troublePauseMs, stopping.signal)

@@ -129,6 +129,40 @@ describe("A receiver to which bad things happen", () => {
     assert.isTrue(lines.some(({ error }) => /has not answered for 50 ms/.test(error ?? "")))
   })
 
+  it("lets no source take all places for work, however much of it is stored", async () => {
+    const { hooks, queue } = make({ sources: { shop: sender(), bank: sender() } })
+    const post = (source: string, id: string) =>
+      hooks.fetch(source)(new Request("http://shop.test/in", event(id)))
+    let underWay = 0
+    let most = 0
+    let end: () => void = () => undefined
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const done: Array<string> = []
+    hooks.process("*", async (_, { source }) => {
+      if (source === "shop") {
+        underWay += 1
+        most = Math.max(most, underWay)
+        await ended
+        underWay -= 1
+      }
+      done.push(source)
+    })
+    for (let at = 0; at < 20; at++) await post("shop", `evt_${at}`)
+    hooks.start({ concurrency: 4, pollMs: 5 })
+    await until(() => (underWay === 2 ? true : undefined))
+    // It is stored last, and 18 events are before it.
+    await post("bank", "evt_1")
+    await until(() => done[0])
+    assert.deepStrictEqual(done, ["bank"])
+    end()
+    await until(() => (done.length === 21 ? true : undefined))
+    await hooks.stop()
+    assert.strictEqual(most, 2)
+    assert.lengthOf(await queue.list({ state: "done" }), 21)
+  })
+
   it("ends `once` that takes too long, and gives its place to others", async () => {
     const { hooks, post } = make({ maxInFlight: 1 })
     let isHung = true
