@@ -73,6 +73,7 @@ export const discordKind: ProviderKind<TimedSettings> = {
   repeatsForMs: hoursMs(1),
   waitsForMs: 3_000,
   retries429: false,
+  wantsNoContent: true,
   words: {
     header,
     signed: `\`${timeHeader}\` and the body, by Ed25519`,

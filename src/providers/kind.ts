@@ -20,6 +20,8 @@ export interface ProviderKind<Settings extends ProviderSettings = ProviderSettin
   readonly retries429: boolean
   /** Fields of an event's JSON that a repeat has with other values: they tell of the sending. */
   readonly varying?: ReadonlyArray<string>
+  /** Whether the sender wants 204 without a body, where others take any 2xx. */
+  readonly wantsNoContent?: boolean
   /** For the table in docs/reference/providers.md: where each is found, in a few words. */
   readonly words: {
     readonly header: string
@@ -66,13 +68,14 @@ export const provide = <Settings extends ProviderSettings>(
 ): Provider => {
   const problems = settingsProblems(kind, settings)
   if (problems.length > 0) throw new InvalidProviderSettings(kind.name, problems)
-  const { make, name, repeatsForMs, retries429, varying, waitsForMs } = kind
+  const { make, name, repeatsForMs, retries429, varying, waitsForMs, wantsNoContent } = kind
   return {
     ...{ name, repeatsForMs, retries429 },
     ...(waitsForMs !== undefined && { waitsForMs }),
     ...(varying !== undefined && {
       isRepeat: (before: Uint8Array, after: Uint8Array) => saysTheSame(before, after, varying)
     }),
+    ...(wantsNoContent !== undefined && { wantsNoContent }),
     ...make(settings)
   }
 }

@@ -83,6 +83,8 @@ export interface Provider {
   readonly repeatsForMs: number
   /** How long the sender waits for an answer, in ms. Undefined where it does not say. */
   readonly waitsForMs?: number
+  /** Whether the sender wants 204 without a body, where others take any 2xx. */
+  readonly wantsNoContent?: boolean
   /** Whether the sender is known to try again after 429. Others get 503. */
   readonly retries429: boolean
 }

@@ -2,7 +2,7 @@
  * What a sender is answered. Senders repeat what gets no 2xx, and take 4xx for final: the receiver's own trouble is
  * always 5xx, and a 2xx is given only for what is stored, done, or of no use to anyone.
  *
- *   stored, done, stale, duplicate       200
+ *   stored, done, stale, duplicate       200   204 without a body where the sender wants that
  *   ignored (no work for its type)       200
  *   kept (dead or quarantined)           200   a repeat would end in the same way
  *   refused (not from the sender)        401   never stored
@@ -78,10 +78,16 @@ export const answer = (
   text: string = outcome,
   {
     retries429 = false,
-    retryAfterMs = 5_000
-  }: { readonly retries429?: boolean; readonly retryAfterMs?: number } = {}
+    retryAfterMs = 5_000,
+    wantsNoContent = false
+  }: {
+    readonly retries429?: boolean
+    readonly retryAfterMs?: number
+    readonly wantsNoContent?: boolean
+  } = {}
 ): Answer => {
   const usual = statuses[outcome]
+  if (usual === 200 && wantsNoContent) return { outcome, status: 204, headers: {}, body: "" }
   const status = usual === 503 && retries429 && outcome === "rate-exceeded" ? 429 : usual
   return {
     outcome,

@@ -91,7 +91,7 @@ const respond = (response: ServerResponse, given: Answer | undefined): void => {
   const ends = given.status === 413 || given.status === 408 || given.outcome === "overloaded"
   response.writeHead(given.status, {
     ...given.headers,
-    "content-length": Buffer.byteLength(given.body),
+    ...(given.status !== 204 && { "content-length": Buffer.byteLength(given.body) }),
     ...(ends && { connection: "close" })
   })
   response.end(given.body)
@@ -181,7 +181,11 @@ const arrivedAsFetch = (
 const responseOf = (given: Answer | undefined): Response =>
   given === undefined
     ? new Response(null, { status: 400 })
-    : new Response(given.body, { status: given.status, headers: given.headers })
+    : // 204 takes no body, not even an empty one.
+      new Response(given.body === "" ? null : given.body, {
+        status: given.status,
+        headers: given.headers
+      })
 
 /** `Bun.serve({ fetch: hooks.fetch("stripe") })`, Next.js `export const POST = hooks.fetch("stripe")`, and others. */
 export const fetchHandler =

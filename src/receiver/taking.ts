@@ -163,6 +163,7 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     const retryAfterMs = taken.find((one) => one.retryAfterMs !== undefined)?.retryAfterMs
     return answer(outcome, outcome, {
       retries429: source.provider.retries429,
+      wantsNoContent: source.provider.wantsNoContent === true,
       ...(retryAfterMs !== undefined && { retryAfterMs })
     })
   }

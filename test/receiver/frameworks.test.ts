@@ -1,9 +1,11 @@
+import { generateKeyPairSync, sign } from "node:crypto"
 import { createServer, type RequestListener } from "node:http"
 import { type AddressInfo, connect } from "node:net"
 import express from "express"
 import Fastify from "fastify"
 import { Hono } from "hono"
 import { afterAll, assert, describe, it } from "vitest"
+import { discord } from "../../src/providers/discord.ts"
 import { receiver } from "../../src/receiver/receiver.ts"
 import { memoryStore } from "../../src/receiver/stores/memory.ts"
 import { event, sender, signed } from "./sender.ts"
@@ -44,6 +46,57 @@ const post = async (url: string, request: RequestInit) => {
 const odd = signed("evt_1", '{ "type":"invoice.paid",  "data":{"total":1.0,"name":"\\u00fc"}}')
 
 describe("A receiver behind", () => {
+  it("any framework gives no content to a sender that wants none, also to its first question", async () => {
+    const { privateKey, publicKey } = generateKeyPairSync("ed25519")
+    const hex = Buffer.from(publicKey.export({ format: "jwk" }).x ?? "", "base64url").toString(
+      "hex"
+    )
+    const hooks = receiver({
+      ...{ store: memoryStore(), sources: { discord: discord({ secrets: [hex] }) } },
+      log: () => undefined
+    })
+    hooks.once("*", () => undefined)
+    const signedByDiscord = (body: string): RequestInit => {
+      const at = `${Math.floor(Date.now() / 1_000)}`
+      const signature = sign(null, Buffer.from(`${at}${body}`), privateKey).toString("hex")
+      return {
+        ...{ method: "POST", body },
+        headers: {
+          ...{ "content-type": "application/json", "x-signature-timestamp": at },
+          "x-signature-ed25519": signature
+        }
+      }
+    }
+    const happened = { type: "APPLICATION_AUTHORIZED", timestamp: "2026-01-01T00:00:00", data: {} }
+    const fastify = Fastify()
+    await fastify.register(hooks.fastify("discord"), { prefix: "/in" })
+    closing.push(() => void fastify.close())
+    const hono = new Hono().post("/in", hooks.hono("discord"))
+    const answers = {
+      node: await served(hooks.node("discord")).then(
+        (url) => (init: RequestInit) => fetch(url, init)
+      ),
+      express: await served(express().post("/in", hooks.express("discord"))).then(
+        (url) => (init: RequestInit) => fetch(`${url}/in`, init)
+      ),
+      fastify: await fastify
+        .listen({ port: 0, host: "127.0.0.1" })
+        .then((url) => (init: RequestInit) => fetch(`${url}/in`, init)),
+      hono: (init: RequestInit) => hono.request("http://shop.test/in", init),
+      fetch: (init: RequestInit) => hooks.fetch("discord")(new Request("http://shop.test/", init))
+    }
+    for (const [name, ask] of Object.entries(answers))
+      for (const body of [
+        { version: 1, application_id: "1", type: 0 },
+        { version: 1, application_id: "1", type: 1, event: { ...happened, data: { name } } }
+      ]) {
+        const answer = await ask(signedByDiscord(JSON.stringify(body)))
+        const told = [name, answer.status, await answer.text()]
+        assert.deepStrictEqual(told, [name, 204, ""])
+      }
+    assert.include(await hooks.metrics(), 'receipts_total{source="discord",outcome="done"} 5')
+  })
+
   it("node:http takes the bytes as they came", async () => {
     const { bodies, hooks } = make()
     const url = await served(hooks.node("shop"))
