@@ -19,7 +19,7 @@ export interface Alert {
 
 const windowMs = 300_000
 
-/** Fewer results than this tell nothing. */
+/** Fewer results than this tell nothing: they raise no alert, and end those that are raised. */
 const minResults = 20
 
 /** One result: an answer to a request, or an attempt at work in the background. */
@@ -34,7 +34,8 @@ export interface Result {
 const percent = (share: number): string => `${Math.round(share * 1_000) / 10}%`
 
 const shares = (results: ReadonlyArray<Result>) => {
-  const of = (test: (result: Result) => boolean) => results.filter(test).length / results.length
+  const of = (test: (result: Result) => boolean) =>
+    results.filter(test).length / Math.max(1, results.length)
   const times = results.map(({ ms }) => ms).sort((a, b) => a - b)
   return {
     success: of(({ isSuccess }) => isSuccess),
@@ -46,7 +47,7 @@ const shares = (results: ReadonlyArray<Result>) => {
 
 /** The alerts of one state of the window. */
 const judged = (source: string, results: ReadonlyArray<Result>): ReadonlyArray<Alert> => {
-  if (results.length < minResults) return []
+  const isTelling = results.length >= minResults
   const { median, permanent, retries, success } = shares(results)
   const one = (
     name: AlertName,
@@ -54,7 +55,14 @@ const judged = (source: string, results: ReadonlyArray<Result>): ReadonlyArray<A
     value: number,
     threshold: number,
     text: string
-  ): Alert => ({ name, source, isRaised, value, threshold, text: `${source}: ${text}` })
+  ): Alert => ({
+    name,
+    source,
+    isRaised: isTelling && isRaised,
+    value,
+    threshold,
+    text: `${source}: ${text}`
+  })
   return [
     one("success-low", success < 0.95, success, 0.95, `${percent(success)} succeed, less than 95%`),
     one(

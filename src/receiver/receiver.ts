@@ -1,6 +1,6 @@
 import { type Alert, makeAlerts } from "./alerts.ts"
 import type { Context } from "./context.ts"
-import { type Entry, errorText, type NewEntry } from "./entry.ts"
+import { type Entry, errorText, type NewEntry, storable } from "./entry.ts"
 import {
   type Entrance,
   expressHandler,
@@ -227,8 +227,8 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
     quarantined: kept("quarantined"),
     show: (id) => queueFor("show").show(id),
     missing: async (source, ids) => {
-      const known = await store.known(sourceOf(source).name, ids)
-      return ids.filter((id) => !known.has(id))
+      const known = await store.known(sourceOf(source).name, ids.map(storable))
+      return ids.filter((id) => !known.has(storable(id)))
     },
     stats: ({ sinceMs = hourMs, source } = {}) =>
       statsOf(

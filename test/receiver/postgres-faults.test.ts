@@ -1,11 +1,21 @@
 import { connect, createServer, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
-import { Pool, type PoolClient } from "pg"
+import { Pool, type PoolClient, type PoolConfig } from "pg"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { NewEntry } from "../../src/receiver/entry.ts"
+import { receiver } from "../../src/receiver/receiver.ts"
 import { type Store, StoreUnavailable } from "../../src/receiver/store.ts"
 import { postgresStore } from "../../src/receiver/stores/postgres.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
+import { event, sender } from "./sender.ts"
+
+/** A pool whose connections may break, also while they are closed. */
+const poolOf = (config: PoolConfig): Pool => {
+  const pool = new Pool(config)
+  pool.on("error", () => undefined)
+  pool.on("connect", (client) => client.on("error", () => undefined))
+  return pool
+}
 
 const entry = (key: string): NewEntry => ({
   ...{ source: "shop", key, type: "invoice.paid", subject: undefined, version: undefined },
@@ -60,7 +70,7 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
   beforeAll(async () => {
     server = await startPostgres()
     url = await server.database("faults")
-    const pool = new Pool({ connectionString: url })
+    const pool = poolOf({ connectionString: url })
     await postgresStore(pool).migrate()
     await pool.end()
   })
@@ -74,10 +84,9 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
 
   it("gives up connections that bring no answer, and so lives on when the network does", async () => {
     const way = await network(server?.port ?? 0)
-    const pool = new Pool({
+    const pool = poolOf({
       ...{ host: "127.0.0.1", port: way.port, user: "postgres", database: "faults", max: 2 }
     })
-    pool.on("error", () => undefined)
     try {
       const { queue } = postgresStore(pool, { connectMs: 200, silentMs: 300 })
       await Promise.all([queue?.put([entry("s1")]), queue?.put([entry("s2")])])
@@ -96,9 +105,32 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
     }
   })
 
+  it("answers 503 with Retry-After when no connection of the pool is free, and keeps no request", async () => {
+    const pool = poolOf({ connectionString: url, max: 1 })
+    try {
+      const held = await pool.connect()
+      const hooks = receiver({
+        ...{ store: postgresStore(pool, { connectMs: 50 }), sources: { shop: sender() } },
+        log: () => undefined
+      })
+      hooks.once("*", () => undefined)
+      const post = (id: string) =>
+        hooks.fetch("shop")(new Request("http://shop.test/in", event(id)))
+      const answers = await Promise.all(["p1", "p2", "p3"].map(post))
+      assert.deepStrictEqual(
+        answers.map(({ headers, status }) => [status, headers.get("retry-after")]),
+        Array(3).fill([503, "5"])
+      )
+      held.release()
+      assert.strictEqual((await post("p1")).status, 200)
+    } finally {
+      await pool.end()
+    }
+  })
+
   it("leaves a server that has become a replica for one that takes writes", async () => {
     let connections = 0
-    const pool = new Pool({ connectionString: url, max: 1 })
+    const pool = poolOf({ connectionString: url, max: 1 })
     // The first connection leads to what is a replica by now, all others to the new primary.
     pool.on("connect", (client) => {
       connections += 1
@@ -116,12 +148,10 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
 
   it("takes a commit whose answer is lost for unknown: the repeat is a duplicate", async () => {
     const way = await network(server?.port ?? 0)
-    const pool = new Pool({
+    const pool = poolOf({
       ...{ host: "127.0.0.1", port: way.port, user: "postgres", database: "faults", max: 2 }
     })
-    pool.on("error", () => undefined)
-    const direct = new Pool({ connectionString: url })
-    direct.on("connect", (client) => client.on("error", () => undefined))
+    const direct = poolOf({ connectionString: url })
     try {
       await direct.query("create table effects (key text)")
       const store: Store<PoolClient> = postgresStore(pool, { silentMs: 300 })

@@ -163,6 +163,14 @@ describe("A receiver to which bad things happen", () => {
     assert.lengthOf(await queue.list({ state: "done" }), 21)
   })
 
+  it("does not call an event missing whose id is too long to be stored as it is", async () => {
+    const { hooks, post } = make({ key: ({ id }) => `${id}`.repeat(50) })
+    hooks.once("*", () => undefined)
+    await post(event("evt_1"))
+    const [came, never] = ["evt_1".repeat(50), "evt_2".repeat(50)]
+    assert.deepStrictEqual(await hooks.missing("shop", [came, never]), [never])
+  })
+
   it("ends `once` that takes too long, and gives its place to others", async () => {
     const { hooks, post } = make({ maxInFlight: 1 })
     let isHung = true
