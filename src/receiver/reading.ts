@@ -10,7 +10,8 @@ export type ReadRequest =
   | { readonly ok: false; readonly entry: NewEntry; readonly reason: string }
 
 /** Headers that are, or may be, secrets or signatures. */
-const secretHeader = /signature|authorization|cookie|token|secret|api-?key|hmac|x-goog-iap/
+const secretHeader =
+  /signature|authorization|cookie|(?<!idempotency-)token|secret|api-?key|hmac|x-goog-iap/
 
 const roundHeader = "petrel-round"
 
@@ -57,7 +58,7 @@ const unreadable = (
       [methodHeader]: request.method,
       [urlHeader]: request.url
     },
-    contentType: request.headers["content-type"] ?? "application/octet-stream",
+    contentType: (request.headers["content-type"] ?? "application/octet-stream").slice(0, 200),
     body: request.body,
     keepMs: source.keepMs
   }
@@ -118,6 +119,12 @@ const withRound = (source: CompiledSource, request: ReceivedRequest, key: string
   return source.takeReplays && round !== undefined ? `${key}/${round}` : key
 }
 
+/** A time of the sender's, unless it is one that no calendar has. */
+const storedTime = (at: number | undefined): number | undefined => {
+  const rounded = Math.round(at ?? Number.NaN)
+  return Math.abs(rounded) <= 8.64e15 ? rounded : undefined
+}
+
 const entryOf = (
   source: CompiledSource,
   request: ReceivedRequest,
@@ -132,7 +139,7 @@ const entryOf = (
     type: event.type,
     subject: subjectOf(source, readable),
     version: versionOf(source, readable),
-    at: event.at === undefined ? undefined : Math.round(event.at),
+    at: storedTime(event.at),
     headers: withId(storedHeaders(request.headers), event.id),
     contentType: event.contentType.slice(0, 200),
     body: event.body,

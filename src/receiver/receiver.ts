@@ -210,6 +210,8 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
     },
     start: (options) => {
       if (working !== undefined) throw new Error("the receiver has been started")
+      for (const name of ["concurrency", "leaseMs", "pollMs"] as const)
+        positive(name, options?.[name], 1)
       working = startWorking(context, queueFor("start"), prune, options)
     },
     stop: async () => {

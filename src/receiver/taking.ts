@@ -84,7 +84,7 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     const cancel = after(withinMs, () => late.abort(tookTooLong(withinMs)))
     const { signal } = late
     try {
-      return await store.once(
+      const once = store.once(
         entry,
         async (tx) => {
           failpoint("working-once")
@@ -92,6 +92,13 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
           failpoint("worked-once")
         },
         { signal, withinMs }
+      )
+      // A store that has fallen silent must not keep the place of this request.
+      const silence = `${store.name} has not answered for ${settings.storeWithinMs} ms`
+      return await within(
+        withinMs + settings.storeWithinMs,
+        once,
+        () => new StoreUnavailable(silence)
       )
     } catch (error) {
       const known = unavailable(error)

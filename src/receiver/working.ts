@@ -47,6 +47,9 @@ export const makePruning = <Tx>({ log, store }: Pick<Context<Tx>, "log" | "store
   }
 }
 
+/** Longest wait for an attempt that an application may ask for: a year. */
+const maxWaitMs = 31_536_000_000
+
 /** Most attempts at work: the default's, where there is none for the type. */
 const mostOf = <Tx>(work: RegisteredWork<Tx> | undefined): number => work?.options.attempts ?? 11
 
@@ -141,8 +144,11 @@ export const startWorking = <Tx>(
       )
       return "dead"
     }
-    const wait = work?.options.backoffMs(entry.attempts) ?? defaultBackoffMs(entry.attempts)
-    const delayMs = jittered(Math.max(0, wait))
+    const wait = work?.options.backoffMs(entry.attempts) ?? Number.NaN
+    // What the application's function makes of it may be no number.
+    const delayMs = jittered(
+      wait >= 0 && wait <= maxWaitMs ? wait : defaultBackoffMs(entry.attempts)
+    )
     return (await asked({ kind: "retry", delayMs, error: text })) ? "failed" : "lost"
   }
 

@@ -180,6 +180,62 @@ describe("A receiver to which bad things happen", () => {
     assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "done" })
   })
 
+  it("gives the place of a request to others, though the store has fallen silent in `once`", async () => {
+    const store = memoryStore()
+    let isSilent = true
+    const once: typeof store.once = (...given) =>
+      isSilent ? new Promise(() => undefined) : store.once(...given)
+    const { hooks, post } = make({
+      ...{ store: { ...store, once } },
+      maxInFlight: 1,
+      storeWithinMs: 10
+    })
+    hooks.once("*", () => undefined, { withinMs: 10 })
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 503, text: "store-unavailable" })
+    isSilent = false
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "done" })
+  })
+
+  it("waits as usual where the application's backoff is no number, and takes no impossible settings", async () => {
+    const { hooks, lines, post, queue } = make()
+    hooks.process(
+      "*",
+      () => {
+        throw new Error("no")
+      },
+      { backoffMs: () => Number.NaN }
+    )
+    await post(event("evt_1"))
+    hooks.start({ pollMs: 5 })
+    await until(() => lines.find(({ outcome }) => outcome === "failed"))
+    await hooks.stop()
+    const [entry] = await queue.list({})
+    const wait = (entry?.nextAt ?? 0) - Date.now()
+    assert.isTrue(wait > 0 && wait <= 1_200, `${wait}`)
+    for (const options of [{ concurrency: 0 }, { leaseMs: Number.NaN }, { pollMs: -1 }])
+      assert.throws(() => hooks.start(options), /must be a number above 0/)
+    assert.throws(() => hooks.once("a", () => undefined, { withinMs: 0 }), /withinMs of a must be/)
+  })
+
+  it("stores an event whose sender names an impossible time", async () => {
+    const provider = sender()
+    const { hooks, post, queue } = make({
+      sources: {
+        shop: {
+          ...provider,
+          read: (request) => {
+            const reading = provider.read(request)
+            if (!reading.ok) return reading
+            return { ok: true, events: reading.events.map((one) => ({ ...one, at: 1e300 })) }
+          }
+        }
+      }
+    })
+    hooks.process("*", () => undefined)
+    assert.deepStrictEqual(await post(event("evt_1")), { status: 200, text: "stored" })
+    assert.strictEqual((await queue.list({}))[0]?.at, undefined)
+  })
+
   it("asks a silent store no more than it may have under way", async () => {
     const store = memoryStore()
     const { queue } = store
