@@ -9,6 +9,7 @@ import { Effect } from "effect"
 import { afterEach, beforeEach } from "vitest"
 import { defaultSources, findNatsServer } from "../../src/broker/embedded/binary.ts"
 import { debianPackage, findMirrors } from "../../src/broker/embedded/debian.ts"
+import { isLong } from "../kit/long.ts"
 
 const exec = promisify(execFile)
 
@@ -149,7 +150,8 @@ describe("Debian's package", () => {
     }
   )
 
-  it.runIf(isDebian)(
+  // It downloads the package.
+  it.runIf(isDebian && isLong)(
     "is obtained with apt, without touching apt's own state, and runs",
     { timeout: 180_000 },
     async () => {

@@ -16,6 +16,7 @@ import { installations, parse } from "../cli/command-line.ts"
 import { helpOf } from "../cli/help.ts"
 import { startNode } from "../cli/running.ts"
 import { endpoint, eventually, nth, publish } from "../kit/engine.ts"
+import { isLong } from "../kit/long.ts"
 import { freePort } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 
@@ -88,7 +89,8 @@ const healthOf = (url: string) =>
   )
 
 describe("the image's file system", () => {
-  it.live(
+  // That the commands and their flags exist is tested below, and that the package runs in package.test.ts.
+  it.live.skipIf(!isLong)(
     "runs a worker and a console with the commands of compose.yaml",
     () => {
       const { flags, within } = place()

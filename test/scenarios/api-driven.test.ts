@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { apiDocument } from "../../src/api/document.ts"
 import { startDrivenConsole } from "../kit/driven-console.ts"
 import { fuzz, groups, isFuzzed, limitMs, operationCount } from "../kit/fuzz.ts"
+import { isLong } from "../kit/long.ts"
 import { importTool } from "../kit/openapi-tools.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -32,11 +33,11 @@ interface Ground {
 }
 
 /** Inputs of each operation; `npm run fuzz` has more. */
-const inputs = fuzz.inputs ?? 3
+const inputs = fuzz.inputs ?? (isLong ? 3 : 1)
 /** Of so many some are right. */
 const enoughInputs = 100
 /** Wrong inputs of each operation. */
-const mutations = Math.ceil((fuzz.mutations ?? 150) / operationCount)
+const mutations = Math.ceil((fuzz.mutations ?? (isLong ? 150 : 80)) / operationCount)
 const seed = fuzz.seed
 
 const line = ({ inputs, operation, slowestMs, statuses }: Driven): string => {

@@ -87,16 +87,16 @@ describe("audits all the time", () => {
             }
           })
         )
-        yield* hook.received(300)
+        yield* hook.received(150)
         yield* killed.kill9
-        yield* hook.received(hook.requests.length + 200)
+        yield* hook.received(hook.requests.length + 100)
         isDown = false
-        yield* hook.received(hook.requests.length + 400)
+        yield* hook.received(hook.requests.length + 200)
         isOver = true
         yield* Fiber.join(publisher)
         yield* Fiber.join(auditor)
         assert.isAtLeast(audits, 3)
-        assert.isAbove(mostPending, 50)
+        assert.isAbove(mostPending, 20)
 
         yield* quiet
         const { judgement } = yield* audit({})

@@ -124,14 +124,14 @@ describe("a backup", () => {
                   const id = `acme-${published + 1}`
                   yield* publish("invoice.paid", id, { "Nats-Msg-Id": id })
                   published++
-                  yield* Effect.sleep("3 millis")
+                  yield* Effect.sleep("6 millis")
                 }
               })
             )
-            yield* hook.received(600)
+            yield* hook.received(300)
             const manifest = yield* backedUp(join(directory, "copy"))
             const during = published
-            yield* hook.received(hook.requests.length + 200)
+            yield* hook.received(hook.requests.length + 100)
             isOver = true
             yield* Fiber.join(publisher)
             return { manifest, during }
@@ -139,7 +139,7 @@ describe("a backup", () => {
         )
         const { manifest } = copied
         const sentBefore = hook.requests.length
-        assert.isAbove(manifest.events.seq, 100)
+        assert.isAbove(manifest.events.seq, 50)
         assert.isAtMost(manifest.events.seq, copied.during)
         assert.isAtLeast(manifest.events.seq, manifest.routedUpTo)
 
@@ -171,7 +171,7 @@ describe("a backup", () => {
             // What had ended before the backup was begun is not sent again.
             const endedBefore = hook.requests
               .slice(0, sentBefore)
-              .filter((request) => request.path !== "/down" && numberOf(request) < 50)
+              .filter((request) => request.path !== "/down" && numberOf(request) < 25)
               .map((request) => `${idOf(request)} ${request.path}`)
             for (const request of again)
               assert.notInclude(endedBefore, `${idOf(request)} ${request.path}`)

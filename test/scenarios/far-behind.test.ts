@@ -23,6 +23,7 @@ import {
 } from "../kit/engine.ts"
 import { explained } from "../kit/explained.ts"
 import { makeLog } from "../kit/log.ts"
+import { isLong } from "../kit/long.ts"
 import { startServer } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { quiet } from "../kit/scenario.ts"
@@ -44,9 +45,11 @@ const keepsBodies = { ...lateRetry, window: "8 days" } as const
 /** A story on a server of its own, in an account with a limit. */
 const inSmallStore = <E>(
   name: string,
-  story: (flags: ReadonlyArray<string>) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>
+  story: (flags: ReadonlyArray<string>) => Effect.Effect<unknown, E, Broker | Facts | Scope.Scope>,
+  /** False for a story that only `npm run test:long` tells. */
+  isTold = true
 ) =>
-  it.live(name, (context: TestContext) =>
+  it.live.skipIf(!isTold)(name, (context: TestContext) =>
     explained(
       context,
       Effect.gen(function* () {
@@ -134,52 +137,58 @@ describe("what one tenant's endpoint cannot take", () => {
     })
   )
 
-  inSmallStore("does not stop them where its retries have large bodies", () =>
-    Effect.gen(function* () {
-      const log = makeLog()
-      const areDelivered = yield* calmTenant
-      const failing = yield* receiver({ answer: { status: 503 } })
-      yield* endpoint({
-        ...{ tenant: "loud", id: "down", url: failing.url, retry: keepsBodies },
-        circuit: closedCircuit
-      })
-      yield* Effect.provide(worker(), log.layer)
-      yield* flood("loud.a", 250)
-      yield* areDelivered(200)
-      yield* flood("loud.a", 50)
-      yield* areDelivered(200)
-      // Half of the queues' room is for what waits there, and who is alone there gets half of that.
-      assert.isBelow(yield* queueBytes, 5 * MiB)
-      assert.isBelow(failing.requests.length, 60)
-      assert.strictEqual(log.count("events are not routed"), 0)
-    })
+  inSmallStore(
+    "does not stop them where its retries have large bodies",
+    () =>
+      Effect.gen(function* () {
+        const log = makeLog()
+        const areDelivered = yield* calmTenant
+        const failing = yield* receiver({ answer: { status: 503 } })
+        yield* endpoint({
+          ...{ tenant: "loud", id: "down", url: failing.url, retry: keepsBodies },
+          circuit: closedCircuit
+        })
+        yield* Effect.provide(worker(), log.layer)
+        yield* flood("loud.a", 250)
+        yield* areDelivered(200)
+        yield* flood("loud.a", 50)
+        yield* areDelivered(200)
+        // Half of the queues' room is for what waits there, and who is alone there gets half of that.
+        assert.isBelow(yield* queueBytes, 5 * MiB)
+        assert.isBelow(failing.requests.length, 60)
+        assert.strictEqual(log.count("events are not routed"), 0)
+      }),
+    isLong
   )
 
-  inSmallStore("does not stop them where it ends, and DEAD is full", () =>
-    Effect.gen(function* () {
-      const { ask, jsm, names } = yield* natsClients
-      const log = makeLog()
-      const areDelivered = yield* calmTenant
-      const refusing = yield* receiver({ answer: { status: 400 } })
-      yield* endpoint({
-        ...{ tenant: "loud", id: "bad", url: refusing.url, retry: keepsBodies },
-        circuit: { ...closedCircuit, permanentFailures: 10_000 }
-      })
-      yield* ask("resize", () => jsm.streams.update(names.dead, { max_bytes: 1 }))
-      const facts = yield* history
-      yield* Effect.provide(worker(), log.layer)
-      yield* flood("loud.a", 250)
-      // Some wait for space in DEAD. The rest has ended by its facts alone, and nobody waits for it.
-      yield* areDelivered(200)
-      yield* eventually(
-        Effect.sync(() => facts.of("dead-lettered").length),
-        (ended) => ended > 200
-      )
-      assert.isTrue(facts.of("dead-lettered").every(({ dead }) => dead === undefined))
-      assert.isBelow(yield* queueBytes, 5 * MiB)
-      assert.strictEqual(log.count("events are not routed"), 0)
-      yield* isClean
-    })
+  inSmallStore(
+    "does not stop them where it ends, and DEAD is full",
+    () =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        const log = makeLog()
+        const areDelivered = yield* calmTenant
+        const refusing = yield* receiver({ answer: { status: 400 } })
+        yield* endpoint({
+          ...{ tenant: "loud", id: "bad", url: refusing.url, retry: keepsBodies },
+          circuit: { ...closedCircuit, permanentFailures: 10_000 }
+        })
+        yield* ask("resize", () => jsm.streams.update(names.dead, { max_bytes: 1 }))
+        const facts = yield* history
+        yield* Effect.provide(worker(), log.layer)
+        yield* flood("loud.a", 250)
+        // Some wait for space in DEAD. The rest has ended by its facts alone, and nobody waits for it.
+        yield* areDelivered(200)
+        yield* eventually(
+          Effect.sync(() => facts.of("dead-lettered").length),
+          (ended) => ended > 200
+        )
+        assert.isTrue(facts.of("dead-lettered").every(({ dead }) => dead === undefined))
+        assert.isBelow(yield* queueBytes, 5 * MiB)
+        assert.strictEqual(log.count("events are not routed"), 0)
+        yield* isClean
+      }),
+    isLong
   )
 })
 

@@ -167,7 +167,7 @@ describe("a store that publishers fill", () => {
     )
   )
 
-  it.live(
+  it.live.skipIf(!isLong)(
     "goes on where what waits keeps its bodies: the endpoint ends what is beyond its share",
     (context) =>
       inSmallStore({ config: inAccount }, context, (flags) =>
