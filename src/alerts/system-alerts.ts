@@ -8,6 +8,7 @@ import { type GatewayReport, readGatewayReports } from "../cluster/gateway-repor
 import type { TenantCounts } from "../cluster/introspection.ts"
 import { queryOwner } from "../cluster/introspection.ts"
 import { type OutboxReport, readOutboxReports, stuckMs } from "../cluster/outbox-reports.ts"
+import { lostByTenant, readReconcileReports } from "../cluster/reconcile-reports.ts"
 import { readRoster } from "../cluster/roster.ts"
 import { nobody } from "../domain/token.ts"
 import { countBacklogs } from "../history/backlog-count.ts"
@@ -153,10 +154,19 @@ class SystemJudge {
         Effect.map((intake) => intake?.quarantined ?? new Map<string, number>()),
         Effect.orElseSucceed(() => undefined)
       )
+      const reconciled = yield* readReconcileReports
       const at = clock.currentTimeMillisUnsafe()
-      for (const tenant of new Set([...refusing.keys(), ...(found?.keys() ?? []), ...known])) {
+      const lost = lostByTenant(reconciled, at)
+      for (const tenant of new Set([
+        ...[...refusing.keys(), ...(found?.keys() ?? [])],
+        ...[...lost.keys(), ...known]
+      ])) {
         const quarantined = found === undefined ? undefined : (found.get(tenant) ?? 0)
-        const state = { refusing: refusing.get(tenant)?.size ?? 0, quarantined }
+        const state = {
+          refusing: refusing.get(tenant)?.size ?? 0,
+          quarantined,
+          lost: lost.get(tenant) ?? 0
+        }
         const own = thresholds.tenant(tenant)
         const contact = thresholds.contact(tenant)
         const more = contact === undefined ? {} : { contact }

@@ -64,6 +64,17 @@ export const writeReconcileReport = Effect.fnUntraced(function* (report: Reconci
   }
 })
 
-/** How many events a source's provider has lost, as far as more than it may; else 0. */
-export const lostOf = ({ alertAbove, endedAt, found }: ReconcileReport, now: number): number =>
-  found.missing > alertAbove && now - endedAt < tellsForMs ? found.missing : 0
+/**
+ * Returns how many events the providers of each tenant have lost, of those that have lost more than
+ * they may.
+ */
+export const lostByTenant = (
+  reports: ReadonlyArray<ReconcileReport>,
+  now: number
+): ReadonlyMap<string, number> => {
+  const lost = new Map<string, number>()
+  for (const { alertAbove, endedAt, found, tenant } of reports)
+    if (found.missing > alertAbove && now - endedAt < tellsForMs)
+      lost.set(tenant, (lost.get(tenant) ?? 0) + found.missing)
+  return lost
+}

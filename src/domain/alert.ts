@@ -31,7 +31,9 @@ export const incomingAlerts = [
   /** Sources refuse all that comes. */
   "source-refusing",
   /** Something came in that is no event. */
-  "quarantined"
+  "quarantined",
+  /** Providers list events that had not come in. */
+  "provider-lost"
 ] as const
 /** Alerts about the system as a whole. */
 const systemAlerts = [
@@ -162,6 +164,8 @@ const thresholds = {
   sourcesRefusing: orOff(count),
   /** Requests of a tenant in quarantine. */
   quarantined: orOff(count),
+  /** Events of a tenant's sources that had not come in when these were last reconciled. */
+  providerLost: orOff(count),
   /** Failed attempts in a row while the circuit is closed. */
   failuresInRow: orOff(count),
   circuitOpened: toggle,

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { PositiveDuration } from "./duration.ts"
+import { durationBetween, PositiveDuration } from "./duration.ts"
 import { Secret } from "./endpoint.ts"
 import { sourceNameProblem } from "./intake.ts"
 import { RateLimit } from "./settings/endpoint-table.ts"
@@ -9,20 +9,59 @@ import { isToken, Token } from "./token.ts"
 /** The name of a source within its tenant: the first token of its events' types. */
 export const SourceId = Token.check(Schema.makeFilter(sourceNameProblem))
 
+const maxApiKeyChars = 4_096
+const ApiKey = Schema.String.check(
+  Schema.makeFilter((key: string) =>
+    /^[\x21-\x7e]+$/.test(key) && key.length <= maxApiKeyChars
+      ? undefined
+      : `must be 1 to ${maxApiKeyChars} visible characters of ASCII`
+  )
+)
+
+const TypePatterns = Schema.Array(Schema.String).check(
+  Schema.makeFilter((patterns: ReadonlyArray<string>) =>
+    patterns.length >= 1 &&
+    patterns.length <= 100 &&
+    patterns.every((one) => one !== "" && one.length <= 200)
+      ? undefined
+      : "must be 1 to 100 patterns of 1 to 200 characters, such as invoice.*"
+  )
+)
+
 /** What is set of a source, beside its provider and secrets. */
 export const sourceSettings = {
   /** How far the signed time may be off. */
   tolerance: Schema.optionalKey(PositiveDuration),
   /** The URL that the provider was given, where it signs that. */
   publicUrl: Schema.optionalKey(Schema.String),
-  /** What the provider calls the webhook. */
+  /**
+   * What the provider calls the webhook: where it signs that, and where its API is asked for what it
+   * has sent (providers/listings).
+   */
   webhookId: Schema.optionalKey(Schema.String),
   /** What the provider repeats when the webhook is set up. A secret. */
   verifyToken: Schema.optionalKey(Schema.String),
   /** How a sender of the provider `hmac` signs (providers/generic-hmac-scheme.ts). */
   scheme: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
   /** Requests that are taken; the others are told to come again. (Default: no limit) */
-  rate: Schema.optionalKey(RateLimit)
+  rate: Schema.optionalKey(RateLimit),
+  /** Credentials for the provider's API. A secret. */
+  apiKey: Schema.optionalKey(ApiKey),
+  /** Where the provider's API is. (Default: the provider's own) */
+  apiUrl: Schema.optionalKey(Schema.String),
+  /** How often gateways fetch what never came in. (Default: never) */
+  reconcile: Schema.optionalKey(
+    durationBetween([60_000, "1 minute"], [7 * 24 * 3_600_000, "7 days"])
+  ),
+  /**
+   * Patterns of the provider's types that are then compared: `invoice.*`. (Default: those that the
+   * webhook gets, or all)
+   */
+  reconcileTypes: Schema.optionalKey(TypePatterns),
+  /** How many may be missing before the history has `provider-lost`. (Default: 0) */
+  alertAbove: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
+  )
 }
 
 /**

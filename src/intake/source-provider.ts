@@ -2,6 +2,7 @@ import { Duration, Result } from "effect"
 import { present } from "../domain/record.ts"
 import type { Source } from "../domain/source.ts"
 import type { GenericHmacScheme } from "../providers/generic-hmac-scheme.ts"
+import { listings } from "../providers/listings/listings.ts"
 import type { Provider } from "../providers/provider.ts"
 import { providers } from "../providers/providers.ts"
 import type { ProviderSettings } from "../providers/settings.ts"
@@ -22,8 +23,10 @@ const settingsOf = (
   const secrets = secretsAt(source, now)
   const takes = (name: string) =>
     providers.get(source.provider)?.settings.some((setting) => setting.name === name) === true
+  // Of others only the API needs to know it.
+  const isOfApi = listings.has(source.provider) && !takes("webhookId")
   return {
-    ...present({ publicUrl, verifyToken, webhookId }),
+    ...present({ publicUrl, verifyToken, webhookId: isOfApi ? undefined : webhookId }),
     ...(tolerance === undefined ? {} : { toleranceMs: Duration.toMillis(tolerance) }),
     // The provider checks each field of it.
     ...(scheme === undefined ? {} : { scheme: scheme as unknown as GenericHmacScheme }),

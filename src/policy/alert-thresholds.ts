@@ -31,6 +31,7 @@ export interface AlertThresholds {
   readonly systemDeadLetters: number | undefined
   readonly outboxTime: number | undefined
   readonly outboxSetAside: number | undefined
+  readonly providerLost: number | undefined
   readonly deliveriesMissing: number | undefined
   readonly diskFailed: number | undefined
   readonly window: number
@@ -60,6 +61,7 @@ export const defaultThresholds: AlertThresholds = {
   systemDeadLetters: 1_000,
   outboxTime: minute,
   outboxSetAside: 1,
+  providerLost: 1,
   deliveriesMissing: 1,
   diskFailed: 1,
   window: 10 * minute,
@@ -90,6 +92,7 @@ const allOff: AlertThresholds = {
   systemDeadLetters: undefined,
   outboxTime: undefined,
   outboxSetAside: undefined,
+  providerLost: undefined,
   deliveriesMissing: undefined,
   diskFailed: undefined
 }

@@ -237,11 +237,13 @@ export interface IncomingTrouble {
   readonly refusing: number
   /** Requests in quarantine; undefined if unknown. */
   readonly quarantined: number | undefined
+  /** Events that had not come in when sources were last reconciled, where more than may be. */
+  readonly lost: number
 }
 
 /** Returns the readings of what comes in for a tenant. Each is a group of its own. */
 export const incomingReadings = (
-  { quarantined, refusing }: IncomingTrouble,
+  { lost, quarantined, refusing }: IncomingTrouble,
   thresholds: AlertThresholds
 ): ReadonlyArray<AlertReading> => [
   judged({
@@ -251,6 +253,16 @@ export const incomingReadings = (
     unit: "sources",
     threshold: thresholds.sourcesRefusing,
     value: refusing,
+    samples: 1,
+    least: 1
+  }),
+  judged({
+    ...reaching,
+    name: "provider-lost",
+    level: "warn",
+    unit: "events",
+    threshold: thresholds.providerLost,
+    value: lost,
     samples: 1,
     least: 1
   }),

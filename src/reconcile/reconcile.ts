@@ -1,6 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { hostname } from "node:os"
 import { Effect, Result, Schema } from "effect"
+import type { Broker } from "../broker/broker.ts"
+import type { BrokerError } from "../broker/broker-error.ts"
 import { readUser } from "../broker/user.ts"
 import { keepLease, takeLease } from "../cluster/lease.ts"
 import { writeReconcileReport } from "../cluster/reconcile-reports.ts"
@@ -10,7 +12,7 @@ import { type Source, sourceKey, sourceLabel } from "../domain/source.ts"
 import { nobody } from "../domain/token.ts"
 import { appendFact } from "../history/facts.ts"
 import { providerOf } from "../intake/source-provider.ts"
-import { countText } from "../text/quantities.ts"
+import { countText, spanText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 import { makeArrivals } from "./arrivals.ts"
 import { Comparison, type Missing } from "./comparison.ts"
@@ -34,8 +36,12 @@ export interface ReconcileOptions {
   readonly alertAbove: number
   /** Only counts what is missing, and tells nobody. */
   readonly isDryRun?: boolean
-  /** Whether what comes before `since` was covered by schedule. */
+  /** Whether all up to `until` is covered by schedule then. */
   readonly isScheduled?: boolean
+  /** How long it may take, ms. (Default: as long as it does) */
+  readonly withinMs?: number
+  /** Whether it is not needed any more, asked once no other process can do it. */
+  readonly unless?: Effect.Effect<boolean, BrokerError, Broker>
   /** Who asks for it, recorded in the history. */
   readonly by?: string | undefined
   readonly onMissing?: (missing: Missing) => Effect.Effect<void>
@@ -52,6 +58,7 @@ const noCertificate = () => Promise.reject(new Error("nothing is verified"))
 
 const compare = Effect.fnUntraced(function* (options: ReconcileOptions) {
   const { isDryRun, list, onMissing = () => Effect.void, since, source, types, until } = options
+  const { withinMs } = options
   const provider = providerOf(source, timers.wallMs(), noCertificate)
   if (Result.isFailure(provider))
     return yield* new NotReconciled({ message: provider.failure.join("; ") })
@@ -64,11 +71,17 @@ const compare = Effect.fnUntraced(function* (options: ReconcileOptions) {
       obtain: isDryRun === true ? undefined : list.obtain
     })
   let comparison = begin(types)
+  const walk = Effect.gen(function* () {
+    if (types === undefined) comparison = begin(yield* list.types)
+    yield* list.walk((page) => comparison.take(page))
+  })
   const result = yield* Effect.result(
-    Effect.gen(function* () {
-      if (types === undefined) comparison = begin(yield* list.types)
-      yield* list.walk((page) => comparison.take(page))
-    })
+    withinMs === undefined
+      ? walk
+      : Effect.timeoutOrElse(walk, {
+          duration: withinMs,
+          orElse: () => new NotReconciled({ message: `it took longer than ${spanText(withinMs)}` })
+        })
   )
   return {
     found: comparison.found,
@@ -113,7 +126,7 @@ const record = Effect.fnUntraced(function* (
 /**
  * Compares what a provider lists with what came in of a source, stores what is missing as if it had
  * come in, and records what was found. Of several processes one does it at a time: fails with
- * NotReconciled where another one does.
+ * NotReconciled where another one does, or `unless` says that it has.
  */
 export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions) {
   if (options.isDryRun === true) return yield* compare(options)
@@ -132,6 +145,10 @@ export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions)
     })
   )
   const work = Effect.gen(function* () {
+    if (options.unless !== undefined && (yield* options.unless))
+      return yield* new NotReconciled({
+        message: `${sourceLabel(source)} was reconciled by another process just now`
+      })
     const reconciled = yield* compare(options)
     yield* record(options, reconciled, startedAt)
     return reconciled

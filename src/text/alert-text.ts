@@ -56,6 +56,8 @@ export const alertText = ({ name, status, threshold, value = 0, windowMs }: Aler
       return `${number(value)} ${value === 1 ? "source refuses" : "sources refuse"} all that comes, as with a secret that is not the provider's any more: see \`petrel status\` and \`petrel source rotate\``
     case "quarantined":
       return `${number(value)} ${value === 1 ? "request is" : "requests are"} in quarantine, and ${value === 1 ? "is no event" : "are no events"}: see \`petrel quarantine list\``
+    case "provider-lost":
+      return `${number(value)} ${value === 1 ? "event" : "events"} of providers had not come in when sources were last reconciled: see \`petrel history\` and \`petrel source show\``
     case "deliveries-missing":
       return "an audit found deliveries missing: see `petrel audit`"
   }

@@ -150,20 +150,24 @@ describe("what alerts are raised about", () => {
     assert.include(reading(500, withSettings(few, "off")), { state: "off" })
   })
 
-  it("is sources that refuse, and what is in quarantine, until there is none", () => {
+  it("is sources that refuse, what their providers lost, and what is in quarantine, until there is none", () => {
+    const none = { refusing: 0, quarantined: 0, lost: 0 }
     const states = (
-      state: Parameters<typeof incomingReadings>[0],
+      changes: Partial<Parameters<typeof incomingReadings>[0]>,
       thresholds = defaultThresholds
-    ) => incomingReadings(state, thresholds).map(({ quiet, state }) => `${state} ${quiet}`)
-    assert.deepStrictEqual(states({ refusing: 0, quarantined: 0 }), ["good true", "good true"])
-    assert.deepStrictEqual(states({ refusing: 1, quarantined: 0 }), ["bad false", "good true"])
-    assert.deepStrictEqual(states({ refusing: 0, quarantined: 1 }), ["good true", "bad false"])
-    const unknown = states({ refusing: 0, quarantined: undefined })
-    assert.deepStrictEqual(unknown, ["good true", "unknown false"])
+    ) =>
+      incomingReadings({ ...none, ...changes }, thresholds).map(
+        ({ quiet, state }) => `${state} ${quiet}`
+      )
+    const [good, bad] = ["good true", "bad false"]
+    assert.deepStrictEqual(states({}), [good, good, good])
+    assert.deepStrictEqual(states({ refusing: 1 }), [bad, good, good])
+    assert.deepStrictEqual(states({ lost: 1 }), [good, bad, good])
+    assert.deepStrictEqual(states({ quarantined: 1 }), [good, good, bad])
+    assert.deepStrictEqual(states({ quarantined: undefined }), [good, good, "unknown false"])
     const few = withSettings(defaultThresholds, { quarantined: 3, sourcesRefusing: "off" })
     assert.deepStrictEqual(states({ refusing: 9, quarantined: 2 }, few), [
-      "off true",
-      "between false"
+      ...["off true", good, "between false"]
     ])
   })
 

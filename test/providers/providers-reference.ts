@@ -74,7 +74,14 @@ const settings = table(
 )
 
 const lists = table(
-  ["provider", "what is listed", "kept for", "what is missing comes", "credentials", "`--webhook`"],
+  [
+    "provider",
+    "what is listed",
+    "kept for",
+    "what is missing comes",
+    "credentials",
+    "`--webhook-id`"
+  ],
   [...listings].map(
     ([
       name,

@@ -4,22 +4,27 @@ import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { jetstream } from "@nats-io/jetstream"
 import { RequestError } from "@nats-io/transport-node"
-import { Duration, Effect, Layer, type Scope } from "effect"
+import { Duration, Effect, Layer, Result, type Scope } from "effect"
 import { vi } from "vitest"
 import { storeSystemThresholds, storeTenantThresholds } from "../../src/alerts/alert-store.ts"
 import { accessTo } from "../../src/broker/access.ts"
 import type { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { changeSource } from "../../src/intake/source-store.ts"
 import { readLastAudit } from "../../src/operations/audit/run-audit.ts"
 import { standingAudit } from "../../src/operations/audit/standing-audit.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { setSource } from "../../src/operations/sources/manage-sources.ts"
 import { exportTraces, readTracePosition } from "../../src/operations/traces/export-traces.ts"
+import { parseNetwork } from "../../src/policy/address.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/remote-log.ts"
+import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
 import { startNatsService } from "../../src/service/nats-service.ts"
 import type { WorkerOptions } from "../../src/worker/worker.ts"
 import { run } from "../cli/in-process.ts"
@@ -44,6 +49,7 @@ import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
 import { askOverNats } from "../kit/nats-requests.ts"
 import { owners } from "../kit/owners.ts"
+import { providerApi, stripeEvents } from "../kit/provider-api.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, quiet } from "../kit/scenario.ts"
 import { endLeases, workerProcess } from "../kit/worker-process.ts"
@@ -125,6 +131,34 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
       yield* hook.received(1)
       yield* facts.count("quarantined", 1)
       yield* facts.count("source-refusing", 1)
+    })
+  )
+
+  scenario("fetches by schedule what never came in, and looks for it among old events", (people) =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const old = Math.floor(Date.now() / 1_000) - 3_600
+      const lost = [0, 1].map((n) => ({ ...stripeEvent(`evt_${n}`), created: old - n }))
+      const api = yield* providerApi(stripeEvents(lost))
+      const name = { tenant: "acme", id: "stripe" }
+      yield* changeSource(name, (source) => Effect.succeed({ ...source, createdAt: 1 }))
+      const reconcile = Duration.hours(1)
+      yield* setSource(name, { apiKey: "sk_test_1", apiUrl: api.url, reconcile }, "test")
+      const facts = yield* history
+      const ingest = yield* Layer.build(
+        Layer.fresh(connectTo(connectionOf(people.server.url("ingest"))))
+      )
+      // What is gone from the intake may be an event still.
+      const gateway = yield* Effect.provideContext(startGateway(), ingest)
+      yield* gateway.post("/in/acme/stripe", stripeWebhook(stripeEvent("evt_9")))
+      const { ask, jsm, names } = yield* natsClients
+      yield* ask("purge", () => jsm.streams.purge(names.intake))
+      const networks = [Result.getOrThrow(parseNetwork("127.0.0.1"))]
+      yield* Effect.provideContext(reconcileBySchedule({ networks, done: () => {} }), ingest)
+      yield* facts.count("provider-lost", 1)
+      yield* facts.count("reconciled", 1)
+      assert.deepInclude(facts.of("reconciled")[0], { user: "ingest" })
+      assert.deepInclude(facts.of("reconciled")[0]?.reconciled, { missing: 2, fetched: 2 })
     })
   )
 })

@@ -1,12 +1,21 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Result } from "effect"
+import { Duration, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
+import {
+  type ReconcileReport,
+  readReconcileReport,
+  writeReconcileReport
+} from "../../src/cluster/reconcile-reports.ts"
+import type { Source } from "../../src/domain/source.ts"
 import { listQuarantine } from "../../src/intake/quarantine.ts"
-import { getSource } from "../../src/intake/source-store.ts"
+import { checkAccount } from "../../src/intake/source-account.ts"
+import { changeSource, getSource } from "../../src/intake/source-store.ts"
+import { setSource } from "../../src/operations/sources/manage-sources.ts"
 import { parseNetwork } from "../../src/policy/address.ts"
 import type { Missing } from "../../src/reconcile/comparison.ts"
 import { openList } from "../../src/reconcile/open-list.ts"
 import { type ReconcileOptions, reconcile } from "../../src/reconcile/reconcile.ts"
+import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
 import { startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
 import { providerApi, stripeEvents } from "../kit/provider-api.ts"
@@ -28,13 +37,16 @@ const events = (count: number, changes: object = {}) => {
   }))
 }
 
+const accountOf = (source: Source, changes: Partial<Source>) =>
+  Result.getOrThrow(checkAccount({ ...source, apiKey: "sk_test_1", ...changes }, true))
+
 /** Reconciles acme/stripe with an API of this machine. */
 const run = Effect.fnUntraced(function* (url: string, options: Partial<ReconcileOptions> = {}) {
   const missing: Array<Missing> = []
   const { source } = yield* getSource(stripe)
   const asked = { since: Date.now() - 60 * minuteMs, until: Date.now() - 5 * minuteMs }
-  const list = yield* openList(source, {
-    ...{ account: { key: "sk_test_1", url }, asked, networks: local, firstPauseMs: 5 }
+  const list = yield* openList(accountOf(source, { apiUrl: url }), {
+    ...{ asked, networks: local, firstPauseMs: 5 }
   })
   const reconciled = yield* reconcile({
     ...{ source, ...asked, list, alertAbove: 0 },
@@ -148,9 +160,9 @@ describe.concurrent("a reconciliation", () => {
       assert.deepStrictEqual(given.found.missingIds, ["evt_0"])
       const { source } = yield* getSource(stripe)
       const asked = { since: Date.now() - 60 * minuteMs, until: Date.now() }
-      const account = { key: "sk_test_1", url: api.url, webhook: "we_1" }
+      const account = accountOf(source, { apiUrl: api.url, webhookId: "we_1" })
       const subscribed = yield* Effect.scoped(
-        Effect.flatMap(openList(source, { account, asked, networks: local }), (list) =>
+        Effect.flatMap(openList(account, { asked, networks: local }), (list) =>
           reconcile({ source, ...asked, list, alertAbove: 0, isDryRun: true })
         )
       )
@@ -278,6 +290,88 @@ describe.concurrent("a reconciliation", () => {
       release()
       assert.strictEqual((yield* Fiber.join(waiting)).problem, undefined)
       assert.strictEqual((yield* run(api.url)).problem, undefined)
+    })
+  )
+})
+
+describe.concurrent("reconciliations by schedule", () => {
+  /** A gateway's reconciliations, with what it has done. */
+  const scheduled = Effect.fnUntraced(function* () {
+    const done: Array<string> = []
+    yield* reconcileBySchedule({
+      ...{ networks: local, lookMs: 100, firstPauseMs: 5 },
+      done: (source, { found, problem }) => {
+        done.push(
+          `${source} ${found.listed} ${found.missing}${problem === undefined ? "" : " broken"}`
+        )
+      }
+    })
+    return done
+  })
+
+  const withApi = (url: string, changes: object = {}) =>
+    setSource(
+      stripe,
+      { apiKey: "sk_test_1", apiUrl: url, reconcile: Duration.minutes(1), ...changes },
+      "test"
+    )
+
+  scenario("are done by one of several gateways, from where the last one ended", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const facts = yield* history
+      const api = yield* providerApi(stripeEvents(events(3)))
+      // It was added before the events happened.
+      yield* changeSource(stripe, (source) => Effect.succeed({ ...source, createdAt: 1 }))
+      yield* withApi(api.url)
+      const [one, two] = [yield* scheduled(), yield* scheduled()]
+      yield* facts.count("reconciled", 1)
+      yield* facts.count("provider-lost", 1)
+      yield* eventually(
+        Effect.sync(() => [...one, ...two]),
+        (all) => all.length > 0
+      )
+      assert.deepStrictEqual([...one, ...two], ["acme/stripe 3 3"])
+      assert.strictEqual(yield* storedIn("intake"), 3)
+      const report = yield* readReconcileReport(stripe)
+      assert.strictEqual(report?.coveredUntil, report?.found.until)
+
+      // As if a minute had passed; what happened in between, however long it was, is asked for.
+      const before = report?.found.until ?? 0
+      yield* writeReconcileReport({ ...(report as ReconcileReport), endedAt: 1 })
+      yield* facts.count("reconciled", 2)
+      const [, second] = facts.of("reconciled")
+      assert.deepInclude(second?.reconciled, {
+        listed: 3,
+        present: 3,
+        missing: 0,
+        since: before - 10 * minuteMs
+      })
+      assert.lengthOf(facts.of("provider-lost"), 1)
+    })
+  )
+
+  scenario("go on after one that was broken off, and are told of a wrong account", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const facts = yield* history
+      const api = yield* providerApi(() => ({ status: 401, json: {} }))
+      const refused = yield* Effect.flip(withApi("ftp://x", { apiKey: null }))
+      assert.match(refused.message, /apiKey is missing: .*apiUrl must be the URL of an API/)
+      yield* changeSource(stripe, (source) => Effect.succeed({ ...source, createdAt: 1 }))
+      yield* withApi(api.url)
+      yield* scheduled()
+      yield* facts.count("reconcile-failed", 1)
+      assert.match(String(facts.of("reconcile-failed")[0]?.reason), /refuses the credentials/)
+      const report = yield* eventually(
+        readReconcileReport(stripe),
+        (written) => written !== undefined
+      )
+      assert.isUndefined(report?.coveredUntil)
+      api.answer(stripeEvents(events(2)))
+      yield* writeReconcileReport({ ...(report as ReconcileReport), endedAt: 1 })
+      yield* facts.count("reconciled", 1)
+      assert.deepInclude(facts.of("reconciled")[0]?.reconciled, { missing: 2, fetched: 2 })
     })
   )
 })

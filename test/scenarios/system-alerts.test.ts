@@ -15,6 +15,7 @@ import {
   type OutboxReport,
   OutboxReporter
 } from "../../src/cluster/outbox-reports.ts"
+import { type ReconcileReport, writeReconcileReport } from "../../src/cluster/reconcile-reports.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Alert, AlertName } from "../../src/domain/alert.ts"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -223,6 +224,41 @@ describe.concurrent("an alert about the system", () => {
       yield* discard("acme", number, "ana")
       yield* times("quarantined", 2)
       assert.lengthOf(story(facts.facts, "source-refusing"), 2)
+    })
+  )
+
+  scenario("about a tenant tells of what providers lost, until they lose none, or for a day", () =>
+    Effect.gen(function* () {
+      yield* storeSystemThresholds({ window })
+      const facts = yield* history
+      yield* worker({ alertEvery })
+      const told = (missing: number, changes: Partial<ReconcileReport> = {}) => {
+        const now = Date.now()
+        const counts = { listed: 9, present: 0, missing, fetched: 0, asked: 0, tooOld: 0 }
+        return writeReconcileReport({
+          ...{ v: 1, tenant: "acme", source: "stripe", provider: "stripe", alertAbove: 0 },
+          ...{ startedAt: now, endedAt: now },
+          found: { since: 0, until: now, missingIds: [], ...counts },
+          ...changes
+        })
+      }
+      const times = (count: number) =>
+        facts.until((all) => story(all, "provider-lost").length === count)
+      yield* told(3)
+      yield* times(1)
+      assert.deepInclude(facts.of("alert-raised")[0], { tenant: "acme", endpoint: "_" })
+      assert.deepInclude(facts.of("alert-raised")[0]?.alert, {
+        ...{ about: "tenant", level: "warn", value: 3, threshold: 1 }
+      })
+      yield* told(0)
+      yield* times(2)
+      // Not more than may be missing of this source, and then more.
+      yield* told(3, { alertAbove: 3, source: "other" })
+      yield* told(1)
+      yield* times(3)
+      assert.strictEqual(facts.of("alert-raised")[1]?.alert?.value, 1)
+      yield* told(5, { endedAt: Date.now() - 25 * 60 * 60_000 })
+      yield* times(4)
     })
   )
 

@@ -450,6 +450,14 @@ export const endpointFields: ReadonlyArray<Field> = [
           }
         },
         {
+          "name": "providerLost",
+          "text": "",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
           "name": "failuresInRow",
           "text": "",
           "removal": "null",
@@ -662,7 +670,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "webhookId",
-    "text": "What the provider calls the webhook.",
+    "text": "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
     "removal": "null",
     "kind": {
       "is": "text"
@@ -691,6 +699,49 @@ export const sourceFields: ReadonlyArray<Field> = [
     "removal": "null",
     "kind": {
       "is": "any"
+    }
+  },
+  {
+    "name": "apiKey",
+    "text": "Credentials for the provider's API, which is asked for what never came in.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "apiUrl",
+    "text": "Where the provider's API is, where that is not the provider's own.",
+    "removal": "null",
+    "kind": {
+      "is": "text"
+    }
+  },
+  {
+    "name": "reconcile",
+    "text": "",
+    "removal": "null",
+    "kind": {
+      "is": "text",
+      "example": "30 seconds"
+    }
+  },
+  {
+    "name": "reconcileTypes",
+    "text": "Patterns of the provider's types that are compared, such as `invoice.*`.",
+    "removal": "null",
+    "kind": {
+      "is": "list"
+    }
+  },
+  {
+    "name": "alertAbove",
+    "text": "How many may be missing before the history has `provider-lost`.",
+    "removal": "null",
+    "kind": {
+      "is": "number",
+      "least": 0,
+      "most": 1000000
     }
   }
 ]
@@ -795,6 +846,15 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "providerLost",
           "text": "",
           "usual": "1",
           "removal": "null",
@@ -998,6 +1058,15 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
+          "text": "",
+          "usual": "1",
+          "removal": "null",
+          "kind": {
+            "is": "any"
+          }
+        },
+        {
+          "name": "providerLost",
           "text": "",
           "usual": "1",
           "removal": "null",

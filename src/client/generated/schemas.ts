@@ -3,7 +3,7 @@
 /** An alert that is raised. */
 export interface Alert {
   readonly id: string
-  readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
   readonly about: "endpoint" | "tenant" | "system"
   readonly level: "warn" | "critical"
   readonly value?: number
@@ -11,8 +11,8 @@ export interface Alert {
   readonly unit: string
   readonly windowMs: number
   readonly raisedAt: string
-  readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
-  readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+  readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
   readonly contact?: string
   readonly failuresInRow?: number
   readonly lastStatus?: number
@@ -51,6 +51,7 @@ export interface AlertThresholds {
   readonly tenantDeadLetters?: "off" | number | undefined
   readonly sourcesRefusing?: "off" | number | undefined
   readonly quarantined?: "off" | number | undefined
+  readonly providerLost?: "off" | number | undefined
   readonly failuresInRow?: "off" | number | undefined
   readonly circuitOpened?: "on" | "off" | undefined
   readonly endpointDisabled?: "on" | "off" | undefined
@@ -880,7 +881,7 @@ export interface EndpointDetail {
   readonly timeoutsCutTo?: string
   readonly raised: ReadonlyArray<{
     readonly id: string
-    readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
     readonly about: "endpoint" | "tenant" | "system"
     readonly level: "warn" | "critical"
     readonly value?: number
@@ -888,8 +889,8 @@ export interface EndpointDetail {
     readonly unit: string
     readonly windowMs: number
     readonly raisedAt: string
-    readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
-    readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+    readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
     readonly contact?: string
     readonly failuresInRow?: number
     readonly lastStatus?: number
@@ -1460,7 +1461,7 @@ export interface NewSource {
   readonly tolerance?: string | undefined
   /** The URL that the provider was given, without its query, where it signs that. */
   readonly publicUrl?: string | undefined
-  /** What the provider calls the webhook. */
+  /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string | undefined
   /** What the provider repeats when the webhook is set up. */
   readonly verifyToken?: string | undefined
@@ -1468,6 +1469,15 @@ export interface NewSource {
   readonly scheme?: { readonly [name: string]: string } | undefined
   /** Requests that are taken; the others are told to come again. */
   readonly rate?: RateLimit | RateInWords | undefined
+  /** Credentials for the provider's API, which is asked for what never came in. */
+  readonly apiKey?: string | undefined
+  /** Where the provider's API is, where that is not the provider's own. */
+  readonly apiUrl?: string | undefined
+  readonly reconcile?: string | undefined
+  /** Patterns of the provider's types that are compared, such as `invoice.*`. */
+  readonly reconcileTypes?: ReadonlyArray<string> | undefined
+  /** How many may be missing before the history has `provider-lost`. */
+  readonly alertAbove?: number | undefined
 }
 
 export interface NewToken {
@@ -2056,7 +2066,7 @@ export interface Source {
   readonly tolerance?: string
   /** The URL that the provider was given, without its query, where it signs that. */
   readonly publicUrl?: string
-  /** What the provider calls the webhook. */
+  /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string
   /** What the provider repeats when the webhook is set up. */
   readonly verifyToken?: string
@@ -2064,11 +2074,35 @@ export interface Source {
   readonly scheme?: { readonly [name: string]: string }
   /** Requests that are taken; the others are told to come again. */
   readonly rate?: RateLimit
+  /** Credentials for the provider's API, which is asked for what never came in. */
+  readonly apiKey?: string
+  /** Where the provider's API is, where that is not the provider's own. */
+  readonly apiUrl?: string
+  readonly reconcile?: string
+  /** Patterns of the provider's types that are compared, such as `invoice.*`. */
+  readonly reconcileTypes?: ReadonlyArray<string>
+  /** How many may be missing before the history has `provider-lost`. */
+  readonly alertAbove?: number
   readonly createdAt: string
   readonly updatedAt: string
   /** Where the provider posts, on a gateway (`petrel ingest`). */
   readonly path: string
   readonly revision: number
+  /** What its last reconciliation has found, where one source is shown. */
+  readonly reconciled?: {
+    readonly since: string
+    readonly until: string
+    readonly listed: number
+    readonly present: number
+    readonly missing: number
+    readonly fetched: number
+    readonly asked: number
+    readonly tooOld: number
+    readonly missingIds: ReadonlyArray<string>
+    readonly problem?: string
+    readonly at: string
+    readonly failed?: string
+  }
 }
 
 export interface SourceList {
@@ -2081,7 +2115,7 @@ export interface SourcePatch {
   readonly tolerance?: string | null | undefined
   /** The URL that the provider was given, without its query, where it signs that. */
   readonly publicUrl?: string | null | undefined
-  /** What the provider calls the webhook. */
+  /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string | null | undefined
   /** What the provider repeats when the webhook is set up. */
   readonly verifyToken?: string | null | undefined
@@ -2089,6 +2123,16 @@ export interface SourcePatch {
   readonly scheme?: { readonly [name: string]: string } | null | undefined
   /** Requests that are taken; the others are told to come again. */
   readonly rate?: RateLimit | RateInWords | null | undefined
+  /** Credentials for the provider's API, which is asked for what never came in. */
+  readonly apiKey?: string | null | undefined
+  /** Where the provider's API is, where that is not the provider's own. */
+  readonly apiUrl?: string | null | undefined
+  /** How often gateways ask the provider's API for what never came in, and fetch it. */
+  readonly reconcile?: string | null | undefined
+  /** Patterns of the provider's types that are compared, such as `invoice.*`. */
+  readonly reconcileTypes?: ReadonlyArray<string> | null | undefined
+  /** How many may be missing before the history has `provider-lost`. */
+  readonly alertAbove?: number | null | undefined
 }
 
 /** A new secret, and how long the old ones hold (24 hours if it is not said). */
@@ -2305,6 +2349,7 @@ export interface SystemAlerts {
     readonly tenantDeadLetters?: "off" | number | undefined
     readonly sourcesRefusing?: "off" | number | undefined
     readonly quarantined?: "off" | number | undefined
+    readonly providerLost?: "off" | number | undefined
     readonly failuresInRow?: "off" | number | undefined
     readonly circuitOpened?: "on" | "off" | undefined
     readonly endpointDisabled?: "on" | "off" | undefined
@@ -2338,6 +2383,7 @@ export interface TenantAlerts {
     readonly tenantDeadLetters?: "off" | number | undefined
     readonly sourcesRefusing?: "off" | number | undefined
     readonly quarantined?: "off" | number | undefined
+    readonly providerLost?: "off" | number | undefined
     readonly failuresInRow?: "off" | number | undefined
     readonly circuitOpened?: "on" | "off" | undefined
     readonly endpointDisabled?: "on" | "off" | undefined

@@ -1,3 +1,4 @@
+import type { Reconciliation } from "../../domain/reconciliation.ts"
 import { CappedCells, HistogramCells } from "../../metrics/cells.ts"
 import type { Family } from "../../metrics/family.ts"
 import { counter, gauge } from "../../metrics/family.ts"
@@ -46,11 +47,36 @@ class SourceCells {
   }
 }
 
+const findings = ["present", "fetched", "asked", "not-had", "unknown", "broken-off"] as const
+
+class ReconciledCells {
+  readonly name: string
+  readonly #counts = new Float64Array(findings.length)
+
+  constructor(name: string) {
+    this.name = name
+  }
+
+  add({ asked, fetched, missing, present, tooOld }: Reconciliation, isBroken: boolean): void {
+    const found = [present, fetched, asked, missing - fetched - asked, tooOld, isBroken ? 1 : 0]
+    for (const [index, count] of found.entries())
+      this.#counts[index] = (this.#counts[index] ?? 0) + count
+  }
+
+  samples() {
+    return findings.map((found, index) => ({
+      labels: { source: this.name, found },
+      value: this.#counts[index] ?? 0
+    }))
+  }
+}
+
 /** Counts what a gateway does. */
 export class GatewayCounts {
   readonly #sources = new CappedCells(maxSources, (name) => new SourceCells(name))
   readonly #taken = new HistogramCells({ result: "taken" }, durationsMs, 0.001)
   readonly #refused = new HistogramCells({ result: "refused" }, durationsMs, 0.001)
+  readonly #reconciled = new CappedCells(maxSources, (name) => new ReconciledCells(name))
   underWay = 0
   #closed = 0
   /** Asked for the connections that there are. */
@@ -72,9 +98,21 @@ export class GatewayCounts {
     cells.observe(ms)
   }
 
+  /** @param isBroken it was broken off. */
+  reconciled(source: string, found: Reconciliation, isBroken: boolean): void {
+    this.#reconciled.of(source).add(found, isBroken)
+  }
+
   families(): ReadonlyArray<Family> {
     const { known, strangers } = this.connections()
+    const reconciled = [...this.#reconciled.all].flatMap((cells) => cells.samples())
     return [
+      {
+        name: "petrel.intake.reconciled",
+        help: "Events that this gateway has compared with what a provider lists, by source and by what was found; and reconciliations that were broken off.",
+        type: "counter",
+        samples: reconciled
+      },
       {
         name: "petrel.intake.requests",
         help: "Requests of providers, by source and by what became of them.",

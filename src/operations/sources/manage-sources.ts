@@ -1,9 +1,13 @@
 import { Clock, Duration, Effect, Result, Schema } from "effect"
+import { readReconcileReport } from "../../cluster/reconcile-reports.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
 import { Invalid } from "../../domain/problem.ts"
+import { Reconciliation } from "../../domain/reconciliation.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
+import { checkAccount } from "../../intake/source-account.ts"
 import { providerOf } from "../../intake/source-provider.ts"
 import {
   changeSource,
@@ -13,6 +17,7 @@ import {
   type StoredSource,
   addSource as store
 } from "../../intake/source-store.ts"
+import { listings } from "../../providers/listings/listings.ts"
 import { rotatedSecrets } from "../endpoints/endpoint-secrets.ts"
 import { RateChoice } from "../endpoints/endpoint-settings.ts"
 
@@ -41,7 +46,12 @@ export const SourcePatch = Schema.Struct({
   webhookId: orNull(Schema.String),
   verifyToken: orNull(Schema.String),
   scheme: orNull(sourceSettings.scheme.schema),
-  rate: orNull(RateChoice)
+  rate: orNull(RateChoice),
+  apiKey: orNull(sourceSettings.apiKey.schema),
+  apiUrl: orNull(Schema.String),
+  reconcile: orNull(sourceSettings.reconcile.schema),
+  reconcileTypes: orNull(sourceSettings.reconcileTypes.schema),
+  alertAbove: orNull(sourceSettings.alertAbove.schema)
 })
 export type SourcePatch = typeof SourcePatch.Type
 
@@ -59,7 +69,17 @@ export const SourceView = Schema.Struct({
   secrets: Schema.Array(Secret),
   /** The path to which the provider posts, on a gateway. */
   path: Schema.String,
-  revision: Schema.Int
+  revision: Schema.Int,
+  /** What its last reconciliation has found: where one source is shown. */
+  reconciled: Schema.optionalKey(
+    Schema.Struct({
+      ...Reconciliation.fields,
+      /** When it ended. */
+      at: Timestamp,
+      /** Why it was broken off; absent if it was not. */
+      failed: Schema.optionalKey(Schema.String)
+    })
+  )
 })
 export type SourceView = typeof SourceView.Type
 
@@ -69,6 +89,7 @@ export const sourcePath = ({ id, tenant }: SourceName): string => `/in/${tenant}
 const viewOf = ({ revision, source }: StoredSource): SourceView => ({
   ...source,
   ...(source.verifyToken === undefined ? {} : { verifyToken: mask }),
+  ...(source.apiKey === undefined ? {} : { apiKey: mask }),
   secrets: source.secrets.map((secret) => ({ ...secret, value: mask })),
   path: sourcePath(source),
   revision
@@ -82,16 +103,35 @@ const otherNames: Readonly<Record<string, string>> = {
 
 const noCertificate = () => Promise.reject(new Error("no certificate is fetched to check settings"))
 
+/**
+ * Returns what is wrong with a source's account at the provider's API: all that is missing where it
+ * is to be asked by schedule, else what is wrong with what is there.
+ */
+const accountProblems = (source: Source) => {
+  const { apiKey, apiUrl, reconcile, webhookId } = source
+  const given = { apiKey, apiUrl, webhookId }
+  const isAsked = reconcile !== undefined
+  if (!isAsked && apiKey === undefined && apiUrl === undefined && !listings.has(source.provider))
+    return []
+  const checked = checkAccount(source, true)
+  return Result.isSuccess(checked)
+    ? []
+    : checked.failure.filter(
+        ({ field }) => isAsked || field === "" || given[field as keyof typeof given] !== undefined
+      )
+}
+
 /** Fails with Invalid if a source's provider cannot work with its settings. */
 const checked = Effect.fnUntraced(function* (source: Source, now: number) {
   const made = providerOf(source, now, noCertificate)
-  if (Result.isSuccess(made)) return source
-  return yield* new Invalid({
-    problems: made.failure.map((text) => ({
+  const problems = [
+    ...(Result.isSuccess(made) ? [] : made.failure).map((text) => ({
       field: "",
       message: text.replaceAll(/`\w+`/g, (name) => otherNames[name] ?? name)
-    }))
-  })
+    })),
+    ...accountProblems(source)
+  ]
+  return problems.length === 0 ? source : yield* new Invalid({ problems })
 })
 
 /** Lists the sources of a tenant, or of all, in the order of their names. */
@@ -99,7 +139,14 @@ export const listSources = (tenant?: string) =>
   Effect.map(list(tenant), (stored) => stored.map(viewOf))
 
 /** Shows a source. Fails with SourceNotFound. */
-export const showSource = (name: SourceName) => Effect.map(getSource(name), viewOf)
+export const showSource = Effect.fnUntraced(function* (name: SourceName) {
+  const view = viewOf(yield* getSource(name))
+  const report = yield* readReconcileReport(name)
+  if (report === undefined) return view
+  const { endedAt: at, found, problem } = report
+  const reconciled = { at, ...found, ...(problem === undefined ? {} : { failed: problem }) }
+  return { ...view, reconciled } satisfies SourceView
+})
 
 /**
  * Adds a source. Fails with Invalid for settings that its provider does not take, and where its

@@ -20,10 +20,16 @@ import {
 const settingTexts = {
   tolerance: "How far the signed time may be off; what is usual depends on the provider.",
   publicUrl: "The URL that the provider was given, without its query, where it signs that.",
-  webhookId: "What the provider calls the webhook.",
+  webhookId:
+    "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
   verifyToken: "What the provider repeats when the webhook is set up.",
   scheme: "How a sender of the provider `hmac` signs.",
-  rate: "Requests that are taken; the others are told to come again."
+  rate: "Requests that are taken; the others are told to come again.",
+  apiKey: "Credentials for the provider's API, which is asked for what never came in.",
+  apiUrl: "Where the provider's API is, where that is not the provider's own.",
+  reconcile: "How often gateways ask the provider's API for what never came in, and fetch it.",
+  reconcileTypes: "Patterns of the provider's types that are compared, such as `invoice.*`.",
+  alertAbove: "How many may be missing before the history has `provider-lost`."
 }
 
 const View = documented(SourceView, {
@@ -34,7 +40,8 @@ const View = documented(SourceView, {
     id: "Its name within the tenant: the first token of its events' types.",
     provider: "Who sends: stripe, github, standard and others.",
     secrets: "With which requests are verified, newest first.",
-    path: "Where the provider posts, on a gateway (`petrel ingest`)."
+    path: "Where the provider posts, on a gateway (`petrel ingest`).",
+    reconciled: "What its last reconciliation has found, where one source is shown."
   }
 })
 

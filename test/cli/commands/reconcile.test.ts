@@ -65,6 +65,8 @@ describe("petrel reconcile", () => {
           shown.out.join("\n"),
           /source stripe reconciled by ana: 2 listed, 2 missing, 2 f/
         )
+        const source = yield* run("source", "show", "acme/stripe", ...flags)
+        assert.match(source.out.join("\n"), /reconciled +\S+.*: 2 listed, 0 missing, 0 fetched/)
         assert.notInclude(JSON.stringify([done, again, facts.facts]), "sk_test")
       }).pipe(Effect.scoped)
     )
@@ -110,19 +112,19 @@ describe("petrel reconcile", () => {
         const withKey = ["--api-key-file", key]
         const cases = [
           [["acme/other"], 1, /there is no source acme\/other/],
-          [["acme/stripe"], 1, /say the credentials for the API of Stripe, .*PETREL_API_KEY/],
+          [["acme/stripe"], 2, /--api-key is missing: .* API of Stripe, .*PETREL_API_KEY/],
           [["acme/stripe", "--api-key", "sk_1"], 2, /--api-key takes -/],
           [["acme/stripe", "--api-key-file", "/none"], 2, /cannot be read/],
-          [
-            ["acme/stripe", ...withKey, "--webhook", "x"],
-            1,
-            /--webhook must be the id of the endpo/
-          ],
+          [["acme/stripe", ...withKey, "--webhook-id", "x"], 2, /--webhook-id must be the id/],
           [["acme/stripe", ...withKey, "--since", "1m"], 2, /--since must be before --until/],
           [["acme/stripe", ...withKey, "--types", "a,,b"], 2, /--types must be patterns/],
           [["acme/stripe", ...withKey, "--allow-network", "x"], 2, /--allow-network "x" is not/],
-          [["acme/stripe", ...withKey, "--api-url", "ftp://x"], 1, /the API's URL must be such/],
-          [["acme/stripe", ...withKey, "--api-url", "http://10.0.0.1"], 1, /must begin with https/],
+          [
+            ["acme/stripe", ...withKey, "--api-url", "ftp://x"],
+            2,
+            /--api-url must be the URL of an API/
+          ],
+          [["acme/stripe", ...withKey, "--api-url", "http://10.0.0.1"], 2, /must begin with https/],
           [["acme/stripe", ...withKey, "--api-url", "https://127.0.0.1"], 1, /not allowed; allow/]
         ] as const
         for (const [args, code, text] of cases) {

@@ -40,6 +40,20 @@ describe("petrel source", () => {
         assert.match(text, /provider +stripe\n(.*\n)*.*rate +200\/s/)
         assert.match((yield* petrel("list")).out.join("\n"), /acme\/stripe +stripe +2 +200\/s/)
         yield* petrel("set", "acme/stripe", "--no-rate")
+        const asked = yield* runWith(
+          "sk_live_1",
+          ...["source", "set", "acme/stripe", "--reconcile", "1h", "--api-key", "-"],
+          ...["--webhook-id", "we_1", "--reconcile-types", "invoice.*, charge.refunded"],
+          ...["--alert-above", "5", ...flags]
+        )
+        assert.strictEqual(asked.code, 0, asked.err.join())
+        const set = (yield* petrel("show", "acme/stripe")).out.join("\n")
+        assert.match(
+          set,
+          /webhook id +we_1\n(.*\n)*.*api key +\S+\n(.*\n)*.*reconcile +every 1 h\n/
+        )
+        assert.match(set, /its types +invoice\.\*, charge\.refunded\n(.*\n)*.*alert above +5/)
+        yield* petrel("set", "acme/stripe", "--no-reconcile")
         yield* petrel("remove", "acme/stripe")
         assert.match((yield* petrel("show", "acme/stripe")).err.join(), /there is no source acme/)
         yield* facts.count("source-removed", 1)
@@ -50,10 +64,16 @@ describe("petrel source", () => {
             ["source-changed", ["rate"], true],
             ["source-changed", ["secrets"], false],
             ["source-changed", ["rate"], false],
+            [
+              "source-changed",
+              ["webhookId", "apiKey", "reconcile", "reconcileTypes", "alertAbove"],
+              false
+            ],
+            ["source-changed", ["reconcile"], false],
             ["source-removed", [], false]
           ]
         )
-        assert.notInclude(JSON.stringify(facts.facts), "whsec_")
+        assert.notMatch(JSON.stringify([set, facts.facts]), /whsec_|sk_live/)
         const readded = yield* petrel("add", "acme/stripe", "--provider", "stripe", "--secret", "x")
         assert.strictEqual(readded.code, 0)
         const { ask, jsm, names } = yield* natsClients
@@ -80,6 +100,18 @@ describe("petrel source", () => {
           [["add", "acme/x", ...stripe, "--secret", "a", "--rate", "fast"], /--rate/],
           [["add", "acme/x", "--provider", "hmac", "--secret", "a"], /--scheme is missing/],
           [["add", "acme/x", "--provider", "hmac", "--secret", "a", "--scheme", "{"], /--scheme/],
+          [
+            ["add", "acme/x", ...stripe, "--secret", "a", "--reconcile", "1h"],
+            /--api-key is missing/
+          ],
+          [["add", "acme/x", ...stripe, "--secret", "a", "--reconcile", "1s"], /--reconcile/],
+          [
+            ["add", "acme/x", ...stripe, "--secret", "a", "--webhook-id", "x"],
+            /--webhook-id must be/
+          ],
+          [["add", "acme/x", ...stripe, "--secret", "a", "--alert-above", "x"], /--alert-above/],
+          [["add", "acme/x", ...stripe, "--secret", "a", "--api-key", "sk"], /--api-key takes -/],
+          [["add", "acme/x", "--provider", "zoom", "--secret", "a", "--reconcile", "1h"], /no API/],
           [["set", "acme/x"], /nothing is to be changed/],
           [["set", "acme/x", "--rate", "1/s"], /there is no source acme\/x/],
           [["rotate", "acme/x"], /say the new secret/],

@@ -4,6 +4,8 @@ import { Command, Flag } from "effect/cli"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
 import { type GatewayRefused, serveGateway } from "../../../intake/gateway/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/metrics-server.ts"
+import { reconcileBySchedule } from "../../../reconcile/schedule.ts"
+import { apiNetworkFlag, readApiNetworks } from "../../flags/api-flags.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { isSet, textFlag } from "../../flags/shared.ts"
 import { readTls } from "../../flags/tls-flags.ts"
@@ -44,11 +46,13 @@ export const ingest = Command.make(
     key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
     once: isSet("check", "Only say whether it could listen, and stop"),
     metrics: metricsFlags.metrics,
-    otlp: metricsFlags.otlp
+    otlp: metricsFlags.otlp,
+    allowNetwork: apiNetworkFlag
   },
-  Effect.fnUntraced(function* ({ cert, key, listen, metrics, once, otlp }) {
+  Effect.fnUntraced(function* ({ allowNetwork, cert, key, listen, metrics, once, otlp }) {
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
+    const networks = yield* readApiNetworks(allowNetwork)
     const serve = Effect.gen(function* () {
       setCollector(heapGrowthPercent)
       yield* requireIntake
@@ -79,6 +83,11 @@ export const ingest = Command.make(
         `webhooks come in on ${address}/in/<tenant>/<source>: \`petrel source list\` shows the sources`
       )
       if (once) return
+      yield* reconcileBySchedule({
+        networks,
+        done: (source, { found, problem }) =>
+          counts.reconciled(source, found, problem !== undefined)
+      })
       giveBackMemory()
       return yield* Effect.never
     })

@@ -1,12 +1,21 @@
-import { Clock, Config, Effect, Option, Redacted, Result } from "effect"
+import { Clock, Effect, Result } from "effect"
 import { Command } from "effect/cli"
+import { present } from "../../../domain/record.ts"
+import { type ApiAccount, checkAccount } from "../../../intake/source-account.ts"
 import { getSource } from "../../../intake/source-store.ts"
-import { parseNetwork } from "../../../policy/address.ts"
 import { commandList } from "../../../reconcile/command-list.ts"
 import { openList } from "../../../reconcile/open-list.ts"
 import { reconcile as reconcileSource } from "../../../reconcile/reconcile.ts"
-import { readGivenSecret } from "../../flags/secret-flags.ts"
-import { byFlag, isSet, repeated, textFlag, timeFlag, wholeNumber } from "../../flags/shared.ts"
+import { underWayMs } from "../../../reconcile/schedule.ts"
+import {
+  apiKeyFlags,
+  apiKeyVariable,
+  apiNetworkFlag,
+  readApiKey,
+  readApiNetworks
+} from "../../flags/api-flags.ts"
+import { flagProblems } from "../../flags/flag-problems.ts"
+import { byFlag, isSet, textFlag, timeFlag, wholeNumber } from "../../flags/shared.ts"
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
@@ -16,10 +25,6 @@ import { requireIntake } from "../ingest/require-intake.ts"
 import { doneJson, doneText, missingJson, missingLine } from "./report.ts"
 
 const dayMs = 24 * 60 * 60_000
-/** What happened since then may be on its way still, ms. */
-const underWayMs = 5 * 60_000
-
-const variable = "PETREL_API_KEY"
 
 const flags = {
   since: timeFlag(
@@ -34,60 +39,44 @@ const flags = {
   types: textFlag(
     "types",
     "PATTERNS",
-    "Only the provider's types that match one: 'invoice.*,charge.refunded' (default: those that the webhook gets, if its id is given)"
+    "Only the provider's types that match one: 'invoice.*,charge.refunded' (default: the source's, or those that the webhook gets, if its id is known)"
   ),
-  webhook: textFlag(
-    "webhook",
+  webhookId: textFlag(
+    "webhook-id",
     "ID",
-    "Which webhook at the provider: we_1PX of Stripe, repos/acme/shop/hooks/42 of GitHub"
+    "Which webhook at the provider: we_1PX of Stripe, repos/acme/shop/hooks/42 of GitHub (default: the source's)"
   ),
-  apiUrl: textFlag("api-url", "URL", "Where the provider's API is (default: the provider's own)"),
-  apiKeyFile: textFlag(
-    "api-key-file",
-    "FILE",
-    `The credentials for the API (default: ${variable}, which other users cannot read)`
+  apiUrl: textFlag(
+    "api-url",
+    "URL",
+    "Where the provider's API is (default: the source's, or the provider's own)"
   ),
-  apiKey: textFlag("api-key", "-", "The same from standard input"),
+  ...apiKeyFlags(`${apiKeyVariable}, which other users cannot read, or the source's`),
   command: textFlag(
     "command",
     "COMMAND",
     "Runs this instead of asking the API: it prints the ids, one a line, or JSON with id, at, type and body"
   ),
-  allowNetwork: repeated(
-    "allow-network",
-    "CIDR",
-    "A network that may be asked though it is not public: 10.1.0.0/16"
-  ),
+  allowNetwork: apiNetworkFlag,
   alertAbove: wholeNumber(
     "alert-above",
     [0, 999_999],
-    "How many may be missing before the history has provider-lost (default: 0)"
+    "How many may be missing before the history has provider-lost (default: the source's, or 0)"
   ),
   by: byFlag
 }
 
-/** Returns the credentials of the flags or the environment. */
-const givenKey = Effect.fnUntraced(function* (flag: {
-  readonly apiKey: string | undefined
-  readonly apiKeyFile: string | undefined
-}) {
-  const { apiKey, apiKeyFile } = flag
-  if (apiKey !== undefined && apiKey !== "-")
-    return yield* refusal([
-      `--api-key takes -, for standard input: other users of this machine would see credentials there; or use --api-key-file FILE or ${variable}`
-    ])
-  const given = yield* readGivenSecret("api-key", { secret: apiKey, secretFile: apiKeyFile })
-  if (given !== undefined) return given
-  const fromEnvironment = yield* Effect.orDie(Config.option(Config.Redacted(variable)))
-  return Option.getOrUndefined(Option.map(fromEnvironment, Redacted.value))?.trim() || undefined
-})
-
-const readNetworks = Effect.fnUntraced(function* (texts: ReadonlyArray<string>) {
-  const parsed = texts.map(parseNetwork)
-  const problems = parsed.flatMap((one) => (Result.isFailure(one) ? [one.failure.message] : []))
-  if (problems.length > 0) return yield* refusal(problems.map((text) => `--allow-network ${text}`))
-  return parsed.flatMap((one) => (Result.isSuccess(one) ? [one.success] : []))
-})
+/** Returns the account at the provider's API, or what is wrong with it. */
+const accountOf = (account: ApiAccount, mayBeLocal: boolean) => {
+  const checked = checkAccount(account, mayBeLocal)
+  if (Result.isSuccess(checked)) return Effect.succeed(checked.success)
+  const hint = checked.failure.some(({ field }) => field === "apiKey")
+    ? [
+        `give them with --api-key-file FILE, on standard input (--api-key -), or in ${apiKeyVariable}`
+      ]
+    : []
+  return Effect.fail(refusal([...flagProblems(checked.failure), ...hint]))
+}
 
 export const reconcile = Command.make(
   "reconcile",
@@ -104,20 +93,27 @@ export const reconcile = Command.make(
     const types = given.types?.split(",").map((text) => text.trim())
     if (types?.includes("") === true)
       return yield* refusal(["--types must be patterns such as 'invoice.*,charge.refunded'"])
-    const networks = yield* readNetworks(given.allowNetwork)
-    const key = command === undefined ? yield* givenKey(given) : undefined
+    const networks = yield* readApiNetworks(given.allowNetwork)
+    const key =
+      command === undefined ? yield* readApiKey(given, process.env[apiKeyVariable]) : undefined
     const asked = { since, until }
     const work = Effect.gen(function* () {
       yield* requireIntake
       const { source } = yield* getSource(name)
-      const account = { key, url: given.apiUrl, webhook: given.webhook }
+      const { apiUrl, webhookId } = given
       const list =
         command === undefined
-          ? yield* openList(source, { account, asked, networks })
+          ? yield* openList(
+              yield* accountOf(
+                { ...source, ...present({ apiKey: key, apiUrl, webhookId }) },
+                networks.length > 0
+              ),
+              { asked, networks }
+            )
           : commandList(command, asked)
       const reconciled = yield* reconcileSource({
-        ...{ source, since, until, list, types, isDryRun, by: given.by },
-        alertAbove: given.alertAbove ?? 0,
+        ...{ source, since, until, list, types: types ?? source.reconcileTypes },
+        ...{ isDryRun, by: given.by, alertAbove: given.alertAbove ?? source.alertAbove ?? 0 },
         onMissing: (missing) =>
           Effect.ignore(
             print(json ? JSON.stringify(missingJson(missing)) : missingLine(missing, now))
@@ -141,7 +137,7 @@ export const reconcile = Command.make(
   Command.withShortDescription("Find and fetch what a provider sent and never came in"),
   Command.withExamples([
     { command: "petrel reconcile acme/stripe --since 24h --api-key-file stripe.key" },
-    { command: "petrel reconcile acme/stripe --since 3d --webhook we_1PX --dry-run" },
+    { command: "petrel reconcile acme/stripe --since 3d --webhook-id we_1PX --dry-run" },
     { command: "petrel reconcile acme/legacy --command './list-ids.sh' --alert-above 5" }
   ])
 )

@@ -1,6 +1,7 @@
 import type { Schema } from "effect"
 import { Clock, Duration, Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
+import { present } from "../../../domain/record.ts"
 import { sourceLabel } from "../../../domain/source.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { readInput } from "../../../operations/input.ts"
@@ -18,10 +19,18 @@ import {
 } from "../../../operations/sources/manage-sources.ts"
 import { rateText } from "../../../policy/rate.ts"
 import { providers } from "../../../providers/providers.ts"
-import { localTime, spanText } from "../../../text/quantities.ts"
+import { countText, localTime, spanText } from "../../../text/quantities.ts"
+import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
-import { byFlag, durationExpected, readDuration, tenantFlag, textFlag } from "../../flags/shared.ts"
+import {
+  byFlag,
+  durationExpected,
+  isSet,
+  readDuration,
+  tenantFlag,
+  textFlag
+} from "../../flags/shared.ts"
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
@@ -50,7 +59,11 @@ const settingFlags = {
     "URL",
     "The URL that the provider was given, where it signs that: Twilio, Square, HubSpot"
   ),
-  webhookId: textFlag("webhook-id", "ID", "What the provider calls the webhook: PayPal"),
+  webhookId: textFlag(
+    "webhook-id",
+    "ID",
+    "What the provider calls the webhook: of PayPal, and where its API is asked (`petrel reconcile`)"
+  ),
   verifyToken: textFlag(
     "verify-token",
     "TEXT",
@@ -65,6 +78,22 @@ const settingFlags = {
     "rate",
     "RATE",
     "Requests that are taken, such as 200/s; the others are told to come again (default: no limit)"
+  ),
+  reconcile: textFlag(
+    "reconcile",
+    "DURATION",
+    "How often gateways ask the provider's API for what never came in, and fetch it (default: never)"
+  ),
+  apiUrl: textFlag("api-url", "URL", "Where the provider's API is (default: the provider's own)"),
+  reconcileTypes: textFlag(
+    "reconcile-types",
+    "PATTERNS",
+    "Only the provider's types that match one: 'invoice.*,charge.refunded'"
+  ),
+  alertAbove: textFlag(
+    "alert-above",
+    "N",
+    "How many may be missing before the history has provider-lost (default: 0)"
   )
 }
 
@@ -80,12 +109,16 @@ const providerFlag = Flag.String("provider").pipe(
 type GivenSettings = { readonly [Name in keyof typeof settingFlags]: string | undefined }
 
 /** Returns the settings of the flags that are given, as JSON has them. */
-const settingsIn = Effect.fnUntraced(function* ({ scheme, ...texts }: GivenSettings) {
-  const given = Object.entries(texts).filter(([, text]) => text !== undefined)
-  if (scheme === undefined) return Object.fromEntries(given)
+const settingsIn = Effect.fnUntraced(function* (given: GivenSettings) {
+  const { alertAbove, reconcileTypes, scheme, ...texts } = given
+  const settings: Record<string, unknown> = present(texts)
+  if (alertAbove !== undefined) settings.alertAbove = Number(alertAbove)
+  if (reconcileTypes !== undefined)
+    settings.reconcileTypes = reconcileTypes.split(",").map((text) => text.trim())
+  if (scheme === undefined) return settings
   const read = readJson("--scheme", scheme, `an object such as {"header":"x-acme-signature"}`)
   if (Result.isFailure(read)) return yield* refusal(read.failure)
-  return { ...Object.fromEntries(given), scheme: read.success }
+  return { ...settings, scheme: read.success }
 })
 
 const readSettings = <A>(schema: Schema.ConstraintDecoder<A>, given: object) => {
@@ -106,6 +139,14 @@ const givenSecret = Effect.fnUntraced(function* (flags: {
   return secret
 })
 
+const reconciledText = (
+  { at, failed, fetched, listed, missing }: NonNullable<SourceView["reconciled"]>,
+  now: number
+): string => {
+  const counts = `${countText(listed)} listed, ${countText(missing)} missing, ${countText(fetched)} fetched`
+  return `${localTime(at, now)}: ${counts}${failed === undefined ? "" : `; broken off: ${failed}`}`
+}
+
 const viewText = (view: SourceView, now: number): string =>
   [
     sourceLabel(view),
@@ -122,16 +163,27 @@ const viewText = (view: SourceView, now: number): string =>
         ["webhook id", view.webhookId],
         ["verify token", view.verifyToken],
         ["scheme", view.scheme && JSON.stringify(view.scheme)],
-        ["rate", view.rate && rateText(view.rate)]
+        ["rate", view.rate && rateText(view.rate)],
+        ["api key", view.apiKey],
+        ["api url", view.apiUrl],
+        ["reconcile", view.reconcile && `every ${spanText(Duration.toMillis(view.reconcile))}`],
+        ["its types", view.reconcileTypes?.join(", ")],
+        ["reconciled", view.reconciled && reconciledText(view.reconciled, now)],
+        ["alert above", view.alertAbove === undefined ? undefined : String(view.alertAbove)]
       ] as ReadonlyArray<readonly [string, string | undefined]>
     ).flatMap(([name, text]) => (text === undefined ? [] : [`  ${name.padEnd(13)}${text}`]))
   ].join("\n")
 
 const add = Command.make(
   "add",
-  { name: sourceArgument, provider: providerFlag, ...secretFlags, ...settingFlags, by: byFlag },
-  Effect.fnUntraced(function* ({ by, name, provider, secret: given, secretFile, ...texts }) {
-    const settings = yield* settingsIn(texts)
+  {
+    ...{ name: sourceArgument, provider: providerFlag, ...secretFlags, ...settingFlags },
+    ...{ ...apiKeyFlags("none"), by: byFlag }
+  },
+  Effect.fnUntraced(function* ({ by, name, provider, secret: given, secretFile, ...flags }) {
+    const { apiKey: keyFlag, apiKeyFile, ...texts } = flags
+    const apiKey = yield* readApiKey({ apiKey: keyFlag, apiKeyFile })
+    const settings = { ...(yield* settingsIn(texts)), ...present({ apiKey }) }
     const secret = yield* givenSecret({ secret: given, secretFile })
     const source = yield* readSettings(NewSource, {
       ...settings,
@@ -160,23 +212,25 @@ const add = Command.make(
 )
 
 const none = {
-  noRate: Flag.Boolean("no-rate").pipe(
-    Flag.withDescription("As many requests as come"),
-    Flag.withDefault(false),
-    Flag.withoutNegation
-  )
+  noRate: isSet("no-rate", "As many requests as come"),
+  noReconcile: isSet("no-reconcile", "No reconciliation by schedule any more")
 }
 
 const set = Command.make(
   "set",
-  { name: sourceArgument, ...settingFlags, ...none, by: byFlag },
-  Effect.fnUntraced(function* ({ by, name, noRate, ...texts }) {
-    const settings = yield* settingsIn(texts)
+  { name: sourceArgument, ...settingFlags, ...apiKeyFlags("as before"), ...none, by: byFlag },
+  Effect.fnUntraced(function* ({ by, name, noRate, noReconcile, ...flags }) {
+    const { apiKey: keyFlag, apiKeyFile, ...texts } = flags
     if (noRate && texts.rate !== undefined)
       return yield* refusal(["--rate and --no-rate exclude each other"])
+    if (noReconcile && texts.reconcile !== undefined)
+      return yield* refusal(["--reconcile and --no-reconcile exclude each other"])
+    const apiKey = yield* readApiKey({ apiKey: keyFlag, apiKeyFile })
     const patch = yield* readSettings(SourcePatch, {
-      ...settings,
-      ...(noRate ? { rate: null } : {})
+      ...(yield* settingsIn(texts)),
+      ...present({ apiKey }),
+      ...(noRate ? { rate: null } : {}),
+      ...(noReconcile ? { reconcile: null } : {})
     })
     if (Object.keys(patch).length === 0)
       return yield* refusal([
@@ -190,7 +244,10 @@ const set = Command.make(
   })
 ).pipe(
   Command.withDescription("Change what is given, and leave the rest"),
-  Command.withExamples([{ command: "petrel source set acme/stripe --rate 200/s" }])
+  Command.withExamples([
+    { command: "petrel source set acme/stripe --rate 200/s" },
+    { command: "petrel source set acme/stripe --reconcile 1h --api-key-file stripe.key" }
+  ])
 )
 
 const headings = ["source", "provider", "secrets", "rate", "made"]
