@@ -19,7 +19,8 @@ const retryMs = 3_000
 /** Returns what a failure means to a reader. */
 export const problemText = (error: unknown): string => {
   if (isProblem(error, "unauthorized")) return "The session has ended: log in again."
-  if (isProblem(error)) return error.message
+  // Which operation was asked for is for programs.
+  if (isProblem(error)) return error.message.replace(`${error.operation}: `, "")
   return "The console does not answer. This page tries again by itself."
 }
 

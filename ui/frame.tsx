@@ -67,8 +67,14 @@ const Nav = () => {
     .map((pages) => pages.filter(({ isFor }) => isFor()))
     .filter((pages) => pages.length > 0)
   const chosen = query.value.tenant ?? pathTenant.value
+  const nav = useRef<HTMLElement>(null)
+  // On a phone the pages are in one line, which is longer than the screen.
+  useEffect(() => {
+    const here = nav.current?.querySelector<HTMLElement>("[aria-current]")
+    if (here != null) nav.current?.scrollTo({ left: here.offsetLeft - 48 })
+  }, [shown])
   return (
-    <nav aria-label="Pages">
+    <nav aria-label="Pages" ref={nav}>
       <b>
         {brand?.logo !== undefined && <img src={brand.logo} alt="" height={20} />}
         {brand?.name ?? "Petrel"}

@@ -17,7 +17,12 @@ const pages = [
   ...["tokens", "audit", "system", "endpoints/new", "endpoints/acme/other"],
   ...["endpoints/acme/other/settings", "deliveries/acme/acme.one.other", "endpoints/globex/theirs"],
   ...["deliveries?tenant=globex", "endpoints?tenant=globex", "dead-letters?tenant=globex"],
-  ...["deliveries?endpoint=other", "dead-letters?endpoint=other", "no-such-page"]
+  ...["deliveries?endpoint=other", "dead-letters?endpoint=other", "no-such-page"],
+  ...["events", "attempts", "attempts?tenant=globex", "attempts?endpoint=other", "jobs"],
+  ...["jobs?tenant=globex&kind=replay", "jobs/globex/recovery/job-mwtsj1s1-1a33eccd", "policies"],
+  ...["sources", "sources/globex/stripe", "quarantine", "quarantine?tenant=globex", "outboxes"],
+  ...["quarantine/globex/1", "settings", "settings?tenant=globex", "start/recovery?endpoint=other"],
+  ...["endpoints/acme/other/history", "endpoints/globex/theirs/history", "events/globex/globex.one"]
 ]
 
 describe.skipIf(!hasBrowser)("a portal, in a browser", () => {

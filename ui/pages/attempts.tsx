@@ -68,7 +68,7 @@ export const Attempts = () => {
                   <th class="hide-s">Endpoint</th>
                   <th>Answer</th>
                   <th class="n hide-s">Attempt</th>
-                  <th class="n hide-s">Took</th>
+                  <th class="n hide-m">Took</th>
                   <th class="n">When</th>
                 </>
               }
@@ -88,7 +88,7 @@ export const Attempts = () => {
                     />
                   </td>
                   <td class="n hide-s">{one.isProbe ? "probe" : one.number}</td>
-                  <td class="n hide-s">
+                  <td class="n hide-m">
                     {one.durationMs === null ? "–" : lasting(one.durationMs)}
                   </td>
                   <td class="n">

@@ -78,8 +78,8 @@ export const Deliveries = () => {
                   <th class="hide-s">Endpoint</th>
                   <th>State</th>
                   <th class="hide-s">Last answer</th>
-                  <th class="n hide-s">Attempts</th>
-                  <th class="n hide-s">Took</th>
+                  <th class="n hide-m">Attempts</th>
+                  <th class="n hide-m">Took</th>
                   <th class="n">When</th>
                 </>
               }
@@ -99,8 +99,8 @@ export const Deliveries = () => {
                     />
                   </td>
                   <td class="hide-s">{one.error ?? one.status ?? "–"}</td>
-                  <td class="n hide-s">{one.attempts}</td>
-                  <td class="n hide-s">
+                  <td class="n hide-m">{one.attempts}</td>
+                  <td class="n hide-m">
                     {one.durationMs === null ? "–" : lasting(one.durationMs)}
                   </td>
                   <td class="n">

@@ -55,7 +55,7 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
           <span>Success</span>
           <b>
             {percent(whole.successRate)}
-            <em>%</em>
+            {whole.successRate !== null && <em>%</em>}
           </b>
           <Line
             values={periods.map(({ successRate }) => successRate ?? 1)}
@@ -202,7 +202,7 @@ export const Overview = () => {
         {({ deliveries }) => (
           <Rows
             items={deliveries}
-            empty="Everything is delivered."
+            empty="Nothing waits, and nothing has failed."
             head={
               <>
                 <th>Delivery</th>

@@ -17,6 +17,9 @@ const ticks = [
   [2_592_000_000, "30 d"]
 ] as const
 
+/** What a label takes of the axis, percent. */
+const labelPercent = 13
+
 /** Waits grow by factors: on a scale of seconds all but the last would be at its left end. */
 const scaleTo = (mostMs: number) => {
   const [least, most] = [Math.log(ticks[0][0]), Math.log(Math.max(mostMs, 10_000))]
@@ -83,7 +86,9 @@ export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
   const place = scaleTo(most)
   const shownTicks = ticks.filter(([ms], at) => {
     const next = ticks[at + 1]?.[0]
-    return ms <= most && (next === undefined || next > most || place(next) - place(ms) > 7)
+    return (
+      ms <= most && (next === undefined || next > most || place(next) - place(ms) > labelPercent)
+    )
   })
   const ticksAt = shownTicks.map(([ms]) => place(ms))
   const drawn = waits.slice(0, mostDrawn)
@@ -99,7 +104,7 @@ export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
           <thead>
             <tr>
               <th>Attempt</th>
-              <th class="hide-s">Waits</th>
+              <th class="hide-m">Waits</th>
               <th>After the first</th>
               <th class="axis">
                 <span class="unseen">Drawn</span>
@@ -122,7 +127,7 @@ export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
             {drawn.map((wait) => (
               <tr key={wait.attempt}>
                 <td class="n">{wait.attempt}</td>
-                <td class="hide-s">{rangeText(wait.least, wait.most)}</td>
+                <td class="hide-m">{rangeText(wait.least, wait.most)}</td>
                 <td>
                   {rangeText(wait.earliest, wait.latest)}
                   {wait.mayBeCut && <small> may not come</small>}
