@@ -8,6 +8,7 @@ import type { Raised } from "../../src/history/audit/watch.ts"
 import { watch } from "../../src/history/audit/watch.ts"
 import { quiet } from "../kit/consistency.ts"
 import { endpoint, eventually, installation, publish, quickRetry } from "../kit/engine.ts"
+import { leaderIn } from "../kit/leaders.ts"
 import type { TestCluster } from "../kit/nats-server.ts"
 import { startCluster } from "../kit/nats-server.ts"
 import type { Received } from "../kit/receiver.ts"
@@ -30,15 +31,7 @@ const statusOf = ({ headers }: Received): number => {
   return number % 5 === 0 && headers["petrel-attempt"] === "1" ? 503 : 200
 }
 
-/** The server that leads a stream, once there is one. */
-const leaderOf = Effect.fnUntraced(function* (stream: string) {
-  const { ask, jsm } = yield* natsClients
-  const look = ask("look who leads", () => jsm.streams.info(stream))
-  const name = Effect.map(Effect.eventually(look), ({ cluster }) => cluster?.leader ?? "")
-  const leader = cluster.servers.get(yield* eventually(name, (name) => cluster.servers.has(name)))
-  if (leader === undefined) throw new Error(`nobody leads ${stream}`)
-  return leader
-})
+const leaderOf = (stream: string) => leaderIn(cluster, stream)
 
 /** Lets another server lead a stream. */
 const stepDown = Effect.fnUntraced(function* (stream: string) {
