@@ -4,14 +4,12 @@ import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
 import { TopologyError } from "./installed.ts"
 
-/** What INTAKE holds. Times in ms since the epoch. */
+/** What INTAKE holds. */
 export interface IntakeSurvey {
   /** Events that it still recognises. */
   readonly events: number
   readonly bytes: number
   readonly limitBytes: number | null
-  /** When its oldest message came in; null if it is empty. */
-  readonly oldestAt: number | null
   /** Requests in quarantine, by tenant. */
   readonly quarantined: ReadonlyMap<string, number>
 }
@@ -37,7 +35,6 @@ const surveyOf = ({ config, state }: StreamInfo): IntakeSurvey => {
     events: state.messages - aside,
     bytes: state.bytes,
     limitBytes: config.max_bytes > 0 ? config.max_bytes : null,
-    oldestAt: state.messages === 0 ? null : Date.parse(state.first_ts),
     quarantined
   }
 }
@@ -46,6 +43,19 @@ const surveyOf = ({ config, state }: StreamInfo): IntakeSurvey => {
 export const surveyIntake = Effect.map(lookAtIntake, (info) =>
   info === undefined ? undefined : surveyOf(info)
 )
+
+/**
+ * Finds the first event that INTAKE still has; undefined if there is none. What came before it is
+ * forgotten. What is in quarantine stays for longer, and says nothing of that.
+ */
+export const firstIncoming = Effect.gen(function* () {
+  const { names, readMessage } = yield* Broker
+  const found = yield* Effect.forEach(names.subjects.incomingTransforms, ({ src }) =>
+    readMessage("look at what came in first", names.intake, { seq: 1, next_by_subj: src })
+  )
+  const [first] = found.filter((message) => message !== null).toSorted((a, b) => a.seq - b.seq)
+  return first
+})
 
 /** Fails with TopologyError where the installation has no INTAKE. */
 export const requireIntake = Effect.gen(function* () {

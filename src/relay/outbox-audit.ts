@@ -1,14 +1,19 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readThrough } from "../broker/bulk-read.ts"
+import { firstIncoming } from "../broker/survey-intake.ts"
 import { idToken } from "../domain/intake.ts"
 import { endpointHash } from "../domain/names.ts"
+import { spanText } from "../text/quantities.ts"
+import { timers } from "../time/timers.ts"
 import type { AuditedRow, OutboxTable } from "./outbox-table.ts"
 
 /** What is wrong with a row. */
 export type OutboxProblemKind =
   /** It has waited for more than a minute. */
   | "unpublished"
+  /** The same, for longer than the intake remembers: it may be an event already. */
+  | "perhaps-published"
   /** It was published, and the intake does not have it. */
   | "outbox-lost"
   /** It can never be published as it is, and nobody has decided what becomes of it. */
@@ -76,18 +81,45 @@ class SubjectHashes {
 const readIntake = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo(`look at ${names.intake}`, names.intake)
-  const hashes = new SubjectHashes(state.first_seq)
+  const event = yield* firstIncoming
+  const first = event?.seq ?? state.last_seq + 1
+  const hashes = new SubjectHashes(first)
   yield* readThrough(
     {
       stream: names.intake,
       subjects: [names.subjects.incomingRow("*", ">")],
-      from: state.first_seq,
+      from: first,
       to: state.last_seq,
       headersOnly: true
     },
     ({ message, seq }) => hashes.add(seq, message.subject)
   )
-  return { first: state.first_seq, hashes }
+  // Before the first message of all nothing is forgotten.
+  const remembersFrom = first === 1 ? 0 : (event?.time.getTime() ?? Number.POSITIVE_INFINITY)
+  return { first, hashes, remembersFrom }
+})
+
+/** Returns what is wrong with a row that has waited for too long. */
+const waitingProblem = Effect.fnUntraced(function* (
+  { ageMs, eventId, tenant }: AuditedRow,
+  remembersFrom: number
+) {
+  const { names, readMessage } = yield* Broker
+  const waited = `has waited for ${spanText(ageMs)}`
+  const there = yield* readMessage(`look at ${names.intake}`, names.intake, {
+    last_by_subj: `${names.subjects.incomingRow(tenant, idToken(eventId))}.>`
+  })
+  if (there !== null)
+    return {
+      kind: "unpublished",
+      text: `is ${there.seq} of ${names.intake}, and is not noted as published: a relay notes it`
+    } as const
+  return timers.wallMs() - ageMs < remembersFrom
+    ? ({
+        kind: "perhaps-published",
+        text: `${waited}, for longer than ${names.intake} remembers: if it is an event already, a relay publishes it again, with the same id`
+      } as const)
+    : ({ kind: "unpublished", text: waited } as const)
 })
 
 /**
@@ -97,21 +129,26 @@ const readIntake = Effect.gen(function* () {
 export const auditOutbox = Effect.fnUntraced(function* (table: OutboxTable) {
   const { names } = yield* Broker
   const now = yield* table.now
-  const { first, hashes } = yield* readIntake
-  const counts = { unpublished: 0, "outbox-lost": 0, "set-aside": 0 }
+  const { first, hashes, remembersFrom } = yield* readIntake
+  const counts = { unpublished: 0, "perhaps-published": 0, "outbox-lost": 0, "set-aside": 0 }
   const problems: Array<OutboxProblem> = []
   const sums = { rows: 0, published: 0, underWay: 0, discarded: 0, uncertain: 0 }
   const problem = ({ eventId, tenant }: AuditedRow, kind: OutboxProblemKind, text: string) => {
     if (++counts[kind] <= mostNamed) problems.push({ kind, tenant, event: eventId, text })
   }
+  const seeWaiting = Effect.fnUntraced(function* (row: AuditedRow) {
+    // Each is looked up: of many that wait it is said for the first only.
+    if (counts.unpublished + counts["perhaps-published"] >= mostNamed)
+      return problem(row, "unpublished", "")
+    const { kind, text } = yield* waitingProblem(row, remembersFrom)
+    problem(row, kind, text)
+  })
   const see = (row: AuditedRow): void => {
     sums.rows++
     const { eventId, intakeSeq, tenant, type } = row
     if (row.isDiscarded) sums.discarded++
     else if (row.isSetAside) problem(row, "set-aside", row.error ?? "set aside")
-    else if (!row.isPublished && row.ageMs <= mayWaitMs) sums.underWay++
-    else if (!row.isPublished)
-      problem(row, "unpublished", `has waited for ${Math.round(row.ageMs / 1_000)} s`)
+    else if (!row.isPublished) sums.underWay++
     else if (intakeSeq === undefined)
       problem(row, "outbox-lost", "is marked as published, without a sequence")
     else if (intakeSeq < first) sums.uncertain++
@@ -124,7 +161,13 @@ export const auditOutbox = Effect.fnUntraced(function* (table: OutboxTable) {
   let after: AuditedRow | undefined
   do {
     const page = yield* table.auditedRows(after, now)
-    for (const row of page.rows) see(row)
+    for (const row of page.rows) {
+      const isWaiting = !row.isPublished && !row.isSetAside && row.ageMs > mayWaitMs
+      if (isWaiting) {
+        sums.rows++
+        yield* seeWaiting(row)
+      } else see(row)
+    }
     after = page.next
   } while (after !== undefined)
   return { ...sums, counts, problems } satisfies OutboxAudit

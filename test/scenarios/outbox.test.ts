@@ -8,6 +8,7 @@ import { readOutboxReports } from "../../src/cluster/outbox-reports.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { prometheusText } from "../../src/metrics/prometheus-text.ts"
 import { enqueue, enqueueAll } from "../../src/outbox/outbox.ts"
+import { type Note, quarantine } from "../../src/intake/quarantine.ts"
 import type { OutboxProblem } from "../../src/relay/outbox-audit.ts"
 import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, testTopology, worker } from "../kit/engine.ts"
@@ -20,6 +21,11 @@ import { countRows, relayHere } from "../kit/relaying.ts"
 import { onServer, outage } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
+
+const asideNote: Note = {
+  ...{ source: "stripe", provider: "stripe", reason: "unreadable", problem: "no" },
+  ...{ contentType: "text/plain", headers: {}, method: "POST", url: "http://x/" }
+}
 
 describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => {
   let server: PostgresServer
@@ -167,6 +173,60 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
       }).pipe(Effect.provide(connectTo({ ...names, url: broker.url("operator") })))
       assert.deepStrictEqual(broker.violations, [])
     }).pipe(Effect.scoped)
+  )
+
+  scenario("is told by an audit what may be published already, and what is forgotten", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => outboxDatabase(server))
+      const query = (text: string) =>
+        Effect.promise(() => withClient(database, (client) => client.query(text)))
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const audited = Effect.map(
+        run("audit", "--json", "--outbox", database, ...flags),
+        ({ out }) => {
+          const [sums, ...problems] = out.map((line) => JSON.parse(line))
+          return {
+            ...sums.outbox,
+            problems: problems.map(({ event, kind, text }) => `${event} ${kind}: ${text}`)
+          }
+        }
+      )
+      const { names, purge } = yield* Broker
+      // It stays when events around it are forgotten.
+      yield* quarantine("acme", asideNote, Buffer.from("no event"))
+      yield* Effect.promise(() =>
+        inPg(database, (tx) =>
+          enqueueAll(
+            tx,
+            ["one", "two", "three"].map((id) => ({ tenant: "acme", type: "a", id, body: { id } }))
+          )
+        )
+      )
+      const relay = yield* relayHere(database)
+      yield* eventually(countRows(database), (rows) => rows.published === 3)
+      yield* relay.stop
+      assert.deepInclude(yield* audited, { clean: true, published: 3, uncertain: 0 })
+      // The relay died before it had noted it, an hour ago.
+      yield* query("alter table petrel_outbox disable trigger user")
+      yield* query(
+        "update petrel_outbox set created_at = now() - interval '1 hour', published_at = null, intake_seq = null where event_id = 'one'"
+      )
+      assert.deepInclude(yield* audited, {
+        ...{ clean: false, published: 2 },
+        problems: [
+          `one unpublished: is 2 of ${names.intake}, and is not noted as published: a relay notes it`
+        ]
+      })
+      for (const { src: filter } of names.subjects.incomingTransforms)
+        yield* purge("forget what came in first", names.intake, { filter, seq: 4 })
+      assert.deepInclude(yield* audited, {
+        ...{ clean: false, published: 1, uncertain: 1 },
+        counts: { unpublished: 0, "perhaps-published": 1, "outbox-lost": 0, "set-aside": 0 },
+        problems: [
+          `one perhaps-published: has waited for 1 h, for longer than ${names.intake} remembers: if it is an event already, a relay publishes it again, with the same id`
+        ]
+      })
+    })
   )
 
   scenario("is compared with the intake by an audit, which finds what is lost or waits", (place) =>
