@@ -24,6 +24,7 @@ import { Facts } from "../../src/history/facts.ts"
 import { testAlert } from "../../src/operations/alerts/alerts.ts"
 import { discard, listQuarantined } from "../../src/operations/sources/manage-quarantine.ts"
 import { statusOf } from "../../src/operations/status/status-report.ts"
+import { localTime } from "../../src/text/quantities.ts"
 import {
   endpoint,
   eventually,
@@ -211,11 +212,23 @@ describe.concurrent("an alert about the system", () => {
       const raised = facts.of("alert-raised")[0]
       assert.deepInclude(raised, { tenant: "acme", endpoint: "_" })
       assert.deepInclude(raised?.alert, { about: "tenant", value: 1, threshold: 1, level: "warn" })
+      const refusing = statusOf(yield* readSurvey)
+      assert.deepStrictEqual(
+        refusing.notices.flatMap(({ code, text }) => (code === "source-refusing" ? [text] : [])),
+        refusing.incoming?.gateways.flatMap((gateway) =>
+          gateway.refusing.map(
+            ({ reason, since }) =>
+              `acme/other has refused all that came since ${localTime(since, refusing.at)} (${reason}): see \`petrel source show acme/other\``
+          )
+        )
+      )
+      assert.lengthOf(refusing.incoming?.gateways ?? [], 1)
       yield* post("/in/acme/other", stripeWebhook(stripeEvent("evt_1")))
       yield* times("source-refusing", 2)
       yield* post("/in/acme/stripe", stripeWebhook({ no: "event" }))
       yield* times("quarantined", 1)
-      const { alerts } = yield* readSurvey
+      const { alerts, incoming } = yield* readSurvey
+      assert.deepInclude(incoming, { events: 2, notCopied: 0, quarantined: new Map([["acme", 1]]) })
       assert.deepStrictEqual(
         alerts.map(({ alert, tenant }) => [tenant, alert.name]),
         [["acme", "quarantined"]]

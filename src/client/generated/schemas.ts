@@ -2316,6 +2316,39 @@ export interface Status {
     readonly limitBytes: number | null
     readonly byTenant: { readonly [name: string]: number } | null
   }
+  readonly incoming: {
+    readonly events: number
+    readonly notCopied: number | null
+    readonly bytes: number | null
+    readonly limitBytes: number | null
+    readonly oldestAt: string | null
+    readonly quarantined: number
+    readonly quarantinedByTenant: { readonly [name: string]: number }
+    readonly gateways: ReadonlyArray<{
+      readonly gateway: string
+      readonly host: string
+      readonly startedAt: string
+      readonly at: string
+      readonly underWay: number
+      readonly refusing: ReadonlyArray<{
+        readonly tenant: string
+        readonly source: string
+        readonly reason: string
+        readonly since: string
+      }>
+    }>
+    readonly outboxes: ReadonlyArray<{
+      readonly name: string
+      readonly at: string
+      readonly relay: string
+      readonly pending: number
+      readonly oldestMs: number
+      readonly setAside: number
+      readonly problem?: string
+      readonly problemMs?: number
+      readonly isSilent: boolean
+    }>
+  } | null
   readonly problems: ReadonlyArray<{
     readonly code: string
     readonly text: string

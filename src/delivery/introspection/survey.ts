@@ -39,6 +39,7 @@ import { timers } from "../../time/timers.ts"
 import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
+import { type IncomingSurvey, surveyIncoming } from "./survey-incoming.ts"
 import type { RoomSurvey } from "./survey-storage.ts"
 import { bound, surveySpace } from "./survey-storage.ts"
 import { countByTenant } from "./waiting.ts"
@@ -78,6 +79,8 @@ export interface Survey {
   readonly oldest: typeof OldestDelivery.Type | null
   /** Messages in backlogs by tenant; undefined unless shares of their room count. */
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
+  /** What comes in from outside; undefined where there is no intake, or it does not answer. */
+  readonly incoming?: IncomingSurvey | undefined
   /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
 }
@@ -262,6 +265,7 @@ export const readSurvey = Effect.gen(function* () {
     layout,
     endpoints,
     routed,
+    incoming,
     letters,
     oldest,
     partitions,
@@ -276,6 +280,7 @@ export const readSurvey = Effect.gen(function* () {
       layout: ifLed(names.buckets.workers, readLayoutRecord),
       routed: surveyEvents(event),
       letters: surveyDead(dead, at),
+      incoming: ifLed(names.buckets.workers, surveyIncoming(event)),
       sources: ifLed(names.buckets.workers, surveySources),
       oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
       partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
@@ -312,6 +317,7 @@ export const readSurvey = Effect.gen(function* () {
     workers: roster === undefined ? undefined : presentIn(roster.roster),
     endpoints,
     oldest,
+    incoming,
     alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
   }
   return survey

@@ -16,12 +16,15 @@ export const OutboxList = Schema.Struct({ outboxes: Schema.Array(OutboxView) }).
   description: "The outboxes of databases, as their relays last told of them."
 })
 
+/** @param now ms since the epoch. */
+export const outboxView = ({ v: _, ...report }: OutboxReport, now: number): OutboxView => ({
+  ...report,
+  isSilent: now - report.at > silentAfterMs
+})
+
 /** Lists the outboxes that relays have told of, by name. */
 export const listOutboxes = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const reports = yield* readOutboxReports
-  const outboxes = reports.map(
-    ({ v: _, ...report }): OutboxView => ({ ...report, isSilent: now - report.at > silentAfterMs })
-  )
-  return { outboxes }
+  return { outboxes: reports.map((report) => outboxView(report, now)) }
 })

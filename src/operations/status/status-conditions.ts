@@ -13,6 +13,7 @@ import {
   routingConditions,
   workerConditions
 } from "./conditions.ts"
+import { refusingNotices } from "./incoming.ts"
 import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
@@ -162,6 +163,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
     notices: [
       ...workers.notices,
       ...alerts.notices,
+      ...refusingNotices(survey),
       ...aboutCopies(survey),
       ...room.notices,
       ...routing.notices,

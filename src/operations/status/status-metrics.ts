@@ -152,6 +152,34 @@ const jobsIn = (jobs: JobCounts | undefined): ReadonlyArray<Family> =>
         ])
       ]
 
+/** What comes in; what a gateway and a relay count themselves is theirs. */
+const incomingIn = ({ incoming }: Status): ReadonlyArray<Family> => {
+  if (incoming === null) return []
+  const { gateways, notCopied, outboxes, quarantined } = incoming
+  const ofOutboxes = (value: (one: (typeof outboxes)[number]) => number) =>
+    outboxes.map((one) => [{ outbox: one.name }, value(one)] as const)
+  return [
+    ...known("petrel.intake.pending", "Messages that came in and are no events yet.", notCopied),
+    gauge("petrel.quarantined.requests", "Requests in quarantine.", quarantined),
+    gauge("petrel.gateways", "Gateways that run.", gateways.length),
+    gauges(
+      "petrel.outboxes.pending_rows",
+      "Rows that wait to be published, as the relay last told.",
+      ofOutboxes(({ pending }) => pending)
+    ),
+    gauges(
+      "petrel.outboxes.set_aside_rows",
+      "Rows that can never be published as they are.",
+      ofOutboxes(({ setAside }) => setAside)
+    ),
+    gauges(
+      "petrel.outboxes.silent",
+      "1 for an outbox whose relay has been silent for 30 s.",
+      ofOutboxes(({ isSilent }) => (isSilent ? 1 : 0))
+    )
+  ]
+}
+
 /** Returns the numbers of an installation. What is not known has no sample. */
 export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
   const { at, events, oldestWaiting, partitions, room, workers } = state.status
@@ -185,10 +213,12 @@ export const systemFamilies = (state: SystemState): ReadonlyArray<Family> => {
         [{ stream: "events" }, room.events.bytes],
         [{ stream: "history" }, room.history.bytes],
         [{ stream: "queues" }, room.queues.bytes],
-        [{ stream: "backlogs" }, room.backlogs.bytes]
+        [{ stream: "backlogs" }, room.backlogs.bytes],
+        [{ stream: "intake" }, state.status.incoming?.bytes ?? null]
       ],
       "By"
     ),
+    ...incomingIn(state.status),
     ...conditionsIn(state),
     ...auditIn(state.audit),
     ...projectionIn(state.projection),

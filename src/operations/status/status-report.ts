@@ -19,6 +19,7 @@ import { shareOf } from "../../text/quantities.ts"
 import { LastHour } from "../endpoints/endpoint-view.ts"
 import { NoLeader } from "../refusals.ts"
 import { Conditions } from "./conditions.ts"
+import { IncomingState, incomingIn } from "./incoming.ts"
 import { conditionsOf } from "./status-conditions.ts"
 import {
   copiesOf,
@@ -96,6 +97,8 @@ export const Status = Schema.Struct({
    */
   lastHour: Schema.NullOr(LastHour),
   deadLetters: DeadLetterCounts,
+  /** What comes in from outside. Null also where the installation has no intake. */
+  incoming: Schema.NullOr(IncomingState),
   ...Conditions.fields
 })
 export type Status = typeof Status.Type
@@ -166,6 +169,7 @@ export const statusOf = (survey: Survey): Status => {
       })) ?? null,
     lastHour: lastHourIn(survey),
     deadLetters: dead,
+    incoming: incomingIn(survey),
     ...conditionsOf(survey)
   }
 }

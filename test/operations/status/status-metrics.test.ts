@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { systemFamilies } from "../../../src/operations/status/status-metrics.ts"
 import { statusOf } from "../../../src/operations/status/status-report.ts"
 import { counted } from "../../kit/counted.ts"
-import { busy, minute, now, partition, silent } from "./surveys.ts"
+import { busy, comingIn, minute, now, partition, silent } from "./surveys.ts"
 
 const alert = (name: "success-low" | "circuit-opened") =>
   ({
@@ -62,6 +62,19 @@ describe("systemFamilies", () => {
       assert.notInclude(names, unknown)
     assert.notInclude(names, "petrel.audit.problems")
     assert.notInclude(names, "petrel.projection.lag")
+  })
+
+  it("has what comes in, where there is an intake", () => {
+    const number = numbersOf({ status: statusOf({ ...busy, incoming: comingIn }) })
+    assert.strictEqual(number("petrel_intake_pending"), 5)
+    assert.strictEqual(number("petrel_quarantined_requests"), 9)
+    assert.strictEqual(number("petrel_gateways"), 2)
+    assert.strictEqual(number("petrel_stream_bytes", { stream: "intake" }), 20 * 1024 ** 2)
+    assert.strictEqual(number("petrel_outboxes_pending_rows", { outbox: "shop" }), 4)
+    assert.strictEqual(number("petrel_outboxes_set_aside_rows", { outbox: "shop" }), 1)
+    assert.strictEqual(number("petrel_outboxes_silent", { outbox: "shop" }), 0)
+    const names = systemFamilies({ status: statusOf(busy), alerts: [] }).map(({ name }) => name)
+    assert.notInclude(names, "petrel.gateways")
   })
 
   it("has the last audit, and what the projection knows", () => {

@@ -1,3 +1,4 @@
+import type { IncomingSurvey } from "../../../src/delivery/introspection/survey-incoming.ts"
 import type { StreamSurvey } from "../../../src/broker/survey-streams.ts"
 import type { Present, Role } from "../../../src/cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../../src/delivery/introspection/survey.ts"
@@ -111,6 +112,28 @@ export const busy: Survey = {
   workers: [someone("worker-0"), someone("worker-1"), someone("worker-2")],
   endpoints,
   oldest: { tenant: "acme", endpoint: "billing", place: "backlog", since: now - 125 * minute }
+}
+
+/** What comes in where two gateways run, one source refuses, and an outbox waits. */
+export const comingIn: IncomingSurvey = {
+  ...{ events: 12_000, bytes: 20 * 1024 ** 2, limitBytes: 200 * 1024 ** 2, notCopied: 5 },
+  oldestAt: now - 3 * 24 * 60 * minute,
+  quarantined: new Map([
+    ["acme", 2],
+    ["globex", 7]
+  ]),
+  gateways: ["one", "two"].map((gateway) => ({
+    ...{ v: 1, gateway, host: "edge-1", startedAt: now - minute, at: now - 1_000, underWay: 3 },
+    refusing: [
+      { tenant: "acme", source: "stripe", reason: "11 in a row", since: now - 2 * minute }
+    ]
+  })),
+  outboxes: [
+    {
+      ...{ v: 1, name: "shop", at: now - 1_000, relay: "r", pending: 4, oldestMs: 9_000 },
+      ...{ setAside: 1, problem: "the database is away", problemMs: 9_000 }
+    }
+  ]
 }
 
 export const led = (changes: Partial<StreamSurvey>): StreamSurvey => ({

@@ -2,6 +2,8 @@ import { styleText } from "node:util"
 import { Clock, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { jsonOf, timeText } from "../../../domain/timestamp.ts"
+import type { IncomingState } from "../../../operations/status/incoming.ts"
+import type { OutboxView } from "../../../operations/status/outboxes.ts"
 import { readStatusAndDisk, Status } from "../../../operations/status/status-report.ts"
 import { tallySince } from "../../../policy/tally.ts"
 import { plainText } from "../../../text/plain-text.ts"
@@ -128,6 +130,44 @@ const lastHourText = ({ at, lastHour }: Status): string => {
 const deadText = ({ deadLetters: { lastHour, open, stored } }: Status): string =>
   `${known(stored, (count) => plural(count, "dead letter"))}, ${known(open, countText)} open, ${known(lastHour, countText)} of the last hour`
 
+const incomingText = (incoming: IncomingState, at: number): string => {
+  const { bytes, events, gateways, limitBytes, notCopied, oldestAt, quarantined } = incoming
+  const underWay = gateways.reduce((sum, one) => sum + one.underWay, 0)
+  const behind =
+    notCopied === null
+      ? "? are no events yet"
+      : notCopied === 0
+        ? "all are events"
+        : `${countText(notCopied)} are no events yet`
+  return [
+    `${countText(events)} known by their ids${oldestAt === null ? "" : ` for up to ${spanText(at - oldestAt)}`}, ${behind}`,
+    `${filledText(bytes, limitBytes)}`,
+    `${countText(quarantined)} in quarantine`,
+    `${plural(gateways.length, "gateway")}${underWay === 0 ? "" : ` with ${plural(underWay, "request")} under way`}`
+  ].join("; ")
+}
+
+const outboxText =
+  (at: number) =>
+  ({ at: toldAt, isSilent, name, oldestMs, pending, problem, setAside }: OutboxView): string =>
+    [
+      `${name}: ${pending === 0 ? "no row waits" : `${plural(pending, "row")} ${pending === 1 ? "waits" : "wait"}, the oldest for ${spanText(oldestMs)}`}`,
+      ...(setAside === 0 ? [] : [`${countText(setAside)} set aside`]),
+      ...(isSilent ? [`its relay has been silent for ${spanText(at - toldAt)}`] : []),
+      ...(problem === undefined ? [] : [plainText(problem)])
+    ].join(", ")
+
+/** Outboxes that are shown. */
+const mostOutboxes = 5
+
+const outboxRows = ({ at, incoming }: Status): ReadonlyArray<string> => {
+  const outboxes = incoming?.outboxes ?? []
+  const shown = outboxes.slice(0, mostOutboxes).map(outboxText(at))
+  return outboxes.length <= mostOutboxes
+    ? shown
+    : [...shown, `and ${outboxes.length - mostOutboxes} more: \`petrel outbox status\` shows all`]
+}
+
 const headings = ["worker", "host", "since", "roles", "partitions", "in flight"]
 
 const workerRows = ({ at, partitions, workers }: Status): ReadonlyArray<ReadonlyArray<string>> =>
@@ -165,7 +205,9 @@ export const statusLines = (
     ...row("oldest", oldestText(status)),
     ...row("last hour", lastHourText(status)),
     ...row("dead", deadText(status)),
-    ...row("endpoints", endpointsText(status))
+    ...row("endpoints", endpointsText(status)),
+    ...(status.incoming === null ? [] : row("incoming", incomingText(status.incoming, status.at))),
+    ...outboxRows(status).flatMap((text) => row("outbox", text))
   ]
   const below = [
     ...painted(

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { statusLines } from "../../../../src/cli/commands/status/status.ts"
 import type { Survey } from "../../../../src/delivery/introspection/survey.ts"
 import { statusOf } from "../../../../src/operations/status/status-report.ts"
-import { busy, someone } from "../../../operations/status/surveys.ts"
+import { busy, comingIn, someone } from "../../../operations/status/surveys.ts"
 
 const plain = { colour: false, width: 80, height: 23 }
 
@@ -29,6 +29,24 @@ describe("the screen of petrel status", () => {
       "",
       "all is well"
     ])
+  })
+
+  it("says what comes in, who takes it, and what refuses", () => {
+    const lines = (changes: Partial<Survey>) =>
+      statusLines(statusOf({ ...busy, ...changes }), { ...plain, width: undefined })
+    assert.deepStrictEqual(
+      lines({ incoming: comingIn }).filter((line) => /^(incoming|outbox|notice)/.test(line)),
+      [
+        "incoming    12,000 known by their ids for up to 3 d, 5 are no events yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
+        "outbox      shop: 4 rows wait, the oldest for 9 s, 1 set aside, the database is away",
+        "notice      acme/stripe has refused all that came since 10:30:00 (11 in a row): see `petrel source show acme/stripe`"
+      ]
+    )
+    const nothing = { ...comingIn, events: 0, oldestAt: null, notCopied: 0, gateways: [] }
+    assert.include(
+      lines({ incoming: { ...nothing, quarantined: new Map(), outboxes: [] } }),
+      "incoming    0 known by their ids, all are events; 10% of 200 MiB; 0 in quarantine; 0 gateways"
+    )
   })
 
   it("says that nothing waits only where no event waits to be routed either", () => {

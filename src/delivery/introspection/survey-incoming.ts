@@ -1,0 +1,37 @@
+import type { StreamInfo } from "@nats-io/jetstream"
+import { Effect } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
+import { type GatewayReport, readGatewayReports } from "../../cluster/gateway-reports.ts"
+import { type OutboxReport, readOutboxReports } from "../../cluster/outbox-reports.ts"
+
+/** What comes in from outside, and who takes it in. */
+export interface IncomingSurvey extends IntakeSurvey {
+  /** When the oldest event that it still has came in, ms since the epoch; null if it has none. */
+  readonly oldestAt: number | null
+  /** Messages that are no events yet; null if that is not known. */
+  readonly notCopied: number | null
+  readonly gateways: ReadonlyArray<GatewayReport>
+  readonly outboxes: ReadonlyArray<OutboxReport>
+}
+
+/**
+ * Surveys what comes in; undefined where the installation has no intake.
+ *
+ * @param events what the broker says of the event stream.
+ */
+export const surveyIncoming = Effect.fnUntraced(function* (events: StreamInfo | undefined) {
+  const { names } = yield* Broker
+  const copies = events?.sources?.find(({ name }) => name === names.intake)
+  if (copies === undefined) return undefined
+  const intake = yield* surveyIntake
+  if (intake === undefined) return undefined
+  const { first, gateways, outboxes } = yield* Effect.all(
+    { first: firstIncoming, gateways: readGatewayReports, outboxes: readOutboxReports },
+    { concurrency: 3 }
+  )
+  return {
+    ...{ ...intake, notCopied: copies.lag ?? null, gateways, outboxes },
+    oldestAt: first?.time.getTime() ?? null
+  } satisfies IncomingSurvey
+})

@@ -1,0 +1,61 @@
+import { Schema } from "effect"
+import { GatewayReport } from "../../cluster/gateway-reports.ts"
+import type { Survey } from "../../delivery/introspection/survey.ts"
+import { Count, Filled } from "../../domain/installation.ts"
+import { Timestamp } from "../../domain/timestamp.ts"
+import { plainText } from "../../text/plain-text.ts"
+import { localTime } from "../../text/quantities.ts"
+import type { Condition } from "./conditions.ts"
+import { OutboxView, outboxView } from "./outboxes.ts"
+
+const { v: _, ...gatewayFields } = GatewayReport.fields
+
+/** What comes in from outside, and who takes it in. Times in ms since the epoch. */
+export const IncomingState = Schema.Struct({
+  /** Events that are recognised when they come again. */
+  events: Schema.Int,
+  /** Messages that are no events yet. */
+  notCopied: Count,
+  ...Filled.fields,
+  /** When the oldest that is recognised came in. */
+  oldestAt: Schema.NullOr(Timestamp),
+  /** Requests in quarantine, in all and by tenant. */
+  quarantined: Schema.Int,
+  quarantinedByTenant: Schema.Record(Schema.String, Schema.Int),
+  /** The gateways that run, as they last told. */
+  gateways: Schema.Array(Schema.Struct(gatewayFields)),
+  /** The outboxes of databases, as their relays last told. */
+  outboxes: Schema.Array(OutboxView)
+})
+export type IncomingState = typeof IncomingState.Type
+
+/** Tenants that are named with what they have in quarantine. */
+const maxNamedTenants = 100
+
+/** What comes in; null where the installation has no intake, or it does not answer. */
+export const incomingIn = ({ at, incoming }: Survey): IncomingState | null => {
+  if (incoming === undefined) return null
+  const { bytes, events, gateways, limitBytes, notCopied, oldestAt, outboxes, quarantined } =
+    incoming
+  const most = [...quarantined].toSorted(([, a], [, b]) => b - a).slice(0, maxNamedTenants)
+  return {
+    ...{ events, notCopied, bytes, limitBytes, oldestAt },
+    quarantined: [...quarantined.values()].reduce((sum, count) => sum + count, 0),
+    quarantinedByTenant: Object.fromEntries(most),
+    gateways: gateways.map(({ v: _, ...gateway }) => gateway),
+    outboxes: outboxes.map((report) => outboxView(report, at))
+  }
+}
+
+/** Names the sources that refuse all that comes: the alert has their number. */
+export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> => {
+  const sources = new Map(
+    (incoming?.gateways ?? [])
+      .flatMap(({ refusing }) => refusing)
+      .map((one) => [`${one.tenant}/${one.source}`, one])
+  )
+  return [...sources].map(([name, { reason, since }]) => ({
+    code: "source-refusing",
+    text: `${name} has refused all that came since ${localTime(since, at)} (${plainText(reason)}): see \`petrel source show ${name}\``
+  }))
+}
