@@ -53,11 +53,10 @@ describe("webhooks that come in to a cluster of three, while leaders of its stre
       })
       const ids = Array.from({ length: webhooks }, (_, n) => `evt_${n}`)
       const sending = yield* Effect.forkScoped(
-        Effect.forEach(
-          ids,
-          (id) => Effect.all([send(id, 0), send(id, 1)], { concurrency: 2 }),
-          { concurrency, discard: true }
-        )
+        Effect.forEach(ids, (id) => Effect.all([send(id, 0), send(id, 1)], { concurrency: 2 }), {
+          concurrency,
+          discard: true
+        })
       )
       const killed: Array<string> = []
       for (const [place, stream] of [names.intake, names.events, names.intake].entries()) {

@@ -1,8 +1,8 @@
-import type { IncomingSurvey } from "../../../src/delivery/introspection/survey-incoming.ts"
 import type { StreamSurvey } from "../../../src/broker/survey-streams.ts"
 import type { Present, Role } from "../../../src/cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../../src/delivery/introspection/survey.ts"
 import type { EndpointsSurvey } from "../../../src/delivery/introspection/survey-endpoints.ts"
+import type { IncomingSurvey } from "../../../src/delivery/introspection/survey-incoming.ts"
 
 export const now = new Date("2026-06-03T10:32:00").getTime()
 export const minute = 60_000
@@ -124,9 +124,7 @@ export const comingIn: IncomingSurvey = {
   ]),
   gateways: ["one", "two"].map((gateway) => ({
     ...{ v: 1, gateway, host: "edge-1", startedAt: now - minute, at: now - 1_000, underWay: 3 },
-    refusing: [
-      { tenant: "acme", source: "stripe", reason: "11 in a row", since: now - 2 * minute }
-    ]
+    refusing: [{ tenant: "acme", source: "stripe", reason: "11 in a row", since: now - 2 * minute }]
   })),
   outboxes: [
     {
