@@ -108,12 +108,6 @@ export class GatewayCounts {
     const reconciled = [...this.#reconciled.all].flatMap((cells) => cells.samples())
     return [
       {
-        name: "petrel.intake.reconciled",
-        help: "Events that this gateway has compared with what a provider lists, by source and by what was found; and reconciliations that were broken off.",
-        type: "counter",
-        samples: reconciled
-      },
-      {
         name: "petrel.intake.requests",
         help: "Requests of providers, by source and by what became of them.",
         type: "counter",
@@ -142,7 +136,13 @@ export class GatewayCounts {
         "petrel.intake.connections_closed",
         "Connections that lost their place to others: there were more than a gateway takes.",
         this.#closed
-      )
+      ),
+      {
+        name: "petrel.intake.reconciled",
+        help: "Events that this gateway has compared with what a provider lists, by source and by what was found; and reconciliations that were broken off.",
+        type: "counter",
+        samples: reconciled
+      }
     ]
   }
 }
