@@ -24,5 +24,5 @@ export { type MysqlConnection, type MysqlPool, mysqlStore } from "./stores/mysql
 export { type NatsKv, natsKvStore } from "./stores/nats-kv.ts"
 export { type PostgresTx, postgresStore, type SqlStoreOptions } from "./stores/postgres.ts"
 export { type IoRedisClient, type NodeRedisClient, redisStore } from "./stores/redis.ts"
-export { type SqliteClient, sqliteStore } from "./stores/sqlite.ts"
+export { type SqliteClient, type SqliteStoreOptions, sqliteStore } from "./stores/sqlite.ts"
 export type { Work } from "./works.ts"

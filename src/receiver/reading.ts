@@ -29,7 +29,7 @@ const urlHeader = ":url"
 
 /** Headers that differ from one sending of a request to the next. */
 const passingHeader =
-  /^(date|host|connection|traceparent|tracestate|via|forwarded|user-agent)$|^x-forwarded|^(x-)?(request|correlation)-id$|time|retr|attempt/
+  /^(date|host|connection|traceparent|tracestate|via|forwarded|user-agent)$|^x-forwarded|time|retr|attempt/
 
 /**
  * What makes two unreadable requests the same: all that is stored of them, but what differs with each sending. Two that

@@ -150,10 +150,11 @@ export const makeTaking = <Tx>(context: Context<Tx>) => {
     const read = readRequest(source, request)
     const first = read.ok ? read.entries[0] : read.entry
     try {
+      const events = read.ok ? read.entries.length : 1
+      const wait = context.rateOf(source.name)?.take(events) ?? 0
+      if (wait > 0) return { taken: [{ outcome: "rate-exceeded", retryAfterMs: wait }], first }
       if (!read.ok)
         return { taken: [await keepOrFail(read.entry, "quarantined", read.reason)], first }
-      const wait = context.rateOf(source.name)?.take(read.entries.length) ?? 0
-      if (wait > 0) return { taken: [{ outcome: "rate-exceeded", retryAfterMs: wait }], first }
       return { taken: await takeEntries(source, read.entries), first }
     } catch (error) {
       const known = unavailable(error)

@@ -308,6 +308,11 @@ describe("A receiver", () => {
     })
     await old.post(event("1"))
     assert.deepInclude(await old.post(event("2")), { status: 503, retryAfter: "1" })
+    // What cannot be read is stored, too, and so has a rate.
+    const odd = make({ ratePerSecond: 1 })
+    assert.deepInclude(await odd.post(signed("1", "{ no JSON")), { status: 200, text: "kept" })
+    assert.deepInclude(await odd.post(signed("2", "{ no JSON")), { text: "rate-exceeded" })
+    assert.lengthOf(await odd.hooks.quarantined.list(), 1)
   })
 
   it("answers 413 to a body beyond the limit, whether its length is said or not", async () => {

@@ -93,6 +93,33 @@ describe("The inbox in an SQLite file that processes share", () => {
   })
 })
 
+describe("The inbox in SQLite behind work that does not end", () => {
+  it("says so in time, stores nothing of what did not wait, and goes on when the work has ended", async () => {
+    const store = sqliteStore(new DatabaseSync(":memory:"), { turnMs: 20 })
+    await store.migrate()
+    const entry = (key: string) => ({
+      ...{ source: "shop", key, type: "paid", subject: undefined, version: undefined },
+      ...{ at: undefined, headers: {}, contentType: "text/plain", keepMs: 60_000 },
+      body: Buffer.from("x")
+    })
+    const limits = { signal: new AbortController().signal, withinMs: 30_000 }
+    let end: () => void = () => undefined
+    const ended = new Promise<void>((resolve) => {
+      end = resolve
+    })
+    const hung = store.once(entry("hung"), () => ended, limits)
+    const refused = await Promise.all(
+      ["a", "b", "c"].map((key) => store.queue?.put([entry(key)]).catch((error: Error) => error))
+    )
+    for (const error of refused)
+      assert.match(`${error}`, /StoreUnavailable: SQLite: the work before .* not ended for 20 ms/)
+    end()
+    assert.deepStrictEqual(await hung, { outcome: "done" })
+    assert.deepStrictEqual(await store.known("shop", ["hung", "a", "b", "c"]), new Set(["hung"]))
+    assert.deepStrictEqual(await store.queue?.put([entry("a")]), [{ isNew: true, receipts: 1 }])
+  })
+})
+
 describe("The version of the tables of an inbox", () => {
   const put = { method: "POST", body: "x" }
   const told = async (change: string): Promise<string> => {

@@ -110,11 +110,8 @@ export const sqliteDialect: SqlDialect = {
 /** How long a lock of another process is waited for. */
 const busyMs = 2_000
 
-/** How long the transactions before one are waited for. */
-const turnMs = 10_000
-
 /** Lets one transaction run after the other. One that waits for too long is not run at all. */
-const makeTurn = () => {
+const makeTurn = (turnMs: number) => {
   const waiting = new Set<() => void>()
   let isTaken = false
   const next = () => {
@@ -152,7 +149,7 @@ const makeTurn = () => {
   }
 }
 
-const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
+const sqliteDatabase = <C extends SqliteClient>(client: C, turnMs: number): SqlDatabase<C> => {
   const prepared = new Map<string, ReturnType<C["prepare"]>>()
   const statement = (sql: string) => {
     const found = prepared.get(sql)
@@ -167,7 +164,7 @@ const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
   }
 
   // The connection has one transaction at a time, and what runs beside it would be a part of it.
-  const turn = makeTurn()
+  const turn = makeTurn(turnMs)
 
   /** Waits for the lock of another process without holding up this one, as SQLite itself would. */
   const begin = async (): Promise<void> => {
@@ -207,6 +204,13 @@ const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
   }
 }
 
+export interface SqliteStoreOptions {
+  /** The inbox's table. Others have its name and an ending. (Default: petrel_inbox) */
+  readonly table?: string
+  /** How long the works before one are waited for, in ms. (Default: 10000) */
+  readonly turnMs?: number
+}
+
 /**
  * Keeps the inbox in an SQLite file, which several processes of one machine may share. The work of an event gets the
  * database, in the transaction that marks the event done: nothing else should use this connection, since what it does
@@ -216,9 +220,9 @@ const sqliteDatabase = <C extends SqliteClient>(client: C): SqlDatabase<C> => {
  */
 export const sqliteStore = <C extends SqliteClient>(
   client: C,
-  { table = "petrel_inbox" }: { readonly table?: string } = {}
+  { table = "petrel_inbox", turnMs = 10_000 }: SqliteStoreOptions = {}
 ): Store<C> => {
   const tables = sqlTables(table)
   if (table.includes(".")) throw new Error("a table of SQLite is named without a schema")
-  return sqlStore(sqliteDatabase(client), tables)
+  return sqlStore(sqliteDatabase(client, turnMs), tables)
 }
