@@ -1,6 +1,7 @@
 import { connect, createServer, type Socket } from "node:net"
 import { setTimeout } from "node:timers/promises"
 import { Pool, type PoolClient, type PoolConfig } from "pg"
+import postgres from "postgres"
 import { afterAll, assert, beforeAll, describe, it } from "vitest"
 import type { NewEntry } from "../../src/receiver/entry.ts"
 import { receiver } from "../../src/receiver/receiver.ts"
@@ -125,6 +126,45 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
       assert.strictEqual((await post("p1")).status, 200)
     } finally {
       await pool.end()
+    }
+  })
+
+  it("gives work all that a transaction of the client `postgres` has, until it is over", async () => {
+    const sql = postgres(url, { max: 2, onnotice: () => undefined })
+    try {
+      await sql`create table things (name text, tags text[], more jsonb)`
+      const store = postgresStore(sql)
+      const limits = { signal: new AbortController().signal, withinMs: 30_000 }
+      let kept: postgres.TransactionSql | undefined
+      const { outcome } = await store.once(
+        entry("all-of-it"),
+        async (tx) => {
+          kept = tx
+          const row = { name: "a", tags: tx.array(["x", "y"]), more: tx.json({ total: 1 }) }
+          await tx`insert into things ${tx(row, "name", "tags", "more")}`
+          await tx
+            .savepoint(async (inner) => {
+              await inner`insert into things (name) values ('b')`
+              throw new Error("not this one")
+            })
+            .catch(() => undefined)
+          for await (const [found] of tx`select name from things`.cursor())
+            assert.deepStrictEqual(found, { name: "a" })
+        },
+        limits
+      )
+      assert.strictEqual(outcome, "done")
+      assert.deepStrictEqual(
+        [...(await sql`select * from things`)],
+        [{ name: "a", tags: ["x", "y"], more: { total: 1 } }]
+      )
+      assert.throws(() => kept?.unsafe("delete from things"), /transaction of this work is over/)
+      assert.throws(
+        () => kept !== undefined && kept`delete from things`,
+        /transaction of this work is over/
+      )
+    } finally {
+      await sql.end()
     }
   })
 
