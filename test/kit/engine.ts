@@ -211,6 +211,8 @@ export const history = Effect.gen(function* () {
   const { names } = yield* Broker
   const facts: Array<Fact> = []
   const changes: Array<Fact> = []
+  const counts = new Map<FactKind, number>()
+  let plans = 0
   const conditions = makeConditions()
   yield* readStream({
     stream: names.history,
@@ -222,6 +224,9 @@ export const history = Effect.gen(function* () {
         const fact = decodeFact(message.string())
         if (fact.kind === "endpoint-changed") changes.push(fact)
         else facts.push(fact)
+        // Counted as they come: stories have thousands, and each is looked at for each condition.
+        counts.set(fact.kind, (counts.get(fact.kind) ?? 0) + 1)
+        if (fact.plan !== undefined) plans++
         conditions.changed()
       })
     ),
@@ -236,11 +241,10 @@ export const history = Effect.gen(function* () {
     of: (...kinds: ReadonlyArray<FactKind>) => facts.filter(({ kind }) => kinds.includes(kind)),
     until: (holds: (facts: ReadonlyArray<Fact>) => boolean) => conditions.until(() => holds(facts)),
     /** Waits for `count` facts that record a plan. */
-    planned: (count: number) =>
-      conditions.until(() => facts.filter(({ plan }) => plan !== undefined).length >= count),
+    planned: (count: number) => conditions.until(() => plans >= count),
     /** Waits for `count` facts of a kind. */
     count: (kind: FactKind, count: number) =>
-      conditions.until(() => facts.filter((fact) => fact.kind === kind).length >= count)
+      conditions.until(() => (counts.get(kind) ?? 0) >= count)
   }
 })
 
@@ -296,17 +300,22 @@ export const queued = (partition: number, subject: string) =>
     return yield* Stream.runCollect(scanQueue(names.deliveries(partition), subject))
   })
 
+/** The first pause between two looks, ms, and the longest: a look may cost more than what it waits for. */
+const firstPauseMs = 20
+const maxPauseMs = 100
+
 /** Polls until the condition holds. For broker state whose changes are not announced. */
 export const eventually = <A, E, R>(
   look: Effect.Effect<A, E, R>,
-  holds: (value: A) => boolean
+  holds: (value: A) => boolean,
+  pauseMs = firstPauseMs
 ): Effect.Effect<A, E, R> =>
   Effect.flatMap(look, (value) =>
     holds(value)
       ? Effect.succeed(value)
       : Effect.andThen(
-          Effect.sleep("20 millis"),
-          Effect.suspend(() => eventually(look, holds))
+          Effect.sleep(pauseMs),
+          Effect.suspend(() => eventually(look, holds, Math.min(maxPauseMs, 1.3 * pauseMs)))
         )
   )
 
