@@ -4,8 +4,10 @@ import { readThrough } from "../broker/bulk-read.ts"
 import { keptSince } from "../broker/kept-since.ts"
 import { firstSince } from "../broker/scan.ts"
 import { maxClockSkewMs } from "../domain/clock-bounds.ts"
-import { eventIdHeader, idToken, receiversId } from "../domain/intake.ts"
+import { decodeType, eventIdHeader, idToken, receiversId } from "../domain/intake.ts"
 import type { SourceName } from "../domain/source.ts"
+import type { Listed, State } from "../providers/listings/listing.ts"
+import type { ListingApi } from "./walk.ts"
 
 /** Events of one source whose ids are kept in memory at most: 100 bytes each. */
 const maxKeptIds = 1_000_000
@@ -35,8 +37,14 @@ const intakeSince = Effect.gen(function* () {
  * back far enough, in EVENTS, whose headers it then reads once from the time that is asked for.
  *
  * @param since the earliest time that is asked about, ms since the epoch.
+ * @param stateOf reads which state of something an event that came in has, where the list has states
+ *   in place of events.
  */
-export const makeArrivals = Effect.fnUntraced(function* (source: SourceName, since: number) {
+export const makeArrivals = Effect.fnUntraced(function* (
+  source: SourceName,
+  since: number,
+  stateOf?: ListingApi["stateOf"]
+) {
   const broker = yield* Broker
   const { names, readMessage, streamInfo } = broker
   const { id: sourceId, tenant } = source
@@ -68,14 +76,47 @@ export const makeArrivals = Effect.fnUntraced(function* (source: SourceName, sin
   })
   const inEvents = yield* Effect.cached(readIds)
 
+  /** The latest state of each thing that an event had, read once. */
+  const readStates = Effect.gen(function* () {
+    const latest = new Map<string, number>()
+    const isInIntake = since - maxClockSkewMs >= intakeFrom
+    const stream = isInIntake ? names.intake : names.events
+    const subjects = [
+      isInIntake
+        ? `${names.subjects.incoming(tenant, sourceId, "*")}.>`
+        : names.subjects.event(tenant, `${sourceId}.>`)
+    ]
+    const { state } = yield* streamInfo(`look at ${stream}`, stream)
+    const from = yield* firstSince(stream, since - maxClockSkewMs)
+    let isWhole = isInIntake || since - maxClockSkewMs >= eventsFrom
+    yield* readThrough({ stream, subjects, from, to: state.last_seq }, ({ message }) => {
+      const [type = ""] = message.subject.split(".").slice(isInIntake ? typeInIntake : typeInEvents)
+      const found = stateOf?.(decodeType(type), message.data)
+      if (found === undefined) return
+      if (latest.size >= maxKeptIds && !latest.has(found.of)) isWhole = false
+      else latest.set(found.of, Math.max(found.at, latest.get(found.of) ?? 0))
+    })
+    return { latest, isWhole }
+  })
+  const states = yield* Effect.cached(readStates)
+  const typeInIntake = names.subjects.incoming(tenant, sourceId, "x").split(".").length
+  const typeInEvents = names.subjects.event(tenant, sourceId).split(".").length
+
+  const lookUpState = Effect.fnUntraced(function* ({ at, of }: State) {
+    const { isWhole, latest } = yield* states
+    const known = (arrival: Arrival) => arrival
+    if ((latest.get(of) ?? 0) >= at) return known("present")
+    return known(isWhole ? "missing" : "unknown")
+  })
+
   const isInIntake = Effect.fnUntraced(function* (id: string) {
     const last_by_subj = `${names.subjects.incoming(tenant, sourceId, idToken(id))}.>`
     const there = yield* readMessage(`look at ${names.intake}`, names.intake, { last_by_subj })
     return there !== null
   })
 
-  /** @param at when it happened, ms since the epoch; undefined if the provider does not say. */
-  const lookUp = Effect.fnUntraced(function* (id: string, at: number | undefined) {
+  const lookUp = Effect.fnUntraced(function* ({ at, id, state }: Listed) {
+    if (state !== undefined) return yield* lookUpState(state)
     const known = (arrival: Arrival) => arrival
     if (yield* isInIntake(id)) return known("present")
     const cameInAfter = (at ?? since) - maxClockSkewMs

@@ -49,10 +49,7 @@ interface ComparisonOptions<E, R> {
   /** Reads what is fetched as if it had come in. */
   readonly read: Provider["read"]
   readonly isWanted: (type: string | undefined) => boolean
-  readonly lookUp: (
-    id: string,
-    at: number | undefined
-  ) => Effect.Effect<Arrival, BrokerError, Broker>
+  readonly lookUp: (listed: Listed) => Effect.Effect<Arrival, BrokerError, Broker>
   /** Undefined where missing events are only counted. */
   readonly obtain: ((listed: Listed) => Effect.Effect<Obtained, E, R>) | undefined
   /** Hears of each missing one. */
@@ -103,7 +100,7 @@ export class Comparison<E, R> {
       if (isWanted(type)) due.push(one)
     }
     this.#before = ids
-    const arrivals = yield* Effect.forEach(due, ({ at, id }) => lookUp(id, at), {
+    const arrivals = yield* Effect.forEach(due, lookUp, {
       concurrency: maxConcurrentLookups
     })
     this.#listed += due.length

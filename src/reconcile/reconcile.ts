@@ -63,7 +63,7 @@ const compare = Effect.fnUntraced(function* (options: ReconcileOptions) {
   if (Result.isFailure(provider))
     return yield* new NotReconciled({ message: provider.failure.join("; ") })
   const { read } = provider.success
-  const { lookUp } = yield* makeArrivals(source, since)
+  const { lookUp } = yield* makeArrivals(source, since, list.stateOf)
   const begin = (patterns: ReadonlyArray<string> | undefined) =>
     new Comparison({
       ...{ source, asked: { since, until }, read, lookUp, onMissing },

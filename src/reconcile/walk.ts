@@ -1,11 +1,13 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
+import { bodyJson } from "../providers/body.ts"
 import type {
   ApiAnswer,
   ApiRequest,
   Asked,
   Listed,
-  Listing
+  Listing,
+  State
 } from "../providers/listings/listing.ts"
 import { type Api, ApiFailed } from "./api.ts"
 import type { Obtained } from "./comparison.ts"
@@ -21,6 +23,8 @@ export interface ListingApi {
   readonly walk: <E, R>(
     take: (page: ReadonlyArray<Listed>) => Effect.Effect<void, E, R>
   ) => Effect.Effect<void, ApiFailed | E, R>
+  /** Where states are listed: what an event that came in says of one; undefined for all others. */
+  readonly stateOf?: ((type: string, body: Uint8Array) => State | undefined) | undefined
   /** Fetches an event that is missing, or asks for it. */
   readonly obtain: (listed: Listed) => Effect.Effect<Obtained, ApiFailed>
 }
@@ -103,5 +107,10 @@ export const listingApi = (listing: Listing, asked: Asked, api: Api, key: string
     if (request === undefined) return undefined
     return listing.subscription?.types(yield* ask(request)) ?? (yield* unreadable())
   })
-  return { types, walk, obtain }
+  const { states } = listing
+  const stateOf: ListingApi["stateOf"] =
+    states === undefined
+      ? undefined
+      : (type, body) => (states.isOf(type, asked) ? states.stateOf(bodyJson(body)) : undefined)
+  return { types, walk, obtain, stateOf }
 }

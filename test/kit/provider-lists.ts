@@ -16,7 +16,7 @@ export interface ProviderLists {
   /** The API, with events of these times (ms), in pages of `perPage` at most. */
   readonly api: (times: ReadonlyArray<number>, perPage: number) => Answer
   /** The id and the type of the event of a place. */
-  readonly event: (place: number) => readonly [id: string, type: string]
+  readonly event: (place: number, at?: number) => readonly [id: string, type: string]
   /** Whether missing ones are fetched, or asked for. */
   readonly comes: "carried" | "asked"
   /** The types that the webhook gets, of those that are listed, where the API says it. */
@@ -281,6 +281,33 @@ const petrelApi =
     }
   }
 
+const shopifyApi =
+  (times: ReadonlyArray<number>, perPage: number): Answer =>
+  ({ headers, path, query }) => {
+    if (headers["x-shopify-access-token"] !== "shpat_1") return denied
+    if (path !== "/orders.json") return nothing
+    const cursor = query.get("page_info")
+    // A page that is named by page_info takes no filters beside the limit.
+    if (cursor !== null && query.has("updated_at_min")) return { status: 400 }
+    const [min, max] = (cursor ?? `0/${query.get("updated_at_min")}/${query.get("updated_at_max")}`)
+      .split("/")
+      .slice(1)
+    const within = times.filter((at) => iso(at) >= (min ?? "") && iso(at) <= (max ?? ""))
+    const { next, page } = sliced(within, cursor?.split("/")[0] ?? null, perPage)
+    const info = encodeURIComponent(`${next}/${min}/${max}`)
+    const link = `<https://acme.myshopify.com/admin/api/2025-07/orders.json?limit=250&page_info=${info}>; rel="next"`
+    return {
+      headers: next === undefined ? {} : { link },
+      json: {
+        orders: page.map((at) => ({
+          id: 9_000 + times.indexOf(at),
+          updated_at: iso(at),
+          name: "#1"
+        }))
+      }
+    }
+  }
+
 export const providerLists: Readonly<Record<string, ProviderLists>> = {
   stripe: {
     ...{ key: "sk_test_1", webhook: "", settings: { secrets: ["whsec_1"] } },
@@ -334,6 +361,15 @@ export const providerLists: Readonly<Record<string, ProviderLists>> = {
     ...{ key: "key-1", webhook: "mg.example.com", settings: { secrets } },
     api: mailgunApi,
     event: (place) => [`mg-${place}`, "delivered"],
+    comes: "carried"
+  },
+  shopify: {
+    ...{ key: "shpat_1", webhook: "orders", settings: { secrets } },
+    api: shopifyApi,
+    event: (place, at = 0) => [
+      `orders-${9_000 + place}-${new Date(at).toISOString()}`,
+      "orders/updated"
+    ],
     comes: "carried"
   },
   "standard-webhooks": {

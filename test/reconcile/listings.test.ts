@@ -51,7 +51,7 @@ describe.each(names)("the list of %s", (name) => {
       const said = newestFirst.map(({ at, id, type }) => `${id} ${type} ${at}`)
       assert.deepStrictEqual(
         said,
-        times.map((at, place) => `${known.event(place).join(" ")} ${at}`)
+        times.map((at, place) => `${known.event(place, at).join(" ")} ${at}`)
       )
     }).pipe(Effect.scoped)
   )
@@ -78,7 +78,7 @@ describe.each(names)("the list of %s", (name) => {
       if (!reading.ok) return assert.fail(reading.text)
       assert.deepStrictEqual(
         reading.events.map(({ id, type }) => `${id} ${type}`),
-        [known.event(0).join(" ")]
+        [known.event(0, listed.at).join(" ")]
       )
     }).pipe(Effect.scoped)
   )

@@ -1,3 +1,4 @@
+import { createHmac } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -17,7 +18,13 @@ import { openList } from "../../src/reconcile/open-list.ts"
 import { type ReconcileOptions, reconcile } from "../../src/reconcile/reconcile.ts"
 import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
-import { startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
+import {
+  source as gatewaySource,
+  startGateway,
+  stripeEvent,
+  stripeSource,
+  stripeWebhook
+} from "../kit/gateway.ts"
 import { providerApi, stripeEvents } from "../kit/provider-api.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -243,6 +250,51 @@ describe.concurrent("a reconciliation", () => {
       assert.deepInclude(unknown.found, { listed: 4, missing: 0, fetched: 0, tooOld: 4 })
       assert.strictEqual(yield* storedIn("intake"), 0)
     })
+  )
+
+  scenario(
+    "of what things are now, fetches a state that came in no webhook, and no older one",
+    () =>
+      Effect.gen(function* () {
+        const name = { tenant: "acme", id: "shop" }
+        yield* gatewaySource("shop", { provider: "shopify", secrets: ["hush"] })
+        const { post } = yield* startGateway()
+        const sent = Date.now() - 30 * minuteMs
+        const order = (id: number, minutes: number) => ({
+          id,
+          updated_at: new Date(sent + minutes * minuteMs).toISOString().replace(".000", "")
+        })
+        const webhook = (topic: string, body: object, id: string) => {
+          const text = JSON.stringify(body)
+          const mac = createHmac("sha256", "hush").update(text).digest("base64")
+          const about = { "x-shopify-topic": topic, "x-shopify-webhook-id": id }
+          const headers = { "x-shopify-hmac-sha256": mac, "content-type": "application/json" }
+          return post("/in/acme/shop", { body: text, headers: { ...headers, ...about } })
+        }
+        yield* webhook("orders/create", order(1, 0), "w1")
+        yield* webhook("orders/paid", order(1, 5), "w2")
+        yield* webhook("orders/create", order(2, 0), "w3")
+        yield* webhook("products/update", order(3, 9), "w4")
+        // 1 came in as it is now; 2 has changed since, 3 is another thing, and 4 never came in.
+        const orders = [order(1, 5), order(2, 7), order(3, 9), order(4, 1)]
+        const api = yield* providerApi(() => ({ json: { orders } }))
+        const { source } = yield* getSource(name)
+        const account = accountOf(source, { apiUrl: api.url, webhookId: "orders" })
+        const asked = { since: Date.now() - 60 * minuteMs, until: Date.now() }
+        const again = Effect.flatMap(openList(account, { asked, networks: local }), (list) =>
+          reconcile({ source, ...asked, list, alertAbove: 0 })
+        ).pipe(Effect.scoped)
+        const first = yield* again
+        assert.deepInclude(first.found, { listed: 4, present: 1, missing: 3, fetched: 3 })
+        const second = yield* again
+        assert.deepInclude(second.found, { listed: 4, present: 4, missing: 0 })
+        // Of events, where what came in is forgotten.
+        const { ask, jsm, names } = yield* natsClients
+        yield* eventually(storedIn("events"), (count) => count === 7)
+        yield* ask("purge", () => jsm.streams.purge(names.intake))
+        const third = yield* again
+        assert.deepInclude(third.found, { listed: 4, present: 4, missing: 0, tooOld: 0 })
+      })
   )
 
   scenario("tells of a loss above a threshold only", () =>

@@ -46,6 +46,14 @@ export interface Listed {
   readonly carried?: Carried | undefined
   /** How the API names it, where that is not `id`. */
   readonly ref?: string | undefined
+  /** Which state of something it is, where the API lists no webhooks. */
+  readonly state?: State | undefined
+}
+
+/** Something as it was since a time, ms since the epoch. */
+export interface State {
+  readonly of: string
+  readonly at: number
 }
 
 export interface Page {
@@ -99,6 +107,16 @@ export interface Listing {
   readonly fetch?: {
     readonly request: (asked: Asked, listed: Listed) => ApiRequest
     readonly carried: (answer: ApiAnswer) => Carried | undefined
+  }
+  /**
+   * Where the API lists what things are now, and no webhooks: how it is told whether an event that
+   * came in had this state of something, or a later one.
+   */
+  readonly states?: {
+    /** @param type the provider's own word, of an event that came in. */
+    readonly isOf: (type: string, asked: Asked) => boolean
+    /** Undefined for a body of another shape. */
+    readonly stateOf: (body: unknown) => State | undefined
   }
   /** How the provider is asked to send one again that cannot be fetched. */
   readonly resend?: (asked: Asked, listed: Listed) => ApiRequest

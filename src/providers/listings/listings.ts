@@ -5,6 +5,7 @@ import { mailgunListing } from "./mailgun.ts"
 import { paddleListing } from "./paddle.ts"
 import { paypalListing } from "./paypal.ts"
 import { petrelListing } from "./petrel.ts"
+import { shopifyListing } from "./shopify.ts"
 import { squareListing } from "./square.ts"
 import { stripeListing } from "./stripe.ts"
 import { svixListing } from "./svix.ts"
@@ -19,5 +20,6 @@ export const listings: ReadonlyMap<string, Listing> = new Map([
   ["paddle", paddleListing],
   ["paypal", paypalListing],
   ["square", squareListing],
-  ["mailgun", mailgunListing]
+  ["mailgun", mailgunListing],
+  ["shopify", shopifyListing]
 ])
