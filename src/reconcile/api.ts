@@ -4,6 +4,7 @@ import { request as send } from "undici"
 import { AddressRefused } from "../delivery/http/connector.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { ApiAnswer, ApiRequest } from "../providers/listings/listing.ts"
+import { bytesText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 
 /** An API did not answer as its provider documents, or not at all. */
@@ -11,13 +12,15 @@ export class ApiFailed extends Schema.TaggedError<ApiFailed>()("ApiFailed", {
   /** One sentence that shows no credentials. */
   message: Schema.String,
   /** The status of the last answer; absent without one. */
-  status: Schema.optionalKey(Schema.Int)
+  status: Schema.optionalKey(Schema.Int),
+  /** The answer has more bytes than are read. */
+  isTooLarge: Schema.optionalKey(Schema.Literal(true))
 }) {}
 
 /** How long an API may take for one answer, ms. */
 const answerWithinMs = 30_000
 /** Bytes of one answer: it is a page of a list, and in memory as a whole. */
-const maxAnswerBytes = 32 * 1024 * 1024
+const maxAnswerBytes = 16 * 1024 * 1024
 /** How often a request is sent that fails for what may pass. */
 const maxTries = 6
 /** The first pause before it is sent again, ms; the next is twice as long, and so on. */
@@ -83,7 +86,10 @@ const sendOnce = async (
     bytes += chunk.length
     if (bytes > maxAnswerBytes) {
       answer.body.destroy()
-      throw new ApiFailed({ message: `${title} answers with more than ${maxAnswerBytes} bytes` })
+      throw new ApiFailed({
+        message: `${title} answers with more than ${bytesText(maxAnswerBytes)}`,
+        isTooLarge: true
+      })
     }
     chunks.push(chunk)
   }

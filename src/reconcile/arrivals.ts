@@ -7,10 +7,16 @@ import { maxClockSkewMs } from "../domain/clock-bounds.ts"
 import { decodeType, eventIdHeader, idToken, receiversId } from "../domain/intake.ts"
 import type { SourceName } from "../domain/source.ts"
 import type { Listed, State } from "../providers/listings/listing.ts"
-import type { ListingApi } from "./walk.ts"
 
 /** Events of one source whose ids are kept in memory at most: 100 bytes each. */
 const maxKeptIds = 1_000_000
+
+/**
+ * Returns which state of something an event that came in says; undefined for one that says none.
+ *
+ * @param type the provider's own word.
+ */
+export type StateOf = (type: string, body: Uint8Array) => State | undefined
 
 /** What is known of an event's arrival. */
 export type Arrival = "present" | "missing" | "unknown"
@@ -43,7 +49,7 @@ const intakeSince = Effect.gen(function* () {
 export const makeArrivals = Effect.fnUntraced(function* (
   source: SourceName,
   since: number,
-  stateOf?: ListingApi["stateOf"]
+  stateOf?: StateOf
 ) {
   const broker = yield* Broker
   const { names, readMessage, streamInfo } = broker

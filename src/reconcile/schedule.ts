@@ -3,6 +3,7 @@ import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import { type ReconcileReport, readReconcileReport } from "../cluster/reconcile-reports.ts"
+import { Invalid } from "../domain/problem.ts"
 import { type Source, sourceLabel } from "../domain/source.ts"
 import { checkAccount } from "../intake/source-account.ts"
 import { listSources } from "../intake/source-store.ts"
@@ -23,7 +24,7 @@ const maxRetryMs = 10 * 60_000
 /** How long one may take, ms. What it has found stays, and the next goes on from the same time. */
 const maxRunMs = 30 * 60_000
 /** Tenants whose sources are reconciled at the same time; of each tenant one. */
-const maxConcurrentTenants = 8
+const maxConcurrentTenants = 4
 
 export interface ScheduleOptions {
   /** Networks that may be asked beside public addresses. */
@@ -67,19 +68,29 @@ export const nextSpan = (
   return since < until ? { since, until } : undefined
 }
 
-/** Reconciles a source if it is due still; of several gateways one does so. */
-const reconcileOne = Effect.fnUntraced(function* (source: Source, options: ScheduleOptions) {
+/**
+ * Reconciles a source if it is due still; of several gateways one does so.
+ *
+ * @param said why sources cannot be reconciled, as far as it was logged.
+ */
+const reconcileOne = Effect.fnUntraced(function* (
+  source: Source,
+  options: ScheduleOptions,
+  said: Map<string, string>
+) {
   const last = yield* readReconcileReport(source)
   const now = timers.wallMs()
   if (!isDue(source, last, now)) return
   const { done, firstPauseMs, networks } = options
+  const label = sourceLabel(source)
   const account = checkAccount(source, networks.length > 0)
   if (Result.isFailure(account)) {
-    const [problem] = account.failure
-    return yield* Effect.logWarning(
-      `${sourceLabel(source)} cannot be reconciled: ${problem?.field ?? ""} ${problem?.message ?? ""}`
-    )
+    const why = new Invalid({ problems: account.failure }).message
+    if (said.get(label) === why) return
+    said.set(label, why)
+    return yield* Effect.logWarning(`${label} cannot be reconciled`, { why })
   }
+  said.delete(label)
   const asked = nextSpan(source, last?.coveredUntil, account.success.listing.keepsMs, now)
   if (asked === undefined) return
   const list = yield* openList(account.success, { asked, networks, firstPauseMs })
@@ -92,14 +103,14 @@ const reconcileOne = Effect.fnUntraced(function* (source: Source, options: Sched
     unless: Effect.map(readReconcileReport(source), (report) => report?.endedAt !== last?.endedAt)
   })
   const { found, problem } = reconciled
-  done(sourceLabel(source), reconciled)
+  done(label, reconciled)
   if (problem !== undefined)
-    yield* Effect.logWarning(`the reconciliation of ${sourceLabel(source)} was broken off`, {
+    yield* Effect.logWarning(`the reconciliation of ${label} was broken off`, {
       why: problem
     })
   else if (found.missing > 0)
     yield* Effect.logWarning(
-      `${found.missing} events of ${sourceLabel(source)} had not come in: ${found.fetched} fetched, ${found.asked} asked for`
+      `${found.missing} events of ${label} had not come in: ${found.fetched} fetched, ${found.asked} asked for`
     )
 }, Effect.scoped)
 
@@ -111,9 +122,10 @@ export const reconcileBySchedule = Effect.fnUntraced(function* (options: Schedul
   const { lookMs = usualLookMs } = options
   const broker = yield* Broker
   const underWay = new Set<string>()
+  const said = new Map<string, string>()
   const ofTenant = (tenant: string, sources: ReadonlyArray<Source>) =>
     Effect.forEach(sources, (source) =>
-      reconcileOne(source, options).pipe(
+      reconcileOne(source, options, said).pipe(
         Effect.catch(({ message }) =>
           Effect.logDebug(`${sourceLabel(source)} is not reconciled here now`, { why: message })
         )

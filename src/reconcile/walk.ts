@@ -6,10 +6,10 @@ import type {
   ApiRequest,
   Asked,
   Listed,
-  Listing,
-  State
+  Listing
 } from "../providers/listings/listing.ts"
 import { type Api, ApiFailed } from "./api.ts"
+import type { StateOf } from "./arrivals.ts"
 import type { Obtained } from "./comparison.ts"
 
 /** Pages of one list: 2 million events of 100 a page. A list that is longer has no end. */
@@ -24,7 +24,7 @@ export interface ListingApi {
     take: (page: ReadonlyArray<Listed>) => Effect.Effect<void, E, R>
   ) => Effect.Effect<void, ApiFailed | E, R>
   /** Where states are listed: what an event that came in says of one; undefined for all others. */
-  readonly stateOf?: ((type: string, body: Uint8Array) => State | undefined) | undefined
+  readonly stateOf?: StateOf | undefined
   /** Fetches an event that is missing, or asks for it. */
   readonly obtain: (listed: Listed) => Effect.Effect<Obtained, ApiFailed>
 }
@@ -84,9 +84,9 @@ export const listingApi = (listing: Listing, asked: Asked, api: Api, key: string
     if (fetch !== undefined) {
       const fetched = yield* Effect.result(ask(fetch.request(asked, listed)))
       if (fetched._tag === "Failure") {
-        const { message, status } = fetched.failure
-        // It was listed, and is gone since, or too old to be shown.
-        if (status === 404 || status === 410) return { as: "not-had", why: message }
+        const { isTooLarge, message, status } = fetched.failure
+        // It was listed, and is gone since, or no event may be so large.
+        if (status === 404 || status === 410 || isTooLarge) return { as: "not-had", why: message }
         return yield* fetched.failure
       }
       const carried = fetch.carried(fetched.success)
@@ -108,7 +108,7 @@ export const listingApi = (listing: Listing, asked: Asked, api: Api, key: string
     return listing.subscription?.types(yield* ask(request)) ?? (yield* unreadable())
   })
   const { states } = listing
-  const stateOf: ListingApi["stateOf"] =
+  const stateOf: StateOf | undefined =
     states === undefined
       ? undefined
       : (type, body) => (states.isOf(type, asked) ? states.stateOf(bodyJson(body)) : undefined)

@@ -211,6 +211,11 @@ describe("a list", () => {
       if (listed === undefined) return assert.fail("nothing is listed")
       const gone = yield* github.list.obtain(listed)
       assert.deepInclude(gone, { as: "not-had" })
+      github.server.answer(() => ({ json: `"${"x".repeat(16 * 1_024 * 1_024)}"` }))
+      assert.deepStrictEqual(yield* github.list.obtain(listed), {
+        as: "not-had",
+        why: "GitHub answers with more than 16 MiB"
+      })
       const petrel = yield* walked("petrel", 1)
       petrel.server.answer(() => ({ status: 409, json: { detail: "the endpoint is disabled" } }))
       const refused = yield* petrel.list.obtain({ id: "a", ref: "a.hook" })

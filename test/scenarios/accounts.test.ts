@@ -43,7 +43,7 @@ import {
   worker
 } from "../kit/engine.ts"
 import { gate } from "../kit/gate.ts"
-import { startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
+import { source, startGateway, stripeEvent, stripeSource, stripeWebhook } from "../kit/gateway.ts"
 import { disable } from "../kit/live-endpoints.ts"
 import type { AccountsServer } from "../kit/nats-accounts.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
@@ -139,7 +139,13 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
       yield* stripeSource()
       const old = Math.floor(Date.now() / 1_000) - 3_600
       const lost = [0, 1].map((n) => ({ ...stripeEvent(`evt_${n}`), created: old - n }))
-      const api = yield* providerApi(stripeEvents(lost))
+      const ofStripe = stripeEvents(lost)
+      const updated_at = new Date(Date.now() - 1_800_000).toISOString()
+      const api = yield* providerApi((asked) =>
+        asked.path === "/orders.json"
+          ? { json: { orders: [{ id: 7, updated_at }] } }
+          : ofStripe(asked)
+      )
       const name = { tenant: "acme", id: "stripe" }
       yield* changeSource(name, (source) => Effect.succeed({ ...source, createdAt: 1 }))
       const reconcile = Duration.hours(1)
@@ -154,11 +160,30 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
       const { ask, jsm, names } = yield* natsClients
       yield* ask("purge", () => jsm.streams.purge(names.intake))
       const networks = [Result.getOrThrow(parseNetwork("127.0.0.1"))]
-      yield* Effect.provideContext(reconcileBySchedule({ networks, done: () => {} }), ingest)
+      yield* Effect.provideContext(
+        reconcileBySchedule({ networks, done: () => {}, lookMs: 200 }),
+        ingest
+      )
       yield* facts.count("provider-lost", 1)
       yield* facts.count("reconciled", 1)
       assert.deepInclude(facts.of("reconciled")[0], { user: "ingest" })
       assert.deepInclude(facts.of("reconciled")[0]?.reconciled, { missing: 2, fetched: 2 })
+      // Shopify's list is compared with the bodies of what came in.
+      const shop = {
+        provider: "shopify",
+        secrets: ["hush"],
+        apiKey: "shpat_1",
+        webhookId: "orders"
+      }
+      yield* source("shop", { ...shop, apiUrl: api.url, reconcile })
+      yield* changeSource({ tenant: "acme", id: "shop" }, (added) =>
+        Effect.succeed({ ...added, createdAt: 1 })
+      )
+      yield* eventually(
+        Effect.sync(() => facts.of("reconciled").length),
+        (count) => count === 2
+      )
+      assert.deepInclude(facts.of("reconciled")[1]?.reconciled, { missing: 1, fetched: 1 })
     })
   )
 })
