@@ -16,6 +16,12 @@ export interface Asked<A> {
 /** How soon it is asked again after a failure that may pass, ms. */
 const retryMs = 3_000
 
+/**
+ * The pause before a question is asked again is at least so many times as long as its answer took: with
+ * 100,000 endpoints the status of the installation takes the console more than a second.
+ */
+const leastPauses = 10
+
 /** Returns what a failure means to a reader. */
 export const problemText = (error: unknown): string => {
   if (isProblem(error, "unauthorized")) return "The session has ended: log in again."
@@ -47,9 +53,12 @@ export const useAsked = <A>(
     let timer: ReturnType<typeof setTimeout> | undefined
     const run = async (): Promise<void> => {
       let next: number | undefined
+      const beganAt = Date.now()
       try {
         const value = await ask({ signal: leaving.signal })
-        next = typeof everyMs === "function" ? everyMs(value) : everyMs
+        const usual = typeof everyMs === "function" ? everyMs(value) : everyMs
+        const tookMs = Date.now() - beganAt
+        next = usual === undefined ? undefined : Math.max(usual, tookMs * leastPauses)
         if (!leaving.signal.aborted) setState({ key, value })
       } catch (error) {
         if (leaving.signal.aborted) return

@@ -33,6 +33,8 @@ export type LiveMessage =
 export interface LiveOptions extends CallOptions {
   /** Goes on after this one: `lastEventId` of an earlier stream. (Default: what happens from now on) */
   readonly lastEventId?: string | undefined
+  /** Called with true each time that a connection is made, and with false when it ends. */
+  readonly onConnected?: ((isConnected: boolean) => void) | undefined
 }
 
 /** Failures as they happen. It is read once. */
@@ -98,7 +100,7 @@ const quietMs = 45_000
 async function* connection(
   { transport }: Calling,
   request: Request,
-  signal: AbortSignal | undefined
+  { onConnected = () => undefined, signal }: LiveOptions
 ): AsyncGenerator<ServerEvent> {
   const { id } = request
   const { follow } = transport
@@ -107,9 +109,14 @@ async function* connection(
   try {
     const { answer, pieces } = await follow(request, watched.signal)
     if (pieces === undefined) throw problemIn(id, answer)
-    for await (const event of serverEvents(pieces)) {
-      watched.touch()
-      yield event
+    onConnected(true)
+    try {
+      for await (const event of serverEvents(pieces)) {
+        watched.touch()
+        yield event
+      }
+    } finally {
+      onConnected(false)
     }
   } catch (error) {
     if (watched.signal.aborted) throw watched.signal.reason
@@ -131,15 +138,16 @@ const comeBackAfter = (error: unknown): number | undefined => {
 export const followFailures = (
   calling: Calling,
   requestFrom: (lastEventId: string | undefined) => Request,
-  { lastEventId, signal }: LiveOptions
+  options: LiveOptions
 ): Live => {
+  const { lastEventId, signal } = options
   let last = lastEventId
   let retryMs = usualRetryMs
   async function* messages(): AsyncGenerator<LiveMessage> {
     for (let attempt = 0; ; attempt++) {
       let retryAfter: number | undefined
       try {
-        for await (const event of connection(calling, requestFrom(last), signal)) {
+        for await (const event of connection(calling, requestFrom(last), options)) {
           attempt = 0
           last = event.id ?? last
           retryMs = event.retryMs ?? retryMs

@@ -80,6 +80,24 @@ describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
       yield* Effect.promise(async () => {
         await page.getByRole("link", { name: "acme/later" }).waitFor()
         await page.getByRole("alert").waitFor({ state: "detached" })
+
+        // What takes a console long is asked for less often.
+        let asked = 0
+        await page.clock.install()
+        await page.route("**/v1/status", async (route) => {
+          asked++
+          await page.clock.fastForward(3_000)
+          await route.continue()
+        })
+        await page.goto(`${console.url}/ui/system`)
+        await page.getByRole("heading", { name: "Workers" }).waitFor()
+        await page.clock.fastForward(10_000)
+        // Whatever was asked for by then has gone before this.
+        await page.evaluate("fetch('/healthz')")
+        assert.strictEqual(asked, 1)
+        await page.clock.fastForward(25_000)
+        await page.evaluate("fetch('/healthz')")
+        assert.strictEqual(asked, 2)
       })
     })
   )

@@ -101,7 +101,20 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.reload()
         await page.getByRole("status").getByText("2 of 2 are done").waitFor()
         wrong.push(...(await faults(page)))
-        for (const name of ["live", "alerts", "system", "endpoints"]) {
+        const failed = {
+          ...{ seq: 1, kind: "attempt-failed", at: new Date().toISOString() },
+          ...{ tenant: "acme", endpoint: "billing", event: "acme.one" }
+        }
+        await page.route(/\/v1\/.*\/live/, (route) =>
+          route.fulfill({
+            contentType: "text/event-stream",
+            body: `id: 1\nevent: failure\ndata: ${JSON.stringify(failed)}\n\n`
+          })
+        )
+        await page.goto(`${console.url}/ui/live`)
+        await page.getByRole("link", { name: "acme.one" }).first().waitFor()
+        wrong.push(...(await faults(page)))
+        for (const name of ["alerts", "system", "endpoints"]) {
           await page.goto(`${console.url}/ui/${name}`)
           await page.getByRole("heading", { level: 1 }).waitFor()
           wrong.push(...(await faults(page)))

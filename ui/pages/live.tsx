@@ -18,7 +18,7 @@ interface Line {
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
 
-const timeOf = ({ at }: Failure): string => new Date(Number(at)).toISOString()
+const timeOf = ({ at }: Failure): string => text(at)
 
 /** Failures as they happen. */
 export const Live = () => {
@@ -35,9 +35,13 @@ export const Live = () => {
     const follow = async (): Promise<void> => {
       const live = petrel.live(
         { tenant, ...(endpoint === undefined ? {} : { endpoint }) },
-        { signal: leaving.signal, ...(lastEventId === undefined ? {} : { lastEventId }) }
+        {
+          signal: leaving.signal,
+          // What happened meanwhile comes with the next connection.
+          onConnected: (is) => setState(is ? "following" : "connecting again"),
+          ...(lastEventId === undefined ? {} : { lastEventId })
+        }
       )
-      setState("following")
       for await (const message of live) {
         lastEventId = live.lastEventId
         const line: Line =
