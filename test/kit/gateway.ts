@@ -94,7 +94,7 @@ export const startGateway = Effect.fnUntraced(function* (options: Partial<Gatewa
   const post = (path: string, posted: Posted) => postTo(port, path, posted)
   /** How often a source's requests came to an outcome. */
   const counted = (source: string, outcome: string): number => {
-    const [requests] = counts.families()
+    const requests = counts.families().find(({ name }) => name === "petrel.intake.requests")
     return (
       (
         requests?.samples.find(

@@ -1,5 +1,5 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, Result } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { writeValue } from "../../src/broker/values.ts"
 import { defaultBounds } from "../../src/intake/gateway/admission.ts"
@@ -8,6 +8,7 @@ import { setSource } from "../../src/operations/sources/manage-sources.ts"
 import { eventually, nth } from "../kit/engine.ts"
 import {
   heldBroker,
+  postTo,
   source,
   startGateway,
   stripeEvent,
@@ -148,6 +149,31 @@ describe.concurrent("a gateway", () => {
       yield* eventually(Effect.sync(right.heard), (heard) => heard.includes(" 100 "))
       right.send(body)
       yield* eventually(Effect.sync(right.heard), (heard) => heard.includes(" 200 "))
+    })
+  )
+
+  scenario("answers what is under way when it stops, and closes each connection after that", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const held = yield* heldBroker(({ subject }) => subject.includes(".stripe."))
+      const [started, stop] = [yield* Deferred.make<number>(), yield* Deferred.make<void>()]
+      const running = yield* Effect.gen(function* () {
+        const { port } = yield* startGateway({ stopWithinMs: 60_000 })
+        yield* Deferred.succeed(started, port)
+        yield* Deferred.await(stop)
+      }).pipe(Effect.provideService(Broker, held.broker), Effect.scoped, Effect.forkChild)
+      const port = yield* Deferred.await(started)
+      const { body, headers } = stripeWebhook(stripeEvent("evt_1"))
+      const client = yield* rawClient(`http://127.0.0.1:${port}`)
+      client.send(head("POST", path, { ...headers, "content-length": body.length }) + body)
+      yield* eventually(held.count, (count) => count === 1)
+      yield* Deferred.succeed(stop, undefined)
+      const isRefused = Effect.map(Effect.result(postTo(port, path, {})), Result.isFailure)
+      yield* eventually(isRefused, (is) => is)
+      yield* held.release
+      yield* client.closed
+      assert.match(client.heard(), /^HTTP\/1.1 200 .*connection: close/s)
+      yield* Fiber.join(running)
     })
   )
 

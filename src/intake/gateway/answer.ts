@@ -75,17 +75,23 @@ const linger = (request: IncomingMessage): void => {
   for (const event of ["end", "close"]) request.once(event, () => timers.cancel(late))
 }
 
-/** Sends an answer, if there is somebody who can get it. */
+/**
+ * Sends an answer, if there is somebody who can get it.
+ *
+ * @param isLast closes the connection after it.
+ */
 export const send = (
   request: IncomingMessage,
   response: ServerResponse,
-  answer: Omit<Answer, "outcome">
+  answer: Omit<Answer, "outcome">,
+  isLast: boolean
 ): void => {
   if (response.headersSent || response.destroyed) return
   const { body = "", headers = {}, status } = answer
   response.writeHead(status, {
     ...(body === "" ? {} : { "content-type": "text/plain; charset=utf-8" }),
     ...headers,
+    ...(isLast ? { connection: "close" } : {}),
     "content-length": Buffer.byteLength(body)
   })
   response.end(body)

@@ -23,6 +23,8 @@ interface HandlerOptions {
   /** The largest event, bytes. */
   readonly maxBytes: number
   readonly refusals: Refusals
+  /** Once it does, each answer is the last one of its connection. */
+  readonly isStopping: () => boolean
   readonly scheme: "http" | "https"
   readonly sources: () => SourceTable
   readonly run: <A>(effect: Effect.Effect<A, never, Broker>) => Promise<A>
@@ -53,8 +55,18 @@ const verified: ReadonlySet<Outcome> = new Set(["taken", "repeated", "quarantine
  * or says that much will come, holds none.
  */
 export const makeHandler = (options: HandlerOptions) => {
-  const { admission, bounds, connections, counts, maxBytes, refusals, run, scheme, sources } =
-    options
+  const {
+    admission,
+    bounds,
+    connections,
+    counts,
+    maxBytes,
+    isStopping,
+    refusals,
+    run,
+    scheme,
+    sources
+  } = options
   const room = new BodyRoom(bounds.bytes)
   const take = makeTakeRequest({ admission, refusals, maxBytes, silentMs: bounds.silentMs })
 
@@ -131,7 +143,7 @@ export const makeHandler = (options: HandlerOptions) => {
     const label = live === undefined ? "_unknown" : sourceLabel(live.source)
     const end = (answer: Answer) => {
       counts.note(label, answer.outcome, answer.status, timers.monotonicMs() - startedAt)
-      send(request, response, answer)
+      send(request, response, answer, isStopping())
     }
     if (live === undefined) {
       const isUnreadable = key !== undefined && sources().isUnreadable(key)

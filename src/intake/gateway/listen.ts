@@ -90,7 +90,9 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   })
   const refusals = new Refusals()
   const context = yield* Effect.context<Broker>()
+  let isStopping = false
   const handle = makeHandler({
+    isStopping: () => isStopping,
     ...{ admission, connections, counts, maxBytes, refusals, sources, bounds },
     scheme: tls === undefined ? "http" : "https",
     run: Effect.runPromiseWith(Context.add(context, Broker, yield* Broker))
@@ -115,6 +117,7 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
   const stopWithin = options.stopWithinMs ?? defaultStopWithinMs
   yield* Effect.acquireRelease(listen(server, options), () =>
     Effect.callback<void>((resume) => {
+      isStopping = true
       server.close(() => resume(Effect.void))
       server.closeIdleConnections()
       const late = timers.after(stopWithin, () => server.closeAllConnections())

@@ -80,10 +80,14 @@ interface TakeOptions {
   readonly maxBytes: number
 }
 
+/** How long the history is waited for, ms: a provider waits for its answer. */
+const toldWithinMs = 2_000
+
 /** Appends a fact that is news of a failure; a history that takes none is no reason to refuse. */
 const tell = Effect.fnUntraced(function* (fact: Omit<Fact, "v" | "at" | "endpoint">, id: string) {
   const at = yield* Clock.currentTimeMillis
   yield* appendFact({ v: 1, at, endpoint: nobody, ...fact }, id).pipe(
+    Effect.timeout(toldWithinMs),
     Effect.catch(({ message }) =>
       Effect.logWarning("the history does not take what a gateway tells", { message })
     )
