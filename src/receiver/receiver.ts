@@ -11,7 +11,7 @@ import {
 } from "./frameworks.ts"
 import { makeLoad, makeRate } from "./load.ts"
 import { boundRefusals, consoleLog } from "./log.ts"
-import { wallMs } from "./machine.ts"
+import { wallMs, within } from "./machine.ts"
 import { prometheusText } from "./prometheus.ts"
 import {
   type CompiledSource,
@@ -22,7 +22,7 @@ import {
   type StartOptions
 } from "./settings.ts"
 import { type ReceiverStats, statsOf } from "./stats.ts"
-import type { Queue } from "./store.ts"
+import { type Queue, StoreUnavailable } from "./store.ts"
 import { makeTaking, noteAnswer } from "./taking.ts"
 import { makeTally } from "./tally.ts"
 import { makePruning, startWorking, type Working } from "./working.ts"
@@ -80,7 +80,7 @@ export interface Receiver<Tx> {
     readonly source?: string
     readonly sinceMs?: number
   }) => Promise<ReceiverStats>
-  /** Returns the figures of this process, and of what waits in the store, in Prometheus's text format. */
+  /** Returns the figures of this process, and of what waits in the store if it answers, in Prometheus's text format. */
   readonly metrics: () => Promise<string>
 }
 
@@ -240,7 +240,13 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
         sinceMs
       ),
     metrics: async () => {
-      const waiting = (await store.queue?.waiting()) ?? []
+      // Where the store is away, the figures of this process are asked for all the more.
+      const silent = () => new StoreUnavailable(`${store.name} does not answer`)
+      const asked = store.queue?.waiting() ?? Promise.resolve([])
+      const waiting = await within(context.settings.storeWithinMs, asked, silent).catch((error) => {
+        log({ level: "warn", text: "what waits could not be counted", error: errorText(error) })
+        return []
+      })
       return prometheusText(tally, load.inFlight(), waiting)
     }
   }

@@ -98,6 +98,23 @@ describe("What a receiver tells of itself", () => {
   })
 })
 
+describe("The figures of a receiver whose store is away", () => {
+  it.each(["away", "silent"])("are those of the process (%s)", async (how) => {
+    const store = memoryStore()
+    const { queue } = store
+    if (queue === undefined) throw new Error("the store has a queue")
+    const waiting = () =>
+      how === "away" ? Promise.reject(new Error("gone")) : new Promise<never>(() => undefined)
+    const { hooks, lines } = make({
+      ...{ store: { ...store, queue: { ...queue, waiting } }, storeWithinMs: 20 }
+    })
+    hooks.once("*", () => undefined)
+    await post(hooks, event("evt_1"))
+    assert.include(await hooks.metrics(), 'receipts_total{source="shop",outcome="done"} 1')
+    assert.isTrue(lines.some(({ text }) => text === "what waits could not be counted"))
+  })
+})
+
 describe("What a receiver bounds and clears away by itself", () => {
   it("is the bytes of bodies in memory: what is more is answered 503", async () => {
     const { hooks } = make({ maxBytesInFlight: 5_000, maxBodyBytes: 4_000 })
