@@ -24,9 +24,20 @@ const entry = (key: string): NewEntry => ({
   keepMs: 60_000
 })
 
+/** ReadyForQuery, as the server ends its greeting. */
+const ready = Buffer.from("Z\0\0\0\x05I")
+
+const fields = "SFATAL\0VFATAL\0C57P01\0Mterminating connection due to administrator command\0\0"
+const farewell = Buffer.concat([
+  Buffer.from("E\0\0\0"),
+  Buffer.from([fields.length + 4]),
+  Buffer.from(fields)
+])
+
 /** A way to the server on which bytes get lost from some moment on, like behind a firewall that has forgotten it. */
 const network = async (to: number) => {
   let isSilent = false
+  let isGoing = false
   const sockets = new Set<Socket>()
   const server = createServer((from) => {
     const onward = connect(to, "127.0.0.1")
@@ -41,9 +52,10 @@ const network = async (to: number) => {
       one.on("close", () => {
         if (!isLost) other.destroy()
       })
-      one.on("data", (bytes) => {
+      one.on("data", (bytes: Buffer) => {
         isLost ||= isSilent
-        if (!isLost) other.write(bytes)
+        const isGreeting = isGoing && one === onward && bytes.subarray(-6).equals(ready)
+        if (!isLost) other.write(isGreeting ? Buffer.concat([bytes, farewell]) : bytes)
       })
     }
   })
@@ -52,11 +64,16 @@ const network = async (to: number) => {
   if (address === null || typeof address === "string") throw new Error("it has no port")
   return {
     port: address.port,
+    /** Lets a server that shuts down take leave of each connection at once, with its greeting. */
+    shutDown: () => {
+      isGoing = true
+    },
     fallSilent: () => {
       isSilent = true
     },
     recover: () => {
       isSilent = false
+      isGoing = false
     },
     close: async () => {
       for (const socket of sockets) socket.destroy()
@@ -165,6 +182,25 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
       )
     } finally {
       await sql.end()
+    }
+  })
+
+  it("does not end with a server that shuts down while a connection to it is made", async () => {
+    const way = await network(server?.port ?? 0)
+    // As the manual says, and no more: an error that nobody hears ends the process.
+    const pool = new Pool({
+      ...{ host: "127.0.0.1", port: way.port, user: "postgres", database: "faults", max: 2 }
+    })
+    pool.on("error", () => undefined)
+    try {
+      const { queue } = postgresStore(pool)
+      way.shutDown()
+      assert.instanceOf(await errorOf(Promise.resolve(queue?.put([entry("g1")]))), StoreUnavailable)
+      way.recover()
+      assert.deepStrictEqual(await queue?.put([entry("g1")]), [{ isNew: true, receipts: 1 }])
+    } finally {
+      await pool.end()
+      await way.close()
     }
   })
 

@@ -35,6 +35,8 @@ export interface PgPool {
       off?(event: "error", listener: (error: Error) => void): unknown
     }
   >
+  // biome-ignore lint/suspicious/noExplicitAny: the pool has listeners of several signatures
+  on?(event: any, listener: any): any
 }
 
 /** What the store uses of `postgres`. */
@@ -185,9 +187,8 @@ const borrow = async <A>(
     if (isGone(error)) borrowed.broken ??= error
     throw error
   } finally {
+    client.off?.("error", onError)
     client.release(borrowed.broken)
-    // What was cut off may still break.
-    if (borrowed.broken === undefined) client.off?.("error", onError)
   }
 }
 
@@ -211,6 +212,10 @@ const pgDatabase = (
       run: async (sql, values) => (await ask(sql, values)).rowCount ?? 0
     }
   }
+  // A server that shuts down may say so with its greeting, before anybody can listen: the process would end.
+  pool.on?.("connect", (client: { on?(event: "error", listener: () => void): unknown }) => {
+    client.on?.("error", () => undefined)
+  })
   return {
     dialect: postgresDialect,
     rows: (sql, values) =>
