@@ -1,6 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
 import { Reconciliation } from "../domain/reconciliation.ts"
 import { type SourceName, sourceKey } from "../domain/source.ts"
 import { Timestamp } from "../domain/timestamp.ts"
@@ -24,7 +24,7 @@ export const ReconcileReport = Schema.Struct({
 })
 export type ReconcileReport = typeof ReconcileReport.Type
 
-/** How long a report tells of what is missing now, ms. */
+/** How long a report tells of what is wrong now, ms. */
 const tellsForMs = 24 * 60 * 60_000
 
 const keyOf = (name: SourceName): string => `reconcile.${sourceKey(name)}`
@@ -63,6 +63,20 @@ export const writeReconcileReport = Effect.fnUntraced(function* (report: Reconci
     if (written !== undefined) return
   }
 })
+
+/** Forgets what was found of a source that is no more. */
+export const forgetReconcileReport = Effect.fnUntraced(function* (name: SourceName) {
+  const { names } = yield* Broker
+  const { text } = yield* readEntry(names.buckets.workers, keyOf(name))
+  if (text !== undefined) yield* eraseValue(names.buckets.workers, keyOf(name))
+})
+
+/** Returns the reports of reconciliations that were broken off lately. */
+export const brokenOff = (
+  reports: ReadonlyArray<ReconcileReport>,
+  now: number
+): ReadonlyArray<ReconcileReport> =>
+  reports.filter(({ endedAt, problem }) => problem !== undefined && now - endedAt < tellsForMs)
 
 /**
  * Returns how many events the providers of each tenant have lost, of those that have lost more than

@@ -119,7 +119,7 @@ const whatToDo = (
   endpoint: string | undefined
 ): string => {
   if (name === "quarantined") return `petrel quarantine list ${tenant}`
-  if (name === "source-refusing") return `petrel source list ${tenant}`
+  if (name === "source-refusing" || name === "provider-lost") return `petrel source list ${tenant}`
   return endpoint !== undefined
     ? `petrel endpoint diagnose ${tenant}/${endpoint}`
     : tenant !== undefined

@@ -7,11 +7,13 @@ import {
   readReconcileReport,
   writeReconcileReport
 } from "../../src/cluster/reconcile-reports.ts"
+import { readSurvey } from "../../src/delivery/introspection/survey.ts"
 import type { Source } from "../../src/domain/source.ts"
 import { listQuarantine } from "../../src/intake/quarantine.ts"
 import { checkAccount } from "../../src/intake/source-account.ts"
 import { changeSource, getSource } from "../../src/intake/source-store.ts"
-import { setSource } from "../../src/operations/sources/manage-sources.ts"
+import { removeSource, setSource } from "../../src/operations/sources/manage-sources.ts"
+import { statusOf } from "../../src/operations/status/status-report.ts"
 import { parseNetwork } from "../../src/policy/address.ts"
 import type { Missing } from "../../src/reconcile/comparison.ts"
 import { openList } from "../../src/reconcile/open-list.ts"
@@ -420,10 +422,20 @@ describe.concurrent("reconciliations by schedule", () => {
         (written) => written !== undefined
       )
       assert.isUndefined(report?.coveredUntil)
+      const said = Effect.map(readSurvey, (survey) =>
+        statusOf(survey).notices.map(({ text }) => text)
+      )
+      assert.match(
+        (yield* said).join("\n"),
+        /last reconciliation of acme\/stripe was broken off at .* \(Stripe refuses the credentials/
+      )
       api.answer(stripeEvents(events(2)))
       yield* writeReconcileReport({ ...(report as ReconcileReport), endedAt: 1 })
       yield* facts.count("reconciled", 1)
       assert.deepInclude(facts.of("reconciled")[0]?.reconciled, { missing: 2, fetched: 2 })
+      yield* eventually(said, (texts) => !texts.join().includes("broken off"))
+      yield* removeSource(stripe, "test")
+      assert.isUndefined(yield* readReconcileReport(stripe))
     })
   )
 })

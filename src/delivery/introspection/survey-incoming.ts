@@ -4,6 +4,7 @@ import { Broker } from "../../broker/broker.ts"
 import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
 import { type GatewayReport, readGatewayReports } from "../../cluster/gateway-reports.ts"
 import { type OutboxReport, readOutboxReports } from "../../cluster/outbox-reports.ts"
+import { type ReconcileReport, readReconcileReports } from "../../cluster/reconcile-reports.ts"
 
 /** What comes in from outside, and who takes it in. */
 export interface IncomingSurvey extends IntakeSurvey {
@@ -13,6 +14,7 @@ export interface IncomingSurvey extends IntakeSurvey {
   readonly notCopied: number | null
   readonly gateways: ReadonlyArray<GatewayReport>
   readonly outboxes: ReadonlyArray<OutboxReport>
+  readonly reconciled: ReadonlyArray<ReconcileReport>
 }
 
 /**
@@ -26,12 +28,15 @@ export const surveyIncoming = Effect.fnUntraced(function* (events: StreamInfo | 
   if (copies === undefined) return undefined
   const intake = yield* surveyIntake
   if (intake === undefined) return undefined
-  const { first, gateways, outboxes } = yield* Effect.all(
-    { first: firstIncoming, gateways: readGatewayReports, outboxes: readOutboxReports },
-    { concurrency: 3 }
+  const { first, gateways, outboxes, reconciled } = yield* Effect.all(
+    {
+      ...{ first: firstIncoming, gateways: readGatewayReports },
+      ...{ outboxes: readOutboxReports, reconciled: readReconcileReports }
+    },
+    { concurrency: 4 }
   )
   return {
-    ...{ ...intake, notCopied: copies.lag ?? null, gateways, outboxes },
+    ...{ ...intake, notCopied: copies.lag ?? null, gateways, outboxes, reconciled },
     oldestAt: first?.time.getTime() ?? null
   } satisfies IncomingSurvey
 })

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Result, Schema } from "effect"
-import { readReconcileReport } from "../../cluster/reconcile-reports.ts"
+import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconcile-reports.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
 import { Invalid } from "../../domain/problem.ts"
@@ -224,5 +224,8 @@ export const rotateSource = Effect.fnUntraced(function* (
 })
 
 /** Removes a source: what its provider sends from then on is refused. */
-export const removeSource = (name: SourceName, by: string) =>
-  Effect.map(remove(name, by), ({ source: { id, provider, tenant } }) => ({ tenant, id, provider }))
+export const removeSource = Effect.fnUntraced(function* (name: SourceName, by: string) {
+  const { id, provider, tenant } = (yield* remove(name, by)).source
+  yield* forgetReconcileReport(name)
+  return { tenant, id, provider }
+})

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { GatewayReport } from "../../cluster/gateway-reports.ts"
+import { brokenOff } from "../../cluster/reconcile-reports.ts"
 import type { Survey } from "../../delivery/introspection/survey.ts"
 import { Count, Filled } from "../../domain/installation.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
@@ -59,3 +60,10 @@ export const refusingNotices = ({ at, incoming }: Survey): ReadonlyArray<Conditi
     text: `${name} has refused all that came since ${localTime(since, at)} (${plainText(reason)}): see \`petrel source show ${name}\``
   }))
 }
+
+/** Names the sources whose last reconciliation was broken off: what they lost since is not known. */
+export const reconcileNotices = ({ at, incoming }: Survey): ReadonlyArray<Condition> =>
+  brokenOff(incoming?.reconciled ?? [], at).map(({ endedAt, problem = "", source, tenant }) => ({
+    code: "reconcile-failed",
+    text: `the last reconciliation of ${tenant}/${source} was broken off at ${localTime(endedAt, at)} (${plainText(problem)}): see \`petrel source show ${tenant}/${source}\``
+  }))

@@ -13,7 +13,7 @@ import {
   routingConditions,
   workerConditions
 } from "./conditions.ts"
-import { refusingNotices } from "./incoming.ts"
+import { reconcileNotices, refusingNotices } from "./incoming.ts"
 import { waitingIn } from "./status-sums.ts"
 import { storageConditions } from "./storage-conditions.ts"
 
@@ -164,6 +164,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
       ...workers.notices,
       ...alerts.notices,
       ...refusingNotices(survey),
+      ...reconcileNotices(survey),
       ...aboutCopies(survey),
       ...room.notices,
       ...routing.notices,

@@ -65,6 +65,11 @@ describe("petrel reconcile", () => {
           shown.out.join("\n"),
           /source stripe reconciled by ana: 2 listed, 2 missing, 2 f/
         )
+        const long = yield* petrel("--since", "31d")
+        assert.match(
+          long.err.join(),
+          /stripe lists what has happened within 30 d: what is older is not/
+        )
         const source = yield* run("source", "show", "acme/stripe", ...flags)
         assert.match(source.out.join("\n"), /reconciled +\S+.*: 2 listed, 0 missing, 0 fetched/)
         assert.notInclude(JSON.stringify([done, again, facts.facts]), "sk_test")

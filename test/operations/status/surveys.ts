@@ -126,6 +126,7 @@ export const comingIn: IncomingSurvey = {
     ...{ v: 1, gateway, host: "edge-1", startedAt: now - minute, at: now - 1_000, underWay: 3 },
     refusing: [{ tenant: "acme", source: "stripe", reason: "11 in a row", since: now - 2 * minute }]
   })),
+  reconciled: [],
   outboxes: [
     {
       ...{ v: 1, name: "shop", at: now - 1_000, relay: "r", pending: 4, oldestMs: 9_000 },

@@ -3,10 +3,12 @@ import { Command } from "effect/cli"
 import { present } from "../../../domain/record.ts"
 import { type ApiAccount, checkAccount } from "../../../intake/source-account.ts"
 import { getSource } from "../../../intake/source-store.ts"
+import { listings } from "../../../providers/listings/listings.ts"
 import { commandList } from "../../../reconcile/command-list.ts"
 import { openList } from "../../../reconcile/open-list.ts"
 import { reconcile as reconcileSource } from "../../../reconcile/reconcile.ts"
 import { underWayMs } from "../../../reconcile/schedule.ts"
+import { spanText } from "../../../text/quantities.ts"
 import {
   apiKeyFlags,
   apiKeyVariable,
@@ -101,6 +103,11 @@ export const reconcile = Command.make(
       yield* requireIntake
       const { source } = yield* getSource(name)
       const { apiUrl, webhookId } = given
+      const keepsMs = listings.get(source.provider)?.keepsMs
+      if (command === undefined && keepsMs !== undefined && since < now - keepsMs)
+        yield* Effect.logWarning(
+          `${source.provider} lists what has happened within ${spanText(keepsMs)}: what is older is not compared`
+        )
       const list =
         command === undefined
           ? yield* openList(
