@@ -2,22 +2,27 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Layer, type Scope } from "effect"
+import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
+import { scanQueue } from "../../src/broker/scan.ts"
+import { originStreams } from "../../src/domain/backlog-message.ts"
+import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
 import { backUp } from "../../src/operations/backup/backup.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
+import { cameThroughBacklog, cameThroughQueue } from "../../src/operations/backup/tail.ts"
 import { run } from "../cli/in-process.ts"
 import { start } from "../cli/running.ts"
 import { quiet } from "../kit/consistency.ts"
 import type { Installation } from "../kit/engine.ts"
 import {
+  backlogged,
   endpoint,
   eventually,
   history,
@@ -244,6 +249,55 @@ describe("a backup", () => {
         assert.strictEqual(hook.requests.length, 2 * events)
       }),
     { partitions: 1 }
+  )
+
+  scenario(
+    "finds deliveries that went to and fro between its copies, also those in a message with others",
+    () =>
+      Effect.gen(function* () {
+        const { names, streamInfo } = yield* Broker
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "15 seconds" },
+          window: "1 hour"
+        })
+        yield* endpoint({ url: hook.url, retry })
+        const facts = yield* history
+        const router = yield* worker({ id: "router", roles: ["router"] })
+        yield* publishMany(20)
+        yield* facts.planned(20)
+        yield* router.stop
+        yield* pauseEndpoint({ tenant: "acme", endpoint: "hook" }, undefined, "a test")
+        yield* worker({ maxWaiting: 0 })
+        yield* eventually(backlogged, (waiting) => waiting === 20)
+
+        const index = partitionOf("acme", "hook", 2)
+        const [queue, backlog] = [names.deliveries(index), names.backlog(index)]
+        const last = Effect.fnUntraced(function* (stream: string) {
+          const { state } = yield* streamInfo("look", stream)
+          return { stream, after: state.last_seq }
+        })
+        const [message] = yield* Stream.runCollect(scanQueue(backlog, ">"))
+        // Of what is in a message with others, no header of its own tells where it came from.
+        assert.match(message?.header.get("petrel-entries") ?? "", /^20 /)
+        assert.strictEqual(message?.header.get("petrel-origin"), "")
+        const streams = originStreams(names, index)
+        const none = { stream: backlog, after: 0 }
+        assert.isTrue(yield* cameThroughQueue(none, { stream: queue, after: 0 }, streams))
+        assert.isTrue(yield* cameThroughQueue(none, { stream: queue, after: 19 }, streams))
+        assert.isFalse(yield* cameThroughQueue(none, yield* last(queue), streams))
+        assert.isFalse(
+          yield* cameThroughQueue(yield* last(backlog), { stream: queue, after: 0 }, streams)
+        )
+
+        const before = yield* last(queue)
+        yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "a test")
+        yield* facts.count("attempt-failed", 20)
+        yield* eventually(backlogged, (waiting) => waiting === 0)
+        assert.isTrue(yield* cameThroughBacklog(before, none))
+        assert.isFalse(yield* cameThroughBacklog(yield* last(queue), none))
+        assert.isFalse(yield* cameThroughBacklog(before, yield* last(backlog)))
+      })
   )
 
   scenario("copies endpoints again that are changed meanwhile", (place) =>

@@ -4,10 +4,11 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import { type SnapshotInfo, takeSnapshot } from "../../broker/snapshot.ts"
 import { isOfAccess } from "../../broker/topology.ts"
+import { originStreams } from "../../domain/backlog-message.ts"
 import type { Names } from "../../domain/names.ts"
 import { writeBackupFile } from "./backup-files.ts"
 import { BackupError, type BackupFile, type CopiedStream } from "./manifest.ts"
-import { bucketTail, cameThroughQueue, queueTail } from "./tail.ts"
+import { bucketTail, cameThroughBacklog, cameThroughQueue, queueTail } from "./tail.ts"
 
 /** Copies of one stream, or of a queue and its backlog, until one is good. */
 const maxCopies = 20
@@ -105,13 +106,16 @@ export class Copies {
       const queue = yield* this.#copy(names.deliveries(index))
       const backlog = yield* this.#copy(names.backlog(index))
       const after = queue.info.state.last_seq
+      const { last_seq: beforeTail } = yield* stateOf(names, queue.name)
       const tail = yield* this.#tail(queue.name, queueTail(queue.name, after))
-      // It came into the queue after the queue's copy, and went on after the backlog's.
-      const hasEscaped = yield* cameThroughQueue(backlog.name, backlog.info.state.last_seq, {
-        stream: queue.name,
-        after
-      })
-      if (hasEscaped) continue
+      const [inQueue, inBacklog] = [
+        { stream: queue.name, after },
+        { stream: backlog.name, after: backlog.info.state.last_seq }
+      ]
+      // What moved more than once may have been where nothing was copied any more.
+      const streams = originStreams(names, index)
+      if (yield* cameThroughQueue(inBacklog, inQueue, streams)) continue
+      if (yield* cameThroughBacklog({ ...inQueue, after: beforeTail }, inBacklog)) continue
       yield* this.#keep(queue, tail)
       return yield* this.#keep(backlog)
     }

@@ -3,6 +3,8 @@ import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { HeaderList } from "../../broker/publication.ts"
 import { readStream, scanQueue } from "../../broker/scan.ts"
+import type { OriginStreams } from "../../domain/backlog-message.ts"
+import { backlogEntriesIn, waitingIn } from "../../domain/backlog-message.ts"
 import { deliverySubject, eventNameIn } from "../../domain/delivery.ts"
 import { readPlace } from "../../domain/fact.ts"
 import { BackupError } from "./manifest.ts"
@@ -91,17 +93,43 @@ export const bucketTail = (
     })
   )
 
-/** True if something came into the backlog that was stored in its queue after a sequence. */
+/** A stream, and the sequence after which what came into it is not in its copy. */
+interface CopiedUpTo {
+  readonly stream: string
+  readonly after: number
+}
+
+const isBehind = (origin: string | undefined, { after, stream }: CopiedUpTo): boolean => {
+  const place = readPlace(origin ?? "")
+  return place?.stream === stream && place.seq > after
+}
+
+/**
+ * True if a delivery came into a backlog after its copy that came into the queue after the queue's
+ * copy: it may be in neither. A message that this version cannot read may hold one.
+ */
 export const cameThroughQueue = Effect.fnUntraced(function* (
-  backlog: string,
-  after: number,
-  queue: { readonly stream: string; readonly after: number }
+  backlog: CopiedUpTo,
+  queue: CopiedUpTo,
+  streams: OriginStreams
 ) {
-  const found = yield* scanQueue(backlog, ">", after + 1).pipe(
-    Stream.filter(({ header }) => {
-      const place = readPlace(header.get("petrel-origin"))
-      return place?.stream === queue.stream && place.seq > queue.after
+  const found = yield* scanQueue(backlog.stream, ">", backlog.after + 1).pipe(
+    Stream.filter(({ header, subject }) => {
+      const entries = backlogEntriesIn(subject, (name) => header.get(name) || undefined, streams)
+      return entries?.some((entry) => isBehind(waitingIn(entry).origin, queue)) ?? true
     }),
+    Stream.runHead
+  )
+  return Option.isSome(found)
+})
+
+/** True if a delivery came into a queue after its tail that came into the backlog after its copy. */
+export const cameThroughBacklog = Effect.fnUntraced(function* (
+  queue: CopiedUpTo,
+  backlog: CopiedUpTo
+) {
+  const found = yield* scanQueue(queue.stream, ">", queue.after + 1).pipe(
+    Stream.filter(({ header }) => isBehind(header.get("petrel-origin"), backlog)),
     Stream.runHead
   )
   return Option.isSome(found)
