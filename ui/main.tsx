@@ -1,5 +1,5 @@
-import { Fragment, render, type VNode } from "preact"
-import { useEffect } from "preact/hooks"
+import { type ComponentChildren, Fragment, render, type VNode } from "preact"
+import { useEffect, useErrorBoundary } from "preact/hooks"
 import { Frame } from "./frame.tsx"
 import { isBulkKind } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
@@ -70,6 +70,27 @@ const NoPage = () => (
   </div>
 )
 
+/** Shows what went wrong where a page cannot be drawn, and leaves the others usable. */
+const Guarded = ({ children }: { readonly children: ComponentChildren }) => {
+  const [error, again] = useErrorBoundary()
+  if (error === undefined) return <>{children}</>
+  return (
+    <>
+      <h1>This page cannot be shown</h1>
+      <div class="note" role="alert">
+        <b aria-hidden="true">■</b>
+        <div>
+          {String(error)}. That is a defect of Petrel: please report it, with the address of this
+          page.{" "}
+          <button type="button" onClick={again}>
+            Try again
+          </button>
+        </div>
+      </div>
+    </>
+  )
+}
+
 const Page = () => {
   const [name, tenant, id, part] = path.value
   const { endpoint, tenant: own = "*" } = session.value ?? {}
@@ -135,7 +156,9 @@ const App = () => {
   if (session.value === undefined) return <main aria-busy="true">Loading…</main>
   return (
     <Frame>
-      <Page />
+      <Guarded key={path.value.join("/")}>
+        <Page />
+      </Guarded>
     </Frame>
   )
 }

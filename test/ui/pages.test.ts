@@ -114,6 +114,15 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.goto(`${console.url}/ui/live`)
         await page.getByRole("link", { name: "acme.one" }).first().waitFor()
         wrong.push(...(await faults(page)))
+        // An answer that a page cannot show spoils that page alone.
+        await page.route(/\/v1\/.*\/alerts$/, (route) =>
+          route.fulfill({ json: { alerts: [null] } })
+        )
+        await page.goto(`${console.url}/ui/alerts`)
+        await page.getByRole("heading", { name: "This page cannot be shown" }).waitFor()
+        await page.unroute(/\/v1\/.*\/alerts$/)
+        await page.getByRole("link", { name: "Endpoints" }).click()
+        await page.getByRole("heading", { name: "Endpoints" }).waitFor()
         for (const name of ["alerts", "system", "endpoints"]) {
           await page.goto(`${console.url}/ui/${name}`)
           await page.getByRole("heading", { level: 1 }).waitFor()

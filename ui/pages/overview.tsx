@@ -1,5 +1,5 @@
 import type { Alert, Stats } from "../../src/client/client.ts"
-import { useAsked } from "../data.ts"
+import { type Asked, useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
 import { Answered, Command, count, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
 import { address } from "../router.ts"
@@ -176,6 +176,13 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
   />
 )
 
+/**
+ * True once there is an answer, or a reason for none. With 100,000 endpoints the status takes the
+ * console more than a second: what is there at once is asked for before it.
+ */
+const isKnown = ({ problem, value }: Asked<unknown>): boolean =>
+  value !== undefined || problem !== undefined
+
 /** What needs somebody, and how it goes. */
 export const Overview = () => {
   const tenant = shownTenant()
@@ -193,7 +200,14 @@ export const Overview = () => {
   return (
     <>
       <h1>Overview</h1>
-      {may("operator") && <SystemVerdict alerts={alerts.value?.alerts.length} />}
+      {may("operator") &&
+        (isKnown(alerts) && isKnown(failed) ? (
+          <SystemVerdict alerts={alerts.value?.alerts.length} />
+        ) : (
+          <div class="card awaited" aria-busy="true">
+            Loading…
+          </div>
+        ))}
       {tenant !== "*" && <Figured tenant={tenant} />}
       <h2>Alerts</h2>
       <Answered asked={alerts}>{({ alerts }) => <AlertRows alerts={alerts} />}</Answered>

@@ -1,5 +1,6 @@
 import { useAsked } from "../data.ts"
 import { Answered, Command, count, Rows, State } from "../parts.tsx"
+import { address } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 
@@ -44,7 +45,9 @@ export const System = () => {
                     {status.broker.replicas === 1 ? "copy" : "copies"} of each stream
                   </dd>
                   <dt>events</dt>
-                  <dd>{count(status.events.stored)} stored</dd>
+                  <dd>
+                    <a href={address(["events"])}>{count(status.events.stored)} stored</a>
+                  </dd>
                   <dt>to be routed</dt>
                   <dd>{count(status.events.waitingForRouter)}</dd>
                 </dl>
@@ -55,7 +58,13 @@ export const System = () => {
                   {(["events", "history", "deadLetters", "queues", "backlogs"] as const).map(
                     (name) => (
                       <>
-                        <dt>{name}</dt>
+                        <dt>
+                          {name === "deadLetters" ? (
+                            <a href={address(["dead-letters"])}>dead letters</a>
+                          ) : (
+                            name
+                          )}
+                        </dt>
                         <dd>
                           {bytesText(status.room[name].bytes)} of{" "}
                           {bytesText(status.room[name].limitBytes)}
