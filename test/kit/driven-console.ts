@@ -7,6 +7,7 @@ import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/remote-log.ts"
 import { startConsole } from "./console.ts"
+import { caughtUp } from "./delivery-log.ts"
 import { worker } from "./engine.ts"
 import { receiver } from "./receiver.ts"
 
@@ -37,6 +38,8 @@ export const startDrivenConsole = Effect.fnUntraced(function* (brokerUrl: string
     keepMs: 3_600_000,
     maxBytes: 1_024 ** 3
   })
+  // It answers nothing before it has begun to read.
+  yield* caughtUp(log.status)
   yield* runJobs("driven")
   const console = yield* startConsole().pipe(Effect.provideService(DeliveryLog, log))
   const token = yield* console.token({ tenant: "*", rate })

@@ -115,6 +115,7 @@ describe("audits all the time", () => {
           }
         )
       }),
-    { partitions: 4 }
+    { partitions: 4 },
+    120_000
   )
 })
