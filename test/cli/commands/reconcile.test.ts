@@ -3,11 +3,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { history, nth } from "../../kit/engine.ts"
+import { changeSource } from "../../../src/intake/source-store.ts"
+import { eventually, history, nth } from "../../kit/engine.ts"
 import { stripeEvent, stripeSource } from "../../kit/gateway.ts"
 import { providerApi, stripeEvents } from "../../kit/provider-api.ts"
 import { installations, parse } from "../command-line.ts"
 import { run, runWith } from "../in-process.ts"
+import { start } from "../running.ts"
 
 const place = installations()
 
@@ -73,6 +75,40 @@ describe("petrel reconcile", () => {
         const source = yield* run("source", "show", "acme/stripe", ...flags)
         assert.match(source.out.join("\n"), /reconciled +\S+.*: 2 listed, 0 missing, 0 fetched/)
         assert.notInclude(JSON.stringify([done, again, facts.facts]), "sk_test")
+      }).pipe(Effect.scoped)
+    )
+  })
+
+  it.live("is done by petrel ingest at a source's interval, and counted", () => {
+    const { flags, run: installed } = place()
+    return installed(
+      Effect.gen(function* () {
+        yield* stripeSource()
+        yield* changeSource({ tenant: "acme", id: "stripe" }, (source) =>
+          Effect.succeed({ ...source, createdAt: 1 })
+        )
+        const api = yield* providerApi(stripeEvents(events))
+        const set = yield* runWith(
+          "sk_test_1",
+          ...["source", "set", "acme/stripe", "--reconcile", "1h", "--api-key", "-"],
+          ...["--api-url", api.url, ...flags]
+        )
+        assert.strictEqual(set.code, 0, set.err.join())
+        const facts = yield* history
+        const local = ["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0", "--json"]
+        const running = yield* start("ingest", ...local, "--allow-network", "127.0.0.1", ...flags)
+        yield* facts.count("reconciled", 1)
+        assert.deepInclude(facts.of("reconciled")[0]?.reconciled, { missing: 2, fetched: 2 })
+        yield* running.until((out) => out.length > 0)
+        const { metrics } = parse(nth(running.out, 0))
+        const numbers = yield* eventually(
+          Effect.promise(async () => (await fetch(String(metrics))).text()),
+          (text) => text.includes("petrel_intake_reconciled")
+        )
+        assert.match(
+          numbers,
+          /petrel_intake_reconciled_total\{source="acme\/stripe",found="fetched"\} 2/
+        )
       }).pipe(Effect.scoped)
     )
   })
