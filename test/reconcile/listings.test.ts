@@ -85,13 +85,14 @@ describe.each(names)("the list of %s", (name) => {
 
   it.live("is asked for no further than the time that is asked for", () =>
     Effect.gen(function* () {
-      const { found, listing, server, walk } = yield* walked(name, 120, {
+      const { found, listing, server, walk } = yield* walked(name, 300, {
         perPage: 20,
         since: now - 65 * 60_000
       })
       yield* walk
-      // GitLab takes no time, and its list says none of what it got no answer for.
-      assert.isBelow(server.requests.length, name === "gitlab" ? 8 : 6, listing.title)
+      // Lists may be somewhat out of order. GitLab takes no time, and its list says none of what it
+      // got no answer for.
+      assert.isBelow(server.requests.length, name === "gitlab" ? 17 : 9, listing.title)
       assert.isAtLeast(found.length, 6)
     }).pipe(Effect.scoped)
   )

@@ -39,6 +39,9 @@ export const nextInHeader = (header: string | undefined): string | undefined =>
     .map((part) => /^\s*<([^>]*)>.*;\s*rel="?next"?/.exec(part)?.[1])
     .find((link) => link !== undefined)
 
-/** True where all of a page that is newest first is older than what is asked for. */
+/** By how much an event may be out of the order of its time in a list, ms. */
+const disorderMs = 60 * 60_000
+
+/** True where what follows a page that is newest first is older than what is asked for. */
 export const isOlder = (last: number | undefined, since: number): boolean =>
-  last !== undefined && last < since
+  last !== undefined && last < since - disorderMs
