@@ -15,7 +15,7 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
     Effect.gen(function* () {
       const hook = yield* receiver({ answer: { status: 400 } })
       yield* endpoint({
-        ...{ id: "billing", url: hook.url, types: ["paid"] },
+        ...{ id: "billing", url: hook.url, types: ["paid"], metadata: { customer: "4711" } },
         circuit: { permanentFailures: 1_000 }
       })
       const facts = yield* history
@@ -100,6 +100,16 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
           since.slice(0, 16)
         )
         assert.match((await page.locator("time").first().getAttribute("title")) ?? "", / UTC$/)
+
+        await page.goto(`${console.url}/ui/endpoints?tenant=acme`)
+        await page.getByRole("link", { name: "acme/billing" }).waitFor()
+        await page.getByLabel("metadata").fill("customer=4712")
+        await page.getByLabel("metadata").press("Enter")
+        await page.getByText("No endpoint of this page has").waitFor()
+        await page.getByText("petrel endpoint list acme --metadata").waitFor()
+        await page.getByLabel("metadata").fill("customer=4711")
+        await page.getByLabel("metadata").press("Enter")
+        await page.getByRole("link", { name: "acme/billing" }).waitFor()
 
         await page.goto(`${console.url}/ui/endpoints/acme/billing/history`)
         await page.getByRole("cell", { name: "added" }).waitFor()

@@ -1,5 +1,8 @@
 import type { Endpoint } from "../../src/client/client.ts"
+import { quoted } from "../command-line.ts"
+import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
+import { Filter } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
@@ -23,10 +26,13 @@ export const stateOf = ({
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
   const tenant = shownTenant()
-  const { cursor } = query.value
+  const { cursor, metadata } = query.value
   const asked = useAsked(
-    `endpoints ${tenant} ${cursor}`,
-    (options) => petrel.endpoints.list({ tenant, limit: 100 }, options).page(cursor),
+    `endpoints ${tenant} ${metadata} ${cursor}`,
+    (options) =>
+      petrel.endpoints
+        .list({ tenant, limit: 100, ...(metadata === undefined ? {} : { metadata }) }, options)
+        .page(cursor),
     5_000
   )
   return (
@@ -41,18 +47,26 @@ export const Endpoints = () => {
           </div>
         )}
       </div>
+      <search class="filters" aria-label="Filters">
+        <Filter name="metadata" hint="customer=4711" />
+      </search>
       <Answered asked={asked}>
         {(page) => (
           <>
             <Rows
               items={page.endpoints}
+              keyOf={({ id, tenant }) => `${tenant}/${id}`}
               empty={
-                <>
-                  <p>There is no endpoint yet. One gets events once it is added.</p>
-                  <Command
-                    text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
-                  />
-                </>
+                metadata !== undefined ? (
+                  "No endpoint of this page has that entry of metadata."
+                ) : (
+                  <>
+                    <p>There is no endpoint yet. One gets events once it is added.</p>
+                    <Command
+                      text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
+                    />
+                  </>
+                )
               }
               head={
                 <>
@@ -85,7 +99,10 @@ export const Endpoints = () => {
           </>
         )}
       </Answered>
-      <Command text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}`} />
+      <Command
+        text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${metadata === undefined ? "" : ` --metadata ${quoted(metadata)}`}`}
+        request={curlCommand(`/v1/tenants/${tenant}/endpoints`)}
+      />
     </>
   )
 }
