@@ -2,7 +2,7 @@ import { Clock, Duration, Effect, Result, Schema } from "effect"
 import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconcile-reports.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
-import { Invalid } from "../../domain/problem.ts"
+import { Invalid, invalid } from "../../domain/problem.ts"
 import { Reconciliation } from "../../domain/reconciliation.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
@@ -121,6 +121,13 @@ const accountProblems = (source: Source) => {
       )
 }
 
+/** True if two sources ask APIs of different origins. */
+const leadsElsewhere = (before: Pick<Source, "apiUrl" | "provider">, after: Partial<Source>) => {
+  const originOf = (url = listings.get(before.provider)?.url) =>
+    url !== undefined && URL.canParse(url) ? new URL(url).origin : undefined
+  return originOf(before.apiUrl) !== originOf(after.apiUrl)
+}
+
 /** Fails with Invalid if a source's provider cannot work with its settings. */
 const checked = Effect.fnUntraced(function* (source: Source, now: number) {
   const made = providerOf(source, now, noCertificate)
@@ -193,6 +200,15 @@ export const setSource = Effect.fnUntraced(function* (
     (before) => {
       const settings = Object.entries({ ...before, ...patch, updatedAt: now })
       const after = Object.fromEntries(settings.filter(([, value]) => value !== null))
+      if (
+        patch.apiKey === undefined &&
+        before.apiKey !== undefined &&
+        leadsElsewhere(before, after)
+      )
+        return invalid(
+          "apiKey",
+          "must be given again where `apiUrl` leads to another host: the stored one is not sent there"
+        )
       return checked(after as unknown as Source, now)
     },
     by

@@ -53,6 +53,14 @@ describe("petrel source", () => {
           /webhook id +we_1\n(.*\n)*.*api key +\S+\n(.*\n)*.*reconcile +every 1 h\n/
         )
         assert.match(set, /its types +invoice\.\*, charge\.refunded\n(.*\n)*.*alert above +5/)
+        const elsewhere = ["set", "acme/stripe", "--api-url", "https://evil.example"]
+        const moved = yield* petrel(...elsewhere)
+        assert.match(
+          moved.err.join(),
+          /--api-key must be given again where --api-url leads to another/
+        )
+        const same = yield* petrel("set", "acme/stripe", "--api-url", "https://api.stripe.com")
+        assert.strictEqual(same.code, 0, same.err.join())
         yield* petrel("set", "acme/stripe", "--no-reconcile")
         yield* petrel("remove", "acme/stripe")
         assert.match((yield* petrel("show", "acme/stripe")).err.join(), /there is no source acme/)
@@ -69,6 +77,7 @@ describe("petrel source", () => {
               ["webhookId", "apiKey", "reconcile", "reconcileTypes", "alertAbove"],
               false
             ],
+            ["source-changed", ["apiUrl"], false],
             ["source-changed", ["reconcile"], false],
             ["source-removed", [], false]
           ]
