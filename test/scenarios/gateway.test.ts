@@ -226,6 +226,42 @@ describe.concurrent("a gateway", () => {
     })
   )
 
+  scenario("answers Discord without a body, as it wants", () =>
+    Effect.gen(function* () {
+      const keys = generateKeyPairSync("ed25519")
+      const key = keys.publicKey
+        .export({ type: "spki", format: "der" })
+        .subarray(-32)
+        .toString("hex")
+      yield* source("discord", { provider: "discord", secrets: [key] })
+      const { post } = yield* startGateway()
+      const send = (body: string) => {
+        const time = String(Math.floor(Date.now() / 1_000))
+        const signature = sign(null, Buffer.from(time + body), keys.privateKey).toString("hex")
+        const headers = { "x-signature-ed25519": signature, "x-signature-timestamp": time }
+        return post("/in/acme/discord", { body, headers })
+      }
+      const event = { type: "ENTITLEMENT_CREATE", timestamp: "2026-11-26T12:00:00Z", data: {} }
+      const answers = yield* Effect.forEach(
+        [
+          { version: 1, type: 0 },
+          { version: 1, type: 1, event },
+          { version: 1, type: 1, event: 7 }
+        ],
+        (body) => send(JSON.stringify(body))
+      )
+      assert.deepStrictEqual(
+        answers.map(({ body, status }) => [status, body]),
+        [
+          [204, ""],
+          [204, ""],
+          [204, ""]
+        ]
+      )
+      assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 1 })
+    })
+  )
+
   scenario("makes each item of a batch one event, with what a repeat brings anew", () =>
     Effect.gen(function* () {
       const keys = generateKeyPairSync("ec", { namedCurve: "P-256" })

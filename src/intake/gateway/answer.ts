@@ -92,7 +92,7 @@ export const send = (
     ...(body === "" ? {} : { "content-type": "text/plain; charset=utf-8" }),
     ...headers,
     ...(isLast ? { connection: "close" } : {}),
-    "content-length": Buffer.byteLength(body)
+    ...(status === 204 ? {} : { "content-length": Buffer.byteLength(body) })
   })
   response.end(body)
   const length = declaredLength(request) ?? Number.POSITIVE_INFINITY

@@ -203,10 +203,11 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
     provider: Provider,
     request: ReceivedRequest
   ) {
+    const status = provider.wantsNoContent === true ? 204 : 200
     const reading = provider.read(request)
     if (!reading.ok) {
       yield* putAside(live, request, request.body, ["unreadable", reading.text])
-      return { status: 200, outcome: "quarantined" } satisfies Answer
+      return { status, outcome: "quarantined" } satisfies Answer
     }
     const parts = yield* Effect.forEach(reading.events, (event) => storeOne(live, request, event), {
       concurrency: maxConcurrentStores
@@ -216,7 +217,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       : parts.includes("stored") || parts.length === 0
         ? "taken"
         : "repeated"
-    return { status: 200, outcome } satisfies Answer
+    return { status, outcome } satisfies Answer
   })
 
   return Effect.fnUntraced(function* (
