@@ -12,6 +12,7 @@ import type { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
+import { readGatewayReports } from "../../src/cluster/gateway-reports.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -121,7 +122,7 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
       const broker = yield* Layer.build(
         Layer.fresh(connectTo(connectionOf(people.server.url("ingest"))))
       )
-      const { post } = yield* Effect.provideContext(startGateway(), broker)
+      const { post } = yield* Effect.provideContext(startGateway({ reportMs: 50 }), broker)
       const path = "/in/acme/stripe"
       const webhook = stripeWebhook(stripeEvent("evt_1"))
       for (let n = 0; n < 2; n++) assert.strictEqual((yield* post(path, webhook)).status, 200)
@@ -131,6 +132,7 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
       yield* hook.received(1)
       yield* facts.count("quarantined", 1)
       yield* facts.count("source-refusing", 1)
+      yield* eventually(readGatewayReports, ([report]) => report?.refusing[0]?.source === "stripe")
     })
   )
 
