@@ -134,8 +134,14 @@ describe("a request with thousands of problems", () => {
         ["levels", `[${fill("[")}`, "json", 400, /deeper than 512/],
         ["lines", fill("{}\n"), "x-ndjson", 400, /at most 1000 events/],
         ["fields", `{${fill('"a":1,')}"b":1}`, "json", 400, /more than 64 fields/],
-        ["a name", `{"${fill("x")}":1}`, "json", 400, /more than 64 KiB beside/],
-        ["a header", `{"type":"a","data":1,"id":"${fill("x")}"}`, "json", 400, /64 KiB beside/],
+        ["a name", `{"${fill("x")}":1}`, "json", 400, /more than 64 KiB in addition to/],
+        [
+          "a header",
+          `{"type":"a","data":1,"id":"${fill("x")}"}`,
+          "json",
+          400,
+          /64 KiB in addition/
+        ],
         ["base64", `{"type":"a","base64":"${fill("AAAA")}"}`, "json", 413, /15 MiB/]
       ]
       for (const [what, body, type, status, says] of bodies) {
