@@ -24,7 +24,7 @@ const urlProblem = (url: string, mayBeLocal: boolean): string | undefined => {
     return "must be the URL of an API such as https://gitlab.example.com/api/v4, without a login or a query"
   // The credentials would be readable on the way.
   return protocol === "http:" && !mayBeLocal
-    ? "must begin with https: (http: only with --allow-network, for your own network)"
+    ? "must begin with https:, or with http: to a network of your own that is allowed"
     : undefined
 }
 
@@ -42,7 +42,7 @@ export const checkAccount = (
     return Result.fail([
       {
         field: "",
-        message: `${provider} has no API that lists what it has sent: there is one of ${[...listings.keys()].join(", ")}; for others have a command list the ids (petrel reconcile --command)`
+        message: `${provider} has no API that lists what it has sent: there is one of ${[...listings.keys()].join(", ")}; for others a command can list the ids (\`petrel reconcile --command\`)`
       }
     ])
   const { key, title, url: usualUrl, webhook: form } = listing

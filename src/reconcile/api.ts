@@ -192,7 +192,7 @@ export const makeApi = (options: ApiOptions): Api => {
         if (error instanceof ApiFailed) return yield* error
         if (error instanceof AddressRefused)
           return yield* new ApiFailed({
-            message: `nothing is sent to ${new URL(options.url).host}: ${error.message}; allow it with --allow-network, if it is meant`
+            message: `nothing is sent to ${new URL(options.url).host}: ${error.message}; if it is meant, allow its network`
           })
         why = `${title} cannot be reached: ${whyOf(error)}`
       } else {

@@ -17,8 +17,8 @@ const elsewhere = [
   // Written into the history, and commands of their own.
   /^operations\/endpoints\/rebuild\.ts/,
   /^operations\/(backup|repartition)\//,
-  // Commands beside a database.
-  /^relay\//
+  // Beside a database: a command, and the package for programs that receive webhooks.
+  /^(relay|receiver)\//
 ]
 
 /** A command, or a flag of one; no decrement, no name of a client. */

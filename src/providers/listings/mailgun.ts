@@ -26,7 +26,7 @@ export const mailgunListing: Listing = {
   keepsMs: daysMs(3),
   perSecond: 5,
   words: {
-    listed: "`GET /v3/<domain>/events`; which types are webhooks, `--types` says",
+    listed: "`GET /v3/<domain>/events`; name the types that are webhooks",
     comes: "with the list, as `event-data`"
   },
   authorize: (key) => basic(`api:${key}`),

@@ -12,7 +12,7 @@ export const paypalListing: Listing = {
   webhook: {
     isRequired: false,
     form: /^\w+$/,
-    text: "the id of the webhook, whose types are then asked for (the source's own --webhook-id, if it is not given)",
+    text: "the id of the webhook, whose types are then asked for (by default the source's own)",
     example: "5GP028458E2496506"
   },
   key: "the app's client id and secret, with : between them",
