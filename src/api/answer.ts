@@ -27,7 +27,7 @@ const reconnectMs = 2_000
 const event = (name: string, data: object, id?: number): string =>
   `event: ${name}\n${id === undefined ? "" : `id: ${id}\n`}data: ${JSON.stringify(data)}\n\n`
 
-/** Returns message as server-sent events. One without data only tells the client where it is. */
+/** Returns a message as a server-sent event. One without data only tells the client where it is. */
 const asEvents = (message: LiveMessage): Uint8Array => {
   switch (message.tells) {
     case "position":
