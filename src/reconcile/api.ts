@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Random, Schema } from "effect"
 import type { Agent } from "undici"
 import { request as send } from "undici"
 import { AddressRefused } from "../delivery/http/connector.ts"
@@ -178,15 +178,16 @@ export const makeApi = (options: ApiOptions): Api => {
         ),
       catch: (error) => error
     })
-  const pauseOf = (tries: number): number =>
-    Math.min(firstPauseMs * 2 ** (tries - 1), maxPauseMs) * (0.75 + Math.random() / 2)
+  /** @param drawn from 0 to 1. */
+  const pauseOf = (tries: number, drawn: number): number =>
+    Math.min(firstPauseMs * 2 ** (tries - 1), maxPauseMs) * (0.75 + drawn / 2)
 
   const ask: Api["ask"] = Effect.fnUntraced(function* (request, authorization) {
     for (let tries = 1; ; tries++) {
       yield* turn
       const result = yield* Effect.result(sent(request, authorization))
       let why: string
-      let pauseMs = pauseOf(tries)
+      let pauseMs = pauseOf(tries, yield* Random.next)
       if (result._tag === "Failure") {
         const error = result.failure
         if (error instanceof ApiFailed) return yield* error
