@@ -128,7 +128,7 @@ const said = ({ json }: Answered): string => {
 }
 
 /** True for an answer that says: too much, come again later. */
-const isTold = ({ headers, status }: Answered): boolean =>
+const asksToWait = ({ headers, status }: Answered): boolean =>
   status === 429 || (status === 403 && headers["x-ratelimit-remaining"] === "0")
 
 /** Returns how long an answer says to wait, ms; undefined where it says nothing. */
@@ -201,7 +201,7 @@ export const makeApi = (options: ApiOptions): Api => {
         const { status } = answer
         if (status >= 200 && status < 300) return answer
         why = `${title} answers ${status}${said(answer)}`
-        const mayPass = isTold(answer) || status >= 500 || status === 408
+        const mayPass = asksToWait(answer) || status >= 500 || status === 408
         if (!mayPass)
           return yield* new ApiFailed({
             status,

@@ -18,7 +18,7 @@ export interface BodyPlace {
 interface Unfinished {
   readonly source: string
   readonly began: number
-  readonly cutOff: () => void
+  readonly cancel: () => void
 }
 
 /**
@@ -41,10 +41,10 @@ export class BodyRoom {
     return this.#tenants.total
   }
 
-  /** @param cutOff is called once where the body loses its room. It gives the room back. */
-  open(live: Pick<LiveSource, "key" | "source">, cutOff: () => void): BodyPlace {
+  /** @param cancel is called once where the body loses its room. It gives the room back. */
+  open(live: Pick<LiveSource, "key" | "source">, cancel: () => void): BodyPlace {
     const { key, source } = live
-    const own: Unfinished = { source: key, began: timers.monotonicMs(), cutOff }
+    const own: Unfinished = { source: key, began: timers.monotonicMs(), cancel }
     this.#unfinished.add(own)
     let taken = 0
     const takeFree = (bytes: number): boolean => {
@@ -59,7 +59,7 @@ export class BodyRoom {
           const slow = this.#slowest(own)
           if (slow === undefined) return false
           this.#unfinished.delete(slow)
-          slow.cutOff()
+          slow.cancel()
         }
         taken += bytes
         return true

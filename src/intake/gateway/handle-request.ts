@@ -31,7 +31,7 @@ interface HandlerOptions {
 }
 
 /**
- * How long a refusal for lack of places is held back, ms: who is refused at once comes again at once by
+ * How long a refusal is held back where no place is free, ms: who is refused at once comes again at once by
  * the same connection, and each refusal takes a sixth of the time of a webhook that is taken.
  */
 const heldMs = 20
@@ -131,7 +131,7 @@ export const makeHandler = (options: HandlerOptions) => {
     response: ServerResponse
   ): Promise<Answer | undefined> => {
     const place = room.open(live, () => {
-      reading.cutOff()
+      reading.cancel()
       place.give()
     })
     const reading = readBody(request, maxBytes, place.take)

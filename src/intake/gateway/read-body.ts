@@ -9,7 +9,7 @@ export type ReadBody =
 export interface BodyReading {
   readonly read: Promise<ReadBody>
   /** Ends it with `no-room`. */
-  readonly cutOff: () => void
+  readonly cancel: () => void
 }
 
 /** Returns the length that a request says its body has, bytes; undefined where it says none. */
@@ -67,5 +67,5 @@ export const readBody = (
       if (!request.complete) brokenOff()
     })
   })
-  return { read, cutOff: () => end({ as: "no-room" }) }
+  return { read, cancel: () => end({ as: "no-room" }) }
 }

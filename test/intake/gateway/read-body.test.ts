@@ -44,7 +44,7 @@ describe("a body", () => {
       const one = setUp(1_000_000, 100, 900_000)
       one.send("ab")
       assert.strictEqual(one.state.taken, 2)
-      one.reading.cutOff()
+      one.reading.cancel()
       assert.strictEqual(yield* outcome(one), "no-room")
     })
   )
