@@ -17,5 +17,11 @@ export const maxClockStepMs = 1_000
  */
 export const maxClockSkewMs = 5 * 60_000
 
+/**
+ * The clock of a provider, which is nobody's here, ms. An event carries its time, and is looked up
+ * among what came in from so long before that.
+ */
+export const maxProviderSkewMs = 60 * 60_000
+
 /** Clocks of the same machines, where a search for rounds of weeks ago must miss nothing, ms. */
 export const maxRoundSkewMs = 24 * 60 * 60_000

@@ -6,6 +6,12 @@ import type { ProviderEvent, Reading, ReceivedRequest } from "./provider.ts"
 export type FoundItem = Omit<FoundEvent, "type"> & { readonly type: string | undefined }
 
 /**
+ * Items of one batch at most. SendGrid's batches are the largest, with 768 KB: no more of its items
+ * fit into them. Others have some hundreds.
+ */
+const maxItems = 5_000
+
+/**
  * Makes an event of each item, with the item's own bytes.
  *
  * @param bytes of each item, in the order of `items`.
@@ -17,6 +23,10 @@ export const readItems = (
   typeIn: string,
   find: (item: unknown) => FoundItem
 ): Reading => {
+  if (items.length > maxItems)
+    return unreadable(
+      `The body has ${items.length} events, and a batch of ${title} may have ${maxItems}.`
+    )
   const events: Array<ProviderEvent> = []
   for (const [place, item] of items.entries()) {
     const { type, ...others } = find(item)

@@ -39,7 +39,13 @@ export const textAt = (value: unknown, ...path: ReadonlyArray<string>): string |
   return typeof found === "string" && found !== "" ? found : undefined
 }
 
-/** Returns the time at a path, in ms: of an ISO 8601 text, or of a number in `unit`. */
+/** A date with a time and no zone, which Date.parse takes for one of this machine's zone. */
+const withoutZone = /^\d{4}-\d{2}-\d{2}[T ]\d{2}:\d{2}(:\d{2}(\.\d+)?)?$/
+
+/**
+ * Returns the time at a path, in ms: of an ISO 8601 text, which is in UTC where it names no zone, or
+ * of a number in `unit`.
+ */
 export const momentAt = (
   value: unknown,
   unit: "s" | "ms",
@@ -50,7 +56,7 @@ export const momentAt = (
     typeof found === "number"
       ? Math.round(unit === "s" ? found * 1_000 : found)
       : typeof found === "string"
-        ? Date.parse(found)
+        ? Date.parse(withoutZone.test(found) ? `${found}Z` : found)
         : Number.NaN
   return Number.isFinite(at) ? at : undefined
 }

@@ -65,8 +65,8 @@ export const gitlabKind: ProviderKind<TimedSettings> = {
     toleranceSetting
   ],
   toleranceMs: minutesMs(5),
-  // It sends again by hand only; what it has sent is listed for 2 days.
-  repeatsForMs: daysMs(2),
+  // It sends again by hand or when its API is asked to: what it lists of the last 7 days.
+  repeatsForMs: daysMs(7),
   waitsForMs: 10_000,
   retries429: false,
   words: {

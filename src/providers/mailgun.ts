@@ -59,8 +59,8 @@ export const mailgunKind = hmacKind<TimedSettings>({
   title: "Mailgun",
   settings: [secretsSetting("the account's HTTP webhook signing keys")],
   signsTime: true,
-  // It tries for 8 hours.
-  repeatsForMs: daysMs(1),
+  // It tries for 8 hours; events can be listed, and so fetched, for 3 days.
+  repeatsForMs: daysMs(3),
   retries429: true,
   varying: ["signature"],
   words: {

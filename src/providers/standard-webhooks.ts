@@ -169,8 +169,8 @@ export const standardWebhooksKind: ProviderKind<StandardWebhooksSettings> = {
   title: "Standard Webhooks",
   settings: standardSettings,
   toleranceMs: minutesMs(5),
-  // The standard says nothing of it. Svix, which most senders use, keeps messages for 30 days.
-  repeatsForMs: daysMs(30),
+  // The standard says nothing of it. Svix, which most senders use, keeps payloads for 90 days.
+  repeatsForMs: daysMs(90),
   // The standard asks senders for 15 to 30 s.
   waitsForMs: 15_000,
   retries429: true,

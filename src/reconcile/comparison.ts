@@ -38,6 +38,8 @@ export interface Missing {
   readonly why?: string | undefined
 }
 
+type Became = Pick<Missing, "became" | "why">
+
 /** A list is not of the shape that its provider documents. */
 export class UnreadableList extends Schema.TaggedError<UnreadableList>()("UnreadableList", {
   message: Schema.String
@@ -108,24 +110,29 @@ export class Comparison<E, R> {
       const arrival = arrivals[place]
       if (arrival === "present") this.#present++
       else if (arrival === "unknown") this.#tooOld++
-      else yield* this.#miss(one)
+      else {
+        if (this.#missing.size < maxRemembered) this.#missing.add(one.id)
+        if (arrival === "unreported") yield* this.#report(one, { became: "fetched" })
+        else yield* this.#miss(one)
+      }
     }
   })
 
   readonly #miss = Effect.fnUntraced({ self: this }, function* (listed: Listed) {
-    const { obtain, onMissing } = this.#options
-    const { at, id, type } = listed
-    this.#missed++
-    if (this.#missing.size < maxRemembered) this.#missing.add(id)
-    const became: Pick<Missing, "became" | "why"> =
+    const { obtain } = this.#options
+    const became: Became =
       obtain === undefined
         ? { became: "found" }
         : yield* this.#became(listed, yield* obtain(listed))
-    if (became.became === "late") {
-      this.#missed--
-      this.#present++
-      return
-    }
+    if (became.became === "late") this.#present++
+    else yield* this.#report(listed, became)
+  })
+
+  /** Counts one that never came in. */
+  readonly #report = Effect.fnUntraced({ self: this }, function* (listed: Listed, became: Became) {
+    const { onMissing } = this.#options
+    const { at, id, type } = listed
+    this.#missed++
     if (became.became === "fetched") this.#fetched++
     if (became.became === "asked") this.#askedFor++
     if (became.became === "not-had") this.#problem ??= `${id}: ${became.why}`
@@ -135,10 +142,7 @@ export class Comparison<E, R> {
 
   readonly #became = Effect.fnUntraced(
     { self: this },
-    function* (
-      { id }: Listed,
-      obtained: Obtained
-    ): Effect.fn.Return<Pick<Missing, "became" | "why">, NotStored, Broker> {
+    function* ({ id }: Listed, obtained: Obtained): Effect.fn.Return<Became, NotStored, Broker> {
       const { read, source } = this.#options
       if (obtained.as === "asked") return { became: "asked" }
       if (obtained.as === "not-had") return { became: "not-had", why: obtained.why }
@@ -156,11 +160,11 @@ export class Comparison<E, R> {
       const stored = yield* store(incoming).pipe(
         Effect.catchIf(
           ({ reason }) => reason === "invalid" || reason === "too-large",
-          ({ text }) => Effect.succeed(text)
+          ({ text }) => Effect.succeed({ text })
         )
       )
-      if (typeof stored === "string") return { became: "not-had", why: stored }
-      return { became: stored.as === "stored" ? "fetched" : "late" }
+      if (typeof stored !== "string") return { became: "not-had", why: stored.text }
+      return { became: stored === "stored" ? "fetched" : "late" }
     }
   )
 }
@@ -169,7 +173,9 @@ export class Comparison<E, R> {
 const store = Effect.fnUntraced(function* (event: IncomingEvent) {
   for (let tries = 1; ; tries++) {
     const stored = yield* Effect.result(storeIncoming(event))
-    if (stored._tag === "Success") return stored.success
+    // Where an answer got lost, what is stored by then is what was sent before.
+    if (stored._tag === "Success")
+      return tries > 1 && stored.success.as === "repeated" ? "stored" : stored.success.as
     if (stored.failure.reason !== "unanswered" || tries === maxStores) return yield* stored.failure
     yield* Effect.sleep(storePauseMs)
   }

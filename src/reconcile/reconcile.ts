@@ -5,7 +5,7 @@ import type { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { readUser } from "../broker/user.ts"
 import { keepLease, takeLease } from "../cluster/lease.ts"
-import { writeReconcileReport } from "../cluster/reconcile-reports.ts"
+import { readReconcileReport, writeReconcileReport } from "../cluster/reconcile-reports.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { Reconciliation } from "../domain/reconciliation.ts"
 import { type Source, sourceKey, sourceLabel } from "../domain/source.ts"
@@ -56,14 +56,15 @@ export interface Reconciled {
 
 const noCertificate = () => Promise.reject(new Error("nothing is verified"))
 
-const compare = Effect.fnUntraced(function* (options: ReconcileOptions) {
+/** @param reportedUntil see `makeArrivals`. */
+const compare = Effect.fnUntraced(function* (options: ReconcileOptions, reportedUntil: number) {
   const { isDryRun, list, onMissing = () => Effect.void, since, source, types, until } = options
   const { withinMs } = options
   const provider = providerOf(source, timers.wallMs(), noCertificate)
   if (Result.isFailure(provider))
     return yield* new NotReconciled({ message: provider.failure.join("; ") })
   const { read } = provider.success
-  const { lookUp } = yield* makeArrivals(source, since, list.stateOf)
+  const { lookUp } = yield* makeArrivals(source, since, reportedUntil, list.stateOf)
   const begin = (patterns: ReadonlyArray<string> | undefined) =>
     new Comparison({
       ...{ source, asked: { since, until }, read, lookUp, onMissing },
@@ -129,7 +130,7 @@ const record = Effect.fnUntraced(function* (
  * NotReconciled where another one does, or `unless` says that it has.
  */
 export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions) {
-  if (options.isDryRun === true) return yield* compare(options)
+  if (options.isDryRun === true) return yield* compare(options, Number.POSITIVE_INFINITY)
   const { source } = options
   const owner = `${hostname()}.${process.pid}.${randomUUID()}`
   const lease = yield* takeLease(`lease.reconcile.${sourceKey(source)}`, owner)
@@ -149,7 +150,9 @@ export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions)
       return yield* new NotReconciled({
         message: `${sourceLabel(source)} was reconciled by another process just now`
       })
-    const reconciled = yield* compare(options)
+    // One that was killed has fetched events, and told nobody.
+    const last = yield* readReconcileReport(source)
+    const reconciled = yield* compare(options, Math.max(source.createdAt, last?.endedAt ?? 0))
     yield* record(options, reconciled, startedAt)
     return reconciled
   })

@@ -11,10 +11,19 @@ import { alteredBroker } from "./altered-broker.ts"
 
 export const stripeSecret = "whsec_of_the_gateway"
 
-/** A webhook as Stripe sends it, signed by Stripe's own library. */
-export const stripeWebhook = (event: object, secret = stripeSecret) => {
+/**
+ * A webhook as Stripe sends it, signed by Stripe's own library.
+ *
+ * @param at when it is signed, s since the epoch.
+ */
+export const stripeWebhook = (
+  event: object,
+  secret = stripeSecret,
+  at: number = Date.now() / 1_000
+) => {
   const payload = JSON.stringify(event)
-  const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret })
+  const timestamp = Math.floor(at)
+  const signature = Stripe.webhooks.generateTestHeaderString({ payload, secret, timestamp })
   return {
     body: payload,
     headers: { "content-type": "application/json", "stripe-signature": signature }

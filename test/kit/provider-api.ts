@@ -18,6 +18,8 @@ export interface ApiReply {
   readonly json?: unknown
   /** The connection is broken off instead. */
   readonly breaksOff?: true
+  /** Nothing is answered. */
+  readonly hangs?: true
 }
 
 /** An API of a provider on this machine, that answers as the provider's documents say. */
@@ -34,7 +36,8 @@ export const providerApi = Effect.fnUntraced(function* (answer: (request: AskedA
       body: Buffer.concat(chunks).toString()
     }
     requests.push(asked)
-    const { breaksOff, headers = {}, json, status = 200 } = reply(asked)
+    const { breaksOff, hangs, headers = {}, json, status = 200 } = reply(asked)
+    if (hangs) return
     if (breaksOff) {
       response.destroy()
       return

@@ -222,6 +222,19 @@ describe("batches", () => {
     }
   })
 
+  it("have 5,000 events at most, so that no request takes a gateway for itself", () => {
+    const [{ verifying }] = sampleOf("sendgrid").keys
+    const mail = sendgrid({ secrets: [verifying] })
+    const of = (count: number) =>
+      mail.read(request({}, json(Array.from({ length: count }, () => ({ event: "open" })))))
+    const [most, more] = [of(5_000), of(5_001)]
+    assert.isTrue(most.ok && most.events.length === 5_000)
+    assert.deepStrictEqual(more, {
+      ok: false,
+      text: "The body has 5001 events, and a batch of SendGrid may have 5000."
+    })
+  })
+
   it("of Meta are an event an entry", () => {
     const change = { field: "feed", value: {} }
     const entry = [

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Agent } from "undici"
+import { momentAt } from "../../src/providers/body.ts"
 import type { Asked, Listed, Listing } from "../../src/providers/listings/listing.ts"
 import { listings } from "../../src/providers/listings/listings.ts"
 import { provider as providerOf, providers } from "../../src/providers/providers.ts"
@@ -131,6 +132,33 @@ describe.each(names)("the list of %s", (name) => {
     assert.isDefined(providers.get(name))
     assert.match(listing.webhook.example, listing.webhook.form)
     assert.notMatch("../../x?y=1", listing.webhook.form)
+  })
+})
+
+describe("what a provider lists", () => {
+  it.each(names)("is an event that may come again for as long: %s", (name) => {
+    const listing = listings.get(name)
+    // A state that is listed comes under an id of its own, and never by a webhook.
+    if (listing === undefined || listing.states !== undefined) return
+    assert.isAtLeast(providers.get(name)?.repeatsForMs ?? 0, listing.keepsMs)
+  })
+
+  it("has its time in UTC where it names no zone, whatever the zone of this machine", () => {
+    const zone = process.env.TZ
+    try {
+      process.env.TZ = "America/New_York"
+      const at = (created_at: string) => momentAt({ created_at }, "s", "created_at")
+      const noon = Date.UTC(2026, 10, 26, 12)
+      assert.strictEqual(new Date(noon).getHours(), 7)
+      assert.strictEqual(at("2026-11-26T12:00:00"), noon)
+      assert.strictEqual(at("2026-11-26 12:00:00.000"), noon)
+      assert.strictEqual(at("2026-11-26T12:00:00Z"), noon)
+      assert.strictEqual(at("2026-11-26T14:00:00+02:00"), noon)
+      assert.isUndefined(at("today"))
+    } finally {
+      if (zone === undefined) delete process.env.TZ
+      else process.env.TZ = zone
+    }
   })
 })
 

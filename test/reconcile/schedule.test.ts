@@ -33,4 +33,25 @@ describe("a reconciliation by schedule", () => {
     // It was added just now.
     assert.isUndefined(span(now - minuteMs, undefined))
   })
+
+  it("asks for each event once it is there, if the provider's clock is ahead or 15 minutes behind", () => {
+    /** Returns whether runs that follow each other ask for an event that carries another time. */
+    const isAskedFor = (everyMs: number, happened: number, aheadMs: number): boolean => {
+      let coveredUntil: number | undefined
+      for (let run = now; run <= now + 8 * hourMs; run += everyMs) {
+        const span = nextSpan({ createdAt: 0 }, coveredUntil, 30 * dayMs, run)
+        const at = happened + aheadMs
+        if (span === undefined) continue
+        if (happened <= run && at >= span.since && at <= span.until) return true
+        coveredUntil = span.until
+      }
+      return false
+    }
+    const aheadMinutes = [-15, -14, -10, -5, -1, 0, 1, 10, 60, 180]
+    for (const everyMs of [minuteMs, 7 * minuteMs, hourMs])
+      for (const ahead of aheadMinutes)
+        for (let minutes = 0; minutes < 130; minutes++)
+          assert.isTrue(isAskedFor(everyMs, now + minutes * minuteMs + 1, ahead * minuteMs))
+    assert.isFalse(isAskedFor(hourMs, now + 1, -17 * minuteMs))
+  })
 })

@@ -92,6 +92,31 @@ describe.concurrent("a gateway", () => {
     })
   )
 
+  scenario("says that a clock is wrong where the sender's is 10 minutes off", () =>
+    Effect.gen(function* () {
+      const facts = yield* history
+      yield* stripeSource()
+      const { counted, post } = yield* startGateway()
+      const off = (minutes: number, n: number) =>
+        post(
+          path,
+          stripeWebhook(stripeEvent(`evt_${n}`), stripeSecret, Date.now() / 1_000 + minutes * 60)
+        )
+      const late = yield* off(-10, 1)
+      assert.strictEqual(late.status, 401)
+      assert.match(late.body, /signed 10 min ago, where 5 min are allowed: .* or a clock is wrong/)
+      for (let n = 2; n < 11; n++) assert.strictEqual((yield* off(10, n)).status, 401)
+      assert.strictEqual(counted("acme/stripe", "unauthorized"), 10)
+      yield* facts.count("source-refusing", 1)
+      assert.match(
+        String(facts.of("source-refusing")[0]?.reason),
+        /10 requests in a row .* timestamp-too-new: It was signed 10 min in the future, .* a clock is wrong$/
+      )
+      assert.strictEqual((yield* off(4, 11)).status, 200)
+      assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
+    })
+  )
+
   scenario("knows sources and secrets as they change", () =>
     Effect.gen(function* () {
       const { post } = yield* startGateway()

@@ -1,6 +1,6 @@
 import { createHmac } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
-import { Duration, Effect, Fiber, Result } from "effect"
+import { Deferred, Duration, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
 import {
   type ReconcileReport,
@@ -19,6 +19,7 @@ import type { Missing } from "../../src/reconcile/comparison.ts"
 import { openList } from "../../src/reconcile/open-list.ts"
 import { type ReconcileOptions, reconcile } from "../../src/reconcile/reconcile.ts"
 import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
+import { start } from "../cli/running.ts"
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
 import {
   source as gatewaySource,
@@ -254,6 +255,30 @@ describe.concurrent("a reconciliation", () => {
     })
   )
 
+  scenario("knows what came in of a provider whose clock is 10 minutes ahead", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const { ask, jsm, names } = yield* natsClients
+      const created = Math.floor(Date.now() / 1_000) + 10 * 60
+      const sent = [{ ...stripeEvent("evt_0"), created }]
+      const { post } = yield* startGateway()
+      yield* post("/in/acme/stripe", stripeWebhook(nth(sent, 0)))
+      yield* eventually(storedIn("events"), (count) => count === 1)
+      yield* ask("purge", () => jsm.streams.purge(names.intake))
+      const { source } = yield* getSource(stripe)
+      const api = yield* providerApi(stripeEvents(sent))
+      const asked = { since: (created - 60) * 1_000, until: (created + 60) * 1_000 }
+      const { found } = yield* Effect.scoped(
+        Effect.flatMap(
+          openList(accountOf(source, { apiUrl: api.url }), { asked, networks: local }),
+          (list) => reconcile({ source, ...asked, list, alertAbove: 0 })
+        )
+      )
+      assert.deepInclude(found, { listed: 1, present: 1, missing: 0, tooOld: 0 })
+      assert.strictEqual(yield* storedIn("events"), 1)
+    })
+  )
+
   scenario(
     "of what things are now, fetches a state that came in no webhook, and no older one",
     () =>
@@ -395,14 +420,55 @@ describe.concurrent("reconciliations by schedule", () => {
       yield* writeReconcileReport({ ...(report as ReconcileReport), endedAt: 1 })
       yield* facts.count("reconciled", 2)
       const [, second] = facts.of("reconciled")
-      assert.deepInclude(second?.reconciled, {
-        listed: 3,
-        present: 3,
-        missing: 0,
-        since: before - 10 * minuteMs
-      })
-      assert.lengthOf(facts.of("provider-lost"), 1)
+      assert.deepInclude(second?.reconciled, { listed: 3, since: before - 10 * minuteMs })
+      assert.strictEqual(yield* storedIn("intake"), 3)
     })
+  )
+
+  scenario(
+    "are done by another gateway after kill -9, which tells of all that was fetched",
+    (place) =>
+      Effect.gen(function* () {
+        yield* stripeSource()
+        const facts = yield* history
+        const list = stripeEvents(events(6), 2)
+        let isHeld = true
+        const held = yield* Deferred.make<void>()
+        const api = yield* providerApi((asked) => {
+          if (!isHeld || asked.query.get("starting_after") === null) return list(asked)
+          Deferred.doneUnsafe(held, Effect.void)
+          return { hangs: true }
+        })
+        yield* changeSource(stripe, (source) => Effect.succeed({ ...source, createdAt: 1 }))
+        yield* withApi(api.url)
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const networks = ["--allow-network", "127.0.0.0/8"]
+        const gateway = yield* start("ingest", "--listen", "127.0.0.1:0", ...flags, ...networks)
+        yield* Deferred.await(held)
+        assert.strictEqual(yield* storedIn("intake"), 2)
+        const other = yield* scheduled()
+        yield* gateway.signal("SIGKILL")
+        yield* gateway.ended
+        isHeld = false
+        yield* eventually(
+          Effect.sync(() => other),
+          (done) => done.length > 0
+        )
+        assert.deepStrictEqual(other, ["acme/stripe 6 6"])
+        yield* facts.count("reconciled", 1)
+        const [told] = facts.of("reconciled")
+        assert.deepInclude(told?.reconciled, { listed: 6, present: 0, missing: 6, fetched: 6 })
+        yield* facts.count("provider-lost", 1)
+        assert.strictEqual(facts.of("provider-lost")[0]?.reason, "6 of 6 events had not come in")
+        assert.strictEqual(yield* storedIn("intake"), 6)
+        yield* eventually(storedIn("events"), (count) => count === 6)
+
+        // What was told once is not told again.
+        const again = yield* run(api.url)
+        assert.deepInclude(again.found, { listed: 6, present: 6, missing: 0, fetched: 0 })
+        yield* facts.count("reconciled", 2)
+        assert.lengthOf(facts.of("provider-lost"), 1)
+      })
   )
 
   scenario("go on after one that was broken off, and are told of a wrong account", () =>

@@ -1,6 +1,7 @@
 import type { RefusingSource } from "../../cluster/gateway-reports.ts"
 import type { SourceName } from "../../domain/source.ts"
 import { sourceKey } from "../../domain/source.ts"
+import type { Refusal } from "../../providers/signed.ts"
 import { timers } from "../../time/timers.ts"
 
 /** Requests in a row that are refused before it is told. */
@@ -35,12 +36,19 @@ interface Refused {
 export class Refusals {
   readonly #sources = new Map<string, Refused>()
 
-  /** Returns what to tell, as a sentence; undefined for nothing. */
-  unauthorized(name: SourceName, problem: string): string | undefined {
+  /**
+   * Returns what to tell, as a text; undefined for nothing.
+   *
+   * @param text what it says of itself, one sentence.
+   */
+  unauthorized(
+    name: SourceName,
+    { problem, text }: Pick<Refusal, "problem" | "text">
+  ): string | undefined {
     const refused = this.#of(name)
     const now = this.#note(refused)
     if (refused.inRow < toldAfter) return undefined
-    refused.reason = `${refused.inRow} requests in a row were not verified, the last one for ${problem}`
+    refused.reason = `${refused.inRow} requests in a row were not verified, the last one for ${problem}: ${text.replace(/\.$/, "")}`
     return this.#isDue(refused, "unauthorized", now) ? refused.reason : undefined
   }
 

@@ -239,7 +239,7 @@ export const makeTakeRequest = ({ admission, maxBytes, refusals, silentMs }: Tak
       return unavailable("not-verifiable", "the provider's certificate could not be fetched")
     const verified = verification.success
     if (!verified.ok) {
-      const told = refusals.unauthorized(live.source, verified.problem)
+      const told = refusals.unauthorized(live.source, verified)
       if (told !== undefined) yield* tellRefusing(live, told)
       return { status: 401, outcome: "unauthorized", body: verified.text }
     }
