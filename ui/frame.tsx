@@ -115,24 +115,46 @@ const Nav = () => {
 }
 
 /**
- * Finds an event or a delivery by its id, or an endpoint as `tenant/endpoint`. A delivery's id is that
- * of its event and its endpoint, with a dot in between.
+ * Returns the page of an endpoint whose id begins so, or of all of them; undefined where there is none.
+ *
+ * @param tenant whose they are, `*` for all.
+ */
+const endpointsPage = async (tenant: string, text: string): Promise<string | undefined> => {
+  if (!may("endpoints:read")) return undefined
+  const id = `${text}*`
+  const { endpoints } = await petrel.endpoints.list({ tenant, id, limit: 2 }).page()
+  const [first, ...others] = endpoints
+  if (first === undefined) return undefined
+  const isOne = others.length === 0 || (tenant !== "*" && first.id === text)
+  return isOne
+    ? address(["endpoints", first.tenant, first.id])
+    : address(["endpoints"], { tenant: tenant === "*" ? undefined : tenant, id })
+}
+
+/**
+ * Finds an event or a delivery by its id, or endpoints by the beginning of theirs, also as
+ * `tenant/endpoint`. A delivery's id is that of its event and its endpoint, with a dot in between.
  */
 const find = async (text: string): Promise<void> => {
   const wanted = text.trim()
   const [tenant = "", id = "", ...more] = wanted.split("/")
   if (wanted === "") return
-  if (id !== "" && more.length === 0) return go(address(["endpoints", tenant, id]))
+  if (id !== "" && more.length === 0) {
+    const page = await endpointsPage(tenant, id).catch(() => undefined)
+    return go(page ?? address(["endpoints", tenant, id]))
+  }
   const own = shownTenant()
   const dot = wanted.lastIndexOf(".")
   const rest = wanted.slice(dot + 1)
   const deliveriesOf = async (event: string) =>
     (await petrel.log.list({ tenant: own, event, limit: 200 }).page()).deliveries
   try {
-    const isEvent = dot === -1 || (await deliveriesOf(wanted)).length > 0
-    const of = isEvent ? [] : await deliveriesOf(wanted.slice(0, dot))
+    const isEvent = (await deliveriesOf(wanted)).length > 0
+    const of = isEvent || dot === -1 ? [] : await deliveriesOf(wanted.slice(0, dot))
     const found = of.find(({ endpoint }) => endpoint === rest)
     if (found !== undefined) return go(address(["deliveries", found.tenant, found.delivery]))
+    const page = isEvent || dot !== -1 ? undefined : await endpointsPage(own, wanted)
+    if (page !== undefined) return go(page)
   } catch {
     // The list says why there is no answer.
   }
@@ -254,8 +276,8 @@ const Header = () => {
           <input
             ref={search}
             type="search"
-            aria-label="Find an event or delivery by its id, or an endpoint"
-            placeholder="Find by event id, delivery id or tenant/endpoint"
+            aria-label="Find an event, a delivery or an endpoint by its id"
+            placeholder="Find by the id of an event, a delivery or an endpoint"
           />
           <kbd>/</kbd>
         </form>

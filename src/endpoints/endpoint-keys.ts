@@ -4,6 +4,7 @@ import type { FollowedEntries } from "../broker/bucket-follow.ts"
 import { followBucket } from "../broker/bucket-follow.ts"
 import { Reservations } from "../broker/reservations.ts"
 import { isEndpointKey } from "../domain/endpoint.ts"
+import { type IdFilter, isIdWanted } from "../domain/endpoint-id-filter.ts"
 
 /** How long a change may be missing here if the watch has died, ms. */
 const lagMs = 2_000
@@ -50,22 +51,30 @@ export class SortedKeys implements FollowedEntries {
   }
 
   /**
-   * Returns keys in order.
+   * Returns keys in order. The ids of one tenant are found by halving; those of all tenants by a walk
+   * through the names, some 5 ms of 100,000.
    *
    * @param tenant (Default: all)
    * @param after the key after which they begin. (Default: at the first)
+   * @param ids (Default: any)
    */
   page(
     tenant: string | undefined,
     after: string | undefined,
-    limit: number
+    limit: number,
+    ids?: IdFilter
   ): ReadonlyArray<string> {
-    const prefix = tenant === undefined ? "" : `${tenant}.`
+    const prefix = tenant === undefined ? "" : `${tenant}.${ids?.text ?? ""}`
     // No key has a character this low.
     const begin = Math.max(this.#at(prefix), after === undefined ? 0 : this.#at(`${after}\0`))
-    const page = this.#keys.slice(begin, begin + limit)
-    const end = page.findIndex((key) => !key.startsWith(prefix))
-    return end === -1 ? page : page.slice(0, end)
+    const found: Array<string> = []
+    for (let index = begin; found.length < limit; index++) {
+      const key = this.#keys[index]
+      if (key?.startsWith(prefix) !== true) break
+      if (ids === undefined || isIdWanted(key.slice(key.indexOf(".") + 1), ids)) found.push(key)
+      else if (tenant !== undefined) break
+    }
+    return found
   }
 
   has(key: string): boolean {

@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { readIdFilter } from "../../src/domain/endpoint-id-filter.ts"
 import { SortedKeys } from "../../src/endpoints/endpoint-keys.ts"
 
 const keysOf = (...keys: ReadonlyArray<string>): SortedKeys => {
@@ -28,6 +29,20 @@ describe("SortedKeys", () => {
     assert.deepStrictEqual(keys().page("a", "a.x", 1), ["a.y"])
     assert.deepStrictEqual(keys().page(undefined, "a.z", 1), ["ab.r"])
     assert.deepStrictEqual(keys().page("a", "b.x", 10), [])
+  })
+
+  it("are found by their id, or its beginning, after a key and up to the limit", () => {
+    const named = keysOf("a.bill-1", "a.bill-2", "a.bill", "a.other", "b.bill-1", "c.x", "_")
+    const found = (tenant: string | undefined, text: string, after?: string, limit = 10) =>
+      named.page(tenant, after, limit, readIdFilter(text))
+    assert.deepStrictEqual(found("a", "bill*"), ["a.bill", "a.bill-1", "a.bill-2"])
+    assert.deepStrictEqual(found("a", "bill"), ["a.bill"])
+    assert.deepStrictEqual(found("a", "bil"), [])
+    assert.deepStrictEqual(found("a", "bill*", "a.bill", 1), ["a.bill-1"])
+    assert.deepStrictEqual(found("c", "bill*"), [])
+    assert.deepStrictEqual(found(undefined, "bill-1"), ["a.bill-1", "b.bill-1"])
+    assert.deepStrictEqual(found(undefined, "bill-*", "a.bill-1"), ["a.bill-2", "b.bill-1"])
+    assert.strictEqual(found(undefined, "*").length, 6)
   })
 
   it("count the endpoints of each tenant", () => {

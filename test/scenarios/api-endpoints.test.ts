@@ -181,6 +181,21 @@ describe.concurrent("endpoints over HTTP", () => {
       })
       assert.deepStrictEqual(idsIn(second), ["e"])
       assert.notProperty(second.json, "next")
+      assert.deepStrictEqual(yield* found("id=c"), ["c"])
+      assert.deepStrictEqual(yield* found("id=c*&limit=1"), ["c"])
+      assert.deepStrictEqual(yield* found(`id=*&${gold}`), ["a", "c", "e"])
+      assert.deepStrictEqual(yield* found(`id=b*&${gold}`), [])
+      const everywhere = yield* ask("/v1/tenants/*/endpoints?id=a", { token: operator })
+      assert.deepStrictEqual(idsIn(everywhere), ["a", "a"])
+      const bad = yield* ask(`${acme}?id=a.b`, { token })
+      assert.strictEqual(bad.status, 400)
+      assert.deepStrictEqual(bad.json.errors, [
+        {
+          field: "id",
+          message:
+            '"a.b" must be an endpoint\'s id such as billing, or its beginning and a *, such as billing-*'
+        }
+      ])
       const odd = yield* ask(`${acme}?metadata=plan`, { token })
       assert.strictEqual(odd.status, 400)
       assert.deepStrictEqual(odd.json.errors, [

@@ -18,6 +18,7 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
         ...{ id: "billing", url: hook.url, types: ["paid"], metadata: { customer: "4711" } },
         circuit: { permanentFailures: 1_000 }
       })
+      yield* endpoint({ id: "bookings", url: hook.url, types: ["booked"] })
       const facts = yield* history
       yield* worker()
       yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.one" })
@@ -76,7 +77,10 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
         for (const [text, path] of [
           ["acme.one.billing", "/ui/deliveries/acme/acme.one.billing"],
           ["acme.two", "/ui/deliveries?tenant=acme&event=acme.two"],
-          ["acme/billing", "/ui/endpoints/acme/billing"]
+          ["acme/billing", "/ui/endpoints/acme/billing"],
+          ["bill", "/ui/endpoints/acme/billing"],
+          ["acme/bi", "/ui/endpoints/acme/billing"],
+          ["b", "/ui/endpoints?tenant=acme&id=b*"]
         ]) {
           await page.goto(`${console.url}/ui/alerts?tenant=acme`)
           await page.getByRole("heading", { level: 1 }).waitFor()
@@ -110,6 +114,18 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
         await page.getByLabel("metadata").fill("customer=4711")
         await page.getByLabel("metadata").press("Enter")
         await page.getByRole("link", { name: "acme/billing" }).waitFor()
+
+        await page.getByLabel("metadata").fill("")
+        await page.getByLabel("metadata").press("Enter")
+        await page.getByLabel("id", { exact: true }).fill("b*")
+        await page.getByLabel("id", { exact: true }).press("Enter")
+        await page.getByText("petrel endpoint list acme --id 'b*'").waitFor()
+        await page.getByRole("link", { name: "acme/bookings" }).waitFor()
+        assert.strictEqual(await row().count(), 2)
+        wrong.push(...(await faults(page)))
+        await page.getByLabel("id", { exact: true }).fill("bill")
+        await page.getByLabel("id", { exact: true }).press("Enter")
+        await page.getByText("No endpoint has this id").waitFor()
 
         await page.goto(`${console.url}/ui/endpoints/acme/billing/history`)
         await page.getByRole("cell", { name: "added" }).waitFor()

@@ -26,13 +26,16 @@ export const stateOf = ({
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
   const tenant = shownTenant()
-  const { cursor, metadata } = query.value
+  const { cursor, id, metadata } = query.value
+  const chosen = {
+    ...(id === undefined ? {} : { id }),
+    ...(metadata === undefined ? {} : { metadata })
+  }
+  const flags = Object.entries(chosen).map(([name, text]) => ` --${name} ${quoted(text)}`)
+  const search = new URLSearchParams(chosen).toString()
   const asked = useAsked(
-    `endpoints ${tenant} ${metadata} ${cursor}`,
-    (options) =>
-      petrel.endpoints
-        .list({ tenant, limit: 100, ...(metadata === undefined ? {} : { metadata }) }, options)
-        .page(cursor),
+    `endpoints ${tenant} ${search} ${cursor}`,
+    (options) => petrel.endpoints.list({ tenant, limit: 100, ...chosen }, options).page(cursor),
     5_000
   )
   return (
@@ -48,6 +51,7 @@ export const Endpoints = () => {
         )}
       </div>
       <search class="filters" aria-label="Filters">
+        <Filter name="id" hint="billing or bill*" />
         <Filter name="metadata" hint="customer=4711" />
       </search>
       <Answered asked={asked}>
@@ -59,6 +63,11 @@ export const Endpoints = () => {
               empty={
                 metadata !== undefined ? (
                   "No endpoint of this page has that entry of metadata."
+                ) : id !== undefined ? (
+                  <>
+                    No endpoint has this id. With a * at its end it is a beginning:{" "}
+                    <code>{id.replace(/\*$/, "")}*</code>
+                  </>
                 ) : (
                   <>
                     <p>There is no endpoint yet. One gets events once it is added.</p>
@@ -100,8 +109,8 @@ export const Endpoints = () => {
         )}
       </Answered>
       <Command
-        text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${metadata === undefined ? "" : ` --metadata ${quoted(metadata)}`}`}
-        request={curlCommand(`/v1/tenants/${tenant}/endpoints`)}
+        text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${flags.join("")}`}
+        request={curlCommand(`/v1/tenants/${tenant}/endpoints${search === "" ? "" : `?${search}`}`)}
       />
     </>
   )

@@ -1,5 +1,6 @@
 import { Duration, Effect, Schema } from "effect"
 import { endpointLabel } from "../../domain/endpoint.ts"
+import { EndpointIdFilter, readIdFilter } from "../../domain/endpoint-id-filter.ts"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
@@ -104,7 +105,10 @@ const Entry = Schema.String.check(
   )
 )
 
-const metadataQuery = {
+const filterQuery = {
+  id: Schema.optionalKey(EndpointIdFilter).annotateKey({
+    description: "The endpoint's id, or its beginning if it ends with `*`: `billing-*`."
+  }),
   metadata: several(Entry).annotateKey({
     description:
       "Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`."
@@ -119,18 +123,19 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   scope: "endpoints:read",
   summary: "List endpoints, in the order of their names",
   params: { tenant: TenantOrAll },
-  query: { ...pageQuery, ...metadataQuery },
+  query: { ...pageQuery, ...filterQuery },
   output: Schema.Struct({ endpoints: Schema.Array(Listed), next }).annotate({
     identifier: "EndpointList"
   }),
-  run: ({ params, query: { cursor, limit = defaultLimit, metadata = [] } }) =>
+  run: ({ params, query: { cursor, id, limit = defaultLimit, metadata = [] } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)
       const entries = metadata.flatMap((text) => {
         const entry = readMetadataEntry(text)
         return entry === undefined ? [] : [entry]
       })
-      const query = { tenant: tenantOf(params.tenant), after, limit, metadata: entries }
+      const ids = id === undefined ? undefined : readIdFilter(id)
+      const query = { tenant: tenantOf(params.tenant), after, ids, limit, metadata: entries }
       const { endpoints, next } = yield* inPageTurn(pageEndpoints(query))
       return { endpoints, ...pages.next(next) }
     })

@@ -1,5 +1,6 @@
 import { Context, Effect, Option } from "effect"
 import { endpointKey } from "../../domain/endpoint.ts"
+import type { IdFilter } from "../../domain/endpoint-id-filter.ts"
 import { hasMetadata, type MetadataEntry } from "../../domain/metadata.ts"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
 import { getEndpoint, type StoredEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -64,6 +65,8 @@ interface EndpointPageQuery {
   /** The key `<tenant>.<endpoint>` after which it begins. */
   readonly after: string | undefined
   readonly limit: number
+  /** Only those with these ids. (Default: any) */
+  readonly ids?: IdFilter | undefined
   /** Only those whose metadata have all of these. (Default: all endpoints) */
   readonly metadata?: ReadonlyArray<MetadataEntry>
 }
@@ -122,14 +125,15 @@ const searchPage = Effect.fnUntraced(function* (
  */
 export const pageEndpoints = Effect.fnUntraced(function* ({
   after,
+  ids,
   limit,
   metadata = [],
   tenant
 }: EndpointPageQuery) {
   const { current } = yield* EndpointKeys
   if (metadata.length > 0)
-    return yield* searchPage(current().page(tenant, after, maxSearched + 1), limit, metadata)
-  const left = current().page(tenant, after, limit + 1)
+    return yield* searchPage(current().page(tenant, after, maxSearched + 1, ids), limit, metadata)
+  const left = current().page(tenant, after, limit + 1, ids)
   const page = left.slice(0, limit)
   const shown = yield* Effect.forEach(page, showOne, { concurrency })
   return {

@@ -1,7 +1,8 @@
 import { Clock, Effect, Option, Result } from "effect"
-import { Argument, Command, Prompt } from "effect/cli"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
 import type { EndpointName } from "../../../domain/endpoint.ts"
 import { endpointLabel } from "../../../domain/endpoint.ts"
+import { idFilterExpected, isIdWanted, readIdFilter } from "../../../domain/endpoint-id-filter.ts"
 import { hasMetadata } from "../../../domain/metadata.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
@@ -56,24 +57,39 @@ const list = Command.make(
       ),
       Argument.optional
     ),
+    id: Flag.String("id").pipe(
+      Flag.withMetavar("ID"),
+      Flag.withDescription(
+        "Only this one, or those whose id begins so if it ends with *: 'bill-*'"
+      ),
+      Flag.filterMap(
+        (text) => Option.fromUndefinedOr(readIdFilter(text)),
+        () => idFilterExpected
+      ),
+      Flag.optional
+    ),
     metadata: repeated(
       "metadata",
       "KEY=VALUE",
       "Only those with this entry, such as 'customer=42'; may be repeated"
     )
   },
-  Effect.fnUntraced(function* ({ metadata, tenant }) {
+  Effect.fnUntraced(function* ({ id, metadata, tenant }) {
     const { json } = yield* petrel
     const entries = readMetadata(metadata)
     if (Result.isFailure(entries)) return yield* refusal(entries.failure)
     const all = yield* listEndpoints(Option.getOrUndefined(tenant)).pipe(Effect.provide(connected))
-    const listed = all.filter((one) => hasMetadata(one.metadata, Object.entries(entries.success)))
+    const listed = all.filter(
+      (one) =>
+        Option.match(id, { onNone: () => true, onSome: (ids) => isIdWanted(one.id, ids) }) &&
+        hasMetadata(one.metadata, Object.entries(entries.success))
+    )
     if (json)
       return yield* Effect.forEach(listed, (one) => print(JSON.stringify(encodeListed(one))), {
         discard: true
       })
     if (listed.length === 0 && all.length > 0)
-      return yield* remark(`none of ${plural(all.length, "endpoint")} has this metadata`)
+      return yield* remark(`none of ${plural(all.length, "endpoint")} matches`)
     if (listed.length === 0)
       return yield* remark(
         Option.match(tenant, {

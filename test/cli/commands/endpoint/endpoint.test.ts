@@ -169,6 +169,11 @@ describe("petrel endpoint", () => {
           gold.out.map((line) => parse(line).id),
           ["a"]
         )
+        const named = yield* petrel("list", "--id", "b*", "--json")
+        assert.deepStrictEqual(
+          named.out.map((line) => parse(line).id),
+          ["b"]
+        )
         const none = yield* petrel("list", "acme", "--metadata", "plan=tin")
         assert.deepStrictEqual([none.out, none.code], [[], 0])
 
