@@ -40,12 +40,18 @@ const Note = Schema.Struct({
 })
 export type Note = typeof Note.Type
 
-/** Something in quarantine. */
-export interface Quarantined extends Note {
+/** Something in quarantine, without its body. */
+export interface QuarantinedNote extends Note {
   readonly tenant: string
   /** Its sequence in INTAKE. */
   readonly seq: number
   readonly at: number
+  /** Size of its body. */
+  readonly bytes: number
+}
+
+/** Something in quarantine. */
+export interface Quarantined extends QuarantinedNote {
   readonly body: Uint8Array
 }
 
@@ -104,6 +110,7 @@ const readMessage = (tenant: string, message: StoredMsg): Quarantined | undefine
     tenant,
     seq: message.seq,
     at: message.time.getTime(),
+    bytes: message.data.length,
     body: message.data
   }
 }
@@ -131,17 +138,19 @@ export const quarantine = Effect.fnUntraced(function* (
   return yield* publish(names.subjects.quarantine(tenant), body, headers)
 })
 
-/** Lists what a tenant has in quarantine, oldest first. */
+/** Lists what a tenant has in quarantine, oldest first; bodies, which may be 1 MB each, are let go. */
 export const listQuarantine = Effect.fnUntraced(function* (tenant: string) {
   yield* requireIntake
   const { batch, names } = yield* Broker
-  const found: Array<Quarantined> = []
+  const found: Array<QuarantinedNote> = []
   let next = 1
   while (true) {
     const messages = yield* batch(names.intake, names.subjects.quarantine(tenant), next, limits)
     for (const message of messages) {
       const one = readMessage(tenant, message)
-      if (one !== undefined) found.push(one)
+      if (one === undefined) continue
+      const { body: _, ...note } = one
+      found.push(note)
     }
     const last = messages.at(-1)
     if (last === undefined) return found
@@ -165,7 +174,7 @@ export const readQuarantined = Effect.fnUntraced(function* (tenant: string, seq:
 /** Removes one thing from quarantine, and tells the history. */
 const leave = Effect.fnUntraced(function* (
   kind: "quarantine-released" | "quarantine-discarded",
-  { provider, reason, seq, source, tenant }: Quarantined,
+  { provider, reason, seq, source, tenant }: QuarantinedNote,
   by: string
 ) {
   const { deleteMessage, names } = yield* Broker

@@ -653,7 +653,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "tolerance",
-    "text": "",
+    "text": "How far the signed time may be off; what is usual depends on the provider.",
     "removal": "null",
     "kind": {
       "is": "text",
@@ -707,7 +707,8 @@ export const sourceFields: ReadonlyArray<Field> = [
     "removal": "null",
     "kind": {
       "is": "text"
-    }
+    },
+    "isSecret": true
   },
   {
     "name": "apiUrl",
@@ -719,7 +720,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "reconcile",
-    "text": "",
+    "text": "How often gateways ask the provider's API for what never came in, and fetch it.",
     "removal": "null",
     "kind": {
       "is": "text",

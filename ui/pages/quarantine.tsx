@@ -1,9 +1,11 @@
+import { useState } from "preact/hooks"
 import type { Quarantined } from "../../src/client/client.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
+import { Choice } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { Action, Acts, Answered, Command, count, Rows, State } from "../parts.tsx"
-import { address, go } from "../router.ts"
+import { address, go, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 import { bodyText } from "./delivery-request.tsx"
@@ -21,34 +23,142 @@ const reasonTexts = {
 /** What came in and is no event. */
 export const Quarantine = () => {
   const tenant = shownTenant()
-  return (
+  return tenant === "*" ? (
     <>
       <h1>Quarantine</h1>
-      {tenant === "*" ? (
-        <ChooseTenant page="quarantine" why="Each tenant has a quarantine of its own." />
-      ) : (
-        <OfTenant tenant={tenant} />
-      )}
+      <ChooseTenant page="quarantine" why="Each tenant has a quarantine of its own." />
     </>
+  ) : (
+    <OfTenant key={tenant} tenant={tenant} />
+  )
+}
+
+type Chosen = NonNullable<Parameters<typeof petrel.quarantine.discardSeveral>[0]>
+
+/** Buttons that do something with all that are chosen, and the command for it. */
+const Several = ({
+  again,
+  choice,
+  flags,
+  of
+}: {
+  readonly again: () => void
+  readonly choice: Chosen
+  /** What chooses the same on the command line. */
+  readonly flags: string
+  readonly of: number
+}) => {
+  const these = of === 1 ? "this one" : `these ${of}`
+  const told = (done: number, left: ReadonlyArray<{ readonly problem: string }>): string => {
+    again()
+    return left.length === 0
+      ? `${done} done`
+      : `${done} done, ${left.length} stay here: ${left[0]?.problem}`
+  }
+  return (
+    <Acts usual={`petrel quarantine list ${choice.tenant}`}>
+      <Action
+        command={`petrel quarantine release ${choice.tenant}${flags}`}
+        confirm={`Let ${these} be events? They are delivered as any other, to whoever wants their types. What cannot be an event stays here.`}
+        asks="Their type (default: what the provider says of each)"
+        does={async (type) => {
+          const { left, released } = await petrel.quarantine.releaseSeveral({
+            ...choice,
+            ...(type === "" ? {} : { type })
+          })
+          return told(released.length, left)
+        }}
+      >
+        Release {these}
+      </Action>
+      <Action
+        command={`petrel quarantine discard ${choice.tenant}${flags}`}
+        confirm={`Discard ${these} for good? Their providers were told that they were taken, and do not send them again.`}
+        does={async () => {
+          const { discarded, left } = await petrel.quarantine.discardSeveral(choice)
+          return told(discarded.length, left)
+        }}
+      >
+        Discard {these}
+      </Action>
+    </Acts>
   )
 }
 
 const OfTenant = ({ tenant }: { readonly tenant: string }) => {
+  const { reason, source } = query.value
+  const [picked, pick] = useState<ReadonlySet<number>>(new Set())
   const asked = useAsked(
     `quarantine ${tenant}`,
     (options) => petrel.quarantine.list({ tenant }, options),
     10_000
   )
+  const all = asked.value?.quarantined ?? []
+  const shown = all.filter(
+    (one) =>
+      (source === undefined || one.source === source) &&
+      (reason === undefined || one.reason === reason)
+  )
+  const chosen = shown.filter(({ number }) => picked.has(number)).map(({ number }) => number)
+  const filters = {
+    ...(source === undefined ? {} : { source }),
+    ...(reason === undefined ? {} : { reason: reason as Quarantined["reason"] })
+  }
+  const isNarrowed = Object.keys(filters).length > 0
+  const choice: Chosen = {
+    tenant,
+    ...(chosen.length > 0 ? { number: chosen } : isNarrowed ? filters : { all: true })
+  }
+  const flags =
+    chosen.length > 0
+      ? ` ${chosen.join(" ")}`
+      : isNarrowed
+        ? Object.entries(filters)
+            .map(([name, text]) => ` --${name} ${text}`)
+            .join("")
+        : " --all"
+  const toggle = (number: number) => {
+    const next = new Set(picked)
+    if (!next.delete(number)) next.add(number)
+    pick(next)
+  }
   return (
     <>
+      <div class="title">
+        <h1>Quarantine</h1>
+        {shown.length > 0 && may("events:publish") && (
+          <Several
+            again={asked.again}
+            choice={choice}
+            flags={flags}
+            of={chosen.length || shown.length}
+          />
+        )}
+      </div>
+      {(all.length > 0 || isNarrowed) && (
+        <search class="filters" aria-label="Filters">
+          <Choice
+            name="source"
+            options={[...new Set([...all.map((one) => one.source), ...(source ? [source] : [])])]}
+          />
+          <Choice name="reason" options={Object.keys(reasonTexts)} />
+        </search>
+      )}
       <Answered asked={asked}>
-        {({ quarantined }) => (
+        {() => (
           <Rows
-            items={quarantined}
+            items={shown}
             keyOf={({ number }) => number}
-            empty="Nothing is in quarantine: whatever came in and was verified is an event."
+            empty={
+              isNarrowed
+                ? "Nothing in quarantine matches these filters."
+                : "Nothing is in quarantine: whatever came in and was verified is an event."
+            }
             head={
               <>
+                <th class="pick">
+                  <span class="unseen">Selected</span>
+                </th>
                 <th>Number</th>
                 <th>Source</th>
                 <th>Reason</th>
@@ -60,6 +170,14 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
             }
             row={(one) => (
               <>
+                <td class="pick">
+                  <input
+                    type="checkbox"
+                    aria-label={`Select ${one.number}`}
+                    checked={picked.has(one.number)}
+                    onChange={() => toggle(one.number)}
+                  />
+                </td>
                 <td>
                   <a href={itemPage(tenant, one.number)}>{one.number}</a>
                 </td>

@@ -27,7 +27,11 @@ const bodyOf = (typed: Typed): Record<string, unknown> => {
 const flagOf = (name: string, value: unknown): string => {
   if (name === "secrets") return "--secret-file FILE"
   const flag = `--${name.replaceAll(/[A-Z]/g, (letter) => `-${letter.toLowerCase()}`)}`
+  if (value === null) return flag.replace("--", "--no-")
+  // Secrets stay out of the history of a shell, and of who looks at the page.
+  if (name === "apiKey") return `${flag}-file FILE`
   if (name === "verifyToken") return `${flag} TOKEN`
+  if (Array.isArray(value)) return `${flag} ${quoted(value.join(","))}`
   return `${flag} ${quoted(typeof value === "object" ? JSON.stringify(value) : String(value))}`
 }
 
@@ -142,13 +146,7 @@ export const ChangeSource = ({
     "PATCH",
     withoutSecrets(changeFields, patch)
   )
-  // The command takes back a rate only.
-  const hasCommand = Object.entries(patch).every(
-    ([name, value]) => value !== null || name === "rate"
-  )
-  const flags = Object.entries(patch).map(([name, value]) =>
-    value === null ? "--no-rate" : flagOf(name, value)
-  )
+  const flags = Object.entries(patch).map(([name, value]) => flagOf(name, value))
   return (
     <form
       class="card page"
@@ -183,7 +181,7 @@ export const ChangeSource = ({
         {says !== undefined && <small role="status">{says}</small>}
       </div>
       <Command
-        text={hasCommand ? [`petrel source set ${of.tenant}/${of.id}`, ...flags].join(" ") : curl}
+        text={[`petrel source set ${of.tenant}/${of.id}`, ...flags].join(" ")}
         request={curl}
       />
     </form>

@@ -15,6 +15,7 @@ import type {
   DeliveryList,
   Diagnosis,
   DiscardedDeadLetter,
+  DiscardedSeveral,
   EndpointDetail,
   EndpointHistory,
   EndpointList,
@@ -35,6 +36,7 @@ import type {
   PortalLink,
   PortalLinkList,
   Projection,
+  QuarantineChoice,
   QuarantineList,
   Quarantined,
   Reason,
@@ -43,7 +45,9 @@ import type {
   Redelivery,
   RedeliveryPlan,
   Release,
+  ReleaseChoice,
   Released,
+  ReleasedSeveral,
   RemovedEndpoint,
   RemovedSource,
   Replay,
@@ -968,6 +972,17 @@ export interface Operations {
       readonly number: number
     } & Release, options?: CallOptions): Promise<Released>
     /**
+     * Let several in quarantine be events
+     *
+     * Each is released by itself, oldest first. What cannot be an event stays there, and is in `left` with its problem.
+     *
+     * Scope: events:publish. Refused with conflict.
+     */
+    releaseSeveral(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & ReleaseChoice, options?: CallOptions): Promise<ReleasedSeveral>
+    /**
      * Remove something from quarantine for good
      *
      * Scope: events:publish. Refused with not-found.
@@ -978,6 +993,15 @@ export interface Operations {
       /** The dead letter's number. */
       readonly number: number
     }, options?: CallOptions): Promise<Quarantined>
+    /**
+     * Remove several from quarantine for good
+     *
+     * Scope: events:publish.
+     */
+    discardSeveral(input?: {
+      /** Another tenant than the client's. */
+      readonly tenant?: string | undefined
+    } & QuarantineChoice, options?: CallOptions): Promise<DiscardedSeveral>
   }
   readonly settings: {
     /**
@@ -1224,7 +1248,9 @@ export const operations = {
   "quarantine.list": { method: "GET", path: "/v1/tenants/{tenant}/quarantine" },
   "quarantine.get": { method: "GET", path: "/v1/tenants/{tenant}/quarantine/{number}" },
   "quarantine.release": { method: "POST", path: "/v1/tenants/{tenant}/quarantine/{number}/release", hasBody: true },
+  "quarantine.releaseSeveral": { method: "POST", path: "/v1/tenants/{tenant}/quarantine/release", hasBody: true },
   "quarantine.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/quarantine/{number}" },
+  "quarantine.discardSeveral": { method: "POST", path: "/v1/tenants/{tenant}/quarantine/discard", hasBody: true },
   "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
   "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true },
   "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },

@@ -601,6 +601,28 @@ export interface DiscardedDeadLetter {
   readonly discarded: true
 }
 
+export interface DiscardedSeveral {
+  readonly discarded: ReadonlyArray<{
+    readonly number: number
+    readonly tenant: string
+    readonly source: string
+    readonly provider: string
+    readonly reason: "unreadable" | "id-collision" | "invalid"
+    readonly problem: string
+    readonly at: string
+    readonly bytes: number
+    readonly contentType: string
+    readonly event?: string
+    readonly type?: string
+    readonly headers?: { readonly [name: string]: string }
+    readonly body?: string
+  }>
+  readonly left: ReadonlyArray<{
+    readonly number: number
+    readonly problem: string
+  }>
+}
+
 /** An endpoint: its settings, and how it fares. */
 export interface Endpoint {
   readonly v: 1
@@ -1608,6 +1630,18 @@ export interface PublishedEvent {
   readonly unsent: ReadonlyArray<string>
 }
 
+/** Which of a tenant's quarantine are meant: by number, source, reason, or all. */
+export interface QuarantineChoice {
+  /** Their numbers, up to 100. All conditions hold at once. */
+  readonly number?: ReadonlyArray<number> | undefined
+  /** Only those of this source. */
+  readonly source?: string | undefined
+  /** Only those that are there for this reason. */
+  readonly reason?: "unreadable" | "id-collision" | "invalid" | undefined
+  /** `true` for all of it. (Default: false) */
+  readonly all?: boolean | undefined
+}
+
 export interface QuarantineList {
   readonly quarantined: ReadonlyArray<Quarantined>
 }
@@ -1728,6 +1762,20 @@ export interface Release {
   readonly type?: string | undefined
 }
 
+/** Which of a tenant's quarantine are to be events, and of which type. */
+export interface ReleaseChoice {
+  /** Their numbers, up to 100. All conditions hold at once. */
+  readonly number?: ReadonlyArray<number> | undefined
+  /** Only those of this source. */
+  readonly source?: string | undefined
+  /** Only those that are there for this reason. */
+  readonly reason?: "unreadable" | "id-collision" | "invalid" | undefined
+  /** `true` for all of it. (Default: false) */
+  readonly all?: boolean | undefined
+  /** Of all their events, without their source. (Default: what the provider says of each) */
+  readonly type?: string | undefined
+}
+
 export interface Released {
   readonly number: number
   readonly tenant: string
@@ -1735,6 +1783,22 @@ export interface Released {
   readonly events: ReadonlyArray<{
     readonly id: string
     readonly type: string
+  }>
+}
+
+export interface ReleasedSeveral {
+  readonly released: ReadonlyArray<{
+    readonly number: number
+    readonly tenant: string
+    readonly source: string
+    readonly events: ReadonlyArray<{
+      readonly id: string
+      readonly type: string
+    }>
+  }>
+  readonly left: ReadonlyArray<{
+    readonly number: number
+    readonly problem: string
   }>
 }
 

@@ -1,9 +1,14 @@
 import { Clock, Effect, Result, Schema } from "effect"
+import { maxQuarantined } from "../../broker/topology.ts"
+import { invalid } from "../../domain/problem.ts"
+import { SourceId } from "../../domain/source.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import {
   discardQuarantined,
   listQuarantine,
+  NotQuarantined,
   type Quarantined,
+  type QuarantinedNote,
   quarantineReasons,
   readQuarantined,
   releaseQuarantined
@@ -42,11 +47,10 @@ export const Released = Schema.Struct({
 })
 export type Released = typeof Released.Type
 
-const viewOf = (one: Quarantined): QuarantinedView => {
-  const { at, contentType, id, problem, provider, reason, seq, source, tenant, type } = one
+const viewOf = (one: QuarantinedNote): QuarantinedView => {
+  const { at, bytes, contentType, id, problem, provider, reason, seq, source, tenant, type } = one
   return {
-    ...{ number: seq, tenant, source, provider, reason, problem, at, contentType },
-    bytes: one.body.length,
+    ...{ number: seq, tenant, source, provider, reason, problem, at, contentType, bytes },
     ...(id === undefined ? {} : { event: id }),
     ...(type === undefined ? {} : { type })
   }
@@ -104,3 +108,124 @@ export const release = Effect.fnUntraced(function* (
 /** Discards something in quarantine for good. */
 export const discard = (tenant: string, number: number, by: string) =>
   Effect.map(discardQuarantined(tenant, number, by), viewOf)
+
+/** Which of a tenant's quarantine are meant; all conditions hold at once. */
+export const QuarantineChoice = Schema.Struct({
+  /** Their numbers. (Default: any) */
+  number: Schema.optionalKey(
+    Schema.Array(Schema.Int.check(Schema.isGreaterThan(0))).check(
+      Schema.isMinLength(1),
+      Schema.isMaxLength(maxQuarantined)
+    )
+  ),
+  source: Schema.optionalKey(SourceId),
+  reason: Schema.optionalKey(Schema.Literals(quarantineReasons)),
+  /** True for all of it: nothing is chosen by leaving everything out. */
+  all: Schema.optionalKey(Schema.Boolean)
+})
+export type QuarantineChoice = typeof QuarantineChoice.Type
+
+/** What stays in quarantine, and why. */
+const Left = Schema.Struct({ number: Schema.Int, problem: Schema.String })
+type Left = typeof Left.Type
+
+/** What became of those that were to be released. */
+export const ReleasedSeveral = Schema.Struct({
+  released: Schema.Array(Released),
+  left: Schema.Array(Left)
+})
+export type ReleasedSeveral = typeof ReleasedSeveral.Type
+
+/** What became of those that were to be discarded. */
+export const DiscardedSeveral = Schema.Struct({
+  discarded: Schema.Array(QuarantinedView),
+  left: Schema.Array(Left)
+})
+export type DiscardedSeveral = typeof DiscardedSeveral.Type
+
+/** Lists those that are chosen, oldest first, and the numbers that are not there. */
+export const chooseQuarantined = Effect.fnUntraced(function* (
+  tenant: string,
+  { all = false, number, reason, source }: QuarantineChoice
+) {
+  if (all && (number ?? source ?? reason) !== undefined)
+    return yield* invalid("all", "excludes `number`, `source` and `reason`: it means all of it")
+  if (!all && (number ?? source ?? reason) === undefined)
+    return yield* invalid("", "say which: `number`, `source`, `reason`, or `all`")
+  const found = yield* listQuarantined(tenant)
+  const known = new Set(found.map((one) => one.number))
+  return {
+    chosen: found.filter(
+      (one) =>
+        (number?.includes(one.number) ?? true) &&
+        (source === undefined || one.source === source) &&
+        (reason === undefined || one.reason === reason)
+    ),
+    missing: [...new Set(number)].filter((one) => !known.has(one))
+  }
+})
+
+/**
+ * Does something with each of those that are chosen, oldest first; a tenant has `maxQuarantined` of
+ * them at most.
+ *
+ * @param run what it is, or why one stays in quarantine: that keeps nothing from the others.
+ */
+const forEachChosen = Effect.fnUntraced(function* <A extends { readonly tenant: string }, E, R>(
+  tenant: string,
+  choice: QuarantineChoice,
+  run: (number: number) => Effect.Effect<A | string, E, R>
+) {
+  const { chosen, missing } = yield* chooseQuarantined(tenant, choice)
+  const left: Array<Left> = missing.map((seq) => ({
+    number: seq,
+    problem: new NotQuarantined({ tenant, seq }).message
+  }))
+  const done: Array<A> = []
+  for (const { number } of chosen) {
+    const what = yield* run(number)
+    if (typeof what === "string") left.push({ number, problem: what })
+    else done.push(what)
+  }
+  return { done, left }
+})
+
+/**
+ * Lets several in quarantine be events, as `release` does one. Fails with Invalid where nothing is
+ * chosen. Safe to repeat: what was released is not there any more.
+ *
+ * @param type of all their events. (Default: what the provider says of each)
+ */
+export const releaseSeveral = (
+  tenant: string,
+  choice: QuarantineChoice,
+  type: string | undefined,
+  by: string
+) =>
+  Effect.map(
+    forEachChosen(tenant, choice, (number) =>
+      release(tenant, number, type, by).pipe(
+        Effect.catchTags({
+          NotQuarantined: ({ message }) => Effect.succeed(message),
+          NotReleasable: ({ message }) => Effect.succeed(message),
+          // Other reasons keep the others from being stored, too.
+          NotStored: (error) =>
+            error.reason === "invalid" || error.reason === "too-large"
+              ? Effect.succeed(error.message)
+              : Effect.fail(error)
+        })
+      )
+    ),
+    ({ done, left }): ReleasedSeveral => ({ released: done, left })
+  )
+
+/** Discards several for good, as `discard` does one. Fails with Invalid where nothing is chosen. */
+export const discardSeveral = (tenant: string, choice: QuarantineChoice, by: string) =>
+  Effect.map(
+    forEachChosen(tenant, choice, (number) =>
+      discard(tenant, number, by).pipe(
+        Effect.catchTag("NotQuarantined", ({ message }) => Effect.succeed(message))
+      )
+    ),
+    ({ done, left }): DiscardedSeveral => ({ discarded: done, left })
+  )

@@ -1,13 +1,19 @@
 import { Effect, Schema } from "effect"
+import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller } from "../caller.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {
+  DiscardedSeveral,
   discard as discardOne,
+  discardSeveral,
   listQuarantined,
+  QuarantineChoice,
   QuarantinedView,
   Released,
+  ReleasedSeveral,
   release as releaseOne,
+  releaseSeveral,
   showQuarantined
 } from "./manage-quarantine.ts"
 
@@ -81,6 +87,68 @@ const discard = operation("discard", "DELETE", one, {
   run: ({ params: { number, tenant } }) => asCaller((by) => discardOne(tenant, number, by))
 })
 
+const choiceTexts = {
+  number: "Their numbers, up to 100. All conditions hold at once.",
+  source: "Only those of this source.",
+  reason: "Only those that are there for this reason.",
+  all: "`true` for all of it. (Default: false)"
+}
+
+const Choice = documented(QuarantineChoice, {
+  identifier: "QuarantineChoice",
+  description: "Which of a tenant's quarantine are meant: by number, source, reason, or all.",
+  fields: choiceTexts,
+  examples: [{ source: "stripe", reason: "unreadable" }]
+})
+
+const ReleaseChoice = documented(
+  Schema.Struct({ ...QuarantineChoice.fields, type: Schema.optionalKey(Schema.String) }),
+  {
+    identifier: "ReleaseChoice",
+    description: "Which of a tenant's quarantine are to be events, and of which type.",
+    fields: {
+      ...choiceTexts,
+      type: "Of all their events, without their source. (Default: what the provider says of each)"
+    },
+    examples: [{ source: "stripe", reason: "id-collision" }]
+  }
+)
+
+/** What stays names no commands. */
+const withoutCommandsIn = <A extends Pick<ReleasedSeveral, "left">>(done: A): A => ({
+  ...done,
+  left: done.left.map(({ number, problem }) => ({ number, problem: withoutCommands(problem) }))
+})
+
+const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantine/release`, {
+  scope: "events:publish",
+  summary: "Let several in quarantine be events",
+  description:
+    "Each is released by itself, oldest first. What cannot be an event stays there, and is in `left` with its problem.",
+  params: { tenant: Tenant },
+  payload: ReleaseChoice,
+  output: ReleasedSeveral.annotate({ identifier: "ReleasedSeveral" }),
+  refusals: ["conflict"],
+  run: ({ params: { tenant }, payload: { type, ...choice } }) =>
+    Effect.map(
+      asCaller((by) => releaseSeveral(tenant, choice, type, by)),
+      withoutCommandsIn
+    )
+})
+
+const discardMany = operation("discardSeveral", "POST", `${tenantPath}/quarantine/discard`, {
+  scope: "events:publish",
+  summary: "Remove several from quarantine for good",
+  params: { tenant: Tenant },
+  payload: Choice,
+  output: DiscardedSeveral.annotate({ identifier: "DiscardedSeveral" }),
+  run: ({ params: { tenant }, payload }) =>
+    Effect.map(
+      asCaller((by) => discardSeveral(tenant, payload, by)),
+      withoutCommandsIn
+    )
+})
+
 /** Operations on what came in and is no event. */
 export const quarantineOperations = operationGroup(
   "quarantine",
@@ -88,5 +156,7 @@ export const quarantineOperations = operationGroup(
   list,
   get,
   release,
-  discard
+  releaseMany,
+  discard,
+  discardMany
 )

@@ -17,7 +17,8 @@ import {
   showSource
 } from "./manage-sources.ts"
 
-const settingTexts = {
+/** What the settings of a source mean. */
+export const sourceTexts = {
   tolerance: "How far the signed time may be off; what is usual depends on the provider.",
   publicUrl: "The URL that the provider was given, without its query, where it signs that.",
   webhookId:
@@ -36,7 +37,7 @@ const View = documented(SourceView, {
   identifier: "Source",
   description: "A provider's webhooks that come in. Secrets are masked.",
   fields: {
-    ...settingTexts,
+    ...sourceTexts,
     id: "Its name within the tenant: the first token of its events' types.",
     provider: "Who sends: stripe, github, standard and others.",
     secrets: "With which requests are verified, newest first.",
@@ -49,7 +50,7 @@ const New = documented(NewSource, {
   identifier: "NewSource",
   description: "A source that is to be added.",
   fields: {
-    ...settingTexts,
+    ...sourceTexts,
     provider: "Who sends: stripe, github, standard and others.",
     secrets: "What the provider signs with, or its public keys."
   },
@@ -59,7 +60,7 @@ const New = documented(NewSource, {
 const Patch = documented(SourcePatch, {
   identifier: "SourcePatch",
   description: "A change of a source: what is left out stays as it is, null removes a setting.",
-  fields: settingTexts,
+  fields: sourceTexts,
   examples: [{ rate: "200/s" }]
 })
 

@@ -61,7 +61,19 @@ describe("petrel source", () => {
         )
         const same = yield* petrel("set", "acme/stripe", "--api-url", "https://api.stripe.com")
         assert.strictEqual(same.code, 0, same.err.join())
+        const both = yield* petrel("set", "acme/stripe", "--no-api-key", "--api-key-file", "x")
+        assert.match(both.err.join(), /--api-key and --no-api-key exclude each other/)
+        const needed = yield* petrel("set", "acme/stripe", "--no-api-key")
+        assert.match(needed.err.join(), /--api-key is missing/)
         yield* petrel("set", "acme/stripe", "--no-reconcile")
+        const bare = yield* petrel(
+          ...["set", "acme/stripe", "--no-api-key", "--no-webhook-id", "--no-api-url"],
+          ...["--no-reconcile-types", "--no-alert-above"]
+        )
+        assert.strictEqual(bare.code, 0, bare.err.join())
+        const without = parse(nth((yield* petrel("show", "acme/stripe", "--json")).out, 0))
+        assert.notInclude(Object.keys(without).join(), "api")
+        assert.notInclude(Object.keys(without).join(), "webhookId")
         yield* petrel("remove", "acme/stripe")
         assert.match((yield* petrel("show", "acme/stripe")).err.join(), /there is no source acme/)
         yield* facts.count("source-removed", 1)
@@ -79,6 +91,11 @@ describe("petrel source", () => {
             ],
             ["source-changed", ["apiUrl"], false],
             ["source-changed", ["reconcile"], false],
+            [
+              "source-changed",
+              ["webhookId", "apiKey", "apiUrl", "reconcileTypes", "alertAbove"],
+              false
+            ],
             ["source-removed", [], false]
           ]
         )

@@ -1,21 +1,35 @@
-import { Clock, Effect, Option, Schema } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Clock, Effect, Option, Result, Schema } from "effect"
+import { Argument, Command, Flag, Prompt } from "effect/cli"
+import { maxQuarantined } from "../../../broker/topology.ts"
+import { present } from "../../../domain/record.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
+import { type QuarantineReason, quarantineReasons } from "../../../intake/quarantine.ts"
+import { readInput } from "../../../operations/input.ts"
 import {
+  chooseQuarantined,
+  DiscardedSeveral,
   discard as discardOne,
+  discardSeveral,
   listQuarantined,
+  QuarantineChoice,
   QuarantinedView,
+  type Released,
+  type ReleasedSeveral,
   release as releaseOne,
+  releaseSeveral,
   showQuarantined
 } from "../../../operations/sources/manage-quarantine.ts"
 import { bytesText, localTime, plural } from "../../../text/quantities.ts"
-import { byFlag, textFlag } from "../../flags/shared.ts"
+import { flagProblems } from "../../flags/flag-problems.ts"
+import { byFlag, isSet, textFlag } from "../../flags/shared.ts"
 import { makeTable } from "../../format/screen.ts"
+import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
-import { print, remark } from "../../terminal/stdout.ts"
+import { canAsk, print, remark } from "../../terminal/stdout.ts"
 
 const encodeView = jsonOf(QuarantinedView)
+const encodeDiscarded = jsonOf(DiscardedSeveral)
 
 const tenantArgument = Argument.String("TENANT").pipe(
   Argument.withDescription("Such as acme"),
@@ -25,9 +39,11 @@ const tenantArgument = Argument.String("TENANT").pipe(
   )
 )
 
+const NumberText = Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThan(0))
+
 const numberArgument = Argument.String("NUMBER").pipe(
   Argument.withDescription("As `petrel quarantine list` shows it"),
-  Argument.withSchema(Schema.NumberFromString.check(Schema.isInt(), Schema.isGreaterThan(0)))
+  Argument.withSchema(NumberText)
 )
 
 const headings = ["number", "source", "reason", "came", "bytes", "problem"]
@@ -82,38 +98,136 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("Show something in quarantine, and its bytes"))
 
+const choiceFlags = {
+  numbers: Argument.String("NUMBER").pipe(
+    Argument.withDescription("As `petrel quarantine list` shows it; several may be given"),
+    Argument.withSchema(NumberText),
+    Argument.variadic({ max: maxQuarantined })
+  ),
+  source: textFlag("source", "ID", "Only those of this source, such as stripe"),
+  reason: Flag.Literals("reason", quarantineReasons).pipe(
+    Flag.withDescription("Only those that are there for this reason"),
+    Flag.optional
+  ),
+  all: isSet("all", "All of it")
+}
+
+/** Returns which are meant. Fails where none is, or the flags contradict each other. */
+const choiceOf = (given: {
+  readonly all: boolean
+  readonly numbers: ReadonlyArray<number>
+  readonly reason: Option.Option<QuarantineReason>
+  readonly source: string | undefined
+}): Effect.Effect<QuarantineChoice, Refused> => {
+  const { all, numbers, reason, source } = given
+  const choice = present({
+    number: numbers.length === 0 ? undefined : numbers,
+    source,
+    reason: Option.getOrUndefined(reason)
+  })
+  const isNarrowed = Object.keys(choice).length > 0
+  if (all === isNarrowed)
+    return refusal([
+      all
+        ? "--all excludes numbers, --source and --reason: it means all of it"
+        : "name them by their numbers, or say --source, --reason or --all"
+    ])
+  const read = readInput(QuarantineChoice, all ? { all } : choice)
+  return Result.isFailure(read) ? refusal(flagProblems(read.failure)) : Effect.succeed(read.success)
+}
+
+/** The one that is named alone: what is wrong with it is an error. */
+const onlyNumber = ({ number = [], reason, source }: QuarantineChoice): number | undefined =>
+  number.length === 1 && source === undefined && reason === undefined ? number[0] : undefined
+
+const releasedText = ({ events, number, source }: Released): string => {
+  const [first] = events
+  return `${number} is ${plural(events.length, "event")} now${first === undefined ? "" : `: ${source}.${first.type}`}`
+}
+
+/** Says what stays in quarantine. Fails if anything does. */
+const reportLeft = Effect.fnUntraced(function* (left: ReleasedSeveral["left"]) {
+  if (left.length === 0) return
+  const texts = left.map(({ number, problem }) =>
+    problem.startsWith(`${number}`) ? problem : `${number}: ${problem}`
+  )
+  return yield* new Refused({ message: `${left.length} left as they are: ${texts.join("; ")}` })
+})
+
 const release = Command.make(
   "release",
   {
-    tenant: tenantArgument,
-    number: numberArgument,
+    ...{ tenant: tenantArgument, ...choiceFlags },
     type: textFlag("type", "TYPE", "The event's type (default: what its provider says)"),
     by: byFlag
   },
-  Effect.fnUntraced(function* ({ by, number, tenant, type }) {
-    const released = yield* Effect.provide(releaseOne(tenant, number, type, by), connected)
-    const [first] = released.events
+  Effect.fnUntraced(function* ({ by, tenant, type, ...given }) {
+    const choice = yield* choiceOf(given)
+    const one = onlyNumber(choice)
+    if (one !== undefined) {
+      const released = yield* Effect.provide(releaseOne(tenant, one, type, by), connected)
+      return yield* report(released, releasedText(released))
+    }
+    const done = yield* Effect.provide(releaseSeveral(tenant, choice, type, by), connected)
     yield* report(
-      released,
-      `${number} is ${plural(released.events.length, "event")} now${first === undefined ? "" : `: ${released.source}.${first.type}`}`
+      done,
+      [...done.released.map(releasedText), `${done.released.length} released`].join("\n")
     )
+    yield* reportLeft(done.left)
   })
 ).pipe(
-  Command.withDescription("Let something in quarantine be an event"),
+  Command.withDescription("Let something in quarantine be an event, or several"),
   Command.withExamples([
     { command: "petrel quarantine release acme 17" },
-    { command: "petrel quarantine release acme 17 --type invoice.paid" }
+    { command: "petrel quarantine release acme 17 18 --type invoice.paid" },
+    { command: "petrel quarantine release acme --source stripe --reason id-collision" }
   ])
 )
 
+/** Asks whether what is chosen by a filter, and not by name, is to be discarded. */
+const isAgreed = Effect.fnUntraced(function* (tenant: string, choice: QuarantineChoice) {
+  const { chosen } = yield* chooseQuarantined(tenant, choice)
+  return (
+    chosen.length === 0 ||
+    (yield* Prompt.run(
+      Prompt.Confirm({ message: `Discard ${chosen.length} of ${tenant} for good?` })
+    ))
+  )
+})
+
 const discard = Command.make(
   "discard",
-  { tenant: tenantArgument, number: numberArgument, by: byFlag },
-  Effect.fnUntraced(function* ({ by, number, tenant }) {
-    const discarded = yield* Effect.provide(discardOne(tenant, number, by), connected)
-    yield* report(encodeView(discarded), `${number} of ${tenant} is discarded`)
+  {
+    ...{ tenant: tenantArgument, ...choiceFlags, by: byFlag },
+    yes: isSet("yes", "Do not ask, where none is named")
+  },
+  Effect.fnUntraced(function* ({ by, tenant, yes, ...given }) {
+    const { json } = yield* petrel
+    const choice = yield* choiceOf(given)
+    const one = onlyNumber(choice)
+    if (one !== undefined) {
+      const discarded = yield* Effect.provide(discardOne(tenant, one, by), connected)
+      return yield* report(encodeView(discarded), `${one} of ${tenant} is discarded`)
+    }
+    const asks = !yes && choice.number === undefined
+    if (asks && (json || !(yield* canAsk)))
+      return yield* new Refused({
+        message: "what is discarded does not come again: say --yes where nobody can be asked"
+      })
+    yield* Effect.gen(function* () {
+      if (asks && !(yield* isAgreed(tenant, choice))) return yield* remark("nothing was discarded")
+      const done = yield* discardSeveral(tenant, choice, by)
+      yield* report(encodeDiscarded(done), `${done.discarded.length} of ${tenant} discarded`)
+      yield* reportLeft(done.left)
+    }).pipe(Effect.provide(connected))
   })
-).pipe(Command.withDescription("Remove something from quarantine for good"))
+).pipe(
+  Command.withDescription("Remove something from quarantine for good, or several"),
+  Command.withExamples([
+    { command: "petrel quarantine discard acme 17 18" },
+    { command: "petrel quarantine discard acme --source stripe --reason unreadable --yes" }
+  ])
+)
 
 export const quarantine = Command.make("quarantine").pipe(
   Command.withDescription(

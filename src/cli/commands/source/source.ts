@@ -23,14 +23,8 @@ import { countText, localTime, spanText } from "../../../text/quantities.ts"
 import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
-import {
-  byFlag,
-  durationExpected,
-  isSet,
-  readDuration,
-  tenantFlag,
-  textFlag
-} from "../../flags/shared.ts"
+import { allNull, contradictions, namesRemoved, removalFlags } from "../../flags/setting-flags.ts"
+import { byFlag, durationExpected, readDuration, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
@@ -211,26 +205,37 @@ const add = Command.make(
   ])
 )
 
-const none = {
-  noRate: isSet("no-rate", "As many requests as come"),
-  noReconcile: isSet("no-reconcile", "No reconciliation by schedule any more")
-}
+/** What the flags say that remove a setting. */
+const removals = {
+  tolerance: "Back to what is usual for the provider",
+  publicUrl: "The URL is not known",
+  webhookId: "Its name at the provider is not known",
+  verifyToken: "Nothing is repeated to the provider",
+  scheme: "Back to what is usual for the provider",
+  rate: "As many requests as come",
+  apiKey: "Without credentials for the provider's API",
+  apiUrl: "Back to the provider's own",
+  reconcile: "No reconciliation by schedule any more",
+  reconcileTypes: "All of the provider's types",
+  alertAbove: "Back to 0"
+} satisfies Record<keyof SourcePatch, string>
 
 const set = Command.make(
   "set",
-  { name: sourceArgument, ...settingFlags, ...apiKeyFlags("as before"), ...none, by: byFlag },
-  Effect.fnUntraced(function* ({ by, name, noRate, noReconcile, ...flags }) {
+  {
+    ...{ name: sourceArgument, ...settingFlags, ...apiKeyFlags("as before"), by: byFlag },
+    none: removalFlags(removals)
+  },
+  Effect.fnUntraced(function* ({ by, name, none, ...flags }) {
     const { apiKey: keyFlag, apiKeyFile, ...texts } = flags
-    if (noRate && texts.rate !== undefined)
-      return yield* refusal(["--rate and --no-rate exclude each other"])
-    if (noReconcile && texts.reconcile !== undefined)
-      return yield* refusal(["--reconcile and --no-reconcile exclude each other"])
+    const removed = namesRemoved(none)
+    const problems = contradictions(removed, { ...texts, apiKey: keyFlag ?? apiKeyFile })
+    if (problems.length > 0) return yield* refusal(problems)
     const apiKey = yield* readApiKey({ apiKey: keyFlag, apiKeyFile })
     const patch = yield* readSettings(SourcePatch, {
       ...(yield* settingsIn(texts)),
       ...present({ apiKey }),
-      ...(noRate ? { rate: null } : {}),
-      ...(noReconcile ? { reconcile: null } : {})
+      ...allNull(removed)
     })
     if (Object.keys(patch).length === 0)
       return yield* refusal([
@@ -246,7 +251,8 @@ const set = Command.make(
   Command.withDescription("Change what is given, and leave the rest"),
   Command.withExamples([
     { command: "petrel source set acme/stripe --rate 200/s" },
-    { command: "petrel source set acme/stripe --reconcile 1h --api-key-file stripe.key" }
+    { command: "petrel source set acme/stripe --reconcile 1h --api-key-file stripe.key" },
+    { command: "petrel source set acme/stripe --no-reconcile --no-api-key" }
   ])
 )
 
