@@ -9,6 +9,7 @@ import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import type { IpNetwork } from "effect/net"
 import type { Connections } from "../connections/connections.ts"
+import { KnownEndpoints } from "../delivery/introspection/survey-endpoints.ts"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { PageTurns } from "../operations/endpoints/endpoint-page.ts"
@@ -248,7 +249,8 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
       RequestBodies.make(refused, { bytes: bodiesBytes, paceMs })
     ),
     Effect.provideService(HistoryReadings, HistoryReadings.make()),
-    Effect.provideService(PageTurns, PageTurns.make())
+    Effect.provideService(PageTurns, PageTurns.make()),
+    Effect.provideService(KnownEndpoints, KnownEndpoints.make())
   )
   const turns = options.turns ?? (yield* Turns.make)
   node.on("connection", () => turns.noteAccepted())

@@ -1,10 +1,11 @@
-import { Effect, Option, Schema } from "effect"
-import { Broker } from "../../broker/broker.ts"
+import { Context, Effect, Option, Schema, Semaphore } from "effect"
+import { Broker, type Seen } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState } from "../../domain/health.ts"
 import type { EndpointCounts } from "../../domain/installation.ts"
 import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
+import { timers } from "../../time/timers.ts"
 
 /** An endpoint whose circuit is open. */
 interface Troubled {
@@ -43,61 +44,155 @@ const Fare = Schema.Struct({
 const decodeStanding = Schema.decodeUnknownOption(Schema.fromJsonString(Standing))
 const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
 
-/** Calls `take` with each value of a bucket. As a Stream, 100,000 values took three times as long. */
-const forEachValue = Effect.fnUntraced(function* (
+/** How long a table goes on from what it has before it is read as a whole, ms: a marker that was removed says nothing of the key that it removed. */
+const wholeEveryMs = 600_000
+
+/** What is kept of the values of a bucket from one reading to the next. */
+class BucketTable<A> {
+  readonly entries = new Map<string, A>()
+  readonly #madeAt = timers.monotonicMs()
+  /** When the stream was made. */
+  readonly #created: string
+  #reached = 0
+  #last: Pick<Seen, "nanoseconds" | "seq"> | undefined
+
+  constructor(created: string) {
+    this.#created = created
+  }
+
+  /** True if only what came later is to be read. */
+  goesOn(created: string, lastSeq: number): boolean {
+    const ageMs = timers.monotonicMs() - this.#madeAt
+    return this.#created === created && lastSeq >= this.#reached && ageMs < wholeEveryMs
+  }
+
+  /** Reads up to a sequence. As a Stream, 100,000 values took three times as long. */
+  read(bucket: string, firstSeq: number, lastSeq: number, take: (text: string) => A | undefined) {
+    const prefix = `$KV.${bucket}.`
+    const range = {
+      stream: `KV_${bucket}`,
+      subjects: [`${prefix}>`],
+      from: Math.max(firstSeq, this.#reached + 1),
+      to: lastSeq,
+      after: this.#last
+    }
+    const see = ({ message, nanoseconds, seq }: Seen) => {
+      const key = message.subject.slice(prefix.length)
+      // A key that was removed.
+      const isGone = removals.some((name) => message.headers?.has(name) === true)
+      const value = isGone ? undefined : take(message.string())
+      if (value === undefined) this.entries.delete(key)
+      else this.entries.set(key, value)
+      this.#last = { seq, nanoseconds }
+    }
+    return Effect.tap(readThrough(range, see), () =>
+      Effect.sync(() => {
+        this.#reached = lastSeq
+      })
+    )
+  }
+}
+
+const removals = ["KV-Operation", "Nats-Marker-Reason"]
+
+type Held = "disabled" | "suspended" | "paused" | "unreadable"
+
+/** An endpoint, as far as it is counted. */
+interface Counted {
+  readonly generation: string
+  /** Absent for one whose circuit says how it fares. */
+  readonly held?: Held
+}
+
+const unreadable: Counted = { generation: "", held: "unreadable" }
+
+const countedIn = (text: string): Counted => {
+  const standing = Option.getOrUndefined(decodeStanding(text))
+  if (standing === undefined) return unreadable
+  const { disabled, generation, paused, suspended } = standing
+  if (disabled !== undefined) return { generation, held: "disabled" }
+  if (suspended !== undefined) return { generation, held: "suspended" }
+  return paused === undefined ? { generation } : { generation, held: "paused" }
+}
+
+/** The health of an endpoint whose circuit is not closed. */
+const troubleIn = (text: string): typeof Fare.Type | undefined => {
+  const fare = Option.getOrUndefined(decodeFare(text))
+  return fare?.circuit.state === "closed" ? undefined : fare
+}
+
+/**
+ * What was read of the endpoints before. A process that surveys again and again keeps it, and reads
+ * only what has changed since: to read 100,000 endpoints takes more than a second of CPU.
+ */
+export class KnownEndpoints extends Context.Service<KnownEndpoints, EndpointTables>()(
+  "petrel/delivery/KnownEndpoints"
+) {
+  static readonly make = () => KnownEndpoints.of(new EndpointTables())
+}
+
+class EndpointTables {
+  readonly #one = Semaphore.makeUnsafe(1)
+  #endpoints: BucketTable<Counted> | undefined
+  #health: BucketTable<typeof Fare.Type> | undefined
+
+  /** Reads what has changed, and returns what there is. What fails is read as a whole next time. */
+  readonly read = this.#one.withPermits(1)(
+    Effect.gen({ self: this }, function* () {
+      const { buckets } = (yield* Broker).names
+      const [health, endpoints] = [this.#health, this.#endpoints]
+      this.#health = undefined
+      this.#endpoints = undefined
+      this.#health = yield* current(buckets.health, health, troubleIn)
+      this.#endpoints = yield* current(buckets.endpoints, endpoints, countedIn)
+      return { health: this.#health.entries, endpoints: this.#endpoints.entries }
+    })
+  )
+}
+
+/** Brings the table of a bucket up to date, or makes it anew. */
+const current = Effect.fnUntraced(function* <A>(
   bucket: string,
-  take: (key: string, text: string) => void
+  known: BucketTable<A> | undefined,
+  take: (text: string) => A | undefined
 ) {
   const { streamInfo } = yield* Broker
-  const stream = `KV_${bucket}`
-  const prefix = `$KV.${bucket}.`
-  const { state } = yield* streamInfo(`look at ${bucket}`, stream)
-  yield* readThrough(
-    { stream, subjects: [`${prefix}>`], from: state.first_seq, to: state.last_seq },
-    ({ message }) => {
-      // A key that was removed.
-      if (message.headers?.has("KV-Operation") === true) return
-      take(message.subject.slice(prefix.length), message.string())
-    }
-  )
+  const { created, state } = yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`)
+  const table =
+    known?.goesOn(created, state.last_seq) === true ? known : new BucketTable<A>(created)
+  yield* table.read(bucket, state.first_seq, state.last_seq, take)
+  return table
 })
 
 /** Counts the endpoints by state. */
 export const surveyEndpoints = Effect.gen(function* () {
-  const { names } = yield* Broker
-  const fares = new Map<string, typeof Fare.Type>()
-  yield* forEachValue(names.buckets.health, (key, text) => {
-    const fare = Option.getOrUndefined(decodeFare(text))
-    if (fare !== undefined && fare.circuit.state !== "closed") fares.set(key, fare)
-  })
+  const known = yield* Effect.serviceOption(KnownEndpoints)
+  const { endpoints, health } = yield* Option.getOrElse(known, () => new EndpointTables()).read
   const counts = {
     ...{ closed: 0, open: 0, halfOpen: 0 },
     ...{ paused: 0, suspended: 0, disabled: 0, unreadable: 0 }
   }
   const open: Array<Troubled> = []
   let total = 0
-  yield* forEachValue(names.buckets.endpoints, (key, text) => {
+  for (const [key, { generation, held }] of endpoints) {
     // Settings of tenants and of the system.
-    if (!isEndpointKey(key)) return
+    if (!isEndpointKey(key)) continue
     total++
-    const standing = Option.getOrUndefined(decodeStanding(text))
-    if (standing === undefined) counts.unreadable++
-    else if (standing.disabled !== undefined) counts.disabled++
-    else if (standing.suspended !== undefined) counts.suspended++
-    else if (standing.paused !== undefined) counts.paused++
-    else {
-      const fare = fares.get(key)
-      // Health of an earlier endpoint of the same name does not apply.
-      const circuit = fare?.generation === standing.generation ? fare.circuit : undefined
-      if (circuit === undefined) counts.closed++
-      else if (circuit.state === "half-open") counts.halfOpen++
-      else {
-        counts.open++
-        const [tenant = "", endpoint = ""] = key.split(".")
-        open.push({ tenant, endpoint, since: circuit.since, why: circuit.why ?? "" })
-      }
+    if (held !== undefined) {
+      counts[held]++
+      continue
     }
-  })
+    const fare = health.get(key)
+    // Health of an earlier endpoint of the same name does not apply.
+    const circuit = fare?.generation === generation ? fare.circuit : undefined
+    if (circuit === undefined) counts.closed++
+    else if (circuit.state === "half-open") counts.halfOpen++
+    else {
+      counts.open++
+      const [tenant = "", endpoint = ""] = key.split(".")
+      open.push({ tenant, endpoint, since: circuit.since, why: circuit.why ?? "" })
+    }
+  }
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
   const { length: lost } = yield* readLostEndpoints
   return { counts: { total, ...counts }, lost, longestOpen } satisfies EndpointsSurvey
