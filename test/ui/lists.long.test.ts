@@ -91,6 +91,7 @@ describe.skipIf(!hasBrowser)("the lists and figures of a console, in a browser",
         }
 
         // An hour of the chart leads to its attempts.
+        await page.goto(`${console.url}/ui/endpoints/acme/billing`)
         await page.locator(".hours a").last().click()
         await page.getByRole("heading", { name: "Attempts" }).waitFor()
         assert.match(page.url(), /since=.*until=/)
