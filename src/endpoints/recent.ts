@@ -1,3 +1,5 @@
+import { OrderedMap } from "../broker/ordered-map.ts"
+
 interface Kept<A> {
   readonly value: A
   /** Used since it was last considered for eviction. */
@@ -10,7 +12,7 @@ interface Kept<A> {
  * lately. A use costs one look-up and maintains no order.
  */
 export class Recent<A> {
-  readonly #kept = new Map<string, Kept<A>>()
+  readonly #kept = new OrderedMap<string, Kept<A>>()
   readonly #most: number
 
   constructor(most: number) {
@@ -35,11 +37,11 @@ export class Recent<A> {
 
   /** A value that was used since it was last considered moves to the end. */
   #dropOne(): void {
-    for (const [key, kept] of this.#kept) {
-      this.#kept.delete(key)
-      if (!kept.isUsed) return
-      kept.isUsed = false
-      this.#kept.set(key, kept)
+    let oldest = this.#kept.takeOldest()
+    while (oldest?.value.isUsed === true) {
+      oldest.value.isUsed = false
+      this.#kept.set(oldest.key, oldest.value)
+      oldest = this.#kept.takeOldest()
     }
   }
 }

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrderedSet } from "../../broker/ordered-map.ts"
 import { timers } from "../../time/timers.ts"
 
 /** When a key has work again: at once, after a pause (ms), or never. */
@@ -18,7 +19,7 @@ interface KeyedSchedulerOptions {
  * per key took tens of KB. At most one worker works for a key at a time.
  */
 export class KeyedScheduler {
-  readonly #ready = new Set<string>()
+  readonly #ready = new OrderedSet<string>()
   readonly #busy = new Set<string>()
   /** Keys that were woken while they were worked on. */
   readonly #woken = new Set<string>()
@@ -68,8 +69,7 @@ export class KeyedScheduler {
     Effect.whileLoop({
       while: () => this.#ready.size > 0,
       body: () => {
-        const [key = ""] = this.#ready
-        this.#ready.delete(key)
+        const key = this.#ready.takeOldest() ?? ""
         this.#busy.add(key)
         return Effect.map(this.#options.work(key), (next) => ({ key, next }))
       },

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrderedMap } from "../../broker/ordered-map.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Delivery } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
@@ -18,7 +19,7 @@ const maxOutcomes = 10_000
 export class PendingStores {
   /** By `PendingStore.name`. */
   readonly #pending = new Map<string, PendingStore>()
-  readonly #outcomes = new Map<string, Stored>()
+  readonly #outcomes = new OrderedMap<string, Stored>()
   readonly #asReference: (delivery: Delivery) => boolean
 
   constructor(asReference: (delivery: Delivery) => boolean) {
@@ -80,11 +81,7 @@ export class PendingStores {
     for (const resume of pending.callers) resume(Effect.succeed(stored))
     if (pending.callers.size > 0) return
     this.#outcomes.set(pending.name, stored)
-    if (this.#outcomes.size <= maxOutcomes) return
-    for (const oldest of this.#outcomes.keys()) {
-      this.#outcomes.delete(oldest)
-      return
-    }
+    if (this.#outcomes.size > maxOutcomes) this.#outcomes.takeOldest()
   }
 }
 

@@ -1,3 +1,4 @@
+import { OrderedMap } from "../../broker/ordered-map.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import { timers } from "../../time/timers.ts"
 
@@ -32,7 +33,7 @@ export interface WrittenTail extends Replaced {
 
 /** The last messages of endpoints' backlogs, as long as they may be written again with more. */
 export class WrittenTails {
-  readonly #tails = new Map<string, { readonly tail: WrittenTail; readonly until: number }>()
+  readonly #tails = new OrderedMap<string, { readonly tail: WrittenTail; readonly until: number }>()
 
   get(key: string): WrittenTail | undefined {
     const held = this.#tails.get(key)
@@ -47,11 +48,7 @@ export class WrittenTails {
     this.#tails.delete(key)
     if (tail.references.length >= smallReferences) return
     this.#tails.set(key, { tail, until: timers.monotonicMs() + heldMs })
-    if (this.#tails.size <= maxTails) return
-    for (const oldest of this.#tails.keys()) {
-      this.#tails.delete(oldest)
-      return
-    }
+    if (this.#tails.size > maxTails) this.#tails.takeOldest()
   }
 
   drop(key: string): void {

@@ -1,3 +1,5 @@
+import { OrderedMap } from "../../broker/ordered-map.ts"
+
 interface Kept<A> {
   readonly tenant: string
   readonly bytes: number
@@ -7,7 +9,7 @@ interface Kept<A> {
 interface Tenant<A> {
   bytes: number
   /** Least recently used first. */
-  readonly kept: Map<string, Kept<A>>
+  readonly kept: OrderedMap<string, Kept<A>>
 }
 
 /**
@@ -17,7 +19,7 @@ interface Tenant<A> {
 export class EventCache<A> {
   readonly #maxBytes: number
   /** Least recently used first. */
-  readonly #all = new Map<string, Kept<A>>()
+  readonly #all = new OrderedMap<string, Kept<A>>()
   readonly #tenants = new Map<string, Tenant<A>>()
   /** The tenant that was seen with more than half. */
   #largest: Tenant<A> | undefined
@@ -35,18 +37,15 @@ export class EventCache<A> {
   get(name: string): A | undefined {
     const kept = this.#all.get(name)
     if (kept === undefined) return undefined
-    const mine = this.#tenants.get(kept.tenant)?.kept
-    for (const order of [this.#all, mine]) {
-      order?.delete(name)
-      order?.set(name, kept)
-    }
+    this.#all.renew(name)
+    this.#tenants.get(kept.tenant)?.kept.renew(name)
     return kept.value
   }
 
   /** Keeps a value, unless it would take more than half of the cache by itself. */
   add(tenant: string, name: string, value: A, bytes: number): void {
     if (bytes > this.#maxBytes / 2 || this.#all.has(name)) return
-    const mine = this.#tenants.get(tenant) ?? { bytes: 0, kept: new Map() }
+    const mine = this.#tenants.get(tenant) ?? { bytes: 0, kept: new OrderedMap() }
     const kept = { tenant, bytes, value }
     this.#tenants.set(tenant, mine)
     this.#all.set(name, kept)
@@ -60,15 +59,15 @@ export class EventCache<A> {
   #removeOne(): void {
     const isLarge = (this.#largest?.bytes ?? 0) > this.#maxBytes / 2
     const from = isLarge && this.#largest !== undefined ? this.#largest.kept : this.#all
-    for (const [name, { bytes, tenant }] of from) {
-      const of = this.#tenants.get(tenant)
-      this.#all.delete(name)
-      this.#bytes -= bytes
-      if (of === undefined) return
-      of.kept.delete(name)
-      of.bytes -= bytes
-      if (of.kept.size === 0) this.#tenants.delete(tenant)
-      return
-    }
+    const oldest = from.takeOldest()
+    if (oldest === undefined) return
+    const { bytes, tenant } = oldest.value
+    this.#all.delete(oldest.key)
+    this.#bytes -= bytes
+    const of = this.#tenants.get(tenant)
+    if (of === undefined) return
+    of.kept.delete(oldest.key)
+    of.bytes -= bytes
+    if (of.kept.size === 0) this.#tenants.delete(tenant)
   }
 }

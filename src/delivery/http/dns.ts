@@ -1,5 +1,6 @@
 import type { LookupAddress } from "node:dns"
 import { Resolver } from "node:dns/promises"
+import { OrderedMap } from "../../broker/ordered-map.ts"
 import { timers } from "../../time/timers.ts"
 import { HostNames, hasGlobalV6, SystemFile } from "./this-host.ts"
 
@@ -87,7 +88,7 @@ export class NameResolver {
   readonly #hosts: HostNames
   readonly #timeoutMs: number
   /** Answers by name. One that is too old to be used still says that the name was answered. */
-  readonly #answers = new Map<string, Answer>()
+  readonly #answers = new OrderedMap<string, Answer>()
   readonly #underWay = new Map<string, Array<Waiter>>()
   /** By tenant: names that were answered before do not wait for those that may never be. */
   readonly #answeredLines: Lines = new Map()
@@ -172,8 +173,7 @@ export class NameResolver {
   #keep(name: string, answer: Answer): void {
     this.#answers.delete(name)
     this.#answers.set(name, answer)
-    const [oldest] = this.#answers.keys()
-    if (this.#answers.size > maxCachedNames && oldest !== undefined) this.#answers.delete(oldest)
+    if (this.#answers.size > maxCachedNames) this.#answers.takeOldest()
   }
 
   /** Returns a resolver with the name servers that the system has now. */

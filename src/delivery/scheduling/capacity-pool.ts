@@ -1,3 +1,4 @@
+import { OrderedSet } from "../../broker/ordered-map.ts"
 import type { TenantLoad } from "../../metrics/worker-metrics.ts"
 import type { CapacityLimits, CapacityShares, Reservation, SpeedClass } from "./tenant-capacity.ts"
 import { TenantCapacity } from "./tenant-capacity.ts"
@@ -23,7 +24,7 @@ export class CapacityPool implements CapacityShares {
   readonly #hasOthers: () => boolean
   readonly #tenants = new Map<string, TenantCapacity>()
   /** Tenants with lanes that wait; the one whose turn comes next is first. */
-  readonly #waiting = new Set<TenantCapacity>()
+  readonly #waiting = new OrderedSet<TenantCapacity>()
   #remembered = minRemembered
   #isGiving = false
 
@@ -96,9 +97,9 @@ export class CapacityPool implements CapacityShares {
 
   #giveTurn(): void {
     let left = Math.min(this.#waiting.size, maxOffers)
-    for (const tenant of this.#waiting) {
-      if (left-- === 0 || this.used.requests >= this.size.requests) return
-      this.#waiting.delete(tenant)
+    while (left-- > 0 && this.used.requests < this.size.requests) {
+      const tenant = this.#waiting.takeOldest()
+      if (tenant === undefined) return
       const isTaken = tenant.giveTurn()
       if (tenant.isWaiting) this.#waiting.add(tenant)
       if (isTaken) return

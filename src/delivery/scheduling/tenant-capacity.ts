@@ -1,3 +1,4 @@
+import { OrderedSet } from "../../broker/ordered-map.ts"
 import type { TenantLoad } from "../../metrics/worker-metrics.ts"
 import { allowanceOf } from "../../policy/shares.ts"
 
@@ -73,9 +74,9 @@ export class TenantCapacity {
   #holders = 0
   #isActive = false
   /** Waiting lanes: with nothing in flight, with requests in flight, and slow ones. */
-  readonly #first = new Set<CapacityWaiter>()
-  readonly #more = new Set<CapacityWaiter>()
-  readonly #slowLine = new Set<CapacityWaiter>()
+  readonly #first = new OrderedSet<CapacityWaiter>()
+  readonly #more = new OrderedSet<CapacityWaiter>()
+  readonly #slowLine = new OrderedSet<CapacityWaiter>()
   readonly #order = [this.#first, this.#more, this.#slowLine]
   /** Index of the line whose turn comes next, counted up. */
   #turns = 0
@@ -186,11 +187,11 @@ export class TenantCapacity {
   }
 
   /** Offers a turn to the lanes of a line in order, until one takes it. */
-  #turnOf(line: Set<CapacityWaiter>): boolean {
+  #turnOf(line: OrderedSet<CapacityWaiter>): boolean {
     let left = Math.min(line.size, maxOffers)
-    for (const lane of line) {
-      if (left-- === 0) return false
-      line.delete(lane)
+    while (left-- > 0) {
+      const lane = line.takeOldest()
+      if (lane === undefined) return false
       if (lane.turn()) return true
     }
     return false
