@@ -1,9 +1,11 @@
 import { Config, Effect, Layer, Option } from "effect"
 import { Command, Flag } from "effect/cli"
-import { accessTo, requireAccess } from "../broker/access.ts"
+import { AccessBroker, accessTo, requireAccess } from "../broker/access.ts"
 import { readAddress, shownAddress } from "../broker/address.ts"
+import { Broker } from "../broker/broker.ts"
 import { connectTo, openBroker } from "../broker/connection.ts"
 import { Monitors } from "../broker/monitor.ts"
+import { patientBroker } from "../broker/patient.ts"
 import { Facts } from "../history/facts.ts"
 import { print } from "./terminal/stdout.ts"
 
@@ -159,20 +161,44 @@ export const connectionForRequests = Effect.gen(function* () {
   return yield* openBroker({ ...options, clientName: "petrel-api" })
 })
 
-/**
- * The broker and its history, for `Effect.provide`. Connects when the effect runs, so that a
- * command validates its input first.
- */
-export const connected = Layer.merge(
-  Facts.layer.pipe(Layer.provideMerge(broker)),
-  Layer.effect(
-    Monitors,
-    Effect.map(petrel, ({ monitors }) => monitors)
+const withHistory = <E, R>(broker: Layer.Layer<Broker, E, R>) =>
+  Layer.merge(
+    Facts.layer.pipe(Layer.provideMerge(broker)),
+    Layer.effect(
+      Monitors,
+      Effect.map(petrel, ({ monitors }) => monitors)
+    )
   )
+
+/**
+ * The broker and its history for a command, for `Effect.provide`. Connects when the effect runs, so
+ * that a command validates its input first. What it reads it waits for while a cluster elects
+ * leaders.
+ */
+export const connected = withHistory(
+  Layer.effect(Broker, patientBroker).pipe(Layer.provide(broker))
 )
 
-/** The same, with the account of tokens, which may be another one than the installation has. */
-export const connectedWithAccess = Layer.merge(connected, access)
+/**
+ * The same for what runs until it is stopped, which decides by itself what to do while the broker
+ * does not answer.
+ */
+export const connectedToServe = withHistory(broker)
+
+const patientAccess = Layer.effect(
+  AccessBroker,
+  Effect.flatMap(AccessBroker, (broker) =>
+    broker === undefined
+      ? Effect.succeed(undefined)
+      : Effect.provideService(patientBroker, Broker, broker)
+  )
+).pipe(Layer.provide(access))
+
+/** `connected` with the account of tokens, which may be another one than the installation has. */
+export const connectedWithAccess = Layer.merge(connected, patientAccess)
+
+/** `connectedToServe` with the account of tokens. */
+export const connectedWithAccessToServe = Layer.merge(connectedToServe, access)
 
 /** The same for commands on tokens: fails where the installation keeps them in another account. */
 export const connectedWithTokens = Layer.effectDiscard(requireAccess).pipe(

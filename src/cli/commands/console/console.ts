@@ -19,7 +19,7 @@ import { giveBackMemory, setCollector } from "../../memory.ts"
 import { Refused, refusal } from "../../refused.ts"
 import {
   brokerOptions,
-  connectedWithAccess,
+  connectedWithAccessToServe,
   connectionForRequests,
   report
 } from "../../root-command.ts"
@@ -276,7 +276,7 @@ export const console = Command.make(
       projection,
       given.auditSince,
       given.tracesOtlp
-    ).pipe(Effect.provide(connectedWithAccess), untilStopped)
+    ).pipe(Effect.provide(connectedWithAccessToServe), untilStopped)
   })
 ).pipe(
   Command.withDescription(

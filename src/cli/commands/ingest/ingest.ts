@@ -11,7 +11,7 @@ import { isSet, textFlag } from "../../flags/shared.ts"
 import { readTls } from "../../flags/tls-flags.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { connected, report } from "../../root-command.ts"
+import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { requireIntake } from "./require-intake.ts"
 
@@ -91,7 +91,7 @@ export const ingest = Command.make(
       giveBackMemory()
       return yield* Effect.never
     })
-    yield* serve.pipe(Effect.scoped, Effect.provide(connected), untilStopped)
+    yield* serve.pipe(Effect.scoped, Effect.provide(connectedToServe), untilStopped)
   })
 ).pipe(
   Command.withDescription("Take in webhooks of providers, until told to stop"),

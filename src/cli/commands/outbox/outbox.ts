@@ -5,7 +5,7 @@ import { RelayFigures } from "../../../relay/figures.ts"
 import { type OutboxRelayOptions, RelayState, relayOutbox } from "../../../relay/outbox-relay.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { durationExpected, readDuration } from "../../flags/shared.ts"
-import { connected, petrel } from "../../root-command.ts"
+import { connectedToServe, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { namedDatabase, outboxFlags, projectDriver } from "./database.ts"
@@ -102,7 +102,7 @@ export const outbox = Command.make(
     }).pipe(
       Effect.onInterrupt(() => Effect.logInfo("stopping; what is under way is finished first"))
     )
-    yield* Effect.scoped(relay).pipe(Effect.provide(connected), untilStopped)
+    yield* Effect.scoped(relay).pipe(Effect.provide(connectedToServe), untilStopped)
   })
 ).pipe(
   Command.withDescription(

@@ -19,7 +19,7 @@ import {
 import { isSet } from "../../flags/shared.ts"
 import { cutTo, labelled, makeTable, screenHeight, screenWidth } from "../../format/screen.ts"
 import { Refused, refusal } from "../../refused.ts"
-import { connected, petrel } from "../../root-command.ts"
+import { connected, connectedToServe, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { clearScreen, coloured, print, redraw } from "../../terminal/stdout.ts"
 
@@ -279,7 +279,8 @@ export const status = Command.make(
       return yield* clear.pipe(
         Effect.when(Effect.succeed(!json)),
         Effect.andThen(again),
-        Effect.provide(connected),
+        // It shows by itself that the broker does not answer.
+        Effect.provide(connectedToServe),
         untilStopped
       )
     }

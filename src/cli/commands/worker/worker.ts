@@ -19,7 +19,7 @@ import {
 import { durationExpected, readDuration, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
-import { connected, report } from "../../root-command.ts"
+import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 
 /**
@@ -303,7 +303,7 @@ export const worker = Command.make(
       maxInFlight,
       maxBytes
     }
-    yield* serve(settings, flags).pipe(Effect.provide(connected), untilStopped)
+    yield* serve(settings, flags).pipe(Effect.provide(connectedToServe), untilStopped)
   })
 ).pipe(
   Command.withDescription("Route events and deliver them, until told to stop"),
