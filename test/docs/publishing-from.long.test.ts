@@ -142,6 +142,9 @@ describe("what the page of other languages shows", () => {
           )
           assert.strictEqual(contentType, "application/json")
           assert.include(new TextDecoder().decode(body), '{"invoice":4')
+          // It ends its broker, which writes to the folder that is removed.
+          yield* dev.signal("SIGINT")
+          assert.strictEqual(yield* dev.ended, 0)
         }),
       limitMs
     )
