@@ -81,7 +81,9 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
           ignoreAuthErrorAbort: true,
           reconnectTimeWait: 250,
           reconnectJitter: 250,
-          pingInterval: 10_000,
+          // A server that hangs is left after three intervals, by when its streams have other leaders
+          // and this process's leases have ended.
+          pingInterval: 4_000,
           maxPingOut: 2,
           timeout: 5_000
         }),

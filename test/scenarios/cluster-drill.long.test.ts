@@ -25,6 +25,9 @@ const blocks = readFileSync(join(root, "deploy/cluster/README.md"), "utf8")
     }))
   })
 
+/** A pause that is no election and no takeover any more, on a machine that others use, too. */
+const maxPauseMs = 60_000
+
 /** Ends what the blocks have left running in a folder, by the process ids in its files. */
 const endAll = (folder: string) => {
   for (const file of readdirSync(folder).filter((name) => name.endsWith(".pid")))
@@ -139,6 +142,7 @@ describe("the drill of deploy/cluster", () => {
             assert.include(said, "Clean", said)
             const times = [startedAt, ...hook.requests.slice(from).map(({ at }) => at), Date.now()]
             const gap = Math.max(...times.map((at, index) => at - (times[index - 1] ?? at)))
+            assert.isBelow(Math.max(gap, longestMs), maxPauseMs, heading)
             figures.push(
               `${heading}: ${seconds} s; longest without an acknowledgement ${(longestMs / 1000).toFixed(1)} s, without a delivery ${(gap / 1000).toFixed(1)} s`
             )
