@@ -3,13 +3,43 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import { quarantine } from "../../src/intake/quarantine.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { listQuarantined } from "../../src/operations/sources/manage-quarantine.ts"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
 import { serveProjection } from "../../src/projection/remote-log.ts"
 import { startConsole } from "./console.ts"
 import { caughtUp } from "./delivery-log.ts"
 import { worker } from "./engine.ts"
 import { receiver } from "./receiver.ts"
+
+let came = 0
+
+/** Puts something of acme in quarantine that no event can be made of, and something that can be one. */
+const putOne = Effect.gen(function* () {
+  const n = came++
+  const request = {
+    ...{ source: "stripe", provider: "stripe", contentType: "application/json", headers: {} },
+    ...{ method: "POST", url: "http://127.0.0.1/in/acme/stripe" }
+  }
+  const put = (
+    more: Pick<Parameters<typeof quarantine>[1], "reason" | "problem" | "id" | "type">
+  ) => quarantine("acme", { ...request, ...more }, Buffer.from(`{"n":${n}}`))
+  yield* put({ reason: "unreadable", problem: "no id" })
+  yield* put({
+    ...{ reason: "id-collision", problem: "other bytes came before" },
+    ...{ id: `evt_${n}`, type: "invoice.paid" }
+  })
+})
+
+/** How often for each operation. */
+const quarantined = 5
+
+/** Sees to it that acme has something in quarantine. */
+export const fillQuarantine = Effect.gen(function* () {
+  const there = yield* listQuarantined("acme")
+  if (there.length < quarantined) for (let n = 0; n < quarantined; n++) yield* putOne
+})
 
 /** A token's rate that nothing reaches. */
 const rate = 1_000_000

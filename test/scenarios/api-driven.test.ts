@@ -1,7 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { apiDocument } from "../../src/api/document.ts"
-import { startDrivenConsole } from "../kit/driven-console.ts"
+import type { Broker } from "../../src/broker/broker.ts"
+import { fillQuarantine, startDrivenConsole } from "../kit/driven-console.ts"
 import { fuzz, groups, isFuzzed, limitMs, operationCount } from "../kit/fuzz.ts"
 import { isLong } from "../kit/long.ts"
 import { importTool } from "../kit/openapi-tools.ts"
@@ -29,7 +30,11 @@ interface Driver {
 
 interface Ground {
   readonly hintsFor: (receiver: string) => object
-  readonly groundAt: (url: string, token: string, receiver: string) => unknown
+  readonly groundAt: (
+    url: string,
+    token: string,
+    receiver: string
+  ) => (operation: object) => Promise<object>
 }
 
 /** Inputs of each operation; `npm run fuzz` has more. */
@@ -63,11 +68,17 @@ describe("every operation, asked for by a client of the OpenAPI document", () =>
           const { groundAt, hintsFor } = yield* Effect.promise(() =>
             importTool<Ground>("ground.ts")
           )
+          const found = groundAt(url, token, receiver)
+          const run = Effect.runPromiseWith(yield* Effect.context<Broker>())
+          const known = async (operation: object) => {
+            await run(fillQuarantine)
+            return found(operation)
+          }
           const report = yield* Effect.promise(() =>
             drive({
               ...{ url, token, document: apiDocument(), tag, inputs, mutations, seed },
               hints: hintsFor(receiver),
-              known: groundAt(url, token, receiver)
+              known
             })
           )
           if (isFuzzed) process.stderr.write(shown(report))

@@ -1,6 +1,7 @@
 /*
- * What has to be there for operations to find something: endpoints, events, deliveries, dead letters,
- * jobs and tokens of one tenant.
+ * What has to be there for operations to find something: endpoints, sources, events, deliveries, dead
+ * letters, jobs and tokens of one tenant. What is in quarantine has no way in over the API, and is put
+ * there by who starts the console.
  */
 import type { Operation } from "./document.ts"
 import type { Hints } from "./inputs.ts"
@@ -13,6 +14,9 @@ const root = `/v1/tenants/${tenant}`
  * third refuses it and is tried again later.
  */
 const endpoints = ["good", "bad", "later"]
+
+/** Sources that are driven. */
+const sources = ["stripe", "github"]
 
 /** How long deliveries may take to end, ms. */
 const withinMs = 30_000
@@ -35,6 +39,13 @@ export const hintsFor = (receiver: string): Hints => ({
   contentType: ["application/json", "text/plain"],
   status: ["503", "5xx"],
   endpoint: endpoints,
+  // Given wherever they may be: few providers do without.
+  "!": ["secrets"],
+  provider: ["stripe", "github"],
+  secrets: ["whsec_of_a_source"],
+  secret: ["whsec_of_a_source_2"],
+  reason: ["unreadable", "id-collision"],
+  source: ["stripe"],
   expiresAt: ["2099-01-01T00:00:00.000Z"],
   ...Object.fromEntries(
     [
@@ -55,7 +66,7 @@ const until = async (holds: () => Promise<boolean>, otherwise: string): Promise<
   throw new Error(`${otherwise} within ${withinMs / 1_000} s: is there a worker?`)
 }
 
-/** Endpoints that are there to be removed. */
+/** Endpoints and sources that are there to be removed. */
 const removed = Array.from({ length: 40 }, (_, n) => `removed-${n}`)
 
 /** Makes what has to be there, and finds what operations can be asked about. */
@@ -99,6 +110,8 @@ export const groundAt = (url: string, token: string, receiver: string) => {
     for (const id of endpoints)
       for (const action of ["enable", "resume"])
         await ask("POST", `${root}/endpoints/${id}/${action}`)
+    for (const provider of sources)
+      await ask("POST", `${root}/sources/${provider}`, { provider, secrets: ["whsec_of_a_source"] })
     const events = [1, 2].map((n) => ({ type: "invoice.paid", id: `i${round}-${n}`, data: { n } }))
     await ask("POST", `${root}/events`, events)
     await ask("POST", `${root}/tokens`, { scopes: ["events:publish"], name: `round ${round}` })
@@ -130,21 +143,27 @@ export const groundAt = (url: string, token: string, receiver: string) => {
   return async (operation: Operation): Promise<Hints> => {
     await prepare()
     const events = [1, 2].map((n) => `${tenant}.i${round}-${n}`)
-    const removes = operation.operationId === "endpoints.remove"
+    const isOfSources = operation.path.includes("/sources")
+    const removes = operation.operationId?.endsWith(".remove") === true
     if (removes)
-      for (const id of removed) await ask("PUT", `${root}/endpoints/${id}`, { url: receiver })
+      for (const id of removed)
+        await (isOfSources
+          ? ask("POST", `${root}/sources/${id}`, { provider: "stripe", secrets: ["whsec_gone"] })
+          : ask("PUT", `${root}/endpoints/${id}`, { url: receiver }))
     if (/\{(?:event|delivery)\}/.test(operation.path))
       for (const event of events) await until(() => isDelivered(event), "no event was delivered")
     return {
       tenant: [tenant],
-      id: removes ? removed : endpoints,
+      id: removes ? removed : isOfSources ? sources : endpoints,
       event: events,
       type: ["invoice.paid", "other"],
       delivery: events.flatMap((event) => endpoints.map((endpoint) => `${event}.${endpoint}`)),
       cursor: operation.parameters?.some(({ name }) => name === "cursor")
         ? await cursorsOf(operation)
         : [],
-      number: await listed(`${root}/dead-letters?limit=200`, "deadLetters", "id"),
+      number: await (operation.path.includes("/quarantine")
+        ? listed(`${root}/quarantine`, "quarantined", "number")
+        : listed(`${root}/dead-letters?limit=200`, "deadLetters", "id")),
       job: operation.path.includes("{job}") ? await jobsOf(operation) : [],
       token: (await listed(`${root}/tokens`, "tokens", "id")).filter((id) => id !== own)
     }

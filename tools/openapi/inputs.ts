@@ -26,7 +26,10 @@ export interface Schema {
   readonly examples?: ReadonlyArray<unknown>
 }
 
-/** What a field of some name may be, where a schema knows no more than that it is a text. */
+/**
+ * What a field of some name may be, where a schema knows no more than that it is a text; and as `!`
+ * the optional fields that are always given.
+ */
 export type Hints = Readonly<Record<string, ReadonlyArray<unknown>>>
 
 /** Texts that have led programs astray. None leads out of this machine. */
@@ -185,14 +188,16 @@ export class Inputs {
       return fc.dictionary(key, value, { maxKeys: depth > maxDepth ? 0 : 3 })
     }
     const names = Object.keys(properties)
-    const optional = names.filter((one) => !required.includes(one))
+    const usual = this.#hints["!"] ?? []
+    const always = names.filter((one) => required.includes(one) || usual.includes(one))
+    const optional = names.filter((one) => !always.includes(one))
     // Of many fields few: all of them together are seldom right.
     return fc
       .subarray(optional, { maxLength: Math.min(optional.length, 4) })
       .chain((chosen) =>
         fc.record(
           Object.fromEntries(
-            [...required, ...chosen].map((one) => [
+            [...always, ...chosen].map((one) => [
               one,
               this.allowed(properties[one] ?? {}, one, depth + 1)
             ])
