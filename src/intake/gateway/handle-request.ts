@@ -5,7 +5,7 @@ import type { Connections } from "../../connections/connections.ts"
 import { sourceLabel } from "../../domain/source.ts"
 import type { ReceivedRequest } from "../../providers/provider.ts"
 import { timers } from "../../time/timers.ts"
-import type { Admission, AdmissionBounds } from "./admission.ts"
+import type { Admission, AdmissionBounds, NotNow } from "./admission.ts"
 import type { Answer } from "./answer.ts"
 import { noStore, notNow, notReadable, send, tooLarge, unknownSource } from "./answer.ts"
 import { BodyRoom } from "./body-room.ts"
@@ -14,6 +14,7 @@ import type { LiveSource, SourceTable } from "./live-sources.ts"
 import { declaredLength, readBody } from "./read-body.ts"
 import type { Refusals } from "./refusals.ts"
 import { makeTakeRequest, tellRefusing } from "./take-request.ts"
+import { WaitingRequests } from "./waiting.ts"
 
 interface HandlerOptions {
   readonly admission: Admission
@@ -30,13 +31,8 @@ interface HandlerOptions {
   readonly run: <A>(effect: Effect.Effect<A, never, Broker>) => Promise<A>
 }
 
-/**
- * How long a refusal is held back where no place is free, ms: who is refused at once comes again at once by
- * the same connection, and each refusal takes a sixth of the time of a webhook that is taken.
- */
-const heldMs = 20
-/** Refusals that are held back at the same time. Further ones are sent at once. */
-const maxHeld = 1_024
+/** There is a place, and others of the source have waited for it. */
+const queuedBehindOthers: NotNow = { outcome: "overloaded", retryAfterS: 1 }
 
 const sourceForm = /^\/in\/([A-Za-z0-9_-]{1,64})\/([A-Za-z0-9_-]{1,64})\/?$/
 
@@ -78,19 +74,8 @@ export const makeHandler = (options: HandlerOptions) => {
   const room = new BodyRoom(bounds.bytes)
   const take = makeTakeRequest({ admission, refusals, maxBytes, silentMs: bounds.silentMs })
 
-  let held = 0
-
-  const hold = (run: () => void): void => {
-    if (held >= maxHeld || isStopping()) {
-      run()
-      return
-    }
-    held++
-    timers.after(heldMs, () => {
-      held--
-      run()
-    })
-  }
+  const waiting = new WaitingRequests()
+  const wake = () => waiting.wake((live) => admission.refuses(live) === undefined)
 
   const refuseLarge = async (live: LiveSource): Promise<Answer> => {
     const told = refusals.tooLarge(live.source, maxBytes)
@@ -150,6 +135,7 @@ export const makeHandler = (options: HandlerOptions) => {
       }
     } finally {
       place.give()
+      wake()
     }
   }
 
@@ -172,25 +158,37 @@ export const makeHandler = (options: HandlerOptions) => {
       end(isUnreadable ? notReadable : unknownSource)
       return
     }
-    const refused = admission.refuses(live)
-    if (refused !== undefined) {
-      const answer = notNow(live, refused)
-      if (refused.outcome === "overloaded") hold(() => end(answer))
-      else end(answer)
-      return
+    const breakOff = () => {
+      counts.note(label, "broken-off", 400, timers.monotonicMs() - startedAt)
+      response.destroy()
+    }
+    const go = () => {
+      wantsBody()
+      void readAndTake(live, request, response)
+        .catch(() => noStore)
+        .then((answer) => {
+          if (answer === undefined) breakOff()
+          else end(answer)
+        })
+    }
+    const resume = () => {
+      const refused = admission.refuses(live)
+      if (response.destroyed) {
+        breakOff()
+        wake()
+      } else if (refused !== undefined) end(notNow(live, refused))
+      else go()
     }
     if ((declaredLength(request) ?? 0) > maxBytes) {
       void refuseLarge(live).then(end)
       return
     }
-    wantsBody()
-    void readAndTake(live, request, response)
-      .catch(() => noStore)
-      .then((answer) => {
-        if (answer === undefined) {
-          counts.note(label, "broken-off", 400, timers.monotonicMs() - startedAt)
-          response.destroy()
-        } else end(answer)
-      })
+    const refused =
+      admission.refuses(live) ?? (waiting.has(live.key) ? queuedBehindOthers : undefined)
+    if (refused === undefined) go()
+    else if (refused.outcome !== "overloaded" || isStopping() || !waiting.add(live, resume))
+      end(notNow(live, refused))
+    // There may be room since nobody was woken.
+    else if (refused === queuedBehindOthers) wake()
   }
 }
