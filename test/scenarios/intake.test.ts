@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schedule } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { init } from "../../src/broker/init.ts"
 import { readLayout } from "../../src/broker/installed.ts"
@@ -10,6 +11,7 @@ import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { trimIntake } from "../../src/intake/trim-intake.ts"
 import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, publishTo, testTopology, worker } from "../kit/engine.ts"
+import { powerCut } from "../kit/power-cut.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, outage } from "../kit/scenario.ts"
 
@@ -243,6 +245,38 @@ describe.concurrent("the audit of what came in", () => {
           ["event-without-intake", 2],
           ["intake-gap", other.seq]
         ]
+      )
+    })
+  )
+})
+
+describe("a broker that has lost the end of what came in", () => {
+  outage("copies what comes then, though it gives the same sequences again", (_, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const power = powerCut(server, [names.intake])
+      yield* worker()
+      const come = (id: string) =>
+        Effect.retry(storeIncoming(incoming({ id })), Schedule.spaced("50 millis"))
+      yield* come("1")
+      yield* hook.received(1)
+      yield* power.remember
+      yield* come("2")
+      yield* come("3")
+      yield* hook.received(3)
+      yield* power.cut
+      assert.strictEqual((yield* come("4")).seq, 2)
+      yield* come("5")
+      yield* come("6")
+      const ids = yield* eventually(
+        Effect.sync(() => new Set(hook.requests.map(({ headers }) => headers["webhook-id"]))),
+        (all) => all.size === 6
+      )
+      assert.sameMembers(
+        [...ids],
+        ["1", "2", "3", "4", "5", "6"].map((id) => `acme.stripe.${id}`)
       )
     })
   )

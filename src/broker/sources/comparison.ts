@@ -126,6 +126,8 @@ interface Compared {
   readonly at: number | undefined
   /** Sources that could not be read. */
   readonly unread: ReadonlyMap<string, BrokerError>
+  /** True if a source may have lost more than the range shows: what was copied before it. */
+  readonly isStartOpen: boolean
 }
 
 /** Returns the source of a copy by its header. That of another account has a suffix. */
@@ -181,7 +183,8 @@ const compareOnce = Effect.fnUntraced(function* (target: string, range: Compared
     const copied = Math.max(found.copied, link.copied)
     return [{ ...found, target, source, restarts: restart?.number ?? 0, copied }]
   })
-  return { divergences, next, at, unread } satisfies Compared
+  const isStartOpen = [...comparisons.values()].some(({ verdicts }) => verdicts.isStartOpen)
+  return { divergences, next, at, unread, isStartOpen } satisfies Compared
 })
 
 /**

@@ -68,6 +68,11 @@ export class CopyVerdicts {
     return (restart?.number ?? 0) < number && seq >= start
   }
 
+  /** True if something is lost, and no copy before it was seen whose message is there. */
+  get isStartOpen(): boolean {
+    return this.#lost !== undefined && this.#lastSame === undefined
+  }
+
   see(verdict: Verdict): void {
     const { isSame, restart, seq } = verdict
     this.#copied = Math.max(this.#copied, seq)

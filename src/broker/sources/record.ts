@@ -18,6 +18,11 @@ export const SourceRecord = Schema.Struct({
 })
 export type SourceRecord = typeof SourceRecord.Type
 
+/** By default the broker syncs what it stores every 2 minutes: a power cut loses that much, ms. */
+const syncMs = 2 * 60_000
+/** How far back what was compared before is compared again where a source lost its end, ms. */
+const maxBackMs = 32 * 60_000
+
 /** Where the bucket of workers has it. */
 const key = "sources"
 
@@ -61,10 +66,14 @@ export const compareNew = Effect.fnUntraced(function* (before: SourceRecord, aga
       .filter((name) => known.every(({ source }) => source !== name))
     if (wanted.length === 0) continue
     const since = Math.min(...wanted.map((name) => comparedUntil[name] ?? 0))
-    const found = yield* compareSources(stream, {
-      from: yield* firstSince(stream, since),
-      isWanted: (source) => wanted.includes(source)
+    const compareFrom = Effect.fnUntraced(function* (time: number) {
+      const from = yield* firstSince(stream, Math.max(0, time))
+      return yield* compareSources(stream, { from, isWanted: (name) => wanted.includes(name) })
     })
+    let found = yield* compareFrom(since)
+    // What was compared is lost, too, where the broker had not synced it.
+    for (let backMs = syncMs; found.isStartOpen && backMs <= maxBackMs; backMs *= 4)
+      found = yield* compareFrom(since - backMs)
     divergences.push(...found.divergences)
     for (const [source, error] of found.unread) unread.set(source, error)
     for (const source of wanted)

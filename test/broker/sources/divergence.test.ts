@@ -20,6 +20,35 @@ const foundIn = (seen: ReadonlyArray<Seen>, current?: Restart) => {
   return found === undefined ? undefined : [found.start, found.from, found.to, found.copied]
 }
 
+describe("where what is lost begins", () => {
+  it("is known once a copy before it was seen whose message is there", () => {
+    const isOpen = (seen: ReadonlyArray<Seen>) => {
+      const verdicts = new CopyVerdicts(undefined)
+      for (const [seq, verdict, restart] of seen)
+        verdicts.see({ seq, restart, isSame: isSame[verdict] })
+      return verdicts.isStartOpen
+    }
+    assert.isFalse(isOpen([]))
+    assert.isFalse(isOpen([[1, "same"]]))
+    assert.isTrue(isOpen([[3, "lost"]]))
+    // What came after the loss says nothing of what was before it.
+    assert.isTrue(
+      isOpen([
+        [2, "gone"],
+        [3, "lost"],
+        [4, "same"]
+      ])
+    )
+    assert.isFalse(
+      isOpen([
+        [2, "same"],
+        [3, "lost"],
+        [4, "same"]
+      ])
+    )
+  })
+})
+
 describe("where a source must start again", () => {
   const first = restarted(1, 4)
   const cases: ReadonlyArray<
