@@ -62,18 +62,18 @@ const fields: { readonly [Name in keyof Required<GenericHmacScheme>]: ReadonlyAr
 }
 
 const fieldProblem = (name: string, value: unknown): string | undefined => {
-  if (!Object.hasOwn(fields, name)) return `has a field \`${name}\`, which is unknown`
+  if (!Object.hasOwn(fields, name)) return `has a field "${name}", which is unknown`
   const words = fields[name as keyof GenericHmacScheme]
   if (value === undefined) return undefined
-  if (typeof value !== "string") return `must have a text in \`${name}\``
+  if (typeof value !== "string") return `must have a text in its "${name}"`
   return words.length === 0 || words.includes(value)
     ? undefined
-    : `must have one of ${words.join(", ")} in \`${name}\``
+    : `must have one of ${words.join(", ")} in its "${name}"`
 }
 
 /** Returns what is wrong with a description, as the rest of a sentence. */
 export const schemeProblem = (value: unknown): string | undefined => {
-  if (typeof value !== "object" || value === null) return "must be an object with a `header`"
+  if (typeof value !== "object" || value === null) return 'must be an object with a "header"'
   for (const [name, field] of Object.entries(value)) {
     const found = fieldProblem(name, field)
     if (found !== undefined) return found
@@ -82,20 +82,21 @@ export const schemeProblem = (value: unknown): string | undefined => {
   for (const name of ["header", "timestampHeader"] as const) {
     const header = scheme[name]
     if (header === undefined ? name === "header" : !headerName.test(header))
-      return `must have the name of a header in lower case in \`${name}\``
+      return `must have the name of a header in lower case in its "${name}"`
   }
   for (const name of ["id", "type", "at", "subject"] as const) {
     const place = scheme[name]
     if (place !== undefined && !placeForm.test(place))
-      return `must have header:NAME in lower case or body:PATH in \`${name}\``
+      return `must have header:NAME in lower case or body:PATH in its "${name}"`
   }
   const parts = signedParts(scheme.signed ?? "{body}").flatMap((one) =>
     "part" in one ? [one.part] : []
   )
-  if (parts.filter((one) => one === "body").length !== 1) return "must have {body} once in `signed`"
+  if (parts.filter((one) => one === "body").length !== 1)
+    return 'must have {body} once in its "signed"'
   if (parts.includes("timestamp") !== (scheme.timestampHeader !== undefined))
-    return "must have {timestamp} in `signed` and the header in `timestampHeader`, or neither"
+    return 'must have {timestamp} in its "signed" and the header in its "timestampHeader", or neither'
   if (parts.includes("id") && scheme.id?.startsWith("header:") !== true)
-    return "must say in `id` which header {id} stands for"
+    return 'must say in its "id" which header {id} stands for'
   return undefined
 }

@@ -1,4 +1,4 @@
-import { generateKeyPairSync, sign } from "node:crypto"
+import { createHmac, generateKeyPairSync, sign } from "node:crypto"
 import { connect } from "node:net"
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Fiber } from "effect"
@@ -242,9 +242,45 @@ describe.concurrent("a gateway", () => {
         }
       )
       assert.notStrictEqual(wrong.status, 200)
-      const { createHmac } = yield* Effect.promise(() => import("node:crypto"))
+
+      yield* source("zoom", { provider: "zoom", secrets: ["zoom-secret"] })
+      yield* source("x", { provider: "x", secrets: ["x-secret"] })
+      const now = String(Math.floor(Date.now() / 1_000))
+      const hmac = (secret: string, text: string, as: "hex" | "base64" = "hex") =>
+        createHmac("sha256", secret).update(text).digest(as)
+      const signed = (name: string, secret: string, message: object) => {
+        const body = JSON.stringify(message)
+        return {
+          body,
+          headers: {
+            "content-type": "application/json",
+            [`x-${name}-request-timestamp`]: now,
+            [name === "zm" ? "x-zm-signature" : "x-slack-signature"]:
+              `v0=${hmac(secret, `v0:${now}:${body}`)}`
+          }
+        }
+      }
+      const hello = { type: "url_verification", challenge: "c-1" }
+      const slack = yield* post("/in/acme/slack", signed("slack", "slack-secret", hello))
+      assert.strictEqual(slack.status, 200)
+      assert.include(slack.body, "c-1")
+      const strange = yield* post("/in/acme/slack", signed("slack", "another", hello))
+      assert.strictEqual(strange.status, 401)
+      const token = { event: "endpoint.url_validation", payload: { plainToken: "p-1" } }
+      const zoom = yield* eventually(
+        post("/in/acme/zoom", signed("zm", "zoom-secret", token)),
+        ({ status }) => status !== 404
+      )
+      assert.deepStrictEqual(JSON.parse(zoom.body), {
+        plainToken: "p-1",
+        encryptedToken: hmac("zoom-secret", "p-1")
+      })
+      const crc = yield* post("/in/acme/x?crc_token=t-1", { method: "GET" })
+      assert.deepStrictEqual(JSON.parse(crc.body), {
+        response_token: `sha256=${hmac("x-secret", "t-1", "base64")}`
+      })
       const body = `{"n":1}`
-      const headers = { "x-acme-signature": createHmac("sha256", "s").update(body).digest("hex") }
+      const headers = { "x-acme-signature": hmac("s", body) }
       for (let n = 0; n < 3; n++)
         assert.strictEqual((yield* post("/in/acme/legacy", { body, headers })).status, 200)
       assert.deepStrictEqual(yield* stored, { events: 1, quarantined: 0 })
@@ -372,8 +408,18 @@ describe.concurrent("a gateway", () => {
         [200, 200, 429]
       )
       assert.isAtLeast(Number(nth(answers, 2).headers["retry-after"]), 1)
-      const push = githubWebhook("d-1", `{"ref":"main"}`, github)
-      assert.strictEqual((yield* post("/in/acme/hub", push)).status, 200)
+      const push = (id: string) => post("/in/acme/hub", githubWebhook(id, `{"ref":"main"}`, github))
+      assert.strictEqual((yield* push("d-1")).status, 200)
+      // Of GitHub that is not known.
+      const slow = { rate: { perSecond: 1 / 60, burst: 1 } }
+      yield* setSource({ tenant: "acme", id: "hub" }, slow, "t")
+      let n = 2
+      const refused = yield* eventually(
+        Effect.suspend(() => push(`d-${n++}`)),
+        ({ status }) => status !== 200
+      )
+      assert.strictEqual(refused.status, 503)
+      assert.isAtLeast(Number(refused.headers["retry-after"]), 1)
     })
   )
 

@@ -127,6 +127,13 @@ describe("petrel source", () => {
           [["add", "acme/x", "--provider", "hmac", "--secret", "a"], /--scheme is missing/],
           [["add", "acme/x", "--provider", "hmac", "--secret", "a", "--scheme", "{"], /--scheme/],
           [
+            [
+              ...["add", "acme/x", "--provider", "hmac", "--secret", "a"],
+              ...["--scheme", '{"header":"x-a","type":"type"}']
+            ],
+            /--scheme must have header:NAME in lower case or body:PATH in its "type"$/m
+          ],
+          [
             ["add", "acme/x", ...stripe, "--secret", "a", "--reconcile", "1h"],
             /--api-key is missing/
           ],
