@@ -277,7 +277,7 @@ const Header = () => {
             ref={search}
             type="search"
             aria-label="Find an event, a delivery or an endpoint by its id"
-            placeholder="Find by the id of an event, a delivery or an endpoint"
+            placeholder="Find an event, delivery or endpoint"
           />
           <kbd>/</kbd>
         </form>
@@ -298,12 +298,28 @@ const Header = () => {
 }
 
 /** What surrounds each page. */
-export const Frame = ({ children }: { readonly children: ComponentChildren }) => (
-  <div class="frame">
-    <Nav />
-    <div>
-      <Header />
-      <main>{children}</main>
+export const Frame = ({ children }: { readonly children: ComponentChildren }) => {
+  const main = useRef<HTMLElement>(null)
+  const shown = path.value.join("/")
+  const [first] = useState(shown)
+  const isFirst = useRef(true)
+  // Who goes from page to page by keys goes on in the page, and not before all links again.
+  useEffect(() => {
+    if (!isFirst.current || shown !== first) main.current?.focus({ preventScroll: true })
+    isFirst.current = false
+  }, [shown])
+  return (
+    <div class="frame">
+      <a class="skip" href="#page">
+        Skip to the page
+      </a>
+      <Nav />
+      <div>
+        <Header />
+        <main ref={main} id="page" tabIndex={-1}>
+          {children}
+        </main>
+      </div>
     </div>
-  </div>
-)
+  )
+}

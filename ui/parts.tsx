@@ -46,7 +46,13 @@ const stateLooks: Readonly<Record<string, readonly [sign: string, look: string]>
 }
 
 /** A state, told by a sign and a word; the colour only helps. */
-export const State = ({ is, says = is }: { readonly is: string; readonly says?: string }) => {
+export const State = ({
+  is,
+  says = is
+}: {
+  readonly is: string
+  readonly says?: ComponentChildren
+}) => {
   const [sign, look] = stateLooks[is] ?? ["○", ""]
   return (
     <span class={`chip ${look}`}>
@@ -246,8 +252,13 @@ export const Action = ({
       <button
         type="button"
         class={main ? "main" : ""}
-        disabled={state.busy === true}
-        onClick={() => (confirm === undefined ? void run("") : ask(true))}
+        // A button that is disabled loses the focus.
+        aria-disabled={state.busy}
+        onClick={() => {
+          if (state.busy === true) return
+          if (confirm === undefined) void run("")
+          else ask(true)
+        }}
         onFocus={() => tell(command)}
         onMouseEnter={() => tell(command)}
       >

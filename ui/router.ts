@@ -54,6 +54,7 @@ addEventListener("click", (event) => {
   const link = event.target instanceof Element ? event.target.closest("a") : null
   if (link === null || event.defaultPrevented || event.button !== 0 || link.target !== "") return
   if (event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+  if (link.getAttribute("href")?.startsWith("#") === true) return
   if (link.origin !== location.origin || !link.pathname.startsWith("/ui/")) return
   event.preventDefault()
   go(link.pathname + link.search)

@@ -37,7 +37,7 @@ const pages: Readonly<Record<string, string>> = {
   "new-endpoint": "endpoints/new?tenant=",
   "dead-letters": "dead-letters?tenant=",
   jobs: "jobs?tenant=",
-  "start-replay": "start/replays?tenant=",
+  "start-replay": "start/replay?tenant=",
   live: "live?tenant=",
   alerts: "alerts?tenant=",
   sources: "sources?tenant=",
@@ -76,7 +76,7 @@ try {
   const open = async (path: string): Promise<void> => {
     await page.goto(`${origin}/ui/${path}${path.endsWith("tenant=") ? values.tenant : ""}`)
     await page.getByRole("heading", { level: 1 }).first().waitFor()
-    await page.waitForFunction("document.querySelector('[aria-busy]') === null")
+    await page.locator("[aria-busy]").first().waitFor({ state: "detached" })
   }
   const addresses = new Map(Object.entries(pages))
   for (const [name, list] of Object.entries(first)) {

@@ -312,7 +312,7 @@ const AllAudits = () => {
                 <>
                   <th>Audit</th>
                   <th>Result</th>
-                  <th>Of</th>
+                  <th class="hide-s">Of</th>
                   <th class="hide-s">By</th>
                   <th class="n">When</th>
                 </>
@@ -325,7 +325,7 @@ const AllAudits = () => {
                   <td>
                     <State is={looks[verdictIn(job)] ?? job.state} says={verdictIn(job)} />
                   </td>
-                  <td>{askedText(job)}</td>
+                  <td class="hide-s">{askedText(job)}</td>
                   <td class="hide-s">{job.by}</td>
                   <td class="n">
                     <Ago at={job.createdAt} />

@@ -95,7 +95,16 @@ export const Deliveries = () => {
                   <td>
                     <State
                       is={one.state}
-                      says={one.reason === null ? one.state : `${one.state} · ${one.reason}`}
+                      says={
+                        one.reason === null ? (
+                          one.state
+                        ) : (
+                          <span>
+                            {one.state}
+                            <span class="hide-s"> · {one.reason}</span>
+                          </span>
+                        )
+                      }
                     />
                   </td>
                   <td class="hide-s">{one.error ?? one.status ?? "–"}</td>

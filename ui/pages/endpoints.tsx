@@ -95,7 +95,9 @@ export const Endpoints = () => {
                   <td>
                     <State is={stateOf(one)} />
                   </td>
-                  <td class="hide-s mono">{one.url}</td>
+                  <td class="hide-s mono grows" title={one.url}>
+                    {one.url}
+                  </td>
                   <td class="hide-s">{one.types.join(", ")}</td>
                   <td class="n">{one.health.failuresInRow}</td>
                   <td class="n hide-s">

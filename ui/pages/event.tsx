@@ -73,7 +73,7 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
                   <th>State</th>
                   <th class="hide-s">Reason</th>
                   <th class="n">Attempts</th>
-                  <th>Delivery</th>
+                  <th class="hide-s">Delivery</th>
                 </>
               }
               row={(one) => (
@@ -82,11 +82,13 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
                     <EndpointLink tenant={tenant} id={one.endpoint} />
                   </td>
                   <td>
-                    <State is={one.state === "open" ? "waiting" : one.state} />
+                    <a href={deliveryPage(tenant, one.delivery)}>
+                      <State is={one.state === "open" ? "waiting" : one.state} />
+                    </a>
                   </td>
                   <td class="hide-s">{one.reason ?? "–"}</td>
                   <td class="n">{one.attempts}</td>
-                  <td class="mono">
+                  <td class="mono hide-s grows">
                     <a href={deliveryPage(tenant, one.delivery)}>{one.delivery}</a>
                   </td>
                 </>

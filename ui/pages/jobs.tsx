@@ -213,8 +213,8 @@ export const Jobs = () => {
                 <>
                   <th>Job</th>
                   <th>State</th>
-                  <th class="n">Done</th>
-                  <th>Asked for</th>
+                  <th class="n hide-s">Done</th>
+                  <th class="hide-s">Asked for</th>
                   <th class="hide-s">Result</th>
                   <th class="hide-s">By</th>
                   <th class="n">When</th>
@@ -228,10 +228,10 @@ export const Jobs = () => {
                   <td>
                     <State is={job.state} />
                   </td>
-                  <td class="n">
+                  <td class="n hide-s">
                     {count(job.progress?.done ?? 0)} of {count(job.progress?.total ?? 0)}
                   </td>
-                  <td title={askedText(job)}>
+                  <td class="hide-s grows" title={askedText(job)}>
                     {job.tenant === "*" ? "all tenants" : job.tenant} {askedText(job)}
                   </td>
                   <td class="hide-s" title={resultText(job)}>

@@ -164,7 +164,7 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
             <EndpointLink tenant={tenant} id={endpoint} />
           )}
         </td>
-        <td>
+        <td class="breaks">
           <State is={level} says={name} />{" "}
           {value !== undefined && <span class="sub">{valueText(value, unit)}</span>}
         </td>

@@ -6,7 +6,7 @@ import { Choice } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { Action, Acts, Answered, Command, count, Rows, State } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
-import { may, petrel } from "../session.ts"
+import { may, petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
 import { bodyText } from "./delivery-request.tsx"
 import { ChooseTenant } from "./tenants.tsx"
@@ -187,7 +187,7 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
                 <td>
                   <State is="warn" says={one.reason} />
                 </td>
-                <td class="hide-s" title={one.problem}>
+                <td class="hide-s grows" title={one.problem}>
                   {one.problem}
                 </td>
                 <td class="hide-s mono">{one.event ?? one.type ?? "–"}</td>
@@ -200,10 +200,12 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
           />
         )}
       </Answered>
-      <Command
-        text={`petrel quarantine list ${tenant}`}
-        request={curlCommand(`/v1/tenants/${tenant}/quarantine`)}
-      />
+      {(shown.length === 0 || session.value?.tenant !== "*") && (
+        <Command
+          text={`petrel quarantine list ${tenant}`}
+          request={curlCommand(`/v1/tenants/${tenant}/quarantine`)}
+        />
+      )}
     </>
   )
 }

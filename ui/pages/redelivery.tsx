@@ -84,6 +84,7 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
   const [plan, setPlan] = useState<RedeliveryPlan | string>()
   const [isBusy, setBusy] = useState(false)
   const trying = (does: () => Promise<void>) => () => {
+    if (isBusy) return
     setBusy(true)
     void does()
       .catch((error: unknown) => setPlan(problemText(error)))
@@ -102,7 +103,7 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
     .join(", ")
   return (
     <div class="card">
-      <button type="button" onClick={preview} disabled={isBusy}>
+      <button type="button" onClick={preview} aria-disabled={isBusy}>
         What would be sent again?
       </button>{" "}
       <small>
@@ -133,7 +134,8 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
           <button
             type="button"
             class="main"
-            disabled={isBusy || plan.redeliver === 0}
+            aria-disabled={isBusy}
+            disabled={plan.redeliver === 0}
             onClick={send}
           >
             Send {count(plan.redeliver)} again

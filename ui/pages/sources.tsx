@@ -62,7 +62,7 @@ export const Sources = () => {
               <>
                 <th>Source</th>
                 <th>Provider</th>
-                <th>Posts to</th>
+                <th class="hide-s">Posts to</th>
                 <th class="n hide-s">Secrets</th>
                 <th class="hide-s">Rate</th>
                 <th class="n">Changed</th>
@@ -76,7 +76,7 @@ export const Sources = () => {
                   </a>
                 </td>
                 <td>{one.provider}</td>
-                <td class="mono">{one.path}</td>
+                <td class="hide-s mono">{one.path}</td>
                 <td class="n hide-s">{one.secrets.length}</td>
                 <td class="hide-s">{settingText(one, "rate") || "no limit"}</td>
                 <td class="n">

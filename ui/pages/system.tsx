@@ -83,7 +83,7 @@ export const System = () => {
                 <>
                   <th>Worker</th>
                   <th>State</th>
-                  <th>Partitions</th>
+                  <th class="hide-s">Partitions</th>
                   <th class="n">Started</th>
                 </>
               }
@@ -93,7 +93,7 @@ export const System = () => {
                   <td>
                     <State is={alive ? "ok" : "problem"} says={alive ? "alive" : "missed"} />
                   </td>
-                  <td>{partitions.join(", ")}</td>
+                  <td class="hide-s">{partitions.join(", ")}</td>
                   <td class="n">
                     <Ago at={startedAt} />
                   </td>

@@ -186,7 +186,7 @@ const uses = { link: "link, not opened yet", session: "session of a browser" }
 const TokenRow = ({ again, of }: { readonly again: () => void; readonly of: Token }) => (
   <>
     <td class="mono">{of.id}</td>
-    <td>
+    <td class="breaks">
       {of.use === undefined ? "token" : uses[of.use]}
       {of.id === session.value?.id && " (this one)"}
     </td>

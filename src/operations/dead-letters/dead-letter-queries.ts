@@ -156,14 +156,23 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
     const page: DeadLetterPage = { deadLetters, previous, next: { after: at.before - 1 } }
     return page
   }
-  const found = yield* readDeadLetters({ ...filter, ...(at.after === 0 ? {} : at) }).pipe(
-    Stream.take(most + 1),
-    Stream.runCollect
-  )
-  const searched = found.slice(0, most)
-  const chosen = yield* chosenOf(searched)
+  // Mostly the first ones are open: the others are read only where too few of them are.
+  let [searched, chosen]: [ReadonlyArray<DeadLetter>, ReadonlyArray<DeadLetterView>] = [[], []]
+  let isEnd = false
+  for (const size of [limit, most - limit]) {
+    if (size === 0 || isEnd || (searched.length > 0 && chosen.length >= limit)) break
+    const after = searched.at(-1)?.id ?? at.after
+    const found = yield* readDeadLetters({ ...filter, ...(after === 0 ? {} : { after }) }).pipe(
+      Stream.take(size + 1),
+      Stream.runCollect
+    )
+    const part = found.slice(0, size)
+    isEnd = found.length <= size
+    searched = [...searched, ...part]
+    chosen = [...chosen, ...(yield* chosenOf(part))]
+  }
   const deadLetters = chosen.slice(0, limit)
-  const last = (chosen.length > limit ? deadLetters : found.length > most ? searched : []).at(-1)
+  const last = (chosen.length > limit ? deadLetters : isEnd ? [] : searched).at(-1)
   const next = last === undefined ? undefined : { after: last.id }
   const previous = at.after === 0 ? undefined : { before: at.after + 1 }
   const page: DeadLetterPage = { deadLetters, next, previous }
