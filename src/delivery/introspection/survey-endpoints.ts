@@ -67,7 +67,10 @@ class BucketTable<A> {
   }
 
   /** Reads up to a sequence. As a Stream, 100,000 values took three times as long. */
-  read(bucket: string, firstSeq: number, lastSeq: number, take: (text: string) => A | undefined) {
+  read(
+    { bucket, firstSeq, lastSeq }: Omit<Reading<A>, "table">,
+    take: (text: string) => A | undefined
+  ) {
     const prefix = `$KV.${bucket}.`
     const range = {
       stream: `KV_${bucket}`,
@@ -83,7 +86,9 @@ class BucketTable<A> {
       const value = isGone ? undefined : take(message.string())
       if (value === undefined) this.entries.delete(key)
       else this.entries.set(key, value)
+      // A reading that is broken off, or takes too long, is gone on with by the next one.
       this.#last = { seq, nanoseconds }
+      this.#reached = seq
     }
     return Effect.tap(readThrough(range, see), () =>
       Effect.sync(() => {
@@ -133,35 +138,45 @@ export class KnownEndpoints extends Context.Service<KnownEndpoints, EndpointTabl
 
 class EndpointTables {
   readonly #one = Semaphore.makeUnsafe(1)
-  #endpoints: BucketTable<Counted> | undefined
-  #health: BucketTable<typeof Fare.Type> | undefined
+  #endpoints: Reading<Counted> | undefined
+  #health: Reading<typeof Fare.Type> | undefined
 
   /** Reads what has changed, and returns what there is. What fails is read as a whole next time. */
   readonly read = this.#one.withPermits(1)(
     Effect.gen({ self: this }, function* () {
       const { buckets } = (yield* Broker).names
-      const [health, endpoints] = [this.#health, this.#endpoints]
-      this.#health = undefined
-      this.#endpoints = undefined
-      this.#health = yield* current(buckets.health, health, troubleIn)
-      this.#endpoints = yield* current(buckets.endpoints, endpoints, countedIn)
-      return { health: this.#health.entries, endpoints: this.#endpoints.entries }
-    })
+      this.#health = yield* current(buckets.health, this.#health)
+      yield* this.#health.table.read(this.#health, troubleIn)
+      this.#endpoints = yield* current(buckets.endpoints, this.#endpoints)
+      yield* this.#endpoints.table.read(this.#endpoints, countedIn)
+      return { health: this.#health.table.entries, endpoints: this.#endpoints.table.entries }
+    }).pipe(
+      Effect.tapError(() =>
+        Effect.sync(() => {
+          this.#health = undefined
+          this.#endpoints = undefined
+        })
+      )
+    )
   )
 }
 
-/** Brings the table of a bucket up to date, or makes it anew. */
-const current = Effect.fnUntraced(function* <A>(
-  bucket: string,
-  known: BucketTable<A> | undefined,
-  take: (text: string) => A | undefined
-) {
+/** The table of a bucket, and what of the bucket it is to have read. */
+interface Reading<A> {
+  readonly bucket: string
+  readonly firstSeq: number
+  readonly lastSeq: number
+  readonly table: BucketTable<A>
+}
+
+/** Looks at a bucket, and makes its table anew where the known one cannot be gone on with. */
+const current = Effect.fnUntraced(function* <A>(bucket: string, known: Reading<A> | undefined) {
   const { streamInfo } = yield* Broker
   const { created, state } = yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`)
+  const { first_seq: firstSeq, last_seq: lastSeq } = state
   const table =
-    known?.goesOn(created, state.last_seq) === true ? known : new BucketTable<A>(created)
-  yield* table.read(bucket, state.first_seq, state.last_seq, take)
-  return table
+    known?.table.goesOn(created, lastSeq) === true ? known.table : new BucketTable<A>(created)
+  return { bucket, firstSeq, lastSeq, table } satisfies Reading<A>
 })
 
 /** Counts the endpoints by state. */
