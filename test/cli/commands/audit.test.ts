@@ -200,6 +200,10 @@ describe("petrel audit", () => {
         assert.strictEqual((yield* run("audit", "--tenant", "acme", ...flags)).code, 0)
         const missing = join(yield* directory, "none.json")
         assert.match(yield* refused("--against", missing), /cannot read the proof/)
+        // Before anything is read: `refused` finds nothing on stdout.
+        const nowhere = join(missing, "proof.json")
+        assert.match(yield* refused("--proof", nowhere), /cannot write the proof: ENOENT/)
+        assert.match(yield* refused("--proof", yield* directory), /proof: .* is a directory$/)
       })
     )
   })

@@ -22,7 +22,7 @@ import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
 import { outboxFlags } from "../outbox/database.ts"
 import { compareOutbox } from "./outbox.ts"
-import { compareWith, readProof, writeProof } from "./proof.ts"
+import { checkProofPath, compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
 
 const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
@@ -123,6 +123,7 @@ export const audit = Command.make(
     }
     const { json } = yield* petrel
     const before = against === undefined ? undefined : yield* readProof(against)
+    if (proof !== undefined) yield* checkProofPath(proof)
     const { installation, problems, report, ...found } = yield* withProgress(
       { ...range, against: before },
       runAudit

@@ -1,4 +1,5 @@
-import { readFile, writeFile } from "node:fs/promises"
+import { access, constants, readFile, stat, writeFile } from "node:fs/promises"
+import { dirname } from "node:path"
 import { Effect, Option, Schema } from "effect"
 import packageJson from "../../../../package.json" with { type: "json" }
 import type { Audit } from "../../../history/audit/audit.ts"
@@ -24,6 +25,23 @@ export const readProof = Effect.fnUntraced(function* (path: string) {
   if (proof !== undefined) return proof
   return yield* refusal([`${path} is no proof that \`petrel audit --proof\` wrote`])
 })
+
+/**
+ * Refuses a path that a proof cannot be written to, before an audit reads for minutes. Leaves a
+ * file that is there as it is, and makes none.
+ */
+export const checkProofPath = (path: string) =>
+  Effect.tryPromise({
+    try: async () => {
+      const found = await stat(path).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== "ENOENT") throw error
+        return undefined
+      })
+      if (found?.isDirectory()) throw new Error(`${path} is a directory`)
+      await access(found === undefined ? dirname(path) : path, constants.W_OK)
+    },
+    catch: (error) => refusal([`cannot write the proof: ${why(error)}`])
+  })
 
 /** Writes the scope of an audit and its result. */
 export const writeProof = (path: string, audit: Audit, origin: Omit<ProofOrigin, "petrel">) =>

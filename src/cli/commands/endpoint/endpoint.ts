@@ -158,27 +158,50 @@ const show = Command.make(
   ])
 )
 
+interface Waiting {
+  readonly count: number
+  /** Whether there may be more than could be counted. */
+  readonly isLeast: boolean
+}
+
+const countWaiting = Effect.fnUntraced(function* (name: EndpointName) {
+  const { backlog, queue, schedules } = (yield* showActivity(name)).waiting
+  const count = queue + (schedules ?? 0) + backlog
+  return { count, isLeast: schedules === null } satisfies Waiting
+})
+
+const deliveriesText = ({ count, isLeast }: Waiting): string =>
+  `${isLeast ? "at least " : ""}${plural(count, "delivery", "deliveries")}`
+
+const endText = ({ count }: Waiting): string =>
+  count === 1 ? "ends as a dead letter" : "end as dead letters"
+
+/** What becomes of deliveries that waited for an endpoint that is removed. */
+const removalText = (waiting: Waiting): string => {
+  if (waiting.count > 0)
+    return `; ${deliveriesText(waiting)} that waited for it ${endText(waiting)}`
+  return waiting.isLeast ? "; what waits for it ends as dead letters" : "; nothing waited for it"
+}
+
 /**
  * Asks on a terminal whether to remove an endpoint. Fails without one where deliveries wait, since
  * nobody may know of them.
  */
-const agreed = Effect.fnUntraced(function* (name: EndpointName) {
+const agreed = Effect.fnUntraced(function* (name: EndpointName, waiting: Waiting) {
   const { json } = yield* petrel
   const label = endpointLabel(name)
-  const { waiting } = yield* showActivity(name)
-  const count = waiting.queue + (waiting.schedules ?? 0) + waiting.backlog
-  const deliveries = plural(count, "delivery", "deliveries")
-  const waits = `${waiting.schedules === null ? "at least " : ""}${deliveries} ${count === 1 ? "waits" : "wait"} for ${label}`
-  const ends = `${count === 1 ? "ends as a dead letter" : "end as dead letters"}`
+  const { count } = waiting
+  const waits = `${deliveriesText(waiting)} ${count === 1 ? "waits" : "wait"} for ${label}`
   if (!json && (yield* canAsk))
     return yield* Prompt.run(
       Prompt.Confirm({
-        message: count === 0 ? `Remove ${label}?` : `Remove ${label}? ${waits}, and ${ends}.`
+        message:
+          count === 0 ? `Remove ${label}?` : `Remove ${label}? ${waits}, and ${endText(waiting)}.`
       })
     )
   if (count === 0) return true
   return yield* new Refused({
-    message: `${waits}, and ${ends} where it is removed: say --yes to remove it, or \`petrel endpoint pause ${label}\` to keep them`
+    message: `${waits}, and ${endText(waiting)} where it is removed: say --yes to remove it, or \`petrel endpoint pause ${label}\` to keep them`
   })
 })
 
@@ -192,9 +215,13 @@ const remove = Command.make(
   Effect.fnUntraced(function* ({ by, name, yes }) {
     const label = endpointLabel(name)
     yield* Effect.gen(function* () {
-      if (!yes && !(yield* agreed(name))) return yield* remark(`${label} stays`)
+      const waiting = yield* countWaiting(name)
+      if (!yes && !(yield* agreed(name, waiting))) return yield* remark(`${label} stays`)
       const removed = yield* removeEndpoint(name, by)
-      yield* report(removed, `${label} is removed; what waits for it ends as dead letters`)
+      yield* report(
+        { ...removed, waiting: waiting.count },
+        `${label} is removed${removalText(waiting)}`
+      )
     }).pipe(Effect.provide(connected))
   })
 ).pipe(Command.withDescription("Remove an endpoint"))
