@@ -1,11 +1,14 @@
 import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { Socket } from "node:net"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import * as NodeHttpPlatform from "@effect/platform-node/NodeHttpPlatform"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import * as NodePath from "@effect/platform-node/NodePath"
 import type { Scope } from "effect"
 import { Deferred, Effect, Layer, Schema } from "effect"
 import type { HttpServerRequest } from "effect/http"
-import { HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
+import { Etag, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
 import type { IpNetwork } from "effect/net"
 import type { Connections } from "../connections/connections.ts"
@@ -201,18 +204,23 @@ export type ApiApp = Effect.Effect<
 
 type Needed = HttpRouter.Request.Without<Layer.Services<ReturnType<typeof routes>>>
 
+/**
+ * What routes need of the system. Node's usual services for HTTP bring a terminal as well, and each
+ * listens for the end of stdin: Node warns of a leak when a process serves six consoles.
+ */
+const httpServices = Layer.mergeAll(
+  NodeHttpPlatform.layer,
+  Etag.layerWeak,
+  NodeFileSystem.layer,
+  NodePath.layer
+)
+
 /** Makes what answers requests. What a middleware would need is inferred as unknown. */
 const makeApp = (options: ApiOptions) =>
-  HttpRouter.toHttpEffect(
-    routes(options).pipe(Layer.provide(NodeHttpServer.layerHttpServices))
-  ) as Effect.Effect<
+  HttpRouter.toHttpEffect(routes(options).pipe(Layer.provide(httpServices))) as Effect.Effect<
     ApiApp,
     never,
-    | Exclude<
-        Needed,
-        HttpRouter.HttpRouter | Layer.Success<typeof NodeHttpServer.layerHttpServices>
-      >
-    | Scope.Scope
+    Exclude<Needed, HttpRouter.HttpRouter | Layer.Success<typeof httpServices>> | Scope.Scope
   >
 
 /**
@@ -226,7 +234,7 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   const connections = makeApiConnections(refused, options.tls === undefined, maxConnections)
   const node = makeServer(options, connections)
   const stopWithin = options.stopWithin ?? defaultStopWithinMs
-  const server = NodeHttpServer.layer(() => node, {
+  const server = NodeHttpServer.layerServer(() => node, {
     host: options.host,
     port: options.port,
     backlog,
