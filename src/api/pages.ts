@@ -4,7 +4,7 @@ import { readdir, readFile } from "node:fs/promises"
 import { basename } from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { brotliCompressSync } from "node:zlib"
+import { brotliCompress } from "node:zlib"
 import { Effect, Layer, Schema } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { problemResponse } from "./problems.ts"
@@ -53,13 +53,36 @@ const readFiles = async (): Promise<ReadonlyArray<{ name: string; text: string }
   )
 }
 
-const sent = (name: string, text: string): Sent => {
+const compress = promisify(brotliCompress)
+
+const sent = async (name: string, text: string): Promise<Sent> => {
   const plain = Buffer.from(text)
   return {
     type: typesByEnd[name.slice(name.lastIndexOf(".") + 1)] ?? "application/octet-stream",
     plain,
-    packed: brotliCompressSync(plain)
+    packed: await compress(plain)
   }
+}
+
+const makeFiles = async (): Promise<ReadonlyMap<string, Sent>> => {
+  const all = await readFiles()
+  return new Map(
+    await Promise.all(all.map(async ({ name, text }) => [name, await sent(name, text)] as const))
+  )
+}
+
+let made: Promise<ReadonlyMap<string, Sent>> | undefined
+
+/**
+ * Returns the files, which are made when they are first asked for: most consoles of tests are never
+ * looked at. The consoles of a process share them. What failed is tried again by the next console.
+ */
+const filesOfProcess = (): Promise<ReadonlyMap<string, Sent>> => {
+  made ??= makeFiles().catch((error: unknown) => {
+    made = undefined
+    throw error
+  })
+  return made
 }
 
 /** The pages run what this server sends and ask this server, and nobody frames them. */
@@ -115,13 +138,7 @@ const unmade = problemResponse({
 /** Serves the console's pages: their files, and the one document for all addresses of pages. */
 export const pageRoutes = Layer.unwrap(
   Effect.gen(function* () {
-    // Made when first asked for: most consoles of tests are never looked at.
-    const files = yield* Effect.cached(
-      Effect.map(
-        Effect.tryPromise(readFiles),
-        (all) => new Map(all.map(({ name, text }) => [name, sent(name, text)]))
-      )
-    )
+    const files = yield* Effect.cached(Effect.tryPromise(filesOfProcess))
     const answer = Effect.gen(function* () {
       const { headers, url } = yield* HttpServerRequest.HttpServerRequest
       const found = yield* files

@@ -3,6 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { inject } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
@@ -78,7 +79,7 @@ export const walk = <R>(
 export const projecting = (options: ProjectionOptions, within: ReadonlyArray<string> = []) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const program = join(import.meta.dirname, "projecting.ts")
+      const program = join(inject("programs"), "projecting.js")
       const [command = "", ...args] = [...within, process.execPath, program]
       const child = spawn(command, [...args, JSON.stringify(options)], { stdio: "ignore" })
       const ended = new Promise<void>((resolve) => child.once("exit", () => resolve()))
