@@ -52,6 +52,7 @@ describe("turns of the thread that answers requests", () => {
         Effect.andThen(busy(2), Effect.yieldNow)
       )
       const attack = yield* many(4, "greedy", slices)
+      // Lets the attack begin: its slices have no event of their own.
       yield* Effect.sleep(1)
       yield* Fiber.join(yield* ask("modest", busy(1)))
       assert.strictEqual(count("greedy"), 0)

@@ -99,7 +99,11 @@ describe("the package that npm run build makes", () => {
 
   it("can be published, with the pages that its README leads to and a manual", async () => {
     const packed = path("petrel")
-    assert.match(await npm(packed, "publish", "--dry-run"), /^\+ petrel@\d+\.\d+\.\d+$/m)
+    const [file = ""] = await readdir(path("packed"))
+    assert.match(
+      await npm(path("packed"), "publish", file, "--dry-run"),
+      /^\+ petrel@\d+\.\d+\.\d+$/m
+    )
     const readme = await readFile(join(packed, "README.md"), "utf8")
     const links = Array.from(readme.matchAll(/\]\((?!https:)([^)#]+)/g), ([, link = ""]) => link)
     assert.isAbove(links.length, 20)
@@ -213,21 +217,7 @@ describe("the package that npm run build makes", () => {
   })
 
   it.live(
-    "runs petrel dev, and lets a program use the client, over HTTP and over NATS",
-    () =>
-      Effect.gen(function* () {
-        yield* Effect.promise(() => writeStory(path("project")))
-        const dev = yield* startDev
-        for (const over of ["http", "nats"] as const)
-          yield* tellInstalled(thisNode, path("project"), dev, over)
-        yield* dev.signal("SIGINT")
-        assert.strictEqual(yield* dev.ended, 0)
-      }),
-    120_000
-  )
-
-  it.live(
-    "runs what the guide of the client shows",
+    "runs petrel dev, what the guide of the client shows, and a program over HTTP and over NATS",
     () =>
       Effect.gen(function* () {
         const page = yield* Effect.promise(() =>
@@ -283,6 +273,11 @@ describe("the package that npm run build makes", () => {
           clearInterval(failing)
           assert.deepStrictEqual(stdout.trimEnd().split("\n"), expected, text)
         }
+        yield* Effect.promise(() => writeStory(path("project")))
+        for (const over of ["http", "nats"] as const)
+          yield* tellInstalled(thisNode, path("project"), dev, over)
+        yield* dev.signal("SIGINT")
+        assert.strictEqual(yield* dev.ended, 0)
       }),
     300_000
   )

@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { inject } from "vitest"
@@ -15,10 +14,11 @@ import type {
 import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import type { Installation } from "./engine.ts"
 import { eventually } from "./engine.ts"
+import { storeDirectorySync } from "./store-directory.ts"
 
 /** A directory for the files of a projection. */
 export const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-projection-"))),
+  Effect.sync(() => storeDirectorySync("petrel-projection-")),
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 

@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { HashMap } from "effect"
 import { afterEach } from "vitest"
@@ -10,6 +8,7 @@ import type { AttemptQuery, AttemptRow } from "../../src/projection/delivery-log
 import { LogReader } from "../../src/projection/log-reader.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { storeDirectorySync } from "../kit/store-directory.ts"
 
 const directories: Array<string> = []
 afterEach(() => {
@@ -18,7 +17,7 @@ afterEach(() => {
 
 /** Makes the files of facts, in many small segments and in batches of random length. */
 const made = (facts: ReadonlyArray<Fact>, seed: number): string => {
-  const directory = mkdtempSync(join(tmpdir(), "petrel-attempts-"))
+  const directory = storeDirectorySync("petrel-attempts-")
   directories.push(directory)
   const random = randomOf(seed)
   const store = new ProjectionStore({ directory, keepMs: 1e12, maxBytes: 60_000 })

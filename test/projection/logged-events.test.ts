@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { rmSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
 import { afterEach } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
@@ -9,6 +7,7 @@ import { LogReader } from "../../src/projection/log-reader.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
 import { unwantedIn } from "../../src/projection/unwanted-events.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { storeDirectorySync } from "../kit/store-directory.ts"
 
 const directories: Array<string> = []
 afterEach(() => {
@@ -34,7 +33,7 @@ const factsOf = (seed: number): ReadonlyArray<Fact> =>
 
 /** Makes the files of facts, in many small segments and in batches of random length. */
 const made = (facts: ReadonlyArray<Fact>, seed: number): string => {
-  const directory = mkdtempSync(join(tmpdir(), "petrel-events-"))
+  const directory = storeDirectorySync("petrel-events-")
   directories.push(directory)
   const random = randomOf(seed)
   const store = new ProjectionStore({ directory, keepMs: 1e12, maxBytes: 60_000 })

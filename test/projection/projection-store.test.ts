@@ -1,9 +1,8 @@
-import { mkdtempSync, readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { readdirSync, renameSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
-import { afterEach, vi } from "vitest"
+import { afterAll, afterEach, beforeAll, vi } from "vitest"
 import { beyondRemoved } from "../../src/broker/losses.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { DeliveryQuery, DeliveryRow } from "../../src/projection/delivery-log.ts"
@@ -13,6 +12,7 @@ import { ProjectionStore } from "../../src/projection/projection-store.ts"
 import { mainFile } from "../../src/projection/segment.ts"
 import { fewOf } from "../kit/long.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { storeDirectorySync } from "../kit/store-directory.ts"
 import { foldedRows, saidBy } from "./folded-rows.ts"
 
 const directories: Array<string> = []
@@ -23,14 +23,14 @@ afterEach(() => {
 
 /** Options of files that hold few rows each, so that there are many. */
 const optionsOf = (changes: { readonly maxBytes?: number; readonly keepMs?: number } = {}) => {
-  const directory = mkdtempSync(join(tmpdir(), "petrel-projection-"))
+  const directory = storeDirectorySync("petrel-projection-")
   directories.push(directory)
   return { directory, keepMs: 1e12, maxBytes: 60_000, ...changes }
 }
 
 const nanosecondsOf = (fact: Fact) => `${fact.at}000000`
 
-/** Takes facts from where the store is, in batches of random length. */
+/** Takes facts from where the store is, in batches: after a fact with a probability of 5%. */
 const takeAll = (store: ProjectionStore, facts: ReadonlyArray<Fact>, random: () => number) => {
   for (let seq = store.position.seq + 1; seq <= facts.length; seq++) {
     const fact = facts[seq - 1]
@@ -40,12 +40,16 @@ const takeAll = (store: ProjectionStore, facts: ReadonlyArray<Fact>, random: () 
   store.commit()
 }
 
-const made = (facts: ReadonlyArray<Fact>, options = optionsOf()) => {
+const made = (facts: ReadonlyArray<Fact>, options = optionsOf(), random = randomOf(1)) => {
   const store = new ProjectionStore(options)
-  takeAll(store, facts, randomOf(1))
+  takeAll(store, facts, random)
   store.close()
   return options.directory
 }
+
+/** The same in one file and one batch, for searches in many rows. */
+const madeAtOnce = (facts: ReadonlyArray<Fact>) =>
+  made(facts, optionsOf({ maxBytes: 1e9 }), () => 1)
 
 /** Returns all rows of a query, page by page. */
 const walk = (reader: LogReader, query: DeliveryQuery): ReadonlyArray<DeliveryRow> => {
@@ -88,7 +92,7 @@ const texts = (directory: string) => {
 
 const seeds = fewOf(
   Array.from({ length: 12 }, (_, seed) => seed + 1),
-  3
+  2
 )
 
 describe("the files of the projection", () => {
@@ -366,6 +370,14 @@ describe("the files of the projection", () => {
 })
 
 describe("a page of the delivery log", () => {
+  /** Files that these tests read, and do not change. */
+  let many = ""
+  beforeAll(() => {
+    many = storeDirectorySync("petrel-projection-")
+    made(randomFacts(9, 800), { ...optionsOf(), directory: many })
+  })
+  afterAll(() => rmSync(many, { recursive: true }))
+
   const queries: ReadonlyArray<DeliveryQuery> = [
     {},
     { tenant: "acme" },
@@ -408,8 +420,7 @@ describe("a page of the delivery log", () => {
   }
 
   it("leads, page by page, to all rows that match and no others, newest first", () => {
-    const directory = made(randomFacts(9, 800))
-    const reader = new LogReader(directory)
+    const reader = new LogReader(many)
     const all = walk(reader, { limit: 200 })
     assert.isAbove(all.length, 200)
     for (const query of queries)
@@ -423,9 +434,8 @@ describe("a page of the delivery log", () => {
   })
 
   it("leads back to where it came from, whatever time it has", () => {
-    const directory = made(randomFacts(9, 800))
     for (const budgetMs of [1e9, 0]) {
-      const reader = new LogReader(directory, budgetMs)
+      const reader = new LogReader(many, budgetMs)
       for (const query of queries) {
         const all = walk(reader, { ...query, limit: 200 })
         let page = reader.find({ ...query, limit: 7 })
@@ -452,7 +462,7 @@ describe("a page of the delivery log", () => {
       const of = { event: `e${index}`, eventSeq: index + 1, type: `inv.${index}` }
       return { ...about, ...of, kind: "delivered", attempt: 1 }
     })
-    const directory = made(facts, optionsOf({ maxBytes: 1e9 }))
+    const directory = madeAtOnce(facts)
     const types = (type: string) =>
       rowsIn(directory, { tenant: "acme", type: [type] }).map((row) => row.type)
     assert.strictEqual(types("inv.*").length, 51)
@@ -461,8 +471,7 @@ describe("a page of the delivery log", () => {
   })
 
   it("goes on from where its time was over, without rows lost or twice", () => {
-    const directory = made(randomFacts(9, 800))
-    const [patient, hurried] = [new LogReader(directory), new LogReader(directory, 0)]
+    const [patient, hurried] = [new LogReader(many), new LogReader(many, 0)]
     for (const query of queries) {
       assert.deepStrictEqual(walk(hurried, query), walk(patient, query), JSON.stringify(query))
     }
@@ -476,7 +485,7 @@ describe("a page of the delivery log", () => {
       const of = { event: `e${index}`, eventSeq: index + 1, type: "a" }
       return { ...about, ...of, kind: "delivered", attempt: 1, status: 200 }
     })
-    const reader = new LogReader(made(facts, optionsOf({ maxBytes: 1e9 })), 0)
+    const reader = new LogReader(madeAtOnce(facts), 0)
     const page = reader.find({ status: ["299"] })
     assert.deepStrictEqual(page.deliveries, [])
     assert.isNumber(page.searchedUntil)

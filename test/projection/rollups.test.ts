@@ -1,5 +1,4 @@
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { assert, describe, it } from "@effect/vitest"
@@ -11,6 +10,7 @@ import type { LoggedSum, SumsQuery } from "../../src/projection/log-sums.ts"
 import { ProjectionStore } from "../../src/projection/projection-store.ts"
 import { bytesOf, summaryOf, totalColumns } from "../../src/projection/rollups.ts"
 import { randomFacts, randomOf } from "../kit/random-facts.ts"
+import { storeDirectorySync } from "../kit/store-directory.ts"
 
 const directories: Array<string> = []
 afterEach(() => {
@@ -18,7 +18,7 @@ afterEach(() => {
 })
 
 const optionsOf = (changes: { readonly maxBytes?: number; readonly keepMs?: number } = {}) => {
-  const directory = mkdtempSync(join(tmpdir(), "petrel-rollups-"))
+  const directory = storeDirectorySync("petrel-rollups-")
   directories.push(directory)
   return { directory, keepMs: 1e12, maxBytes: 1e9, ...changes }
 }

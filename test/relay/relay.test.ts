@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { enqueue, enqueueAll, type OutboxEvent } from "../../src/outbox/outbox.ts"
 import type { PendingRow } from "../../src/relay/outbox-table.ts"
@@ -307,19 +307,20 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
     Effect.gen(function* () {
       const url = yield* database
       const intake = new FakeIntake()
+      const begun = yield* Deferred.make<void>()
+      const gate = yield* Deferred.make<void>()
       const publish = (row: PendingRow) =>
-        Effect.andThen(
-          Effect.sleep("300 millis"),
-          Effect.sync(() => intake.store(row))
-        )
+        Effect.gen(function* () {
+          yield* Deferred.succeed(begun, undefined)
+          yield* Deferred.await(gate)
+          return intake.store(row)
+        })
       yield* add(url, ...numbered(20, ""))
-      const { heard, stop } = yield* relaying(url, { publish })
-      yield* eventually(
-        Effect.sync(() => heard.states),
-        (states) => states.includes("publishing")
-      )
-      yield* Effect.sleep("100 millis")
-      yield* stop
+      const { stop } = yield* relaying(url, { publish })
+      yield* Deferred.await(begun)
+      const stopping = yield* Effect.forkChild(stop, { startImmediately: true })
+      yield* Deferred.succeed(gate, undefined)
+      yield* Fiber.join(stopping)
       assert.strictEqual((yield* countRows(url)).published, intake.stored.length)
       assert.lengthOf(intake.stored, 20)
     })

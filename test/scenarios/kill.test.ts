@@ -89,6 +89,7 @@ describe(`kill -9 at any moment, seed ${seed} (PETREL_TEST_SEED)`, () => {
       )) {
         yield* worker.delivering
         yield* hook.received(hook.requests.length + 1)
+        // The moment of the kill is the seed's, not that of a condition.
         yield* Effect.sleep(300 + random() * 1_000)
         if (killsWorker) {
           yield* worker.kill9

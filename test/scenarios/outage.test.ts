@@ -109,6 +109,7 @@ describe.concurrent("while the broker is gone", () => {
       server.pause()
       yield* logged(log, "the history takes no facts")
       const before = slow.requests.length
+      // That nothing is sent has no event: without the outage 2 were sent every 20 ms.
       yield* Effect.sleep("1500 millis")
       assert.strictEqual(slow.requests.length, before)
       server.resume()

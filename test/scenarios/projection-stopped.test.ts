@@ -102,7 +102,8 @@ describe("a delivery log that does not follow the history", () => {
         )
         assert.include(status.problem ?? "", "no room is left for")
         assert.isAbove(status.lag.ms, 0)
-        // Whatever it has read: nothing that it answers is older than it says.
+        // Whatever it has read: nothing that it answers is older than it says, over several of its
+        // attempts to write.
         for (let time = 0; time < 20; time++) {
           assert.instanceOf(yield* Effect.flip(findRemotely({})), LogUnavailable)
           assert.instanceOf(yield* Effect.flip(getRemotely({ event: "acme.e1" })), LogUnavailable)
