@@ -1,18 +1,12 @@
-import { rmSync } from "node:fs"
 import { assert, describe, it } from "@effect/vitest"
-import { afterEach } from "vitest"
 import type { Fact } from "../../src/domain/fact.ts"
 import type { DeliveryRow, EventQuery, EventRow } from "../../src/projection/delivery-log.ts"
 import { LogReader } from "../../src/projection/log-reader.ts"
-import { ProjectionStore } from "../../src/projection/projection-store.ts"
 import { unwantedIn } from "../../src/projection/unwanted-events.ts"
-import { randomFacts, randomOf } from "../kit/random-facts.ts"
-import { storeDirectorySync } from "../kit/store-directory.ts"
+import { randomFacts } from "../kit/random-facts.ts"
+import { logFiles } from "./log-files.ts"
 
-const directories: Array<string> = []
-afterEach(() => {
-  for (const directory of directories.splice(0)) rmSync(directory, { recursive: true })
-})
+const made = logFiles()
 
 const start = Date.UTC(2026, 0, 1)
 
@@ -30,21 +24,6 @@ const factsOf = (seed: number): ReadonlyArray<Fact> =>
   randomFacts(seed, 500).flatMap((fact, index) =>
     index % 10 === 0 ? [fact, unwanted(index)] : [fact]
   )
-
-/** Makes the files of facts, in many small segments and in batches of random length. */
-const made = (facts: ReadonlyArray<Fact>, seed: number): string => {
-  const directory = storeDirectorySync("petrel-events-")
-  directories.push(directory)
-  const random = randomOf(seed)
-  const store = new ProjectionStore({ directory, keepMs: 1e12, maxBytes: 60_000 })
-  for (const [index, fact] of facts.entries()) {
-    store.take(JSON.stringify(fact), index + 1, `${fact.at}000000`)
-    if (random() < 0.05) store.commit()
-  }
-  store.commit()
-  store.close()
-  return directory
-}
 
 const walk = (reader: LogReader, query: EventQuery): ReadonlyArray<EventRow> => {
   const rows: Array<EventRow> = []

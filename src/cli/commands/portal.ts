@@ -15,7 +15,7 @@ import {
 } from "../../operations/tokens/sessions.ts"
 import { LiveTokens } from "../../operations/tokens/token-store.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
-import { byFlag, durationExpected, isSet, maybe, readDuration, textFlag } from "../flags/shared.ts"
+import { byFlag, durationFlag, isSet, maybe, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"
 import { connectedWithTokens, report } from "../root-command.ts"
 import { remark } from "../terminal/stdout.ts"
@@ -72,17 +72,10 @@ const link = Command.make(
         () => "must be a tenant such as acme, or an endpoint such as acme/billing"
       )
     ),
-    lasts: Flag.String("for").pipe(
-      Flag.withMetavar("DURATION"),
-      Flag.withDescription(
-        "How long link and session last, a minute to a day, such as 8h (default: 1h)"
-      ),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(readDuration(text)),
-        () => durationExpected
-      ),
-      maybe
-    ),
+    lasts: durationFlag(
+      "for",
+      "How long link and session last, a minute to a day, such as 8h (default: 1h)"
+    ).pipe(maybe),
     readOnly: isSet("read-only", "Its pages show, and change nothing"),
     name: textFlag("name", "TEXT", "Whom it is for"),
     brand: textFlag("brand", "TEXT", "The name that its pages are headed with"),

@@ -19,15 +19,7 @@ import { showToken } from "../../operations/tokens/token-operations.ts"
 import { LiveTokens } from "../../operations/tokens/token-store.ts"
 import { countText, localTime, plural } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
-import {
-  byFlag,
-  durationExpected,
-  isSet,
-  maybe,
-  readDuration,
-  repeated,
-  textFlag
-} from "../flags/shared.ts"
+import { byFlag, durationFlag, isSet, maybe, repeated, textFlag } from "../flags/shared.ts"
 import { makeTable } from "../format/screen.ts"
 import { refusal } from "../refused.ts"
 import { connectedWithTokens, petrel, report } from "../root-command.ts"
@@ -71,13 +63,7 @@ const create = Command.make(
       `What it may do: ${tenantScopes.join(", ")}, or all of these; may be repeated (default with --operator: everything)`
     ),
     name: textFlag("name", "TEXT", "What it is for"),
-    expires: Flag.String("expires").pipe(
-      Flag.withMetavar("DURATION"),
-      Flag.withDescription("How long it is valid (default: until it is revoked)"),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(readDuration(text)),
-        () => durationExpected
-      ),
+    expires: durationFlag("expires", "How long it is valid (default: until it is revoked)").pipe(
       maybe
     ),
     rate: Flag.Int("rate").pipe(

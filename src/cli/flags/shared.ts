@@ -54,6 +54,34 @@ const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 export const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
+/** The lengths of time that a flag takes, in ms, and what is said of others. */
+interface DurationBounds {
+  readonly least?: number
+  readonly most?: number
+  readonly problem: string
+}
+
+/** A flag for a length of time, as `readDuration` reads it. */
+export const durationFlag = (
+  name: string,
+  description: string,
+  { least = 0, most = Number.POSITIVE_INFINITY, problem }: DurationBounds = {
+    problem: durationExpected
+  }
+): Flag.Flag<Duration.Duration> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("DURATION"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) =>
+        Option.filter(Option.fromUndefinedOr(readDuration(text)), (read) => {
+          const ms = Duration.toMillis(read)
+          return ms >= least && ms <= most
+        }),
+      (text) => (readDuration(text) === undefined ? durationExpected : problem)
+    )
+  )
+
 /** A flag for a whole number of a range, both ends included. */
 export const wholeNumber = (
   name: string,

@@ -1,4 +1,4 @@
-import { Clock, Duration, Effect, Option } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { Command, Flag } from "effect/cli"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import type { AuditReading } from "../../../history/audit/audit-reading.ts"
@@ -14,7 +14,7 @@ import {
   runAudit
 } from "../../../operations/audit/run-audit.ts"
 import { localTimeMs } from "../../../text/quantities.ts"
-import { isSet, readDuration, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
+import { durationFlag, isSet, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
@@ -62,14 +62,9 @@ const flags = {
   tenant: tenantFlag,
   proof: file("proof", "Write a proof of what was read to FILE, for a later --against"),
   watch: isSet("watch", "Keep auditing new events, and raise a failure for each that is missing"),
-  every: Flag.String("every").pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription("With --watch, how often (default: 1 minute)"),
-    Flag.withDefault("1 minute"),
-    Flag.filterMap(
-      (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
-      () => "must be a length of time such as '1 minute' or 30s"
-    )
+  every: durationFlag("every", "With --watch, how often (default: 1 minute)").pipe(
+    Flag.withDefault(Duration.minutes(1)),
+    Flag.map(Duration.toMillis)
   ),
   against: file("against", "Compare with the proof in FILE, and say where they differ"),
   outbox: textFlag(

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { Duration, Effect, Option } from "effect"
+import { Duration, Effect } from "effect"
 import { Flag } from "effect/cli"
 import type { BrokerOptions } from "../../../broker/connection.ts"
 import type { AuditSaying, StandingAuditOptions } from "../../../operations/audit/standing-audit.ts"
 import { lastingThread, pauseText, siblingScript } from "../../../projection/lasting-thread.ts"
-import { durationExpected, readDuration } from "../../flags/shared.ts"
+import { durationFlag } from "../../flags/shared.ts"
 
 /** Pause between two looks at what is new, ms. */
 const everyMs = 60_000
@@ -30,15 +30,10 @@ export type FromAudit =
   | { readonly tells: "stopped" }
 
 /** How far back a console's audit begins. */
-export const auditSinceFlag = Flag.String("audit-since").pipe(
-  Flag.withMetavar("DURATION"),
-  Flag.withDescription("With the role audit, how far back it begins (default: '3 days')"),
-  Flag.withDefault("3 days"),
-  Flag.filterMap(
-    (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
-    () => durationExpected
-  )
-)
+export const auditSinceFlag = durationFlag(
+  "audit-since",
+  "With the role audit, how far back it begins (default: '3 days')"
+).pipe(Flag.withDefault(Duration.days(3)), Flag.map(Duration.toMillis))
 
 const logs = { info: Effect.logInfo, warning: Effect.logWarning, error: Effect.logError }
 

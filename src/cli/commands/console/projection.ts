@@ -2,7 +2,7 @@ import { resolve } from "node:path"
 import { Duration, Option } from "effect"
 import { Flag } from "effect/cli"
 import { bytesExpected, bytesText, readBytes } from "../../../text/quantities.ts"
-import { durationExpected, isSet, readDuration } from "../../flags/shared.ts"
+import { durationFlag, isSet } from "../../flags/shared.ts"
 
 /** What a projection keeps by default: how long, ms, and how much, bytes. */
 export const defaultKeepMs = 7 * 24 * 60 * 60_000
@@ -24,19 +24,11 @@ export const projectionFlags = {
     "replace-log",
     "Drop the files of another installation in --data, and begin anew"
   ),
-  keep: Flag.String("keep").pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription("How long the projection keeps deliveries that have ended (default: 7d)"),
-    Flag.withDefault("7d"),
-    Flag.filterMap(
-      (text) =>
-        Option.fromUndefinedOr(readDuration(text)).pipe(
-          Option.map(Duration.toMillis),
-          Option.filter((ms) => ms >= minKeepMs)
-        ),
-      (text) => (readDuration(text) === undefined ? durationExpected : "must be at least a minute")
-    )
-  ),
+  keep: durationFlag(
+    "keep",
+    "How long the projection keeps deliveries that have ended (default: 7d)",
+    { least: minKeepMs, problem: "must be at least a minute" }
+  ).pipe(Flag.withDefault(Duration.days(7)), Flag.map(Duration.toMillis)),
   maxBytes: Flag.String("max-bytes").pipe(
     Flag.withMetavar("BYTES"),
     Flag.withDescription(

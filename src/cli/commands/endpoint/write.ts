@@ -1,4 +1,4 @@
-import { Effect, Option, Result, Struct } from "effect"
+import { Duration, Effect, Result, Struct } from "effect"
 import { Command, Flag } from "effect/cli"
 import { endpointLabel } from "../../../domain/endpoint.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
@@ -16,13 +16,7 @@ import { flagProblems, settingName, shown } from "../../flags/flag-problems.ts"
 import type { GivenSecret } from "../../flags/secret-flags.ts"
 import { readLines, readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, isGiven, namesRemoved } from "../../flags/setting-flags.ts"
-import {
-  byFlag,
-  durationExpected,
-  endpointArgument,
-  newEndpointArgument,
-  readDuration
-} from "../../flags/shared.ts"
+import { byFlag, durationFlag, endpointArgument, newEndpointArgument } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 import { connected, report } from "../../root-command.ts"
 import type { EndpointFields, EntryName } from "./flags.ts"
@@ -189,17 +183,10 @@ export const set = Command.make(
 
 const encodeRotated = jsonOf(RotatedEndpoint)
 
-const keepOldFlag = Flag.String("keep-old").pipe(
-  Flag.withMetavar("DURATION"),
-  Flag.withDescription(
-    "How long the old secret signs too; 0s drops it at once (default: 24 hours)"
-  ),
-  Flag.withDefault("24 hours"),
-  Flag.filterMap(
-    (text) => Option.fromUndefinedOr(readDuration(text)),
-    () => durationExpected
-  )
-)
+const keepOldFlag = durationFlag(
+  "keep-old",
+  "How long the old secret signs too; 0s drops it at once (default: 24 hours)"
+).pipe(Flag.withDefault(Duration.hours(24)))
 
 const oneSignature =
   "GitHub style carries one signature, and the new secret makes it from now on: a receiver that does not know it yet refuses everything"

@@ -16,7 +16,7 @@ import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { readNeededEventAge } from "../../../history/backlog-count.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
 import { bytesExpected, bytesText, durationText, readBytes } from "../../../text/quantities.ts"
-import { durationExpected, maybe, readDuration, wholeNumber } from "../../flags/shared.ts"
+import { durationFlag, maybe, wholeNumber } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connectedWithAccess, petrel } from "../../root-command.ts"
 import { print } from "../../terminal/stdout.ts"
@@ -24,22 +24,10 @@ import type { InitChanges } from "./room.ts"
 import { makeWithRoom } from "./room.ts"
 
 const time = (name: string, fallback: number, least: number, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription(`${description} (default: ${durationText(Duration.millis(fallback))})`),
-    Flag.filterMap(
-      (text) =>
-        Option.filter(
-          Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
-          (ms) => ms >= least
-        ),
-      (text) =>
-        readDuration(text) === undefined
-          ? durationExpected
-          : `must be at least ${durationText(Duration.millis(least))}`
-    ),
-    maybe
-  )
+  durationFlag(name, `${description} (default: ${durationText(Duration.millis(fallback))})`, {
+    least,
+    problem: `must be at least ${durationText(Duration.millis(least))}`
+  }).pipe(Flag.map(Duration.toMillis), maybe)
 
 const second = 1_000
 const minute = 60 * second

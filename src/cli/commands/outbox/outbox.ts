@@ -4,7 +4,7 @@ import { isToken, tokenExpected } from "../../../domain/token-rules.ts"
 import { RelayFigures } from "../../../relay/figures.ts"
 import { type OutboxRelayOptions, RelayState, relayOutbox } from "../../../relay/outbox-relay.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
-import { durationExpected, readDuration } from "../../flags/shared.ts"
+import { durationFlag } from "../../flags/shared.ts"
 import { connectedToServe, petrel } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
@@ -13,40 +13,18 @@ import { migrate } from "./migrate.ts"
 import { forget, status } from "./reports.ts"
 import { discard, list, release } from "./set-aside.ts"
 
-const durationFlag = (
-  name: string,
-  usual: string,
-  [least, problem]: readonly [ms: number, problem: string],
-  description: string
-) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription(`${description} (default: ${usual})`),
-    Flag.withDefault(usual),
-    Flag.filterMap(
-      (text) =>
-        Option.fromUndefinedOr(readDuration(text)).pipe(
-          Option.map(Duration.toMillis),
-          Option.filter((ms) => ms >= least)
-        ),
-      (text) => (readDuration(text) === undefined ? durationExpected : problem)
-    )
-  )
-
 const flags = {
   ...outboxFlags,
   keep: durationFlag(
     "keep",
-    "7d",
-    [60_000, "must be at least a minute"],
-    "How long published rows stay in the table, for `petrel audit --outbox`"
-  ),
+    "How long published rows stay in the table, for `petrel audit --outbox` (default: 7d)",
+    { least: 60_000, problem: "must be at least a minute" }
+  ).pipe(Flag.withDefault(Duration.days(7)), Flag.map(Duration.toMillis)),
   poll: durationFlag(
     "poll",
-    "1s",
-    [10, "must be at least 10ms"],
-    "How often it looks for rows of which it was not notified"
-  ),
+    "How often it looks for rows of which it was not notified (default: 1s)",
+    { least: 10, problem: "must be at least 10ms" }
+  ).pipe(Flag.withDefault(Duration.seconds(1)), Flag.map(Duration.toMillis)),
   name: Flag.String("name").pipe(
     Flag.withMetavar("NAME"),
     Flag.withDescription("Of the outbox, in alerts (default: of the database and the table)"),

@@ -9,7 +9,7 @@ import { plainText } from "../../../text/plain-text.ts"
 import { bytesText, countText, localTime, plural, spanText } from "../../../text/quantities.ts"
 import { timers } from "../../../time/timers.ts"
 import { withFlags } from "../../flags/flag-problems.ts"
-import { durationExpected, isSet, maybe, readDuration, repeated } from "../../flags/shared.ts"
+import { durationFlag, isSet, maybe, repeated } from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
 import { visible, visibleInColours } from "../../format/visible.ts"
 import { refusal } from "../../refused.ts"
@@ -101,15 +101,7 @@ const whole = (
   )
 
 const duration = (name: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription(description),
-    Flag.filterMap(
-      (text) => Option.map(Option.fromUndefinedOr(readDuration(text)), Duration.toMillis),
-      () => durationExpected
-    ),
-    maybe
-  )
+  durationFlag(name, description).pipe(Flag.map(Duration.toMillis), maybe)
 
 const flags = {
   port: Flag.Int("port").pipe(

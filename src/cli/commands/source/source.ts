@@ -1,5 +1,5 @@
 import type { Schema } from "effect"
-import { Clock, Duration, Effect, Option, Result } from "effect"
+import { Clock, Duration, Effect, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { present } from "../../../domain/record.ts"
 import { sourceLabel } from "../../../domain/source.ts"
@@ -24,7 +24,7 @@ import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, namesRemoved, removalFlags } from "../../flags/setting-flags.ts"
-import { byFlag, durationExpected, readDuration, tenantFlag, textFlag } from "../../flags/shared.ts"
+import { byFlag, durationFlag, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
@@ -291,17 +291,10 @@ const show = Command.make(
   })
 ).pipe(Command.withDescription("Show a source, without its secrets"))
 
-const keepOldFlag = Flag.String("keep-old").pipe(
-  Flag.withMetavar("DURATION"),
-  Flag.withDescription(
-    "How long the old secret verifies too; 0s drops it at once (default: 24 hours)"
-  ),
-  Flag.withDefault("24 hours"),
-  Flag.filterMap(
-    (text) => Option.fromUndefinedOr(readDuration(text)),
-    () => durationExpected
-  )
-)
+const keepOldFlag = durationFlag(
+  "keep-old",
+  "How long the old secret verifies too; 0s drops it at once (default: 24 hours)"
+).pipe(Flag.withDefault(Duration.hours(24)))
 
 const rotate = Command.make(
   "rotate",

@@ -16,7 +16,7 @@ import {
   startMetrics,
   tracesFlag
 } from "../../flags/metrics-flags.ts"
-import { durationExpected, readDuration, repeated } from "../../flags/shared.ts"
+import { durationFlag, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
@@ -261,15 +261,10 @@ const workerFlags = {
         readBytes(text) === undefined ? bytesExpected : `must be at least ${bytesText(minBytes)}`
     )
   ),
-  stopWithin: Flag.String("stop-within").pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription("How long a stop waits for requests in flight (default: 30 seconds)"),
-    Flag.withDefault("30 seconds"),
-    Flag.filterMap(
-      (text) => Option.fromUndefinedOr(readDuration(text)),
-      () => durationExpected
-    )
-  ),
+  stopWithin: durationFlag(
+    "stop-within",
+    "How long a stop waits for requests in flight (default: 30 seconds)"
+  ).pipe(Flag.withDefault(Duration.seconds(30))),
   ...metricsFlags,
   traces: tracesFlag
 }

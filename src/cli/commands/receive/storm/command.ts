@@ -5,7 +5,7 @@ import { makeCertificates } from "../../../../intake/gateway/certificates.ts"
 import { signedUrl } from "../../../../providers/settings.ts"
 import { plural, spanText } from "../../../../text/quantities.ts"
 import { timers } from "../../../../time/timers.ts"
-import { durationExpected, maybe, readDuration, textFlag } from "../../../flags/shared.ts"
+import { durationFlag, maybe, textFlag } from "../../../flags/shared.ts"
 import { Refused, refusal } from "../../../refused.ts"
 import { petrel } from "../../../root-command.ts"
 import { untilStopped } from "../../../terminal/signals.ts"
@@ -52,18 +52,10 @@ export const stormFlags = {
   ),
   count: bounded("count", "N", "Events of a storm (default: 200)", [1, 100_000]),
   concurrency: bounded("concurrency", "N", "Its requests at the same time (default: 16)", [1, 256]),
-  for: Flag.String("for").pipe(
-    Flag.withMetavar("DURATION"),
-    Flag.withDescription("How long it lasts at most (default: 1 minute)"),
-    Flag.filterMap(
-      (text) =>
-        Option.filter(Option.fromUndefinedOr(readDuration(text)), (it) =>
-          Duration.isLessThanOrEqualTo(it, maxFor)
-        ),
-      () => `${durationExpected}, and at most 10 minutes`
-    ),
-    maybe
-  ),
+  for: durationFlag("for", "How long it lasts at most (default: 1 minute)", {
+    most: Duration.toMillis(maxFor),
+    problem: "must be at most 10 minutes"
+  }).pipe(maybe),
   type: textFlag("type", "TYPE", "The type of its events (default: storm.tested)"),
   body: textFlag("body", "FILE", "A JSON object that its bodies are made of"),
   huge: bounded(
