@@ -27,7 +27,8 @@ const manifest = (sources: string): string => {
     ...{ name, version, description, license, engines },
     type: "module",
     bin: { petrel: "cli/petrel.js" },
-    man: "man/petrel.1",
+    // npm links a list, and not a single name.
+    man: ["man/petrel.1"],
     // What programs may import, and nothing else.
     exports: {
       ...programExports,

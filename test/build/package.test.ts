@@ -95,6 +95,8 @@ describe("the package that npm run build makes", () => {
       })
       assert.deepStrictEqual([stdout, stderr], [expected, ""])
     }
+    // Where `man petrel` finds it.
+    await access(path("global/share/man/man1/petrel.1"))
   })
 
   it("can be published, with the pages that its README leads to and a manual", async () => {
@@ -111,7 +113,9 @@ describe("the package that npm run build makes", () => {
     const manual = await readFile(join(packed, "man/petrel.1"), "utf8")
     assert.match(manual, /^petrel \\- deliver webhooks/m)
     assert.match(manual, /^\.SS petrel endpoint retry\\-now$/m)
-    const { version } = JSON.parse(await readFile(join(packed, "package.json"), "utf8"))
+    const made = JSON.parse(await readFile(join(packed, "package.json"), "utf8"))
+    assert.doesNotHaveAnyKeys(made, ["private", "dependencies", "scripts"])
+    const { version } = made
     const [, first = ""] = (await readFile(join(packed, "CHANGELOG.md"), "utf8")).split(/^## /m)
     assert.isTrue(first.startsWith(`${version} `), first.slice(0, 20))
   })
