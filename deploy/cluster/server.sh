@@ -45,7 +45,7 @@ wait)
     *) healthy=0 ;;
     esac
     looks=$((looks + 1))
-    case $health in *corrupt*) looks=1000 ;; esac
+    case $health in *"stream write error"*) looks=1000 ;; esac
     if [ $looks -gt 120 ]; then
       echo "$name is not healthy: $health" >&2
       exit 1

@@ -158,7 +158,9 @@ describe("the drill of deploy/cluster", () => {
           6
         )
         assert.isAbove(acknowledged.size, 500)
-        console.log([...figures, `${acknowledged.size} events`].join("\n"))
+        const ids = new Set(hook.requests.map(({ headers }) => String(headers["webhook-id"])))
+        const again = hook.requests.length - ids.size
+        console.log([...figures, `${ids.size} events, ${again} requests again`].join("\n"))
       }).pipe(Effect.scoped),
     540_000
   )
