@@ -114,6 +114,14 @@ export interface StreamSpec {
   readonly consumer?: WantedConsumer
 }
 
+/**
+ * With several copies nothing is compressed. After a crash, nats-server 2.15.1 may cut the end of a
+ * copy off and compress what remains, and then appends to it uncompressed. At its next start it cannot
+ * read the copy, and begins an empty one, as the others may do at the same time.
+ */
+const compressionOf = ({ replicas }: TopologyOptions): StoreCompression =>
+  replicas > 1 ? StoreCompression.None : StoreCompression.S2
+
 /** Settings common to all streams that hold events. */
 const eventLimits = ({ replicas }: TopologyOptions) => ({
   storage: StorageType.File,
@@ -337,7 +345,7 @@ export const wanted = (
         retention: RetentionPolicy.Limits,
         max_age: nanos(options.historyAge),
         max_bytes: options.historyBytes,
-        compression: StoreCompression.S2,
+        compression: compressionOf(options),
         // Facts are immutable. The broker lets nobody revert these two settings.
         deny_delete: true,
         deny_purge: true,
@@ -377,7 +385,7 @@ export const wanted = (
           }
         ],
         retention: RetentionPolicy.Limits,
-        compression: StoreCompression.S2,
+        compression: compressionOf(options),
         deny_delete: true,
         deny_purge: true,
         allow_direct: true

@@ -44,6 +44,17 @@ const makeFirst = (count: number, topology: TopologyOptions) =>
     return items.length
   })
 
+describe("the streams", () => {
+  it("are compressed where there is one copy of each alone", () => {
+    const compressed = (replicas: number) =>
+      wanted(makeNames("PETREL_", "events"), options({ replicas }), 1_048_576)
+        .filter(({ stream }) => stream.compression === "s2")
+        .map(({ stream }) => stream.name)
+    assert.deepStrictEqual(compressed(1), ["PETREL_HISTORY", "PETREL_CONFIGURATION"])
+    assert.deepStrictEqual(compressed(3), [])
+  })
+})
+
 describe.concurrent("init", () => {
   it.live("makes everything, and the second time changes nothing", () =>
     bare(
