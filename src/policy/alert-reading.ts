@@ -55,6 +55,25 @@ export const judged = (measure: Measure): AlertReading => {
   return { ...said, threshold, state, quiet }
 }
 
+/** Judges a state that is bad or good, whatever its measure. */
+export const stateReading = (
+  name: AlertName,
+  level: AlertReading["level"],
+  threshold: number | undefined,
+  is: { readonly bad: boolean; readonly good: boolean },
+  unit: string
+): AlertReading => {
+  const said = { name, level, unit, value: is.bad ? 1 : 0, threshold: threshold ?? 0 }
+  if (threshold === undefined) return { ...said, state: "off", quiet: true }
+  // A state is known at once, even to an owner that has just started: `quiet` is not needed to
+  // clear it.
+  return { ...said, state: is.bad ? "bad" : is.good ? "good" : "between", quiet: false }
+}
+
+/** Returns a reading that may raise an alert, and never clears one. */
+export const withoutGood = (reading: AlertReading): AlertReading =>
+  reading.state === "good" ? { ...reading, state: "between" } : reading
+
 /** Bad above the threshold, good at half of it. */
 export const above = {
   isBad: (value: number, threshold: number) => value > threshold,

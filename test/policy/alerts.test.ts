@@ -11,9 +11,9 @@ import {
   incomingReadings,
   isSimplyWell,
   successReadings,
-  systemReadings,
   tenantReadings
 } from "../../src/policy/alerts.ts"
+import { systemReadings } from "../../src/policy/system-alerts.ts"
 
 const minute = 60_000
 const start = 1_000_000 * minute
