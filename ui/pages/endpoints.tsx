@@ -83,7 +83,9 @@ export const Endpoints = () => {
                   <th>State</th>
                   <th class="hide-s">URL</th>
                   <th class="hide-s">Types</th>
-                  <th class="n">Failures in a row</th>
+                  <th class="n" title="Failures in a row">
+                    Failures
+                  </th>
                   <th class="n hide-s">Changed</th>
                 </>
               }
