@@ -3,7 +3,6 @@ import { circuitSettings } from "../src/domain/circuit.ts"
 import type { Input } from "../src/domain/settings/setting.ts"
 import { tenantSettings } from "../src/domain/settings/tenant-table.ts"
 import { endpointInputs } from "../src/operations/endpoints/endpoint-settings.ts"
-import { sourceTexts } from "../src/operations/sources/source-operations.ts"
 import { defaultThresholds } from "../src/policy/alert-thresholds.ts"
 import { providers } from "../src/providers/providers.ts"
 import type { Field, Kind } from "../ui/fields.ts"
@@ -178,10 +177,7 @@ const secretsOfSources: ReadonlySet<string> = new Set(["secrets", "verifyToken",
 
 /** The fields of a source: its providers are known, and so is which of them are secrets. */
 const sourceFields = (): ReadonlyArray<Field> =>
-  bodyFields("/v1/tenants/{tenant}/sources/{id}", "post").map((found): Field => {
-    // The document has no text of lengths of time.
-    const said = Object.entries(sourceTexts).find(([name]) => name === found.name)?.[1]
-    const field = { ...found, text: found.text || (said ?? "") }
+  bodyFields("/v1/tenants/{tenant}/sources/{id}", "post").map((field): Field => {
     if (field.name === "provider")
       return { ...field, kind: { is: "choice", options: [...providers.keys()] } }
     return secretsOfSources.has(field.name) ? { ...field, isSecret: true } : field

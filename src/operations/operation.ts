@@ -61,8 +61,13 @@ export const documented = <Fields extends Schema.Struct.Fields>(
   }) as unknown as Schema.Struct<JsonFields<Fields>>
 }
 
-const annotated = (schema: Schema.Top, annotations: { readonly description: string }) =>
-  schema.annotateKey(annotations)
+/** The document shows the encoded side of a field that is transformed, such as a duration. */
+const annotated = (schema: Schema.Top, annotations: { readonly description: string }) => {
+  const annotated = schema.annotateKey(annotations)
+  return schema.ast.encoding === undefined
+    ? annotated
+    : Schema.flip(Schema.flip(annotated).annotateKey(annotations))
+}
 
 /** An output, and the headers and status of its answer. */
 export class Replied<out A> extends Data.Class<{

@@ -209,7 +209,9 @@ export interface ChangedEndpoint {
     readonly onGone: "disable" | "suspend"
     readonly permanentFailures: number
   }
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
@@ -682,7 +684,9 @@ export interface Endpoint {
     readonly onGone: "disable" | "suspend"
     readonly permanentFailures: number
   }
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
@@ -817,7 +821,9 @@ export interface EndpointDetail {
     readonly onGone: "disable" | "suspend"
     readonly permanentFailures: number
   }
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
@@ -1070,7 +1076,9 @@ export interface EndpointState {
     readonly onGone: "disable" | "suspend"
     readonly permanentFailures: number
   }
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
@@ -1397,7 +1405,9 @@ export interface NewEndpoint {
   readonly rate?: RateLimit | RateInWords | undefined
   /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
   readonly circuit?: Circuit | undefined
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string | undefined
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string | undefined
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects?: number | undefined
@@ -1480,6 +1490,7 @@ export interface NewSource {
   readonly provider: string
   /** What the provider signs with, or its public keys. */
   readonly secrets?: ReadonlyArray<string> | undefined
+  /** How far the signed time may be off; what is usual depends on the provider. */
   readonly tolerance?: string | undefined
   /** The URL that the provider was given, without its query, where it signs that. */
   readonly publicUrl?: string | undefined
@@ -1495,6 +1506,7 @@ export interface NewSource {
   readonly apiKey?: string | undefined
   /** Where the provider's API is, where that is not the provider's own. */
   readonly apiUrl?: string | undefined
+  /** How often gateways ask the provider's API for what never came in, and fetch it. */
   readonly reconcile?: string | undefined
   /** Patterns of the provider's types that are compared, such as `invoice.*`. */
   readonly reconcileTypes?: ReadonlyArray<string> | undefined
@@ -2052,7 +2064,9 @@ export interface RotatedEndpoint {
     readonly onGone: "disable" | "suspend"
     readonly permanentFailures: number
   }
+  /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string
+  /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
   /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
@@ -2110,6 +2124,7 @@ export interface RotatedEndpoint {
 export interface Rotation {
   /** The new secret. (Default: one is made) */
   readonly secret?: string | undefined
+  /** How long the old secrets sign, too; "0 seconds" drops them at once. (Default: 24 hours) */
   readonly keepOld?: string | undefined
 }
 
@@ -2127,6 +2142,7 @@ export interface Source {
     readonly createdAt: string
     readonly until?: string
   }>
+  /** How far the signed time may be off; what is usual depends on the provider. */
   readonly tolerance?: string
   /** The URL that the provider was given, without its query, where it signs that. */
   readonly publicUrl?: string
@@ -2142,6 +2158,7 @@ export interface Source {
   readonly apiKey?: string
   /** Where the provider's API is, where that is not the provider's own. */
   readonly apiUrl?: string
+  /** How often gateways ask the provider's API for what never came in, and fetch it. */
   readonly reconcile?: string
   /** Patterns of the provider's types that are compared, such as `invoice.*`. */
   readonly reconcileTypes?: ReadonlyArray<string>

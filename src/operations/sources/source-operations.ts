@@ -18,7 +18,7 @@ import {
 } from "./manage-sources.ts"
 
 /** What the settings of a source mean. */
-export const sourceTexts = {
+const sourceTexts = {
   tolerance: "How far the signed time may be off; what is usual depends on the provider.",
   publicUrl: "The URL that the provider was given, without its query, where it signs that.",
   webhookId:
