@@ -40,7 +40,7 @@ describe("several in quarantine, over HTTP", () => {
       const all = yield* numbers
       const [one = 0, two = 0, three = 0, github = 0, again = 0] = all
       const post = (what: "release" | "discard", body: object) =>
-        ask(`${path}/${what}`, { method: "POST", token, body })
+        ask(`${path}-${what}`, { method: "POST", token, body })
 
       for (const [body, message] of [
         [{}, /say which/],
@@ -82,7 +82,7 @@ describe("several in quarantine, over HTTP", () => {
       yield* post("discard", { all: true })
       assert.deepStrictEqual(yield* numbers, [])
 
-      const theirs = yield* ask("/v1/tenants/globex/quarantine/discard", {
+      const theirs = yield* ask("/v1/tenants/globex/quarantine-discard", {
         ...{ method: "POST", token, body: { all: true } }
       })
       assert.strictEqual(theirs.status, 403)

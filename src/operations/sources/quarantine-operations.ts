@@ -120,7 +120,7 @@ const withoutCommandsIn = <A extends Pick<ReleasedSeveral, "left">>(done: A): A 
   left: done.left.map(({ number, problem }) => ({ number, problem: withoutCommands(problem) }))
 })
 
-const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantine/release`, {
+const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantine-release`, {
   scope: "events:publish",
   summary: "Let several in quarantine be events",
   description:
@@ -136,7 +136,7 @@ const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantin
     )
 })
 
-const discardMany = operation("discardSeveral", "POST", `${tenantPath}/quarantine/discard`, {
+const discardMany = operation("discardSeveral", "POST", `${tenantPath}/quarantine-discard`, {
   scope: "events:publish",
   summary: "Remove several from quarantine for good",
   params: { tenant: Tenant },
