@@ -72,7 +72,8 @@ export const compareNew = Effect.fnUntraced(function* (before: SourceRecord, aga
     })
     let found = yield* compareFrom(since)
     // What was compared is lost, too, where the broker had not synced it.
-    for (let backMs = syncMs; found.isStartOpen && backMs <= maxBackMs; backMs *= 4)
+    const isBefore = since > 0
+    for (let backMs = syncMs; isBefore && found.isStartOpen && backMs <= maxBackMs; backMs *= 4)
       found = yield* compareFrom(since - backMs)
     divergences.push(...found.divergences)
     for (const [source, error] of found.unread) unread.set(source, error)

@@ -19,7 +19,7 @@ import { sqlStore } from "./sql-store.ts"
 export interface MysqlConnection {
   // biome-ignore lint/suspicious/noExplicitAny: the client has several signatures
   execute(sql: string, values?: any): Promise<[any, any]>
-  // biome-ignore lint/suspicious/noExplicitAny: as above
+  // biome-ignore lint/suspicious/noExplicitAny: the client has several signatures
   query(sql: string, values?: any): Promise<[any, any]>
   release(): void
   destroy(): void
