@@ -9,8 +9,8 @@ import { AttemptRow } from "../../projection/delivery-log.ts"
 
 /** Attempts of one delivery whose answers are shown: the newest. An answer has 1 KiB and headers. */
 const maxAnswers = 100
-/** Facts that are read at once. */
-const readAtOnce = 8
+/** Facts that are read at once: a usual page of attempts. Requests of one turn go out in one write. */
+const readAtOnce = 64
 
 /** What a receiver answered and when, as far as it is kept. */
 export const AnswerView = Schema.Struct({
