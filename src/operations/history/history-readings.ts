@@ -76,9 +76,11 @@ export const askLog = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
 
 /** Returns what a log that has nothing of an event cannot know, for people. */
 const reachOf = ({ oldest }: Pick<LoggedDeliveries, "oldest">): string => {
-  const reach =
-    oldest === null ? "which has no delivery yet" : `which reaches back to ${timeText(oldest)}`
-  return `the log of deliveries has nothing of it, ${reach}; what is not routed yet has no deliveries`
+  const known =
+    oldest === null
+      ? "the log of deliveries is empty"
+      : `the log of deliveries, which reaches back to ${timeText(oldest)}, has nothing of it`
+  return `${known}, and an event that is not routed yet has no deliveries`
 }
 
 /**
