@@ -22,6 +22,8 @@ export type FailpointName =
   | "round-stored"
   | "alert-decided"
   | "alert-stored"
+  | "reconciliation-reported"
+  | "reconciliation-recorded"
 
 /**
  * Called at each failpoint. Does nothing by default; a test kills the process there. A plain

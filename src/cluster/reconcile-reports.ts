@@ -1,6 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import { Fact } from "../domain/fact.ts"
 import { Reconciliation } from "../domain/reconciliation.ts"
 import { type SourceName, sourceKey } from "../domain/source.ts"
 import { Timestamp } from "../domain/timestamp.ts"
@@ -20,7 +21,9 @@ export const ReconcileReport = Schema.Struct({
   /** More missing events than this are told of. */
   alertAbove: Schema.Int,
   /** Up to when reconciliations by schedule have covered all without a gap. */
-  coveredUntil: Schema.optionalKey(Timestamp)
+  coveredUntil: Schema.optionalKey(Timestamp),
+  /** Its facts, until they are in the history: none of them is at `after`, or before it. */
+  unrecorded: Schema.optionalKey(Schema.Struct({ facts: Schema.Array(Fact), after: Schema.Int }))
 })
 export type ReconcileReport = typeof ReconcileReport.Type
 
@@ -62,6 +65,23 @@ export const writeReconcileReport = Effect.fnUntraced(function* (report: Reconci
     }).pipe(Effect.catchIf(isConflict, () => Effect.undefined))
     if (written !== undefined) return
   }
+})
+
+/** Notes that the facts of a report are in the history, unless there is another report by now. */
+export const noteRecorded = Effect.fnUntraced(function* ({
+  source: id,
+  startedAt,
+  tenant
+}: ReconcileReport) {
+  const { names } = yield* Broker
+  const key = keyOf({ tenant, id })
+  const { revision, text } = yield* readEntry(names.buckets.workers, key)
+  const there = Option.getOrUndefined(decode(text))
+  if (there === undefined || there.startedAt !== startedAt) return
+  const { unrecorded: _, ...recorded } = there
+  yield* writeValue(names.buckets.workers, key, encode(recorded), { expected: revision }).pipe(
+    Effect.catchIf(isConflict, () => Effect.void)
+  )
 })
 
 /** Forgets what was found of a source that is no more. */

@@ -3,19 +3,16 @@ import { hostname } from "node:os"
 import { Effect, Result, Schema } from "effect"
 import type { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { readUser } from "../broker/user.ts"
 import { keepLease, takeLease } from "../cluster/lease.ts"
-import { readReconcileReport, writeReconcileReport } from "../cluster/reconcile-reports.ts"
-import type { Fact } from "../domain/fact.ts"
+import { type ReconcileReport, readReconcileReport } from "../cluster/reconcile-reports.ts"
 import type { Reconciliation } from "../domain/reconciliation.ts"
-import { type Source, sourceKey, sourceLabel } from "../domain/source.ts"
-import { nobody } from "../domain/token.ts"
-import { appendFact } from "../history/facts.ts"
+import { type Source, type SourceName, sourceKey, sourceLabel } from "../domain/source.ts"
 import { providerOf } from "../intake/source-provider.ts"
-import { countText, spanText } from "../text/quantities.ts"
+import { spanText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 import { makeArrivals } from "./arrivals.ts"
 import { Comparison, type Missing } from "./comparison.ts"
+import { finishRecording, record } from "./record.ts"
 import type { ListingApi } from "./walk.ts"
 import { wantedTypes } from "./wanted-types.ts"
 
@@ -90,38 +87,30 @@ const compare = Effect.fnUntraced(function* (options: ReconcileOptions, reported
   } satisfies Reconciled
 })
 
-/** Tells the history and the bucket of reports what a reconciliation came to. */
-const record = Effect.fnUntraced(function* (
-  { alertAbove, by, isScheduled, source }: ReconcileOptions,
+const reportOf = (
+  { alertAbove, isScheduled, source }: ReconcileOptions,
   { found, problem }: Reconciled,
   startedAt: number
-) {
-  const at = timers.wallMs()
+): ReconcileReport => {
   const { id, provider, tenant } = source
-  const user = yield* readUser
-  const tell = (
-    kind: Extract<Fact["kind"], "reconciled" | "provider-lost" | "reconcile-failed">,
-    reason?: string
-  ) =>
-    appendFact(
-      {
-        ...{ v: 1, kind, at, tenant, endpoint: nobody, by, user, reason, reconciled: found },
-        incoming: { source: id, provider }
-      },
-      `${kind}.${sourceKey(source)}.${startedAt}`
-    )
-  if (problem === undefined) yield* tell("reconciled")
-  else yield* tell("reconcile-failed", problem)
-  if (found.missing > alertAbove)
-    yield* tell(
-      "provider-lost",
-      `${countText(found.missing)} of ${countText(found.listed)} events had not come in`
-    )
-  yield* writeReconcileReport({
-    ...{ v: 1, tenant, source: id, provider, startedAt, endedAt: at, found, alertAbove },
+  return {
+    ...{ v: 1, tenant, source: id, provider, startedAt, endedAt: timers.wallMs() },
+    ...{ found, alertAbove },
     ...(problem === undefined ? {} : { problem }),
     ...(isScheduled === true && problem === undefined ? { coveredUntil: found.until } : {})
-  })
+  }
+}
+
+/** Takes the right to reconcile a source; undefined if another process has it. */
+const leaseOf = (source: SourceName) =>
+  takeLease(`lease.reconcile.${sourceKey(source)}`, `${hostname()}.${process.pid}.${randomUUID()}`)
+
+/** Records what a process that was killed has reported, and did not record. */
+export const recordForKilled = Effect.fnUntraced(function* (source: SourceName) {
+  const lease = yield* leaseOf(source)
+  if (lease === undefined) return
+  const report = yield* readReconcileReport(source)
+  if (report !== undefined) yield* finishRecording(report).pipe(Effect.ensuring(lease.giveBack))
 })
 
 /**
@@ -132,8 +121,7 @@ const record = Effect.fnUntraced(function* (
 export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions) {
   if (options.isDryRun === true) return yield* compare(options, Number.POSITIVE_INFINITY)
   const { source } = options
-  const owner = `${hostname()}.${process.pid}.${randomUUID()}`
-  const lease = yield* takeLease(`lease.reconcile.${sourceKey(source)}`, owner)
+  const lease = yield* leaseOf(source)
   if (lease === undefined)
     return yield* new NotReconciled({
       message: `${sourceLabel(source)} is being reconciled by another process: wait until it is done`
@@ -150,10 +138,11 @@ export const reconcile = Effect.fnUntraced(function* (options: ReconcileOptions)
       return yield* new NotReconciled({
         message: `${sourceLabel(source)} was reconciled by another process just now`
       })
-    // One that was killed has fetched events, and told nobody.
     const last = yield* readReconcileReport(source)
+    if (last !== undefined) yield* finishRecording(last)
+    // One that was killed before it reported has fetched events of which nobody knows.
     const reconciled = yield* compare(options, Math.max(source.createdAt, last?.endedAt ?? 0))
-    yield* record(options, reconciled, startedAt)
+    yield* record(reportOf(options, reconciled, startedAt), options.by)
     return reconciled
   })
   return yield* Effect.raceFirst(work, untilLost).pipe(Effect.ensuring(lease.giveBack))

@@ -2,14 +2,18 @@ import { Duration, Effect, Result } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import { type ReconcileReport, readReconcileReport } from "../cluster/reconcile-reports.ts"
+import {
+  type ReconcileReport,
+  readReconcileReport,
+  readReconcileReports
+} from "../cluster/reconcile-reports.ts"
 import { Invalid } from "../domain/problem.ts"
 import { type Source, sourceLabel } from "../domain/source.ts"
 import { checkAccount } from "../intake/source-account.ts"
 import { listSources } from "../intake/source-store.ts"
 import { timers } from "../time/timers.ts"
 import { openList } from "./open-list.ts"
-import { type Reconciled, reconcile } from "./reconcile.ts"
+import { type Reconciled, reconcile, recordForKilled } from "./reconcile.ts"
 
 /** Pause between two looks whether a source is due, ms. */
 const usualLookMs = 15_000
@@ -132,6 +136,13 @@ export const reconcileBySchedule = Effect.fnUntraced(function* (options: Schedul
       )
     ).pipe(Effect.ensuring(Effect.sync(() => underWay.delete(tenant))))
   const look = Effect.gen(function* () {
+    for (const { source: id, tenant, unrecorded } of yield* readReconcileReports)
+      if (unrecorded !== undefined)
+        yield* recordForKilled({ tenant, id }).pipe(
+          Effect.catch((error) =>
+            Effect.logWarning(`what was found of ${tenant}/${id} is not in the history yet`, error)
+          )
+        )
     const byTenant = Map.groupBy(
       (yield* listSources()).map(({ source }) => source).filter(({ reconcile }) => reconcile),
       ({ tenant }) => tenant

@@ -2,9 +2,12 @@ import { createHmac } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
+import { Failpoint } from "../../src/broker/failpoint.ts"
 import {
+  lostByTenant,
   type ReconcileReport,
   readReconcileReport,
+  readReconcileReports,
   writeReconcileReport
 } from "../../src/cluster/reconcile-reports.ts"
 import { readSurvey } from "../../src/delivery/introspection/survey.ts"
@@ -393,6 +396,55 @@ describe.concurrent("reconciliations by schedule", () => {
       stripe,
       { apiKey: "sk_test_1", apiUrl: url, reconcile: Duration.minutes(1), ...changes },
       "test"
+    )
+
+  for (const [step, arrival] of [
+    ["reconciliation-reported", 1],
+    ["reconciliation-recorded", 1],
+    ["reconciliation-recorded", 2]
+  ] as const)
+    scenario(
+      `tell of a loss once, if the one that found it ends at ${step} ${arrival}`,
+      () =>
+        Effect.gen(function* () {
+          yield* stripeSource()
+          const facts = yield* history
+          const api = yield* providerApi(stripeEvents(events(3)))
+          let arrivals = 0
+          const broken = yield* Effect.exit(
+            Effect.provideService(run(api.url), Failpoint, (reached) => {
+              if (reached === step && ++arrivals === arrival) throw new Error("killed")
+            })
+          )
+          assert.strictEqual(broken._tag, "Failure")
+          assert.strictEqual(yield* storedIn("intake"), 3)
+          const lost = Effect.map(readReconcileReports, (reports) =>
+            lostByTenant(reports, Date.now()).get("acme")
+          )
+          assert.strictEqual(yield* lost, 3)
+          // The broker forgets the ids of the facts.
+          yield* Effect.sleep("300 millis")
+          // It is not due for an hour, and what was found stays an alert until then.
+          yield* withApi(api.url, { reconcile: Duration.hours(1) })
+          const done = yield* scheduled()
+          yield* facts.count("provider-lost", 1)
+          yield* eventually(
+            readReconcileReport(stripe),
+            (report) => report !== undefined && report.unrecorded === undefined
+          )
+          assert.strictEqual(yield* lost, 3)
+          assert.deepStrictEqual(done, [])
+          const again = yield* run(api.url)
+          assert.deepInclude(again.found, { listed: 3, present: 3, missing: 0 })
+          yield* facts.count("reconciled", 2)
+          assert.deepStrictEqual(
+            facts.of("reconciled").map(({ reconciled }) => reconciled?.fetched),
+            [3, 0]
+          )
+          assert.lengthOf(facts.of("provider-lost"), 1)
+          assert.isUndefined(yield* lost)
+        }),
+      { moveDedupe: 100 }
     )
 
   scenario("are done by one of several gateways, from where the last one ended", () =>
