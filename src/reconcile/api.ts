@@ -4,7 +4,7 @@ import { request as send } from "undici"
 import { AddressRefused } from "../delivery/http/connector.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
 import type { ApiAnswer, ApiRequest } from "../providers/listings/listing.ts"
-import { bytesText } from "../text/quantities.ts"
+import { bytesText, spanText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
 
 /** An API did not answer as its provider documents, or not at all. */
@@ -26,6 +26,10 @@ const maxTries = 6
 /** The first pause before it is sent again, ms; the next is twice as long, and so on. */
 const usualFirstPauseMs = 1_000
 const maxPauseMs = 60_000
+/** Pauses of one request that take no longer in all need no word, ms. */
+const silentPausesMs = 2_000
+/** The same of one answer, ms: a page of a list takes some APIs seconds. */
+const silentAnswerMs = 5_000
 /** The longest time, ms, for which an API may have a reconciliation wait before it is broken off. */
 const maxToldPauseMs = 15 * 60_000
 
@@ -39,6 +43,8 @@ export interface ApiOptions {
   readonly perSecond: number
   /** (Default: 1 s) */
   readonly firstPauseMs?: number | undefined
+  /** Hears, in one sentence, what a request waits for that takes seconds, and for how long. */
+  readonly onWait?: ((text: string) => Effect.Effect<void>) | undefined
 }
 
 /** An API that is asked one request after the other. */
@@ -156,9 +162,11 @@ const whyOf = (error: unknown): string => {
   return cause instanceof Error ? cause.message : String(cause)
 }
 
+const roundedMs = (ms: number): number => Math.max(1, Math.round(ms / 1_000)) * 1_000
+
 /** Makes what asks an API, at most so often. */
 export const makeApi = (options: ApiOptions): Api => {
-  const { firstPauseMs = usualFirstPauseMs, perSecond, title } = options
+  const { firstPauseMs = usualFirstPauseMs, onWait = Effect.logDebug, perSecond, title } = options
   let nextAt = timers.monotonicMs()
   /** Waits until the next request may be sent. */
   const turn = Effect.suspend(() => {
@@ -178,14 +186,39 @@ export const makeApi = (options: ApiOptions): Api => {
         ),
       catch: (error) => error
     })
+  /** Sends a request, and says so where its answer takes long. */
+  const answered = (request: ApiRequest, authorization: Readonly<Record<string, string>>) =>
+    Effect.raceFirst(
+      Effect.result(sent(request, authorization)),
+      Effect.sleep(silentAnswerMs).pipe(
+        Effect.andThen(
+          onWait(
+            `${title} has not answered for ${spanText(silentAnswerMs)}: waiting for up to ${spanText(answerWithinMs)}`
+          )
+        ),
+        Effect.andThen(Effect.never)
+      )
+    )
+  const plainPauseMs = (tries: number): number =>
+    Math.min(firstPauseMs * 2 ** (tries - 1), maxPauseMs)
   /** @param drawn from 0 to 1. */
-  const pauseOf = (tries: number, drawn: number): number =>
-    Math.min(firstPauseMs * 2 ** (tries - 1), maxPauseMs) * (0.75 + drawn / 2)
+  const pauseOf = (tries: number, drawn: number): number => plainPauseMs(tries) * (0.75 + drawn / 2)
+  /** Says what the next try waits for, ms, and when the last one is, as far as that is known. */
+  const waiting = (why: string, tries: number, pauseMs: number): string => {
+    let restMs = pauseMs
+    for (let next = tries + 1; next < maxTries; next++) restMs += plainPauseMs(next)
+    const nextText = spanText(roundedMs(pauseMs))
+    const left = maxTries - tries
+    return left === 1
+      ? `${why}; last try in ${nextText}`
+      : `${why}; next try in ${nextText}, ${left} tries left within ${spanText(roundedMs(restMs))}`
+  }
 
   const ask: Api["ask"] = Effect.fnUntraced(function* (request, authorization) {
+    const askedAt = timers.monotonicMs()
     for (let tries = 1; ; tries++) {
       yield* turn
-      const result = yield* Effect.result(sent(request, authorization))
+      const result = yield* answered(request, authorization)
       let why: string
       let pauseMs = pauseOf(tries, yield* Random.next)
       if (result._tag === "Failure") {
@@ -217,7 +250,8 @@ export const makeApi = (options: ApiOptions): Api => {
       }
       if (tries === maxTries)
         return yield* new ApiFailed({ message: `${why}; it was asked ${tries} times` })
-      yield* Effect.logDebug(`${why}; it is asked again`, { inMs: Math.round(pauseMs) })
+      if (timers.monotonicMs() - askedAt + pauseMs > silentPausesMs)
+        yield* onWait(waiting(why, tries, pauseMs))
       yield* Effect.sleep(pauseMs)
     }
   })

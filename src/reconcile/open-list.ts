@@ -5,15 +5,13 @@ import { ownAddresses } from "../delivery/http/this-host.ts"
 import type { CheckedAccount } from "../intake/source-account.ts"
 import { refusalOf } from "../policy/address.ts"
 import type { Asked } from "../providers/listings/listing.ts"
-import { makeApi } from "./api.ts"
+import { type ApiOptions, makeApi } from "./api.ts"
 import { type ListingApi, listingApi } from "./walk.ts"
 
-export interface OpenOptions {
+export interface OpenOptions extends Pick<ApiOptions, "firstPauseMs" | "onWait"> {
   readonly asked: Pick<Asked, "since" | "until">
   /** Networks that may be asked beside public addresses. */
   readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
-  /** See `ApiOptions`. */
-  readonly firstPauseMs?: number | undefined
 }
 
 /**
@@ -22,13 +20,13 @@ export interface OpenOptions {
  */
 export const openList = Effect.fnUntraced(function* (
   { key, listing, url, webhook }: CheckedAccount,
-  { asked, firstPauseMs, networks }: OpenOptions
+  { asked, firstPauseMs, networks, onWait }: OpenOptions
 ) {
   const client = yield* agent({
     refuses: (ip, port) => refusalOf(ip, port, { networks, ports: [] }, ownAddresses())
   })
   const { perSecond, title } = listing
-  const api = makeApi({ title, url, agent: client, perSecond, firstPauseMs })
+  const api = makeApi({ title, url, agent: client, perSecond, firstPauseMs, onWait })
   const list: ListingApi = listingApi(listing, { ...asked, webhook }, api, key)
   return list
 })

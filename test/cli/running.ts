@@ -31,13 +31,21 @@ export const startWith = (options: ReadonlyArray<string>, ...args: ReadonlyArray
  * Starts Node; killed at the latest when the scope closes.
  *
  * @param cwd its working directory. (Default: that of this process)
+ * @param variables of its environment, beside those of this process.
  */
-export const startNode = (args: ReadonlyArray<string>, cwd?: string) =>
+export const startNode = (
+  args: ReadonlyArray<string>,
+  cwd?: string,
+  variables: Readonly<Record<string, string>> = {}
+) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
         const { NATS_URL: _, ...env } = process.env
-        const child = spawn(process.execPath, args, { stdio: "pipe", env, cwd })
+        const child = spawn(process.execPath, args, {
+          ...{ stdio: "pipe", cwd },
+          env: { ...env, ...variables }
+        })
         child.stdin.end()
         const conditions = makeConditions()
         const out: Array<string> = []

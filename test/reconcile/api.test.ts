@@ -20,10 +20,19 @@ const answering = Effect.fnUntraced(function* (
     Effect.sync(() => new Agent()),
     (made) => Effect.promise(() => made.destroy())
   )
+  const heard: Array<string> = []
   const api = makeApi({
-    ...{ title: "Stripe", url: `${server.url}/base/`, agent: client, perSecond, firstPauseMs: 2 }
+    ...{ title: "Stripe", url: `${server.url}/base/`, agent: client, perSecond, firstPauseMs: 2 },
+    onWait: (text) =>
+      Effect.sync(() => {
+        heard.push(text)
+      })
   })
-  return { server, ask: api.ask({ path: "/v1/events?limit=1" }, { authorization: "Bearer k" }) }
+  return {
+    heard,
+    server,
+    ask: api.ask({ path: "/v1/events?limit=1" }, { authorization: "Bearer k" })
+  }
 })
 
 describe("an API", () => {
@@ -49,6 +58,17 @@ describe("an API", () => {
       assert.strictEqual((yield* ask).json, 1)
       assert.lengthOf(server.requests, 4)
       assert.isAtLeast(performance.now() - startedAt, 990)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says what it waits for, and for how long, if that takes seconds", () =>
+    Effect.gen(function* () {
+      const busy = { status: 429, headers: { "retry-after": "3" }, json: { message: "slowly" } }
+      const { ask, heard } = yield* answering([{ status: 503 }, busy, { json: 1 }])
+      assert.strictEqual((yield* ask).json, 1)
+      assert.deepStrictEqual(heard, [
+        "Stripe answers 429: slowly; next try in 3 s, 4 tries left within 3 s"
+      ])
     }).pipe(Effect.scoped)
   )
 

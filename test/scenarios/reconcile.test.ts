@@ -22,7 +22,8 @@ import type { Missing } from "../../src/reconcile/comparison.ts"
 import { openList } from "../../src/reconcile/open-list.ts"
 import { type ReconcileOptions, reconcile } from "../../src/reconcile/reconcile.ts"
 import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
-import { start } from "../cli/running.ts"
+import { program } from "../cli/command-line.ts"
+import { start, startNode } from "../cli/running.ts"
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
 import {
   source as gatewaySource,
@@ -339,6 +340,37 @@ describe.concurrent("a reconciliation", () => {
       yield* run(api.url, { alertAbove: 2 })
       yield* facts.count("provider-lost", 1)
     })
+  )
+
+  scenario(
+    "by hand says what it waits for where the API is silent or refuses connections",
+    (place) =>
+      Effect.gen(function* () {
+        yield* stripeSource()
+        const api = yield* providerApi(() => ({ hangs: true }))
+        const closed = yield* Effect.scoped(providerApi(() => ({})))
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const command = (url: string) => {
+          const asked = ["--api-url", url, "--allow-network", "127.0.0.0/8", "--dry-run"]
+          const args = [program, "reconcile", "acme/stripe", ...asked, ...flags]
+          return startNode(args, undefined, { PETREL_API_KEY: "sk_test_1" })
+        }
+        const silent = yield* command(api.url)
+        const refused = yield* command(closed.url)
+        yield* refused.until((_, err) =>
+          /Stripe cannot be reached: connect ECONNREFUSED .*; next try in \d s, \d tries left within \d\d s/.test(
+            err.join()
+          )
+        )
+        yield* silent.until((_, err) =>
+          err.join().includes("Stripe has not answered for 5 s: waiting for up to 30 s")
+        )
+        for (const running of [silent, refused]) {
+          yield* running.signal("SIGINT")
+          assert.strictEqual(yield* running.ended, 130)
+          assert.lengthOf(running.out, 0)
+        }
+      })
   )
 
   scenario("is done by one process at a time", () =>

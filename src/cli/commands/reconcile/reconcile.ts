@@ -21,8 +21,7 @@ import { byFlag, isSet, textFlag, timeFlag, wholeNumber } from "../../flags/shar
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
-import { untilStopped } from "../../terminal/signals.ts"
-import { print } from "../../terminal/stdout.ts"
+import { print, remark } from "../../terminal/stdout.ts"
 import { requireIntake } from "../ingest/require-intake.ts"
 import { doneJson, doneText, missingJson, missingLine } from "./report.ts"
 
@@ -115,7 +114,7 @@ export const reconcile = Command.make(
                 { ...source, ...present({ apiKey: key, apiUrl, webhookId }) },
                 networks.length > 0
               ),
-              { asked, networks }
+              { asked, networks, onWait: remark }
             )
           : commandList(command, asked)
       const reconciled = yield* reconcileSource({
@@ -135,7 +134,7 @@ export const reconcile = Command.make(
           message: isDryRun ? "events are missing" : "some events could not be had"
         })
     })
-    return yield* work.pipe(Effect.scoped, Effect.provide(connected), untilStopped)
+    return yield* work.pipe(Effect.scoped, Effect.provide(connected))
   })
 ).pipe(
   Command.withDescription(
