@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "../..")
 const read = (path: string) => readFileSync(join(root, path), "utf8")
 
 const [, table = ""] =
-  /### Where each door is\n(.*?)\n## /s.exec(read("docs/reference/api.md")) ?? []
+  /### Attacks and what stops them\n(.*?)\n## /s.exec(read("docs/reference/api.md")) ?? []
 const rows = table.split("\n").filter((line) => /^\| (?!attack|---)/.test(line))
 const quoted = (text: string): ReadonlyArray<string> =>
   Array.from(text.matchAll(/`([^`]+)`/g), ([, inside = ""]) => inside)
