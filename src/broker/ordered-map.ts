@@ -35,6 +35,10 @@ export class OrderedMap<K, V> {
     return this.#entries.get(key)?.value
   }
 
+  get oldest(): { readonly key: K; readonly value: V } | undefined {
+    return this.#order.first
+  }
+
   /** Adds an entry at the end. One that is there keeps its place. */
   set(key: K, value: V): void {
     const known = this.#entries.get(key)
@@ -67,6 +71,11 @@ export class OrderedMap<K, V> {
     return first
   }
 
+  /** Iterates from the oldest to the newest. The entry that was yielded last may be removed meanwhile. */
+  [Symbol.iterator](): Iterator<{ readonly key: K; readonly value: V }, void> {
+    return this.#order[Symbol.iterator]()
+  }
+
   #remove(entry: Entry<K, V>): boolean {
     this.#order.remove(entry)
     return this.#entries.delete(entry.key)
@@ -83,6 +92,10 @@ export class OrderedSet<K> {
 
   has(key: K): boolean {
     return this.#entries.has(key)
+  }
+
+  get oldest(): K | undefined {
+    return this.#entries.oldest?.key
   }
 
   /** Adds an element at the end. One that is there keeps its place. */

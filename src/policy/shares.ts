@@ -52,6 +52,11 @@ export class Shares {
     return wanted <= Math.min(this.#mostOfOne, this.#most - this.#total - amount)
   }
 
+  /** Returns whether a key might have so much more of it while no other key had any. */
+  couldHave(key: string, amount = 1): boolean {
+    return this.usedBy(key) + amount <= Math.min(this.#mostOfOne, this.#most / 2)
+  }
+
   /** Takes some of it for a key. Returns false, and takes nothing, if that is more than its share. */
   take(key: string, amount = 1): boolean {
     if (!this.hasRoom(key, amount)) return false

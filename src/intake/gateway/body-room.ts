@@ -1,3 +1,5 @@
+import type { Linked } from "../../broker/intrusive-list.ts"
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import { Shares } from "../../policy/shares.ts"
 import { timers } from "../../time/timers.ts"
 import type { LiveSource } from "./live-sources.ts"
@@ -15,20 +17,26 @@ export interface BodyPlace {
   readonly give: () => void
 }
 
-interface Unfinished {
+interface Unfinished extends Linked<Unfinished> {
+  readonly tenant: string
+  /** Key of its source. */
   readonly source: string
+  /** When it began to come, ms of the monotonic clock. */
   readonly began: number
   readonly cancel: () => void
 }
 
 /**
- * Bounds the bytes of bodies in memory: of one tenant half, of one source a quarter. Where there is no
- * room, the oldest body that is still coming is cut off: who sends slowly keeps nobody out.
+ * Bounds the bytes of bodies in memory: at most half of them are of one tenant, and a quarter of one
+ * source. A body that finds no room cuts off the oldest one that comes slowly, of its own source
+ * first, so that slow senders keep nobody out. Of others it cuts off only what uses more than its
+ * own tenant and source do: whoever fills its own share takes nobody else's.
  */
 export class BodyRoom {
   readonly #tenants: Shares
   readonly #sources: Shares
-  readonly #unfinished = new Set<Unfinished>()
+  /** In the order in which they began. */
+  readonly #unfinished = new IntrusiveList<Unfinished>()
 
   /** @param bytes in all. */
   constructor(bytes: number) {
@@ -44,7 +52,10 @@ export class BodyRoom {
   /** @param cancel is called once where the body loses its room. It gives the room back. */
   open(live: Pick<LiveSource, "key" | "source">, cancel: () => void): BodyPlace {
     const { key, source } = live
-    const own: Unfinished = { source: key, began: timers.monotonicMs(), cancel }
+    const own: Unfinished = {
+      ...{ tenant: source.tenant, source: key, began: timers.monotonicMs(), cancel },
+      ...{ before: undefined, after: undefined }
+    }
     this.#unfinished.add(own)
     let taken = 0
     const takeFree = (bytes: number): boolean => {
@@ -56,19 +67,19 @@ export class BodyRoom {
     return {
       take: (bytes) => {
         while (!takeFree(bytes)) {
-          const slow = this.#slowest(own)
+          const slow = this.#slowest(own, bytes)
           if (slow === undefined) return false
-          this.#unfinished.delete(slow)
+          this.#unfinished.remove(slow)
           slow.cancel()
         }
         taken += bytes
         return true
       },
       finish: () => {
-        this.#unfinished.delete(own)
+        this.#unfinished.remove(own)
       },
       give: () => {
-        this.#unfinished.delete(own)
+        this.#unfinished.remove(own)
         if (taken > 0) {
           this.#tenants.give(source.tenant, taken)
           this.#sources.give(key, taken)
@@ -78,16 +89,24 @@ export class BodyRoom {
     }
   }
 
-  /** The body that has been coming for longest, of the same source before others. */
-  #slowest(own: Unfinished): Unfinished | undefined {
+  /** Returns the body that is to be cut off for `bytes` more of another one; undefined for none. */
+  #slowest(own: Unfinished, bytes: number): Unfinished | undefined {
     const before = timers.monotonicMs() - patientMs
+    const couldFit =
+      this.#sources.couldHave(own.source, bytes) && this.#tenants.couldHave(own.tenant, bytes)
     let oldest: Unfinished | undefined
     for (const one of this.#unfinished) {
       if (one.began > before) break
       if (one === own) continue
       if (one.source === own.source) return one
-      oldest ??= one
+      if (oldest === undefined && couldFit && this.#usesMore(one, own)) oldest = one
     }
     return oldest
+  }
+
+  #usesMore(one: Unfinished, than: Unfinished): boolean {
+    return one.tenant === than.tenant
+      ? this.#sources.usedBy(one.source) > this.#sources.usedBy(than.source)
+      : this.#tenants.usedBy(one.tenant) > this.#tenants.usedBy(than.tenant)
   }
 }

@@ -1,3 +1,4 @@
+import { OrderedMap, OrderedSet } from "../../broker/ordered-map.ts"
 import { Shares } from "../../policy/shares.ts"
 import { type Timer, timers } from "../../time/timers.ts"
 import type { LiveSource } from "./live-sources.ts"
@@ -19,10 +20,13 @@ interface Waiter {
   timer: Timer | undefined
 }
 
-/** Requests that wait for a place, before their bodies are read: of one tenant half, of one source a quarter. */
+/**
+ * Requests that wait for a place before their bodies are read. At most half of them are of one
+ * tenant, and a quarter of one source.
+ */
 export class WaitingRequests {
   /** Those of each source in their order. The source whose turn is next is the first. */
-  readonly #waiters = new Map<string, Set<Waiter>>()
+  readonly #waiters = new OrderedMap<string, OrderedSet<Waiter>>()
   readonly #tenants = new Shares(maxWaiting)
   readonly #sources = new Shares(maxWaiting, maxWaiting / 4)
 
@@ -45,19 +49,18 @@ export class WaitingRequests {
     }
     const waiter: Waiter = { live, resume, timer: undefined }
     waiter.timer = timers.after(waitsMs, () => this.#end(waiter))
-    const waiters = this.#waiters.get(key)
-    if (waiters === undefined) this.#waiters.set(key, new Set([waiter]))
-    else waiters.add(waiter)
+    const waiters = this.#waiters.get(key) ?? new OrderedSet<Waiter>()
+    waiters.add(waiter)
+    this.#waiters.set(key, waiters)
     return true
   }
 
   /** Resumes the one that waits longest of the first source for which there is room. */
   wake(hasRoom: (live: Named) => boolean): void {
-    for (const [key, waiters] of this.#waiters) {
-      const [first] = waiters
+    for (const { key, value: waiters } of this.#waiters) {
+      const first = waiters.oldest
       if (first === undefined || !hasRoom(first.live)) continue
-      this.#waiters.delete(key)
-      this.#waiters.set(key, waiters)
+      this.#waiters.renew(key)
       timers.cancel(first.timer)
       this.#end(first)
       return
