@@ -6,6 +6,7 @@ import { isNoSuchMessage } from "../broker/broker-error.ts"
 import type { HeaderList } from "../broker/publication.ts"
 import { requireIntake } from "../broker/survey-intake.ts"
 import type { Fact } from "../domain/fact.ts"
+import type { IncomingEvent } from "../domain/intake.ts"
 import { idOfBody, incomingProblem } from "../domain/intake.ts"
 import type { SourceName } from "../domain/source.ts"
 import { nobody } from "../domain/token.ts"
@@ -208,7 +209,12 @@ export interface Release {
   readonly type?: string | undefined
   /** Reads the request as its source does now; undefined where that cannot. */
   readonly read: (one: Quarantined) => ReadonlyArray<ProviderEvent> | undefined
+  /** True where two bodies of one id are the same event to the provider. (Default: if they are equal) */
+  readonly isRepeat?: ((before: Uint8Array, body: Uint8Array) => boolean) | undefined
 }
+
+/** The id of an event whose own id another event has, with other bytes. */
+const idBeside = (id: string, body: Uint8Array): string => `${id}~${idOfBody(body).slice(-12)}`
 
 /** The events that something in quarantine becomes, each under an id that no other event has. */
 const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<ProviderEvent> => {
@@ -217,7 +223,7 @@ const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<Prov
     return [
       {
         ...bytes,
-        id: `${one.id ?? ""}~${idOfBody(one.body).slice(-12)}`,
+        id: idBeside(one.id ?? "", one.body),
         type: type ?? one.type ?? ""
       }
     ]
@@ -225,9 +231,22 @@ const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<Prov
   return read(one) ?? []
 }
 
+/** Stores an event under its id, or under one of its own if that is another event's. Returns the id. */
+const storeReleased = Effect.fnUntraced(function* (
+  event: IncomingEvent,
+  isRepeat: Release["isRepeat"]
+) {
+  const { as, before } = yield* storeIncoming(event)
+  if (as !== "collided") return event.id
+  if (before !== undefined && isRepeat?.(before, event.body) === true) return event.id
+  const id = idBeside(event.id, event.body)
+  yield* storeIncoming({ ...event, id })
+  return id
+})
+
 /**
  * Lets something in quarantine be one event or several, and removes it from there. What collided
- * with an event's id gets an id of its own, which begins with the first one.
+ * with an event's id, or does so now, gets an id of its own, which begins with the first one.
  *
  * @param by who asks for it, recorded in the history.
  */
@@ -252,9 +271,11 @@ export const releaseQuarantined = Effect.fnUntraced(function* (
     })
   const problem = events.map(incomingProblem).find((text) => text !== undefined)
   if (problem !== undefined) return yield* new NotReleasable({ message: `${seq}: ${problem}` })
-  for (const event of events) yield* storeIncoming(event)
+  const stored = yield* Effect.forEach(events, (event) =>
+    Effect.map(storeReleased(event, release.isRepeat), (id) => ({ id, type: event.type }))
+  )
   yield* leave("quarantine-released", one, by)
-  return { ...one, events: events.map(({ id, type }) => ({ id, type })) }
+  return { ...one, events: stored }
 })
 
 /** What releases and discards are about. */

@@ -3,12 +3,13 @@ import { Broker } from "../broker/broker.ts"
 import { ifFound, streamNotFound } from "../broker/broker-error.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import { copiedOf } from "../broker/sources/links.ts"
+import { firstIncoming } from "../broker/survey-intake.ts"
 
 /** Time between two looks, ms. */
 const pauseMs = 10_000
 /** Of what INTAKE may hold: above it, its oldest events are removed. */
 const fullShare = 7 / 8
-/** Of its sequences, how many are removed at a time. */
+/** Of the sequences from its oldest event on, how many are removed at a time. */
 const removedShare = 1 / 4
 
 /**
@@ -23,13 +24,15 @@ export const trimIntake = Effect.gen(function* () {
   const intake = yield* ifFound(streamInfo("look at what came in", names.intake), streamNotFound)
   const { max_bytes = -1 } = intake?.config ?? {}
   if (intake === undefined || max_bytes <= 0) return undefined
-  const { bytes, first_seq, last_seq } = intake.state
+  const { bytes, last_seq } = intake.state
   if (bytes < fullShare * max_bytes) return undefined
+  // What is in quarantine may be older than any event, and stays.
+  const { seq: first = last_seq + 1 } = (yield* firstIncoming) ?? {}
   const { sources = [] } = yield* streamInfo("look at the events", names.events)
   const copied = copiedOf(sources.find(({ name }) => name === names.intake))
-  const wanted = first_seq + Math.ceil((last_seq - first_seq + 1) * removedShare)
+  const wanted = first + Math.ceil((last_seq - first + 1) * removedShare)
   const seq = Math.min(wanted, copied + 1)
-  if (seq <= first_seq) return undefined
+  if (seq <= first) return undefined
   for (const { src: filter } of names.subjects.incomingTransforms)
     yield* purge("make room for what comes in", names.intake, { filter, seq })
   return seq

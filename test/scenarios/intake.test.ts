@@ -6,7 +6,13 @@ import { init } from "../../src/broker/init.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import type { IncomingEvent } from "../../src/domain/intake.ts"
 import { audit } from "../../src/history/audit/audit.ts"
-import { discardQuarantined, type Note, quarantine } from "../../src/intake/quarantine.ts"
+import {
+  discardQuarantined,
+  type Note,
+  type Quarantined,
+  quarantine,
+  releaseQuarantined
+} from "../../src/intake/quarantine.ts"
 import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { trimIntake } from "../../src/intake/trim-intake.ts"
 import { run } from "../cli/in-process.ts"
@@ -139,15 +145,48 @@ describe.concurrent("an event that comes in", () => {
         yield* store(9, 11)
         yield* eventually(stateOf("events"), ({ messages }) => messages === 11)
         const seq = yield* eventually(trimIntake, (seq) => seq !== undefined)
-        assert.strictEqual(seq, 4)
+        assert.strictEqual(seq, 5)
         const { first_seq, messages } = yield* stateOf("intake")
-        assert.deepStrictEqual([first_seq, messages], [aside.seq, 10])
+        assert.deepStrictEqual([first_seq, messages], [aside.seq, 9])
         yield* store(12, 13)
         // What left is stored again.
         assert.strictEqual((yield* storeIncoming(incoming({ id: "1", body }))).as, "stored")
         assert.strictEqual((yield* storeIncoming(incoming({ id: "5", body }))).as, "repeated")
+        // What is in quarantine is older than any event by now, and by ever more.
+        for (let id = 14; id <= 40; id++) {
+          yield* eventually(
+            Effect.all([stateOf("events"), trimIntake]),
+            ([{ messages }, trimmed]) => messages === id && trimmed === undefined
+          )
+          yield* store(id, id)
+        }
       }),
     { intakeBytes: 1_250_000 }
+  )
+
+  scenario("gets an id of its own if its own is another event's once it is released", () =>
+    Effect.gen(function* () {
+      const { seq } = yield* quarantine("acme", unreadable, Buffer.from("late"))
+      yield* storeIncoming(incoming())
+      const contentType = "text/plain"
+      const read = ({ body }: Quarantined) => [
+        { id: "evt_1", type: "invoice.paid", body, contentType },
+        { id: "evt_2", type: "invoice.paid", body, contentType }
+      ]
+      const { events } = yield* releaseQuarantined("acme", seq, { read }, "ana")
+      assert.match(events[0]?.id ?? "", /^evt_1~[0-9a-f]{12}$/)
+      assert.strictEqual(events[1]?.id, "evt_2")
+      assert.strictEqual((yield* stateOf("intake")).messages, 3)
+      // To the provider both bodies are one event.
+      const again = yield* quarantine("acme", unreadable, Buffer.from("later"))
+      const isRepeat = () => true
+      const repeated = yield* releaseQuarantined("acme", again.seq, { read, isRepeat }, "ana")
+      assert.deepStrictEqual(
+        repeated.events.map(({ id }) => id),
+        ["evt_1", "evt_2"]
+      )
+      assert.strictEqual((yield* stateOf("intake")).messages, 3)
+    })
   )
 
   scenario(

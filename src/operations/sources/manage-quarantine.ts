@@ -73,7 +73,7 @@ export const showQuarantined = (tenant: string, number: number) =>
 
 const noCertificate = () => Promise.reject(new Error("nothing is verified again"))
 
-/** Returns what reads requests of a source as it does now; nothing where that is not there any more. */
+/** Reads requests of a source as it does now; as nothing if that is not there any more. */
 const readerOf = Effect.fnUntraced(function* (tenant: string, id: string) {
   const stored = yield* Effect.option(getSource({ tenant, id }))
   const now = yield* Clock.currentTimeMillis
@@ -81,9 +81,12 @@ const readerOf = Effect.fnUntraced(function* (tenant: string, id: string) {
     stored._tag === "None"
       ? undefined
       : Result.getOrUndefined(providerOf(stored.value.source, now, noCertificate))
-  return ({ body, headers, method, url }: Quarantined) => {
-    const reading = provider?.read({ body, headers, method, url })
-    return reading?.ok === true ? reading.events : undefined
+  return {
+    read: ({ body, headers, method, url }: Quarantined) => {
+      const reading = provider?.read({ body, headers, method, url })
+      return reading?.ok === true ? reading.events : undefined
+    },
+    isRepeat: provider?.isRepeat
   }
 })
 
@@ -100,8 +103,8 @@ export const release = Effect.fnUntraced(function* (
   by: string
 ) {
   const { source } = yield* readQuarantined(tenant, number)
-  const read = yield* readerOf(tenant, source)
-  const { events } = yield* releaseQuarantined(tenant, number, { type, read }, by)
+  const reader = yield* readerOf(tenant, source)
+  const { events } = yield* releaseQuarantined(tenant, number, { type, ...reader }, by)
   return { number, tenant, source, events } satisfies Released
 })
 
