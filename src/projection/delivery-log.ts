@@ -321,7 +321,6 @@ export type LoggedDeliveries = typeof LoggedDeliveries.Type
 export const LogSums = Schema.Struct({ ...LoggedSums.fields, lag: Lag })
 export type LogSums = typeof LogSums.Type
 
-/** How the projection does. */
 /** How full the sums of hours are. */
 export const SumsFill = Schema.Struct({
   /** Rows that there are, and that there may be: the oldest hours go first. */
@@ -332,6 +331,7 @@ export const SumsFill = Schema.Struct({
 })
 export type SumsFill = typeof SumsFill.Type
 
+/** How the projection does. */
 export const ProjectionStatus = Schema.Struct({
   /** `stopped`: a problem keeps it from going on. */
   state: Schema.Literals(["rebuilding", "following", "stopped"]),

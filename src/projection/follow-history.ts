@@ -171,13 +171,18 @@ const checkOrigin = Effect.fnUntraced(function* (
   return yield* Effect.fail(new OtherHistory(store.directory))
 })
 
-const announceGap = (store: ProjectionStore, first: number, { warn }: Follower) => {
-  const next = store.position.seq + 1
-  if (store.position.seq === 0 || first <= next) return
-  warn(
-    `the history has removed facts ${next} to ${first - 1} before the delivery log read them: what they told is missing in it, and deliveries that had not ended by then are no longer shown`
-  )
-  store.forgetWaiting()
+/** Passes the facts that the history has removed before they were read, if there are any. */
+const passRemoved = (store: ProjectionStore, { first }: End, { warn }: Follower) => {
+  const { seq } = store.position
+  if (first <= seq + 1) return
+  if (seq > 0) {
+    warn(
+      `the history has removed facts ${seq + 1} to ${first - 1} before the delivery log read them: what they told is missing in it, and deliveries that had not ended by then are no longer shown`
+    )
+    store.forgetWaiting()
+  }
+  store.skipTo(first - 1)
+  store.commit()
 }
 
 const follow = Effect.fnUntraced(function* (
@@ -207,7 +212,7 @@ const follow = Effect.fnUntraced(function* (
     if (wanted === "remake") return yield* Effect.fail(new BrokenFiles(store.directory))
     if (wanted === "rebuild") yield* attempt(() => rebuildFrom(store, end, follower))
     if (hasOtherEnd(store.position, end.state)) yield* check
-    yield* attempt(() => announceGap(store, first, follower))
+    yield* attempt(() => passRemoved(store, end, follower))
     const from = Math.max(first, store.position.seq + 1)
     if (from <= last) {
       const to = Math.min(last, from + factsPerReading - 1)

@@ -3,7 +3,15 @@ import { DatabaseSync } from "node:sqlite"
 import { idOfTenant } from "../domain/event.ts"
 import { timers } from "../time/timers.ts"
 import { attemptRowsOf } from "./attempt-table.ts"
-import { columns, loggedRoundOf, rowOf, type StoredRow, trackedOf } from "./columns.ts"
+import {
+  columns,
+  endpointName,
+  loggedRoundOf,
+  rowOf,
+  type StoredRow,
+  trackedOf
+} from "./columns.ts"
+import type { Conditions } from "./conditions.ts"
 import { attemptConditionsOf, conditionsOf, eventConditionsOf } from "./conditions.ts"
 import type {
   AttemptPage,
@@ -19,6 +27,7 @@ import type {
 import { maxLoggedRounds } from "./delivery-log.ts"
 import { pageOf } from "./log-pages.ts"
 import type { LoggedSums, SumsQuery } from "./log-sums.ts"
+import type { Names } from "./names-table.ts"
 import { NumberedNames, plainNames } from "./names-table.ts"
 import { fileVersion } from "./projection-store.ts"
 import { readSums } from "./rollup-reader.ts"
@@ -156,28 +165,34 @@ export class LogReader {
     return this.#atOneState((main, seq, base) => {
       const segments = this.#segmentsOf(main)
       const find = (conditions: string, values: ReadonlyArray<string | number>) => {
-        const where = `WHERE ${conditions} AND position < ? LIMIT ?`
-        const all = [...values, positionAfter(seq), maxLoggedRounds]
         const rounds: Array<TrackedRound> = []
         const unwanted: Array<LoggedEvent> = []
         for (const table of [main, ...segments.map((one) => one.table)]) {
-          const query = `SELECT ${columns.join(", ")} FROM ${table.name} ${where}`
-          const found = table.prepare(query).all(...all) as unknown as Array<StoredRow>
-          for (const row of found) rounds.push(trackedOf(row, table.names))
+          const { name, names } = table
+          const own = ownerConditions(names, tenant, endpoint)
+          if (own === undefined) continue
+          const read = (select: string, from: string, only: Conditions) =>
+            [
+              table.prepare(
+                `SELECT ${select} FROM ${from} WHERE ${[conditions, ...only.sql].join(" AND ")}
+                 AND position < ? ORDER BY position DESC LIMIT ?`
+              ),
+              [...values, ...only.values, positionAfter(seq), maxLoggedRounds]
+            ] as const
+          const [query, all] = read(columns.join(", "), name, own.ofRounds)
+          for (const row of query.all(...all) as unknown as Array<StoredRow>)
+            rounds.push(trackedOf(row, names))
           if (table === main) continue
-          const events = table.prepare(`SELECT * FROM unwanted ${where}`)
-          unwanted.push(...readUnwanted(events, table.names, ...all))
+          const [events, some] = read("*", "unwanted", own.ofEvents)
+          unwanted.push(...readUnwanted(events, names, ...some))
         }
-        const isOwn = (one: { readonly tenant: string }) =>
-          tenant === undefined || one.tenant === tenant
         return {
           rounds: rounds
             .sort((a, b) => a.position - b.position)
-            .filter(isOwn)
             .filter((one) => endpoint === undefined || one.endpoint === endpoint)
             .slice(-maxLoggedRounds)
             .map((round) => loggedRoundOf(round, base)),
-          unwanted: unwanted.filter(isOwn).sort((a, b) => a.eventSeq - b.eventSeq)
+          unwanted: unwanted.sort((a, b) => a.eventSeq - b.eventSeq)
         }
       }
       const full = tenant === undefined ? event : idOfTenant(tenant, event)
@@ -303,6 +318,28 @@ export class LogReader {
     return Number(main.prepare(query).get(seq)?.ms ?? timers.wallMs())
   }
 }
+
+/**
+ * Returns what is asked of the rounds and events of a tenant, or of one of its endpoints; undefined
+ * if a table has none of them. Limits then count no rows of others.
+ */
+const ownerConditions = (
+  names: Names,
+  tenant: string | undefined,
+  endpoint: string | undefined
+): { readonly ofRounds: Conditions; readonly ofEvents: Conditions } | undefined => {
+  if (tenant === undefined) return { ofRounds: anyRow, ofEvents: anyRow }
+  const owner = names.find(tenant)
+  if (owner === undefined) return undefined
+  const ofEvents = { sql: ["tenant = ?"], values: [owner] }
+  if (endpoint === undefined) return { ofRounds: ofEvents, ofEvents }
+  const named = names.find(endpointName(tenant, endpoint))
+  // No number is negative: an event may be known of which the endpoint has no round.
+  return { ofRounds: { sql: ["endpoint = ?"], values: [named ?? -1] }, ofEvents }
+}
+
+const anyRow: Conditions = { sql: [], values: [] }
+
 /** Names of a file that are kept in memory: each row of a page has five. */
 const namesInMemory = 2_000
 

@@ -60,10 +60,19 @@ const schema = `
   ${rollupTable}
   PRAGMA user_version = ${fileVersion};`
 
+/** Opens main.db, or makes it. @throws NewerFiles, OlderFiles, or an error of SQLite. */
+const openMain = (directory: string): DatabaseSync => {
+  const main = openToWrite(mainFile(directory), mainCacheKiB)
+  const version = Number(main.prepare("PRAGMA user_version").get()?.user_version)
+  if (version === 0 || version === fileVersion) return main
+  main.close()
+  throw version > fileVersion ? new NewerFiles(directory) : new OlderFiles(directory)
+}
+
 /**
- * The files of the projection, for their one writer, who has the lock of the directory. main.db has the position in the history, the
- * rounds that have not ended, and the list of segments; a segment has ended rounds, in the order in
- * which they ended.
+ * The files of the projection, for their one writer, who has the lock of the directory. main.db has
+ * the position in the history, the rounds that have not ended, and the list of segments; a segment
+ * has ended rounds, in the order in which they ended.
  *
  * Shared texts are numbers in a segment, which has a table of them, and go with it. main.db has them as
  * they are: its rows come and go, and would leave names behind that nothing removes.
@@ -98,11 +107,8 @@ export class ProjectionStore {
   constructor(options: StoreOptions) {
     this.#options = options
     mkdirSync(options.directory, { recursive: true, mode: 0o700 })
-    this.#main = openToWrite(mainFile(options.directory), mainCacheKiB)
+    this.#main = openMain(options.directory)
     this.#inode = inodeOf(mainFile(options.directory))
-    const version = Number(this.#main.prepare("PRAGMA user_version").get()?.user_version)
-    if (version > fileVersion) throw new NewerFiles(options.directory)
-    if (version > 0 && version < fileVersion) throw new OlderFiles(options.directory)
     this.#main.exec(schema)
     if (this.#main.prepare("SELECT seq FROM state").get() === undefined)
       this.#main.exec("INSERT INTO state VALUES (0, 0, '', 0, 0)")

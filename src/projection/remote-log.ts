@@ -125,41 +125,48 @@ export const answerLog = Effect.fnUntraced(function* (projection: Projection) {
   )
 })
 
+const noProjection = new LogUnavailable({ reason: "no projection runs; `petrel console` runs one" })
+const noAnswer = new LogUnavailable({
+  reason: `the projection has not answered within ${answerWithinMs / 1_000} s; it may be overloaded`
+})
+const unreadable = { unavailable: "the projection is of another version of Petrel" }
+const otherVersion = new LogUnavailable({ reason: unreadable.unavailable })
+
 /** True if another projection may know better. */
-const isPoor = (answer: LogAnswer | undefined): boolean =>
-  answer === undefined ||
-  "unavailable" in answer ||
-  ("status" in answer && answer.status.state === "stopped")
+const isPoor = (answer: LogAnswer): boolean =>
+  "unavailable" in answer || ("status" in answer && answer.status.state === "stopped")
 
 /**
- * Asks whichever projection answers first, and waits a little for another one where that has stopped.
- * Returns undefined if none does.
+ * Asks whichever projection answers first, and waits a little for another one if that has stopped.
+ * Fails with LogUnavailable if none runs or answers in time.
  */
 const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
   const { inbox: newInbox, listen, names, say } = yield* Broker
-  return yield* Effect.callback<LogAnswer | undefined>((resume) => {
+  return yield* Effect.callback<LogAnswer, LogUnavailable>((resume) => {
     const inbox = newInbox()
     const texts = new Map<string, string>()
     let poor: LogAnswer | undefined
-    const end = (answer: LogAnswer | undefined) => {
+    const end = (answer: LogAnswer | LogUnavailable) => {
       timers.cancel(timer)
       unlisten()
-      resume(Effect.succeed(answer))
+      resume(answer instanceof LogUnavailable ? Effect.fail(answer) : Effect.succeed(answer))
     }
-    let timer = timers.after(answerWithinMs, () => end(undefined))
+    let timer = timers.after(answerWithinMs, () => end(noAnswer))
     const unlisten = listen(inbox, (message) => {
-      const piece = Option.getOrUndefined(decodePiece(message.string()))
+      const text = message.string()
       // The broker answers with an empty message if nobody listens.
-      if (piece === undefined) return end(undefined)
-      const text = `${texts.get(piece.from) ?? ""}${piece.text}`
-      texts.set(piece.from, text)
+      if (text === "") return end(noProjection)
+      const piece = Option.getOrUndefined(decodePiece(text))
+      if (piece === undefined) return end(otherVersion)
+      const whole = `${texts.get(piece.from) ?? ""}${piece.text}`
+      texts.set(piece.from, whole)
       if (!piece.isLast) return
-      const answer = Option.getOrUndefined(decodeAnswer(text))
+      const answer = Option.getOrElse(decodeAnswer(whole), (): LogAnswer => unreadable)
       if (!isPoor(answer)) return end(answer)
       if (poor !== undefined) return
       poor = answer
       timers.cancel(timer)
-      timer = timers.after(betterWithinMs, () => end(poor))
+      timer = timers.after(betterWithinMs, () => end(answer))
     })
     say(names.subjects.projection, JSON.stringify(question), inbox)
     return Effect.sync(() => {
@@ -169,11 +176,8 @@ const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
   })
 })
 
-const noProjection = new LogUnavailable({ reason: "no projection runs; `petrel console` runs one" })
-
 const asked = Effect.fnUntraced(function* (question: LogQuestion) {
   const answer = yield* askProjection(question)
-  if (answer === undefined) return yield* noProjection
   if ("unavailable" in answer) return yield* new LogUnavailable({ reason: answer.unavailable })
   if ("problems" in answer) return yield* new Invalid({ problems: answer.problems })
   return answer

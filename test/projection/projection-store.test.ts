@@ -503,6 +503,38 @@ describe("a page of the delivery log", () => {
     reader.close()
   })
 
+  it("finds one delivery among more of its event than are shown", () => {
+    const about = { event: "acme.big", eventSeq: 1, eventAt: 1, type: "invoice.paid" }
+    const parts = [0, 1, 2].map((part): Fact => {
+      const endpoints = Array.from({ length: 700 }, (_, n) => ({
+        id: `e${part}x${n}`,
+        ...{ generation: "g", revision: 1, deadline: 9e8 }
+      }))
+      const plan = { part, last: part === 2, endpoints, skipped: [] }
+      return { v: 1, kind: "routed", at: 1, tenant: "acme", endpoint: "_", ...about, plan }
+    })
+    const ends = parts.flatMap(({ plan }) =>
+      (plan?.endpoints ?? []).map(
+        ({ id }): Fact => ({
+          ...{ v: 1, kind: "delivered", at: 2, tenant: "acme", endpoint: id, ...about },
+          ...{ round: "0", attempt: 1, status: 200 }
+        })
+      )
+    )
+    for (const facts of [parts, [...parts, ...ends]]) {
+      const reader = new LogReader(madeAtOnce(facts))
+      const of = (endpoint: string, tenant = "acme") =>
+        reader.get({ event: about.event, tenant, endpoint }).rounds.map((one) => one.endpoint)
+      for (const id of ["e0x0", "e1x350", "e2x699"]) assert.deepStrictEqual(of(id), [id])
+      assert.deepStrictEqual(of("none"), [])
+      assert.deepStrictEqual(of("e0x0", "globex"), [])
+      const { rounds } = reader.get({ event: about.event, tenant: "acme" })
+      assert.lengthOf(rounds, 1_000)
+      assert.strictEqual(rounds.at(-1)?.endpoint, "e2x699")
+      reader.close()
+    }
+  })
+
   it("shows a delivery with its attempts, each with its fact", () => {
     const facts = randomFacts(10, 600)
     const reader = new LogReader(made(facts))

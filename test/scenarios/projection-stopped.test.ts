@@ -6,6 +6,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Option, Scope } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { LogUnavailable } from "../../src/projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
@@ -40,6 +41,19 @@ const threads = Effect.acquireRelease(
   }),
   ({ stop }) => Effect.sync(stop)
 )
+
+/** Lets all facts grow old. */
+const expire = Effect.gen(function* () {
+  const { ask, jsm, names } = yield* natsClients
+  const { config } = yield* ask("look", () => jsm.streams.info(names.history))
+  const aged = { ...config, max_age: 1e9, duplicate_window: 1e9 }
+  yield* ask("age", () => jsm.streams.update(names.history, aged))
+  yield* eventually(
+    ask("look", () => jsm.streams.info(names.history)),
+    ({ state }) => state.messages === 0
+  )
+  yield* ask("keep", () => jsm.streams.update(names.history, config))
+})
 
 describe("a delivery log that does not follow the history", () => {
   outage("logs as the process does that it is a part of", (place, server, log) =>
@@ -114,6 +128,39 @@ describe("a delivery log that does not follow the history", () => {
         assert.deepStrictEqual(saidBy(yield* walk(findRemotely)), foldedRows(facts))
       })
     )
+
+  scenario(
+    "says once what the history has removed unread, and is level with an empty one",
+    (place) =>
+      Effect.gen(function* () {
+        const options = optionsOf(place, yield* directory)
+        yield* store(first)
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            const { log } = yield* startProjection(options)
+            yield* caughtUp(log.status)
+          })
+        )
+        yield* store(later)
+        yield* expire
+        const { count, layer } = makeLog()
+        const { log } = yield* Effect.provide(startProjection(options), layer)
+        const isLevel = eventually(
+          Effect.option(log.status),
+          (known) =>
+            known._tag === "Some" && known.value.lag.facts === 0 && known.value.lag.ms === 0
+        )
+        yield* isLevel
+        yield* Effect.forEach(randomFacts(32, 5), (fact) =>
+          Effect.andThen(store([fact]), caughtUp(log.status))
+        )
+        assert.strictEqual(count("the history has removed facts 101 to 300"), 1)
+        yield* expire
+        const fresh = yield* startProjection(optionsOf(place, yield* directory))
+        yield* caughtUp(fresh.log.status)
+        assert.strictEqual((yield* fresh.log.status).state, "following")
+      })
+  )
 
   scenario("is made again where its files were removed under it", (place) =>
     Effect.gen(function* () {
