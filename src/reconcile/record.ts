@@ -2,7 +2,6 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { Failpoint } from "../broker/failpoint.ts"
 import { publishOnce } from "../broker/publish-once.ts"
-import { seeStream } from "../broker/scan.ts"
 import { readUser } from "../broker/user.ts"
 import {
   noteRecorded,
@@ -21,20 +20,15 @@ const isRecorded = Effect.fnUntraced(function* (
   id: string,
   after: number
 ) {
-  const { names } = yield* Broker
-  let isThere = false
-  yield* seeStream(
-    {
-      stream: names.history,
-      subjects: [names.subjects.fact(tenant, endpoint, factResult(kind), kind)],
-      fromSeq: after + 1
-    },
-    ({ headers }) => {
-      isThere = headers?.get("Nats-Msg-Id") === id
-      return isThere
-    }
-  )
-  return isThere
+  const { names, readMessage } = yield* Broker
+  const next_by_subj = names.subjects.fact(tenant, endpoint, factResult(kind), kind)
+  let seq = after
+  while (true) {
+    const next = { seq: seq + 1, next_by_subj }
+    const message = yield* readMessage(`look for a fact in ${names.history}`, names.history, next)
+    if (message === null || message.header.get("Nats-Msg-Id") === id) return message !== null
+    seq = message.seq
+  }
 })
 
 /** @param tried whether the facts may be in the history already. */

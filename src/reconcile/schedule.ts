@@ -2,11 +2,7 @@ import { Duration, Effect, Result } from "effect"
 import type { IpNetwork } from "effect/net"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import {
-  type ReconcileReport,
-  readReconcileReport,
-  readReconcileReports
-} from "../cluster/reconcile-reports.ts"
+import { type ReconcileReport, readReconcileReport } from "../cluster/reconcile-reports.ts"
 import { Invalid } from "../domain/problem.ts"
 import { type Source, sourceLabel } from "../domain/source.ts"
 import { checkAccount } from "../intake/source-account.ts"
@@ -83,6 +79,7 @@ const reconcileOne = Effect.fnUntraced(function* (
   said: Map<string, string>
 ) {
   const last = yield* readReconcileReport(source)
+  if (last?.unrecorded !== undefined) yield* recordForKilled(source)
   const now = timers.wallMs()
   if (!isDue(source, last, now)) return
   const { done, firstPauseMs, networks } = options
@@ -136,13 +133,6 @@ export const reconcileBySchedule = Effect.fnUntraced(function* (options: Schedul
       )
     ).pipe(Effect.ensuring(Effect.sync(() => underWay.delete(tenant))))
   const look = Effect.gen(function* () {
-    for (const { source: id, tenant, unrecorded } of yield* readReconcileReports)
-      if (unrecorded !== undefined)
-        yield* recordForKilled({ tenant, id }).pipe(
-          Effect.catch((error) =>
-            Effect.logWarning(`what was found of ${tenant}/${id} is not in the history yet`, error)
-          )
-        )
     const byTenant = Map.groupBy(
       (yield* listSources()).map(({ source }) => source).filter(({ reconcile }) => reconcile),
       ({ tenant }) => tenant

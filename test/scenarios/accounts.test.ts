@@ -13,6 +13,12 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { readGatewayReports } from "../../src/cluster/gateway-reports.ts"
+import {
+  type ReconcileReport,
+  readReconcileReport,
+  writeReconcileReport
+} from "../../src/cluster/reconcile-reports.ts"
+import type { Fact } from "../../src/domain/fact.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -186,6 +192,19 @@ describe.concurrent("with the accounts of nats.conf, a gateway", () => {
         (count) => count === 2
       )
       assert.deepInclude(facts.of("reconciled")[1]?.reconciled, { missing: 1, fetched: 1 })
+      // As one leaves it that is killed after its fact.
+      const report = yield* readReconcileReport(name)
+      const [first] = facts.of("provider-lost")
+      assert.isDefined(report)
+      yield* writeReconcileReport({
+        ...(report as ReconcileReport),
+        unrecorded: { facts: [first as Fact], after: 0 }
+      })
+      yield* eventually(
+        readReconcileReport(name),
+        (noted) => noted !== undefined && noted.unrecorded === undefined
+      )
+      assert.lengthOf(facts.of("provider-lost"), 2)
     })
   )
 })
