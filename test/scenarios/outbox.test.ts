@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { afterAll, beforeAll } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { readOutboxReports } from "../../src/cluster/outbox-reports.ts"
@@ -227,6 +228,59 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
         ]
       })
     })
+  )
+
+  scenario(
+    "publishes a row again, with its id, that was never noted and is forgotten by age",
+    (place) =>
+      Effect.gen(function* () {
+        const database = yield* Effect.promise(() => outboxDatabase(server))
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        yield* worker()
+        const { ask, jsm, names } = yield* natsClients
+        const intake = ask("look", () => jsm.streams.info(names.intake))
+        const second = 1e9
+        const { config } = yield* intake
+        const short = { max_age: second, duplicate_window: second }
+        yield* ask("forget soon", () => jsm.streams.update(names.intake, { ...config, ...short }))
+        yield* Effect.promise(() =>
+          inPg(database, (tx) =>
+            enqueue(tx, { tenant: "acme", type: "invoice.paid", id: "one", body: {} })
+          )
+        )
+        const relay = yield* relayHere(database)
+        yield* eventually(countRows(database), (rows) => rows.published === 1)
+        yield* relay.stop
+        yield* eventually(intake, ({ state }) => state.messages === 0)
+        // As a relay leaves it that died before it had noted it, two minutes ago.
+        yield* Effect.promise(() =>
+          withClient(database, async (client) => {
+            await client.query("alter table petrel_outbox disable trigger user")
+            await client.query(
+              "update petrel_outbox set created_at = now() - interval '2 minutes', published_at = null, intake_seq = null"
+            )
+          })
+        )
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const audited = run("audit", "--json", "--outbox", database, ...flags)
+        const warned = yield* audited
+        assert.strictEqual(warned.code, 1)
+        assert.include(warned.out.join(), "perhaps-published")
+        yield* relayHere(database)
+        yield* eventually(countRows(database), (rows) => rows.published === 1)
+        yield* eventually(
+          Effect.sync(() => hook.requests.length),
+          (count) => count === 2
+        )
+        // Receivers know the repeat by its id.
+        assert.deepStrictEqual(
+          hook.requests.map(({ headers }) => headers["webhook-id"]),
+          ["acme.outbox.one", "acme.outbox.one"]
+        )
+        const { judgement } = yield* audit({})
+        assert.deepStrictEqual(judgement.problems.list, [])
+      })
   )
 
   scenario("is compared with the intake by an audit, which finds what is lost or waits", (place) =>
