@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import type { Field, Typed } from "./fields.ts"
+import { Marked } from "./parts.tsx"
 import { TimeInput } from "./times.tsx"
 
 /** `maxInFlight` as people read it. */
@@ -93,7 +94,9 @@ const Control = ({ field, path, problems, suggested = {}, type, typed }: Control
       const text = {
         ...common,
         ...{ value, onInput, autocomplete: "off", spellcheck: false },
-        placeholder: usual ?? (kind.is === "text" ? kind.example : undefined) ?? ""
+        placeholder:
+          usual ??
+          (kind.is === "text" && kind.example !== undefined ? `such as ${kind.example}` : "")
       }
       if (isSecret === true) return <input {...text} type="password" />
       if (kind.is === "number") return <input {...text} inputMode="decimal" />
@@ -121,7 +124,11 @@ const Says = ({ notes = {}, path, problems, text }: FormProps & { path: string; 
       </p>
     )}
     {notes[path] !== undefined && <p class="noted">{notes[path]}</p>}
-    {text !== "" && <small>{text.replaceAll("`", "")}</small>}
+    {text !== "" && (
+      <small>
+        <Marked text={text} />
+      </small>
+    )}
   </div>
 )
 

@@ -96,16 +96,12 @@ const Nav = () => {
         </Fragment>
       ))}
       <div class="foot">
-        {tenant === "*"
-          ? "all tenants"
-          : `${tenant}${endpoint === undefined ? "" : `/${endpoint}`}`}
-        {name !== undefined && (
-          <>
-            <br />
-            {name}
-          </>
-        )}
-        <br />
+        <div>
+          {tenant === "*"
+            ? "all tenants"
+            : `${tenant}${endpoint === undefined ? "" : `/${endpoint}`}`}
+        </div>
+        {name !== undefined && <div>{name}</div>}
         <button type="button" class="plain" onClick={() => void logOut()}>
           Log out
         </button>

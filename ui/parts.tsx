@@ -61,6 +61,34 @@ export const State = ({
   )
 }
 
+/** A sentence of the console, with what it has in backticks as code. */
+export const Marked = ({ text }: { readonly text: string }) => (
+  <>{text.split("`").map((part, at) => (at % 2 === 1 ? <code key={at}>{part}</code> : part))}</>
+)
+
+/** Codes of what is said of an installation in sentences that begin with a name, which stays as it is. */
+const beginWithName = /^(alert-raised|source-refusing|broker-health-unknown)$/
+
+/** What the status says: problems, or else notices. */
+export const Conditions = ({
+  are,
+  warn = false
+}: {
+  readonly are: ReadonlyArray<{ readonly code: string; readonly text: string }>
+  readonly warn?: boolean
+}) => (
+  <>
+    {are.map(({ code, text }) => (
+      <div key={text} class={warn ? "note warn" : "note"}>
+        <b aria-hidden="true">{warn ? "▲" : "■"}</b>
+        <div class={beginWithName.test(code) ? "named" : ""}>
+          <Marked text={text} />
+        </div>
+      </div>
+    ))}
+  </>
+)
+
 /** Shows what was answered, or that it is awaited, or why not. */
 export const Answered = <A,>({
   asked,

@@ -142,58 +142,92 @@ const Window = durationBetween([1_000, "1 second"], [24 * 60 * 60_000, "1 day"])
 const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {
-  /** Successful deliveries, percent. A lower share raises `success-low`. */
-  successWarnPercent: percent,
-  /** Successful deliveries, percent. A lower share raises `success-critical`. */
-  successCriticalPercent: percent,
-  /** Deliveries whose first attempt must be retried, percent. */
-  retriesPercent: percent,
-  /** Final answers that are permanent failures, percent. */
-  permanentPercent: percent,
-  /** Average number of attempts of a successful delivery. */
-  attemptsPerDelivery: orOff(Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))),
-  /** Median time from the event to success. */
-  medianTime: orOff(PositiveDuration),
-  /** 99th percentile of the time from the event to success. */
-  p99Time: orOff(PositiveDuration),
-  /** Dead letters of one endpoint within the window. */
-  deadLetters: orOff(count),
-  /** Dead letters of all endpoints of a tenant within the window. */
-  tenantDeadLetters: orOff(count),
-  /** Sources of a tenant that refuse all that comes. */
-  sourcesRefusing: orOff(count),
-  /** Requests of a tenant in quarantine. */
-  quarantined: orOff(count),
-  /** Events of a tenant's sources that had not come in when these were last reconciled. */
-  providerLost: orOff(count),
-  /** Failed attempts in a row while the circuit is closed. */
-  failuresInRow: orOff(count),
-  circuitOpened: toggle,
-  endpointDisabled: toggle,
-  endpointSuspended: toggle,
-  /** `endpoint-not-found` and `status-repeated`, whose thresholds are in retry policies. */
-  statusInARow: toggle,
-  /** The window over which all values are counted. */
+  successWarnPercent: percent.annotateKey({
+    description: "A warning where fewer deliveries than this succeed, percent."
+  }),
+  successCriticalPercent: percent.annotateKey({
+    description: "A critical alert where fewer deliveries than this succeed, percent."
+  }),
+  retriesPercent: percent.annotateKey({
+    description:
+      "A warning where the first attempt of more deliveries than this must be retried, percent."
+  }),
+  permanentPercent: percent.annotateKey({
+    description: "A warning where more final answers than this are permanent failures, percent."
+  }),
+  attemptsPerDelivery: orOff(
+    Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))
+  ).annotateKey({
+    description: "A warning where successful deliveries take more attempts than this on average."
+  }),
+  medianTime: orOff(PositiveDuration).annotateKey({
+    description:
+      "A warning where half of the deliveries take longer than this from the event to success."
+  }),
+  p99Time: orOff(PositiveDuration).annotateKey({
+    description:
+      "A warning where 1 of 100 deliveries takes longer than this from the event to success."
+  }),
+  deadLetters: orOff(count).annotateKey({
+    description: "A warning at so many dead letters of one endpoint within the window."
+  }),
+  tenantDeadLetters: orOff(count).annotateKey({
+    description: "A warning at so many dead letters of all endpoints of a tenant within the window."
+  }),
+  sourcesRefusing: orOff(count).annotateKey({
+    description: "A warning at so many sources of a tenant that refuse all that comes."
+  }),
+  quarantined: orOff(count).annotateKey({
+    description: "A warning at so many requests of a tenant in quarantine."
+  }),
+  providerLost: orOff(count).annotateKey({
+    description:
+      "A warning at so many events of a tenant's sources that had not come in when these were last reconciled."
+  }),
+  failuresInRow: orOff(count).annotateKey({
+    description: "A warning at so many failed attempts in a row while the circuit is closed."
+  }),
+  circuitOpened: toggle.annotateKey({ description: "Whether an open circuit is an alert." }),
+  endpointDisabled: toggle.annotateKey({ description: "Whether a disabled endpoint is an alert." }),
+  endpointSuspended: toggle.annotateKey({
+    description: "Whether a suspended endpoint is an alert."
+  }),
+  statusInARow: toggle.annotateKey({
+    description:
+      "Whether as many answers with one status in a row as a retry policy names for it are an alert."
+  }),
+  /** The window over which all values are counted. The document has no text of what is transformed. */
   window: Schema.optionalKey(Window),
-  /** With fewer deliveries than this, shares and times are not evaluated. */
-  samples: Schema.optionalKey(count)
+  samples: Schema.optionalKey(count).annotateKey({
+    description: "With fewer deliveries than this, shares and times are not judged."
+  })
 }
 
 const systemThresholds = {
-  /** Time that the oldest event has waited to be routed. */
-  unroutedTime: orOff(PositiveDuration),
-  /** Growth of the number of waiting deliveries since the start of the window. */
-  waitingGrowth: orOff(count),
-  /** Circuits open at the same time. */
-  circuitsOpen: orOff(count),
-  /** Dead letters of all tenants, each within its own window. */
-  systemDeadLetters: orOff(count),
-  /** Time that rows of an outbox wait to be published. */
-  outboxTime: orOff(PositiveDuration),
-  /** Rows of all outboxes that are set aside. */
-  outboxSetAside: orOff(count),
-  deliveriesMissing: toggle,
-  diskFailed: toggle
+  unroutedTime: orOff(PositiveDuration).annotateKey({
+    description: "A critical alert where an event waits longer than this to be routed."
+  }),
+  waitingGrowth: orOff(count).annotateKey({
+    description: "A warning where so many more deliveries wait than at the start of the window."
+  }),
+  circuitsOpen: orOff(count).annotateKey({
+    description: "A critical alert at so many circuits that are open at the same time."
+  }),
+  systemDeadLetters: orOff(count).annotateKey({
+    description: "A critical alert at so many dead letters of all tenants, each within its window."
+  }),
+  outboxTime: orOff(PositiveDuration).annotateKey({
+    description: "A critical alert where rows of an outbox wait longer than this to be published."
+  }),
+  outboxSetAside: orOff(count).annotateKey({
+    description: "A warning at so many rows of all outboxes that are set aside."
+  }),
+  deliveriesMissing: toggle.annotateKey({
+    description: "Whether it is an alert that an audit finds something missing."
+  }),
+  diskFailed: toggle.annotateKey({
+    description: "Whether it is an alert that the broker stores nothing more in a stream."
+  })
 }
 
 /**
@@ -209,7 +243,9 @@ export type AlertSettings = typeof AlertSettings.Type
 /** Thresholds of a tenant and its endpoints, and the contact for endpoints without their own. */
 export const TenantAlertSettings = Schema.Struct({
   ...thresholds,
-  contact: Schema.optionalKey(Contact)
+  contact: Schema.optionalKey(Contact).annotateKey({
+    description: "Who is named in alerts about endpoints that have no contact of their own."
+  })
 })
 export type TenantAlertSettings = typeof TenantAlertSettings.Type
 
@@ -217,8 +253,10 @@ export type TenantAlertSettings = typeof TenantAlertSettings.Type
 export const SystemAlertSettings = Schema.Struct({
   ...thresholds,
   ...systemThresholds,
-  /** The tenant whose operational endpoints get the alerts about the system. (Default: none) */
-  systemAlertsTo: Schema.optionalKey(Token)
+  systemAlertsTo: Schema.optionalKey(Token).annotateKey({
+    description:
+      "The tenant whose operational endpoints get the alerts about the system. (Default: none)"
+  })
 })
 export type SystemAlertSettings = typeof SystemAlertSettings.Type
 

@@ -77,6 +77,8 @@ describe.skipIf(!hasBrowser)("what comes in, in a browser", () => {
           await page.keyboard.press("j")
           await page.keyboard.press("Enter")
           await page.getByText('"hello": "world"').waitFor()
+          // What its problem names in backticks is shown as code.
+          await page.locator(".note code", { hasText: /^type$/ }).waitFor()
           wrong.push(...(await faults(page)))
           await page.getByRole("button", { name: "Release" }).click()
           await page

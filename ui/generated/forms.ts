@@ -363,7 +363,7 @@ export const endpointFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "",
+          "text": "A warning where fewer deliveries than this succeed, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -371,7 +371,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "",
+          "text": "A critical alert where fewer deliveries than this succeed, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -379,7 +379,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "",
+          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -387,7 +387,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "",
+          "text": "A warning where more final answers than this are permanent failures, percent.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -395,7 +395,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "",
+          "text": "A warning where successful deliveries take more attempts than this on average.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -403,7 +403,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "",
+          "text": "A warning where half of the deliveries take longer than this from the event to success.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -411,7 +411,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "",
+          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -419,7 +419,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of one endpoint within the window.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -427,7 +427,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -435,7 +435,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "",
+          "text": "A warning at so many sources of a tenant that refuse all that comes.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -443,7 +443,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "",
+          "text": "A warning at so many requests of a tenant in quarantine.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -451,7 +451,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "",
+          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -459,7 +459,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "",
+          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
           "removal": "null",
           "kind": {
             "is": "any"
@@ -467,7 +467,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "circuitOpened",
-          "text": "",
+          "text": "Whether an open circuit is an alert.",
           "removal": "null",
           "kind": {
             "is": "choice",
@@ -479,7 +479,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointDisabled",
-          "text": "",
+          "text": "Whether a disabled endpoint is an alert.",
           "removal": "null",
           "kind": {
             "is": "choice",
@@ -491,7 +491,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointSuspended",
-          "text": "",
+          "text": "Whether a suspended endpoint is an alert.",
           "removal": "null",
           "kind": {
             "is": "choice",
@@ -503,7 +503,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "",
+          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
           "removal": "null",
           "kind": {
             "is": "choice",
@@ -524,7 +524,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "samples",
-          "text": "",
+          "text": "With fewer deliveries than this, shares and times are not judged.",
           "removal": "null",
           "kind": {
             "is": "number",
@@ -757,7 +757,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "",
+          "text": "A warning where fewer deliveries than this succeed, percent.",
           "usual": "99",
           "removal": "null",
           "kind": {
@@ -766,7 +766,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "",
+          "text": "A critical alert where fewer deliveries than this succeed, percent.",
           "usual": "95",
           "removal": "null",
           "kind": {
@@ -775,7 +775,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "",
+          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -784,7 +784,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "",
+          "text": "A warning where more final answers than this are permanent failures, percent.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -793,7 +793,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "",
+          "text": "A warning where successful deliveries take more attempts than this on average.",
           "usual": "2",
           "removal": "null",
           "kind": {
@@ -802,7 +802,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "",
+          "text": "A warning where half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
           "removal": "null",
           "kind": {
@@ -811,7 +811,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "",
+          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -820,7 +820,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of one endpoint within the window.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -829,7 +829,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
           "removal": "null",
           "kind": {
@@ -838,7 +838,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "",
+          "text": "A warning at so many sources of a tenant that refuse all that comes.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -847,7 +847,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "",
+          "text": "A warning at so many requests of a tenant in quarantine.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -856,7 +856,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "",
+          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -865,7 +865,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "",
+          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -874,7 +874,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "circuitOpened",
-          "text": "",
+          "text": "Whether an open circuit is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -887,7 +887,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointDisabled",
-          "text": "",
+          "text": "Whether a disabled endpoint is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -900,7 +900,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointSuspended",
-          "text": "",
+          "text": "Whether a suspended endpoint is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -913,7 +913,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "",
+          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -936,7 +936,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "samples",
-          "text": "",
+          "text": "With fewer deliveries than this, shares and times are not judged.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -947,7 +947,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "contact",
-          "text": "",
+          "text": "Who is named in alerts about endpoints that have no contact of their own.",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -969,7 +969,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "successWarnPercent",
-          "text": "",
+          "text": "A warning where fewer deliveries than this succeed, percent.",
           "usual": "99",
           "removal": "null",
           "kind": {
@@ -978,7 +978,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successCriticalPercent",
-          "text": "",
+          "text": "A critical alert where fewer deliveries than this succeed, percent.",
           "usual": "95",
           "removal": "null",
           "kind": {
@@ -987,7 +987,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "retriesPercent",
-          "text": "",
+          "text": "A warning where the first attempt of more deliveries than this must be retried, percent.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -996,7 +996,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentPercent",
-          "text": "",
+          "text": "A warning where more final answers than this are permanent failures, percent.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1005,7 +1005,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "attemptsPerDelivery",
-          "text": "",
+          "text": "A warning where successful deliveries take more attempts than this on average.",
           "usual": "2",
           "removal": "null",
           "kind": {
@@ -1014,7 +1014,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "medianTime",
-          "text": "",
+          "text": "A warning where half of the deliveries take longer than this from the event to success.",
           "usual": "5 seconds",
           "removal": "null",
           "kind": {
@@ -1023,7 +1023,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "p99Time",
-          "text": "",
+          "text": "A warning where 1 of 100 deliveries takes longer than this from the event to success.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -1032,7 +1032,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of one endpoint within the window.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1041,7 +1041,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "tenantDeadLetters",
-          "text": "",
+          "text": "A warning at so many dead letters of all endpoints of a tenant within the window.",
           "usual": "100",
           "removal": "null",
           "kind": {
@@ -1050,7 +1050,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "sourcesRefusing",
-          "text": "",
+          "text": "A warning at so many sources of a tenant that refuse all that comes.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1059,7 +1059,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "quarantined",
-          "text": "",
+          "text": "A warning at so many requests of a tenant in quarantine.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1068,7 +1068,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "providerLost",
-          "text": "",
+          "text": "A warning at so many events of a tenant's sources that had not come in when these were last reconciled.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1077,7 +1077,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "failuresInRow",
-          "text": "",
+          "text": "A warning at so many failed attempts in a row while the circuit is closed.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -1086,7 +1086,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "circuitOpened",
-          "text": "",
+          "text": "Whether an open circuit is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1099,7 +1099,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointDisabled",
-          "text": "",
+          "text": "Whether a disabled endpoint is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1112,7 +1112,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "endpointSuspended",
-          "text": "",
+          "text": "Whether a suspended endpoint is an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1125,7 +1125,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "statusInARow",
-          "text": "",
+          "text": "Whether as many answers with one status in a row as a retry policy names for it are an alert.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1148,7 +1148,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "samples",
-          "text": "",
+          "text": "With fewer deliveries than this, shares and times are not judged.",
           "usual": "20",
           "removal": "null",
           "kind": {
@@ -1159,7 +1159,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "unroutedTime",
-          "text": "",
+          "text": "A critical alert where an event waits longer than this to be routed.",
           "usual": "5 minutes",
           "removal": "null",
           "kind": {
@@ -1168,7 +1168,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "waitingGrowth",
-          "text": "",
+          "text": "A warning where so many more deliveries wait than at the start of the window.",
           "usual": "1000",
           "removal": "null",
           "kind": {
@@ -1177,7 +1177,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "circuitsOpen",
-          "text": "",
+          "text": "A critical alert at so many circuits that are open at the same time.",
           "usual": "10",
           "removal": "null",
           "kind": {
@@ -1186,7 +1186,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "systemDeadLetters",
-          "text": "",
+          "text": "A critical alert at so many dead letters of all tenants, each within its window.",
           "usual": "1000",
           "removal": "null",
           "kind": {
@@ -1195,7 +1195,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "outboxTime",
-          "text": "",
+          "text": "A critical alert where rows of an outbox wait longer than this to be published.",
           "usual": "1 minute",
           "removal": "null",
           "kind": {
@@ -1204,7 +1204,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "outboxSetAside",
-          "text": "",
+          "text": "A warning at so many rows of all outboxes that are set aside.",
           "usual": "1",
           "removal": "null",
           "kind": {
@@ -1213,7 +1213,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "deliveriesMissing",
-          "text": "",
+          "text": "Whether it is an alert that an audit finds something missing.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1226,7 +1226,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "diskFailed",
-          "text": "",
+          "text": "Whether it is an alert that the broker stores nothing more in a stream.",
           "usual": "on",
           "removal": "null",
           "kind": {
@@ -1239,7 +1239,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "systemAlertsTo",
-          "text": "",
+          "text": "The tenant whose operational endpoints get the alerts about the system. (Default: none)",
           "removal": "null",
           "kind": {
             "is": "text"

@@ -128,7 +128,7 @@ export const Deliveries = () => {
                 )}
                 {page.lag.ms > 2_000
                   ? `the log is ${lasting(page.lag.ms)} behind`
-                  : "the log is level"}
+                  : "the log is up to date"}
               </small>
             </div>
           </>

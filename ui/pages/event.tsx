@@ -58,7 +58,11 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
                   {bytes === undefined ? "the event is not kept any more" : `${count(bytes)} bytes`}
                 </dd>
               </dl>
-              {bytes !== undefined && <Body id={id} tenant={tenant} />}
+              {bytes !== undefined && (
+                <div class="below">
+                  <Body id={id} tenant={tenant} />
+                </div>
+              )}
             </section>
             <Rows
               items={deliveries}

@@ -1,11 +1,22 @@
 import type { Alert, Stats } from "../../src/client/client.ts"
+import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
-import { Answered, Command, count, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
+import {
+  Answered,
+  Command,
+  Conditions,
+  count,
+  deliveryPage,
+  EndpointLink,
+  Rows,
+  State
+} from "../parts.tsx"
 import { address } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { Answers } from "./answers.tsx"
+import { EndpointCounts } from "./system.tsx"
 import { ChooseTenant } from "./tenants.tsx"
 
 const hoursOfADay = 24
@@ -40,6 +51,7 @@ const percent = (rate: number | null): string =>
 
 const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: string }) => {
   const { periods, whole } = stats
+  const drawn = whole.attempts === 0 ? [] : periods
   const list = (filters: Record<string, string>) =>
     address(["attempts"], { tenant, since: "1d", ...filters })
   return (
@@ -48,7 +60,7 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
         <a class="card fig" href={list({})}>
           <span>Attempts in a day</span>
           <b>{count(whole.attempts)}</b>
-          <Line values={periods.map(({ attempts }) => attempts)} says="Attempts by hour" />
+          <Line values={drawn.map(({ attempts }) => attempts)} says="Attempts by hour" />
           <small>{count(whole.succeeded)} succeeded</small>
         </a>
         <a class="card fig" href={list({ outcome: "failure" })}>
@@ -58,7 +70,7 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
             {whole.successRate !== null && <em>%</em>}
           </b>
           <Line
-            values={periods.map(({ successRate }) => successRate ?? 1)}
+            values={drawn.map(({ successRate }) => successRate ?? 1)}
             says="Rate of success by hour"
           />
           <small>{count(whole.failed)} attempts failed</small>
@@ -66,7 +78,7 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
         <a class="card fig" href={list({ outcome: "success" })}>
           <span>Answer of receivers, p99</span>
           <b>{whole.latencyMs === null ? "–" : lasting(whole.latencyMs.p99)}</b>
-          <Line values={periods.map(({ latencyMs }) => latencyMs?.p99 ?? 0)} says="p99 by hour" />
+          <Line values={drawn.map(({ latencyMs }) => latencyMs?.p99 ?? 0)} says="p99 by hour" />
           <small>
             {whole.latencyMs === null
               ? "nothing was sent"
@@ -79,51 +91,63 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
   )
 }
 
-/** What the installation and the alerts say together; nothing is said to be well before both are known. */
-const verdictOf = (problems: number, alerts: number | undefined): string => {
+/** What the installation and the alerts say together; nothing is said to be well before all is known. */
+const verdictOf = (problems: number, alerts: number | undefined, isCounted: boolean): string => {
   if (problems > 0)
     return problems === 1 ? "One problem needs somebody." : `${problems} problems need somebody.`
   if (alerts === undefined) return "The installation has no problem; its alerts are not known yet."
   if (alerts > 0) return alerts === 1 ? "One alert is raised." : `${alerts} alerts are raised.`
-  return "Nothing needs somebody."
+  return isCounted
+    ? "Nothing needs somebody."
+    : "No problem is known; the endpoints are still being counted."
 }
 
-const SystemVerdict = ({ alerts }: { readonly alerts: number | undefined }) => {
+const SystemVerdict = ({
+  alerts,
+  isOfTenant
+}: {
+  readonly alerts: number | undefined
+  /** True if the alerts are those of one tenant: the rest is said of all. */
+  readonly isOfTenant: boolean
+}) => {
   const asked = useAsked("status", (options) => petrel.system.status({}, options), 5_000)
   return (
     <Answered asked={asked}>
-      {({ deadLetters, deliveries, problems }) => (
-        <>
-          <section class={`card verdict ${problems.length + (alerts ?? 1) === 0 ? "" : "warn"}`}>
-            <div class="mark" aria-hidden="true">
-              {problems.length + (alerts ?? 1) === 0 ? "✓" : "▲"}
-            </div>
-            <div>
-              <strong>{verdictOf(problems.length, alerts)}</strong>
-              <p>
-                <a href={address(["deliveries"], { state: "waiting" })}>
-                  {count(deliveries.waiting)} deliveries wait
-                </a>
-                , {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in flight,{" "}
-                <a href={address(["dead-letters"])}>
-                  {count(deadLetters.open)} dead letters are open
-                </a>
-                .
-              </p>
-            </div>
-            <a class="btn end" href={address(["system"])}>
-              System
-            </a>
-          </section>
-          {problems.map(({ code, text }) => (
-            <div key={code} class="note">
-              <b aria-hidden="true">■</b>
-              <div>{text}</div>
-            </div>
-          ))}
-          <Command text="petrel status" />
-        </>
-      )}
+      {({ deadLetters, deliveries, endpoints, problems }) => {
+        const isWell = problems.length === 0 && alerts === 0 && endpoints !== null
+        return (
+          <>
+            <section class={`card verdict ${isWell ? "" : "warn"}`}>
+              <div class="mark" aria-hidden="true">
+                {isWell ? "✓" : "▲"}
+              </div>
+              <div>
+                <strong>{verdictOf(problems.length, alerts, endpoints !== null)}</strong>
+                <p>
+                  {isOfTenant && "In the whole installation: "}
+                  <EndpointCounts of={endpoints} />;{" "}
+                  <a href={address(["deliveries"], { state: "waiting" })}>
+                    {count(deliveries.waiting)}{" "}
+                    {deliveries.waiting === 1 ? "delivery waits" : "deliveries wait"}
+                  </a>
+                  , {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in
+                  flight,{" "}
+                  <a href={address(["dead-letters"])}>
+                    {count(deadLetters.open)}{" "}
+                    {deadLetters.open === 1 ? "dead letter is" : "dead letters are"} open
+                  </a>
+                  .
+                </p>
+              </div>
+              <a class="btn end" href={address(["system"])}>
+                System
+              </a>
+            </section>
+            <Conditions are={problems} />
+            <Command text="petrel status" />
+          </>
+        )
+      }}
     </Answered>
   )
 }
@@ -137,10 +161,15 @@ const Figured = ({ tenant }: { readonly tenant: string }) => {
   return <Answered asked={asked}>{(stats) => <Figures stats={stats} tenant={tenant} />}</Answered>
 }
 
-const valueText = (value: number, unit: string | undefined): string =>
-  unit === "percent"
-    ? `${count(value)} %`
-    : `${count(value)} ${value === 1 ? unit?.replace(/s$/, "") : unit}`
+/** Alerts that are raised or not, without a value. */
+const hasNoValue = /^(circuit-opened|endpoint-(disabled|suspended)|deliveries-missing)$/
+
+const valueText = ({ name, threshold, unit, value }: Alert): string => {
+  if (value === undefined || hasNoValue.test(name)) return ""
+  if (unit === "percent") return `${count(value)} %, threshold ${count(threshold)} %`
+  if (unit === "ms") return `${lasting(value)}, threshold ${lasting(threshold)}`
+  return `${count(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`
+}
 
 export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> }) => (
   <Rows
@@ -153,26 +182,28 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
         <th class="n">Since</th>
       </>
     }
-    row={({ endpoint, level, name, raisedAt, tenant, value, unit }) => (
-      <>
-        <td>
-          {tenant === undefined ? (
-            "the installation"
-          ) : endpoint === undefined ? (
-            tenant
-          ) : (
-            <EndpointLink tenant={tenant} id={endpoint} />
-          )}
-        </td>
-        <td class="breaks">
-          <State is={level} says={name} />{" "}
-          {value !== undefined && <span class="sub">{valueText(value, unit)}</span>}
-        </td>
-        <td class="n">
-          <Ago at={raisedAt} />
-        </td>
-      </>
-    )}
+    row={(alert) => {
+      const { endpoint, level, name, raisedAt, tenant } = alert
+      return (
+        <>
+          <td>
+            {tenant === undefined ? (
+              "the installation"
+            ) : endpoint === undefined ? (
+              tenant
+            ) : (
+              <EndpointLink tenant={tenant} id={endpoint} />
+            )}
+          </td>
+          <td class="breaks">
+            <State is={level} says={name} /> <span class="sub">{valueText(alert)}</span>
+          </td>
+          <td class="n">
+            <Ago at={raisedAt} />
+          </td>
+        </>
+      )
+    }}
   />
 )
 
@@ -182,6 +213,38 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
  */
 const isKnown = ({ problem, value }: Asked<unknown>): boolean =>
   value !== undefined || problem !== undefined
+
+/** What to do first where there is no endpoint. */
+const FirstSteps = ({ tenant }: { readonly tenant: string }) => {
+  const whose = tenant === "*" ? "acme" : tenant
+  const place = tenant === "*" ? {} : { tenant }
+  const event = { type: "invoice.paid", data: { invoice: 43 } }
+  return (
+    <section class="card">
+      <h2>{tenant === "*" ? "No tenant has an endpoint yet" : `${tenant} has no endpoint yet`}</h2>
+      <ol class="steps">
+        <li>
+          <a href={address(["endpoints", "new"], place)}>Add an endpoint</a>: the URL that takes
+          webhooks{tenant === "*" && ", for a tenant of any name"}.
+          <Command
+            text={`petrel endpoint add ${whose}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
+          />
+        </li>
+        <li>
+          Publish an event of a type that it wants.
+          <Command
+            text={`petrel publish ${whose} ${event.type} '${JSON.stringify(event.data)}'`}
+            request={curlCommand(`/v1/tenants/${whose}/events`, "POST", event)}
+          />
+        </li>
+        <li>
+          See it go out: it is among the <a href={address(["deliveries"], place)}>deliveries</a>{" "}
+          within a second, with each attempt and its answer.
+        </li>
+      </ol>
+    </section>
+  )
+}
 
 /** What needs somebody, and how it goes. */
 export const Overview = () => {
@@ -197,12 +260,21 @@ export const Overview = () => {
       petrel.log.list({ tenant, state: ["dead-lettered", "waiting"], limit: 10 }, options).page(),
     5_000
   )
+  const mayAdd = may("endpoints:write")
+  const anyone = useAsked(
+    `any endpoint ${tenant}`,
+    async (options) =>
+      mayAdd ? (await petrel.endpoints.list({ tenant, limit: 1 }, options).page()).endpoints : [{}],
+    (found) => (found.length === 0 ? 5_000 : undefined)
+  )
+  const isEmpty = anyone.value?.length === 0
   return (
     <>
       <h1>Overview</h1>
+      {isEmpty && <FirstSteps tenant={tenant} />}
       {may("operator") &&
-        (isKnown(alerts) && isKnown(failed) ? (
-          <SystemVerdict alerts={alerts.value?.alerts.length} />
+        (isKnown(alerts) && isKnown(failed) && isKnown(anyone) ? (
+          <SystemVerdict alerts={alerts.value?.alerts.length} isOfTenant={tenant !== "*"} />
         ) : (
           <div class="card awaited" aria-busy="true">
             Loading…
@@ -240,7 +312,7 @@ export const Overview = () => {
           />
         )}
       </Answered>
-      {tenant === "*" && (
+      {tenant === "*" && !isEmpty && (
         <>
           <h2>Tenants</h2>
           <ChooseTenant page="" why="The figures of a day are those of one tenant." />

@@ -4,7 +4,7 @@ import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { Choice } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { Action, Acts, Answered, Command, count, Rows, State } from "../parts.tsx"
+import { Action, Acts, Answered, Command, count, Marked, Rows, State } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -53,7 +53,7 @@ const Several = ({
     again()
     return left.length === 0
       ? `${done} done`
-      : `${done} done, ${left.length} stay here: ${left[0]?.problem}`
+      : `${done} done, ${left.length} ${left.length === 1 ? "stays" : "stay"} here: ${left[0]?.problem.replaceAll("`", "")}`
   }
   return (
     <Acts usual={`petrel quarantine list ${choice.tenant}`}>
@@ -187,8 +187,8 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
                 <td>
                   <State is="warn" says={one.reason} />
                 </td>
-                <td class="hide-s grows" title={one.problem}>
-                  {one.problem}
+                <td class="hide-s grows" title={one.problem.replaceAll("`", "")}>
+                  <Marked text={one.problem} />
                 </td>
                 <td class="hide-s mono">{one.event ?? one.type ?? "–"}</td>
                 <td class="n hide-s">{count(one.bytes)}</td>
@@ -310,7 +310,9 @@ export const QuarantineItem = ({
                 <b aria-hidden="true">▲</b>
                 <div>
                   <p>{reasonTexts[of.reason]}</p>
-                  <p>{of.problem}</p>
+                  <p>
+                    <Marked text={of.problem} />
+                  </p>
                 </div>
               </div>
               <Request of={of} />

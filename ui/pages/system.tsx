@@ -1,5 +1,5 @@
 import { useAsked } from "../data.ts"
-import { Answered, Command, count, Rows, State } from "../parts.tsx"
+import { Answered, Command, Conditions, count, Rows, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -12,6 +12,28 @@ const bytesText = (bytes: number | null): string => {
   return `${(bytes / 1024 ** power).toFixed(power === 0 ? 0 : 1)} ${sizes[power]}`
 }
 
+type Status = Awaited<ReturnType<typeof petrel.system.status>>
+
+/** How many endpoints there are, and how many of them get nothing now. */
+export const EndpointCounts = ({ of }: { readonly of: Status["endpoints"] }) => {
+  // With 100,000 of them a console's first count takes longer than it lets the status wait.
+  if (of === null) return <>endpoints are still being counted</>
+  const held = [
+    [of.open, of.open === 1 ? "with an open circuit" : "with open circuits"],
+    [of.paused, "paused"],
+    [of.suspended, "suspended"],
+    [of.disabled, "disabled"]
+  ] as const
+  return (
+    <>
+      <a href={address(["endpoints"])}>
+        {count(of.total)} {of.total === 1 ? "endpoint" : "endpoints"}
+      </a>
+      {held.map(([n, how]) => (n === 0 ? "" : `, ${count(n)} ${how}`))}
+    </>
+  )
+}
+
 /** Workers, partitions, the broker and its storage. */
 export const System = () => {
   const asked = useAsked("status", (options) => petrel.system.status({}, options), 4_000)
@@ -21,18 +43,8 @@ export const System = () => {
       <Answered asked={asked}>
         {(status) => (
           <>
-            {status.problems.map(({ code, text }) => (
-              <div key={code} class="note">
-                <b aria-hidden="true">■</b>
-                <div>{text}</div>
-              </div>
-            ))}
-            {status.notices.map(({ code, text }) => (
-              <div key={code} class="note warn">
-                <b aria-hidden="true">▲</b>
-                <div>{text}</div>
-              </div>
-            ))}
+            <Conditions are={status.problems} />
+            <Conditions are={status.notices} warn />
             <section class="row">
               <div class="card">
                 <h2>Broker</h2>
@@ -43,6 +55,10 @@ export const System = () => {
                   <dd>
                     {status.broker.cluster ?? "a single server"}, {status.broker.replicas}{" "}
                     {status.broker.replicas === 1 ? "copy" : "copies"} of each stream
+                  </dd>
+                  <dt>endpoints</dt>
+                  <dd>
+                    <EndpointCounts of={status.endpoints} />
                   </dd>
                   <dt>events</dt>
                   <dd>

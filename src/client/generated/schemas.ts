@@ -40,24 +40,42 @@ export interface AlertList {
 
 /** Thresholds for alerts. One that is left out is that of the level above. */
 export interface AlertThresholds {
+  /** A warning where fewer deliveries than this succeed, percent. */
   readonly successWarnPercent?: "off" | number | undefined
+  /** A critical alert where fewer deliveries than this succeed, percent. */
   readonly successCriticalPercent?: "off" | number | undefined
+  /** A warning where the first attempt of more deliveries than this must be retried, percent. */
   readonly retriesPercent?: "off" | number | undefined
+  /** A warning where more final answers than this are permanent failures, percent. */
   readonly permanentPercent?: "off" | number | undefined
+  /** A warning where successful deliveries take more attempts than this on average. */
   readonly attemptsPerDelivery?: "off" | number | undefined
+  /** A warning where half of the deliveries take longer than this from the event to success. */
   readonly medianTime?: "off" | string | undefined
+  /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
   readonly p99Time?: "off" | string | undefined
+  /** A warning at so many dead letters of one endpoint within the window. */
   readonly deadLetters?: "off" | number | undefined
+  /** A warning at so many dead letters of all endpoints of a tenant within the window. */
   readonly tenantDeadLetters?: "off" | number | undefined
+  /** A warning at so many sources of a tenant that refuse all that comes. */
   readonly sourcesRefusing?: "off" | number | undefined
+  /** A warning at so many requests of a tenant in quarantine. */
   readonly quarantined?: "off" | number | undefined
+  /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
   readonly providerLost?: "off" | number | undefined
+  /** A warning at so many failed attempts in a row while the circuit is closed. */
   readonly failuresInRow?: "off" | number | undefined
+  /** Whether an open circuit is an alert. */
   readonly circuitOpened?: "on" | "off" | undefined
+  /** Whether a disabled endpoint is an alert. */
   readonly endpointDisabled?: "on" | "off" | undefined
+  /** Whether a suspended endpoint is an alert. */
   readonly endpointSuspended?: "on" | "off" | undefined
+  /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
   readonly statusInARow?: "on" | "off" | undefined
   readonly window?: string | undefined
+  /** With fewer deliveries than this, shares and times are not judged. */
   readonly samples?: number | undefined
 }
 
@@ -2452,33 +2470,60 @@ export interface StatusRule {
 /** What replaces all that was set: thresholds, or null for the defaults. */
 export interface SystemAlerts {
   readonly alerts: {
+    /** A warning where fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
+    /** A critical alert where fewer deliveries than this succeed, percent. */
     readonly successCriticalPercent?: "off" | number | undefined
+    /** A warning where the first attempt of more deliveries than this must be retried, percent. */
     readonly retriesPercent?: "off" | number | undefined
+    /** A warning where more final answers than this are permanent failures, percent. */
     readonly permanentPercent?: "off" | number | undefined
+    /** A warning where successful deliveries take more attempts than this on average. */
     readonly attemptsPerDelivery?: "off" | number | undefined
+    /** A warning where half of the deliveries take longer than this from the event to success. */
     readonly medianTime?: "off" | string | undefined
+    /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
+    /** A warning at so many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
+    /** A warning at so many dead letters of all endpoints of a tenant within the window. */
     readonly tenantDeadLetters?: "off" | number | undefined
+    /** A warning at so many sources of a tenant that refuse all that comes. */
     readonly sourcesRefusing?: "off" | number | undefined
+    /** A warning at so many requests of a tenant in quarantine. */
     readonly quarantined?: "off" | number | undefined
+    /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
     readonly providerLost?: "off" | number | undefined
+    /** A warning at so many failed attempts in a row while the circuit is closed. */
     readonly failuresInRow?: "off" | number | undefined
+    /** Whether an open circuit is an alert. */
     readonly circuitOpened?: "on" | "off" | undefined
+    /** Whether a disabled endpoint is an alert. */
     readonly endpointDisabled?: "on" | "off" | undefined
+    /** Whether a suspended endpoint is an alert. */
     readonly endpointSuspended?: "on" | "off" | undefined
+    /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
     readonly statusInARow?: "on" | "off" | undefined
     readonly window?: string | undefined
+    /** With fewer deliveries than this, shares and times are not judged. */
     readonly samples?: number | undefined
+    /** A critical alert where an event waits longer than this to be routed. */
     readonly unroutedTime?: "off" | string | undefined
+    /** A warning where so many more deliveries wait than at the start of the window. */
     readonly waitingGrowth?: "off" | number | undefined
+    /** A critical alert at so many circuits that are open at the same time. */
     readonly circuitsOpen?: "off" | number | undefined
+    /** A critical alert at so many dead letters of all tenants, each within its window. */
     readonly systemDeadLetters?: "off" | number | undefined
+    /** A critical alert where rows of an outbox wait longer than this to be published. */
     readonly outboxTime?: "off" | string | undefined
+    /** A warning at so many rows of all outboxes that are set aside. */
     readonly outboxSetAside?: "off" | number | undefined
+    /** Whether it is an alert that an audit finds something missing. */
     readonly deliveriesMissing?: "on" | "off" | undefined
+    /** Whether it is an alert that the broker stores nothing more in a stream. */
     readonly diskFailed?: "on" | "off" | undefined
+    /** The tenant whose operational endpoints get the alerts about the system. (Default: none) */
     readonly systemAlertsTo?: string | undefined
   } | null
 }
@@ -2486,25 +2531,44 @@ export interface SystemAlerts {
 /** What replaces all that was set: thresholds, `off`, or null for those of the system. */
 export interface TenantAlerts {
   readonly alerts: "off" | {
+    /** A warning where fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
+    /** A critical alert where fewer deliveries than this succeed, percent. */
     readonly successCriticalPercent?: "off" | number | undefined
+    /** A warning where the first attempt of more deliveries than this must be retried, percent. */
     readonly retriesPercent?: "off" | number | undefined
+    /** A warning where more final answers than this are permanent failures, percent. */
     readonly permanentPercent?: "off" | number | undefined
+    /** A warning where successful deliveries take more attempts than this on average. */
     readonly attemptsPerDelivery?: "off" | number | undefined
+    /** A warning where half of the deliveries take longer than this from the event to success. */
     readonly medianTime?: "off" | string | undefined
+    /** A warning where 1 of 100 deliveries takes longer than this from the event to success. */
     readonly p99Time?: "off" | string | undefined
+    /** A warning at so many dead letters of one endpoint within the window. */
     readonly deadLetters?: "off" | number | undefined
+    /** A warning at so many dead letters of all endpoints of a tenant within the window. */
     readonly tenantDeadLetters?: "off" | number | undefined
+    /** A warning at so many sources of a tenant that refuse all that comes. */
     readonly sourcesRefusing?: "off" | number | undefined
+    /** A warning at so many requests of a tenant in quarantine. */
     readonly quarantined?: "off" | number | undefined
+    /** A warning at so many events of a tenant's sources that had not come in when these were last reconciled. */
     readonly providerLost?: "off" | number | undefined
+    /** A warning at so many failed attempts in a row while the circuit is closed. */
     readonly failuresInRow?: "off" | number | undefined
+    /** Whether an open circuit is an alert. */
     readonly circuitOpened?: "on" | "off" | undefined
+    /** Whether a disabled endpoint is an alert. */
     readonly endpointDisabled?: "on" | "off" | undefined
+    /** Whether a suspended endpoint is an alert. */
     readonly endpointSuspended?: "on" | "off" | undefined
+    /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
     readonly statusInARow?: "on" | "off" | undefined
     readonly window?: string | undefined
+    /** With fewer deliveries than this, shares and times are not judged. */
     readonly samples?: number | undefined
+    /** Who is named in alerts about endpoints that have no contact of their own. */
     readonly contact?: string | undefined
   } | null
 }

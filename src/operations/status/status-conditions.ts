@@ -44,6 +44,14 @@ const aboutStreams = ({ streams }: Survey): ReadonlyArray<Condition> => {
   ]
 }
 
+/** What is said of endpoints is not complete where they were not counted. A missing stream is a problem of its own. */
+const aboutUncounted = ({ endpoints, streams }: Survey): ReadonlyArray<Condition> =>
+  conditionIf(
+    endpoints === undefined && streams.every(({ state }) => state === "led"),
+    "endpoints-not-counted",
+    "the endpoints are not counted yet, so it is not known which of them get nothing now: the first count of many takes longer than a status waits (20 s), and a console goes on with it; ask again"
+  )
+
 const aboutSources = ({ sources: [first, ...others] }: Survey): ReadonlyArray<Condition> =>
   first === undefined
     ? []
@@ -163,6 +171,7 @@ export const conditionsOf = (survey: Survey): Conditions => {
     notices: [
       ...workers.notices,
       ...alerts.notices,
+      ...aboutUncounted(survey),
       ...refusingNotices(survey),
       ...reconcileNotices(survey),
       ...aboutCopies(survey),

@@ -43,6 +43,13 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(starting), [[], ["partition-changing-hands"]])
   })
 
+  it("is that the endpoints are not counted, unless their stream is the cause", () => {
+    const uncounted = { ...busy, endpoints: undefined }
+    assert.deepStrictEqual(codes(uncounted), [[], ["endpoints-not-counted"]])
+    const missing = led({ name: "KV_PETREL_endpoints", state: "missing" })
+    assert.notInclude(codes({ ...uncounted, streams: [missing] }).flat(), "endpoints-not-counted")
+  })
+
   it("is that nobody routes, though others deliver", () => {
     const workers = [someone("w", now - 60 * minute, ["deliver"])]
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])

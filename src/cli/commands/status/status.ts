@@ -110,7 +110,7 @@ const oldestText = ({ at, events: { oldestUnroutedAt }, oldestWaiting }: Status)
 }
 
 const endpointsText = ({ endpoints }: Status): string => {
-  if (endpoints === null) return unknown
+  if (endpoints === null) return "not known: they were not counted in time"
   const { closed, disabled, halfOpen, open, paused, suspended, total } = endpoints
   return total === 0
     ? "none: `petrel endpoint add` adds one"
