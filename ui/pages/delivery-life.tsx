@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact"
 import type { Delivery, OutlinedPolicy } from "../../src/client/client.ts"
-import { State } from "../parts.tsx"
+import { Marked, State } from "../parts.tsx"
 import { Ago, lasting, timeText } from "../times.tsx"
 
 type Round = Delivery["rounds"][number]
@@ -248,7 +248,7 @@ const Waiting = ({
               (<Ago at={hold.until} />)
             </>
           )}
-          . What frees it: {hold.freedBy.replaceAll("`", "")}.
+          . What frees it: <Marked text={hold.freedBy} />.
         </p>
       ))}
       {policy !== undefined && (

@@ -31,8 +31,6 @@ interface ViewOptions {
   readonly height: number | undefined
 }
 
-const unknown = "not known: nobody answers for it"
-
 const known = (count: number | null, text: (count: number) => string): string =>
   count === null ? "?" : text(count)
 
