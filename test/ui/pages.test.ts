@@ -68,7 +68,9 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
           route.fulfill({ json: { ...status, endpoints: null } })
         )
         await page.reload()
-        await page.getByText("No problem is known; the endpoints are still being counted.").waitFor()
+        await page
+          .getByText("No problem is known; the endpoints are still being counted.")
+          .waitFor()
         assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
         assert.strictEqual(await page.getByRole("link", { name: "1 endpoint" }).count(), 0)
         await page.unroute("**/v1/status")
