@@ -123,7 +123,7 @@ const checkInit = Effect.fnUntraced(function* ({ partitions, tenants }: Topology
     return yield* new TopologyError({
       message:
         found.partitions === undefined
-          ? `an init with ${found.begun} partitions was broken off: finish it with --partitions ${found.begun}`
+          ? `an init with ${found.begun} partitions was interrupted: finish it with --partitions ${found.begun}`
           : `there are streams of a partition ${found.begun - 1} besides the ${partitions} partitions of this installation, which no worker reads: remove them if they hold nothing`
     })
   const maxPayload = server().max_payload ?? 1_048_576

@@ -154,7 +154,7 @@ export const refuseChange = Effect.gen(function* () {
   if (record.change === undefined) return record
   const { from, to } = record.change
   return yield* new TopologyError({
-    message: `the number of partitions is being changed from ${from} to ${to}: wait until \`petrel repartition ${to}\` has finished or, where it was broken off, run it again`
+    message: `the number of partitions is being changed from ${from} to ${to}: wait until \`petrel repartition ${to}\` has finished or, if it was interrupted, run it again`
   })
 })
 
@@ -170,7 +170,7 @@ export const findPartitions = Effect.gen(function* () {
   if (all.has(names.restoring))
     return yield* new TopologyError({
       message:
-        "a backup is being restored to this broker, or was until that was broken off: run `petrel restore` again where no other one runs"
+        "a backup is being restored to this broker, or was until that was interrupted: run `petrel restore` again where no other one runs"
     })
   const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
   const indexes = prefixes.flatMap((prefix) =>

@@ -158,7 +158,7 @@ const ThresholdsChange = Schema.Struct({
 })
 export type ThresholdsChange = typeof ThresholdsChange.Type
 
-/** A token of the HTTP API, without what is secret of it. */
+/** A token of the HTTP API, without its secret. */
 const FactToken = Schema.Struct({
   id: Schema.String,
   name: Schema.optional(Schema.String),

@@ -43,7 +43,7 @@ export const sourceSettings = {
   verifyToken: Schema.optionalKey(Schema.String),
   /** How a sender of the provider `hmac` signs (providers/generic-hmac-scheme.ts). */
   scheme: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  /** Requests that are taken; the others are told to come again. (Default: no limit) */
+  /** Requests that are taken; others are refused for now, and the provider sends them again. (Default: no limit) */
   rate: Schema.optionalKey(RateLimit),
   /** Credentials for the provider's API. A secret. */
   apiKey: Schema.optionalKey(ApiKey),

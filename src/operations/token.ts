@@ -106,7 +106,7 @@ const shownFields = {
   parent: Schema.optionalKey(Schema.String)
 }
 
-/** A token without what is secret of it. */
+/** A token without its secret. */
 export const TokenView = Schema.Struct(shownFields)
 export type TokenView = typeof TokenView.Type
 
@@ -168,5 +168,5 @@ export const isTokenOf = ({ hash }: Pick<TokenRecord, "hash">, token: string): b
   return stored.length === given.length && timingSafeEqual(stored, given)
 }
 
-/** Returns a token without what is secret of it. */
+/** Returns a token without its secret. */
 export const tokenView = ({ hash: _, v: __, ...view }: TokenRecord): TokenView => view

@@ -50,7 +50,7 @@ describe("The reference", () => {
       const head = [
         "# Commands",
         "",
-        "What `petrel COMMAND --help` prints, for every command, made by `npm run reference`. The inherited and global flags hold for every command and stand here once.",
+        "This page lists what `petrel COMMAND --help` prints, for every command. The inherited and global flags apply to every command and are listed once. `npm run reference` makes this page.",
         "",
         `\`\`\`\n${[...root.filter((block) => !isShared(block) && !block.startsWith("FLAGS\n")), ...shared].join("\n\n")}\n\`\`\`\n`
       ]

@@ -28,7 +28,7 @@ const table = (
 
 const settingTable = (settings: Readonly<Record<string, Setting>>): string =>
   table(
-    ["setting", "what it does", "default", "what takes it back", "what the history tells"],
+    ["setting", "what it does", "default", "how to unset it", "what the history records"],
     Object.entries(settings).map(([name, setting]) => [
       ...inputRow(name, setting),
       removals[setting.removal],
@@ -41,13 +41,13 @@ export const settingsReference = (): string =>
   [
     "# Settings",
     "",
-    "Made by `npm run reference` from the tables in `src/domain/settings`. `PUT` and `PATCH` of an endpoint take these names ([openapi.json](openapi.json)); the flags of `petrel endpoint add` and `set` and of `petrel tenant set` are in [commands.md](commands.md). A change leaves what it does not name as it is.",
+    "This page is for whoever configures endpoints and tenants: every setting, its default, how to unset it, and what the history records of it. `PUT` and `PATCH` of an endpoint take these names ([openapi.json](openapi.json)); [commands.md](commands.md) has the flags of `petrel endpoint add` and `set` and of `petrel tenant set`. A change leaves all settings that it does not name unchanged. `npm run reference` makes this page from the tables in `src/domain/settings`.",
     "",
     "## Of an endpoint",
     "",
     settingTable(endpointSettings),
     "",
-    "What may be asked for, too, and changes what is stored under another name:",
+    "A request may also have these, which change stored data under another name:",
     "",
     table(
       ["input", "what it does", "default"],

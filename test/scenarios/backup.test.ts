@@ -382,7 +382,7 @@ describe("a backup", () => {
       const other = yield* otherServer
       const refused = yield* run("restore", broken, ...flagsOf(place, other))
       assert.strictEqual(refused.code, 1)
-      assert.include(refused.err.join("\n"), "there is no whole backup in")
+      assert.include(refused.err.join("\n"), "there is no complete backup in")
       const again = yield* run("backup", broken, ...flagsOf(place))
       assert.strictEqual(again.code, 1)
       assert.include(again.err.join("\n"), "is not empty")

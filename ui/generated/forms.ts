@@ -695,7 +695,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "rate",
-    "text": "Requests that are taken; the others are told to come again.",
+    "text": "Requests that are taken; others are refused for now, and the provider sends them again.",
     "removal": "null",
     "kind": {
       "is": "any"

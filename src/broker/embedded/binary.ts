@@ -157,7 +157,7 @@ export const findNatsServer = Effect.fnUntraced(function* (
     const found = yield* Effect.result(obtainFrom(source, cache, progress))
     if (Result.isFailure(found)) {
       reasons.push(`${source.name}: ${found.failure.message}`)
-      progress(`not from there: ${found.failure.message}`)
+      progress(`not available there: ${found.failure.message}`)
     } else if (found.success !== undefined) {
       progress(`nats-server ${found.success.version} is kept in ${cache}`)
       return found.success

@@ -14,7 +14,7 @@ import { connectedWithAccess, petrel, report } from "../root-command.ts"
 import { makeCopyBar } from "../terminal/progress.ts"
 
 const directory = Argument.String("DIR").pipe(
-  Argument.withDescription("An empty folder, or one that is made")
+  Argument.withDescription("An empty folder; it is made if there is none")
 )
 
 const bytesOf = ({ streams }: Manifest): number =>
@@ -114,7 +114,7 @@ export const restore = Command.make(
     directory: Argument.String("DIR").pipe(
       Argument.withDescription("The folder that `petrel backup` wrote")
     ),
-    replicas: wholeNumber("replicas", [1, 5], "Copies of each stream (default: as there were)"),
+    replicas: wholeNumber("replicas", [1, 5], "Copies of each stream (default: as in the backup)"),
     dryRun: isSet("dry-run", "Check the backup and the broker, and change nothing")
   },
   Effect.fnUntraced(function* ({ directory, dryRun, replicas }) {
@@ -139,7 +139,7 @@ export const restore = Command.make(
     yield* report({ ...counts, ...mended, dryRun, backup }, restoreSummary(result, directory))
   })
 ).pipe(
-  Command.withDescription("Make an installation of a backup, on a broker that has none"),
+  Command.withDescription("Make an installation from a backup, on a broker that has none"),
   Command.withExamples([
     { command: "petrel restore /var/backups/petrel/monday --dry-run", description: "Is it whole?" },
     { command: "petrel restore /var/backups/petrel/monday", description: "To an empty broker" }

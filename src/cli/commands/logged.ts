@@ -32,7 +32,7 @@ const usualRows = 50
 
 const flags = {
   tenant: tenantFlag,
-  type: repeated("type", "TYPE", "Only of this type; with * at the end, of types that begin so"),
+  type: repeated("type", "TYPE", "Only of this type; with * at the end, of all types with this beginning"),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
   limit: limitFlag(`Show N, the newest first (default: ${usualRows})`)
@@ -104,7 +104,7 @@ export const attempts = Command.make(
     event: textFlag(
       "event",
       "ID",
-      "Only of this event; with * at the end, of events whose ids begin so"
+      "Only of this event; with * at the end, of all events whose ids have this beginning"
     ),
     outcome: textFlag("outcome", "OUTCOME", "Only those: success or failure"),
     status: repeated(
@@ -162,7 +162,7 @@ export const events = Command.make(
     channel: repeated(
       "channel",
       "CHANNEL",
-      "Only those of this channel: http, nats-api, nats or stream:NAME; with * at the end, of channels that begin so"
+      "Only those of this channel: http, nats-api, nats or stream:NAME; with * at the end, of all channels with this beginning"
     )
   },
   Effect.fnUntraced(function* ({ limit = usualRows, ...filters }) {

@@ -111,7 +111,7 @@ const link = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Make a link that opens the pages about a tenant or one of its endpoints, once, for whom it belongs to"
+    "Make a link that opens the pages about a tenant or one of its endpoints, once, for the owner"
   ),
   Command.withExamples([
     { command: "petrel portal link acme/billing --for 1h" },

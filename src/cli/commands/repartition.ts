@@ -38,7 +38,7 @@ const stepText = (step: RepartitionStep): string | undefined => {
   switch (step.event) {
     case "begun":
       return step.resumed
-        ? `going on with the change from ${step.from} to ${plural(step.to, "partition")} that was broken off`
+        ? `continuing the interrupted change from ${step.from} to ${plural(step.to, "partition")}`
         : `changing from ${step.from} to ${plural(step.to, "partition")}; no worker can start until it is done`
     case "waiting":
       return "an earlier run or a worker has died lately: waiting until its leases end, some 10 s"
@@ -126,6 +126,6 @@ export const repartition = Command.make(
   Command.withDescription("Change the number of partitions while no worker runs; nothing is lost"),
   Command.withExamples([
     { command: "petrel repartition 32 --dry-run", description: "What would be moved" },
-    { command: "petrel repartition 32", description: "Run it again if it was broken off" }
+    { command: "petrel repartition 32", description: "Run it again if it was interrupted" }
   ])
 )

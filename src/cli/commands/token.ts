@@ -159,7 +159,7 @@ const show = Command.make(
     const rows = [rowOf(yield* Clock.currentTimeMillis)(found)]
     yield* report(encodeView(found), makeTable(headings).lines(rows).join("\n"))
   })
-).pipe(Command.withDescription("Show a token of the HTTP API, without what is secret of it"))
+).pipe(Command.withDescription("Show a token of the HTTP API, without its secret"))
 
 const revoke = Command.make(
   "revoke",

@@ -39,7 +39,7 @@ export const readApiKey = Effect.fnUntraced(function* (
 export const apiNetworkFlag = repeated(
   "allow-network",
   "CIDR",
-  "A network in which a provider's API may be though it is not public: 10.1.0.0/16"
+  "A private network that a provider's API may be in, such as 10.1.0.0/16"
 )
 
 /** Parses `--allow-network`. Fails with the problems of all invalid values. */

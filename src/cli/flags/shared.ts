@@ -254,7 +254,7 @@ export const thisUser = (): string => {
 /** `--by WHO`: who requests the change, recorded in the history. */
 export const byFlag = Flag.String("by").pipe(
   Flag.withMetavar("WHO"),
-  Flag.withDescription("Who asks for it, told in the history (default: user@host)"),
+  Flag.withDescription("Who asks for it, for the history (default: user@host)"),
   Flag.filterMap(
     (text) =>
       /^\P{Cc}+$/u.test(text) && text.length <= maxNameLength ? Option.some(text) : Option.none(),

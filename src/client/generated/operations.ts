@@ -941,7 +941,7 @@ export interface Operations {
   }
   readonly quarantine: {
     /**
-     * List what came in and is no event, oldest first
+     * List the requests in quarantine, oldest first
      *
      * Scope: payloads:read.
      */
@@ -1090,7 +1090,7 @@ export interface Operations {
       readonly idempotencyKey?: string | undefined
     }): Promise<Token | CreatedToken>
     /**
-     * List tokens, without what is secret of them
+     * List tokens, without their secrets
      *
      * Scope: tokens:write.
      */
@@ -1099,7 +1099,7 @@ export interface Operations {
       readonly tenant?: string | undefined
     }, options?: CallOptions): Promise<TokenList>
     /**
-     * Show a token, without what is secret of it
+     * Show a token, without its secret
      *
      * Scope: tokens:write. Refused with not-found.
      */
@@ -1136,7 +1136,7 @@ export interface Operations {
       readonly tenant?: string | undefined
     } & NewPortalLink, options?: CallOptions): Promise<PortalLink>
     /**
-     * List links that were not opened, and sessions, without what is secret of them
+     * List links that were not opened, and sessions, without their secrets
      *
      * Scope: tokens:write.
      */

@@ -1518,7 +1518,7 @@ export interface NewSource {
   readonly verifyToken?: string | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | undefined
-  /** Requests that are taken; the others are told to come again. */
+  /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | undefined
   /** Credentials for the provider's API, which is asked for what never came in. */
   readonly apiKey?: string | undefined
@@ -1676,7 +1676,7 @@ export interface QuarantineList {
   readonly quarantined: ReadonlyArray<Quarantined>
 }
 
-/** Something that came in and is no event. */
+/** A request in quarantine: it came in and could not become an event. */
 export interface Quarantined {
   /** Its number, in the order in which all of it came. */
   readonly number: number
@@ -2170,7 +2170,7 @@ export interface Source {
   readonly verifyToken?: string
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string }
-  /** Requests that are taken; the others are told to come again. */
+  /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit
   /** Credentials for the provider's API, which is asked for what never came in. */
   readonly apiKey?: string
@@ -2220,7 +2220,7 @@ export interface SourcePatch {
   readonly verifyToken?: string | null | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | null | undefined
-  /** Requests that are taken; the others are told to come again. */
+  /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | null | undefined
   /** Credentials for the provider's API, which is asked for what never came in. */
   readonly apiKey?: string | null | undefined

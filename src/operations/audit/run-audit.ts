@@ -61,7 +61,7 @@ export const checkAudit = Effect.fnUntraced(function* ({ tenant, ...range }: Aud
   if (tenant !== undefined && !(yield* isKnown(tenant)))
     problems.push({
       field: "tenant",
-      message: `${tenant} is unknown: no endpoint, no event and no fact is of it`
+      message: `${tenant} is unknown: it has no endpoint, no event and no fact`
     })
   if (problems.length > 0) return yield* new Invalid({ problems })
 })

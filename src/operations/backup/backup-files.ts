@@ -39,7 +39,7 @@ export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) 
     })
   if (found.length > 0)
     return yield* new BackupError({
-      message: `${directory} is not empty, perhaps of a backup that was broken off: give another folder, or remove what is in it`
+      message: `${directory} is not empty; it may hold a backup that was interrupted: give another folder, or remove what is in it`
     })
 })
 
@@ -106,7 +106,7 @@ export const readManifestText = (directory: string) =>
     catch: (cause) =>
       cause instanceof Error && "code" in cause && cause.code === "ENOENT"
         ? new BackupError({
-            message: `there is no whole backup in ${directory}: ${manifestFile}, which is written last, is missing`
+            message: `there is no complete backup in ${directory}: the folder has no ${manifestFile}, which is written last, or does not exist`
           })
         : because(`read ${manifestFile}`)(cause)
   })

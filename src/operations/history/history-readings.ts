@@ -53,7 +53,7 @@ export const readingHistory = <A, E, R>(
       orElse: () => {
         refused.note("history")
         return new Busy({
-          message: `reading the history took longer than ${withinMs / 1_000} s and was broken off: ask for a shorter time, or for newer data; ${insteadOfReading}`,
+          message: `reading the history took longer than ${withinMs / 1_000} s and was stopped: ask for a shorter time, or for newer data; ${insteadOfReading}`,
           retryAfter: retrySlowAfter
         })
       }

@@ -19,7 +19,7 @@ import {
 
 const View = documented(QuarantinedView, {
   identifier: "Quarantined",
-  description: "Something that came in and is no event.",
+  description: "A request in quarantine: it came in and could not become an event.",
   fields: {
     number: "Its number, in the order in which all of it came.",
     reason:
@@ -42,7 +42,7 @@ const name = { tenant: Tenant, number: ItemNumber }
 
 const list = operation("list", "GET", `${tenantPath}/quarantine`, {
   scope: "payloads:read",
-  summary: "List what came in and is no event, oldest first",
+  summary: "List the requests in quarantine, oldest first",
   params: { tenant: Tenant },
   output: Schema.Struct({ quarantined: Schema.Array(View) }).annotate({
     identifier: "QuarantineList"
@@ -152,7 +152,7 @@ const discardMany = operation("discardSeveral", "POST", `${tenantPath}/quarantin
 /** Operations on what came in and is no event. */
 export const quarantineOperations = operationGroup(
   "quarantine",
-  "What came in and is no event.",
+  "Requests in quarantine, which came in and could not become events.",
   list,
   get,
   release,

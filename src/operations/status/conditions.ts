@@ -153,7 +153,7 @@ export const workerConditions = (survey: Survey): Conditions => {
       problems: [
         {
           code: "repartitioning",
-          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile: wait for \`petrel repartition ${change.to}\` or, where it was broken off, run it again`
+          text: `the number of partitions is being changed from ${change.from} to ${change.to}, and nothing is delivered meanwhile: wait for \`petrel repartition ${change.to}\` or, if it was interrupted, run it again`
         }
       ],
       notices: []

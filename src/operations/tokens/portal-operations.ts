@@ -60,7 +60,7 @@ const create = operation("create", "POST", path, {
 
 const list = operation("list", "GET", path, {
   scope: "tokens:write",
-  summary: "List links that were not opened, and sessions, without what is secret of them",
+  summary: "List links that were not opened, and sessions, without their secrets",
   params,
   output: Schema.Struct({
     links: Schema.Array(TokenView.annotate({ identifier: "LinkOrSession" }))
@@ -72,7 +72,7 @@ const list = operation("list", "GET", path, {
 /** Operations on links to the portal. */
 export const portalOperations = operationGroup(
   "portalLinks",
-  "Links that open the pages about a tenant or one of its endpoints for whom it belongs to.",
+  "Links that open the pages about a tenant or one of its endpoints, for the owner.",
   create,
   list
 )

@@ -73,14 +73,14 @@ const create = operation("create", "POST", path, {
 
 const list = operation("list", "GET", path, {
   scope: "tokens:write",
-  summary: "List tokens, without what is secret of them",
+  summary: "List tokens, without their secrets",
   params,
   output: Schema.Struct({ tokens: Schema.Array(View) }).annotate({ identifier: "TokenList" }),
   run: ({ params: { tenant } }) =>
     Effect.map(listTokens(tenantOf(tenant)), (tokens) => ({ tokens }))
 })
 
-/** Returns a token without what is secret of it. Fails with TokenNotFound. */
+/** Returns a token without its secret. Fails with TokenNotFound. */
 export const showToken = Effect.fnUntraced(function* (id: string, tenant?: string) {
   const found = (yield* listTokens(tenant)).find((one) => one.id === id)
   return found ?? (yield* new TokenNotFound({ id }))
@@ -89,7 +89,7 @@ export const showToken = Effect.fnUntraced(function* (id: string, tenant?: strin
 const get = operation("get", "GET", `${path}/:token`, {
   scope: "tokens:write",
   refusals: ["not-found"],
-  summary: "Show a token, without what is secret of it",
+  summary: "Show a token, without its secret",
   params: one,
   output: View,
   run: ({ params: { tenant, token } }) => showToken(token, tenantOf(tenant))

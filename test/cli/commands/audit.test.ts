@@ -194,7 +194,7 @@ describe("petrel audit", () => {
           `petrel: --until is before the first event that is stored, which is of ${first}`
         )
         const nobody =
-          "petrel: --tenant nobody is unknown: no endpoint, no event and no fact is of it"
+          "petrel: --tenant nobody is unknown: it has no endpoint, no event and no fact"
         assert.strictEqual(yield* refused("--tenant", "nobody"), nobody)
         assert.strictEqual(yield* refused("--watch", "--tenant", "nobody"), nobody)
         assert.strictEqual((yield* run("audit", "--tenant", "acme", ...flags)).code, 0)

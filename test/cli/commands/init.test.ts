@@ -19,13 +19,13 @@ describe("petrel init", () => {
       assert.strictEqual(nth(made.out, 0), `created    stream ${prefix}INTAKE`)
       assert.strictEqual(
         made.out.at(-1),
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 21 created, 0 updated, 0 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 21 created, 0 updated, 0 unchanged`
       )
 
       const changed = yield* run("init", "--event-age", "30d", ...flags)
       assert.deepStrictEqual(changed.out, [
         `updated    stream ${prefix}EVENTS: petrel-max-age-ms`,
-        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 20 as they were`
+        `${prefix} is ready (2 partitions, 1 copy of each stream): 0 created, 1 updated, 20 unchanged`
       ])
 
       const again = yield* run("init", ...flags, "--json")

@@ -140,5 +140,5 @@ export const audit = Command.make(
   Command.withDescription(
     "Show that every event reached every endpoint it was for, or what became of it, from the streams and nothing else. Exit 0 only if nothing is missing or contradictory."
   ),
-  Command.withShortDescription("Show that nothing was lost")
+  Command.withShortDescription("Check whether every event reached every endpoint")
 )

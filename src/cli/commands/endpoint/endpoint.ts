@@ -60,7 +60,7 @@ const list = Command.make(
     id: Flag.String("id").pipe(
       Flag.withMetavar("ID"),
       Flag.withDescription(
-        "Only this one, or those whose id begins so if it ends with *: 'bill-*'"
+        "Only this one; with * at the end, all whose ids have this beginning: 'bill-*'"
       ),
       Flag.filterMap(
         (text) => Option.fromUndefinedOr(readIdFilter(text)),

@@ -31,7 +31,7 @@ export const pause = Command.make(
   "pause",
   {
     name: endpointArgument,
-    reason: textFlag("reason", "TEXT", "Told in the history"),
+    reason: textFlag("reason", "TEXT", "Why, for the history"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, name, reason }) {
@@ -81,7 +81,7 @@ export const disable = Command.make(
   "disable",
   {
     name: endpointArgument,
-    reason: textFlag("reason", "TEXT", "Told in the history (default: by hand)"),
+    reason: textFlag("reason", "TEXT", "Why, for the history (default: by hand)"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, name, reason }) {

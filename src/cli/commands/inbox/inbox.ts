@@ -71,7 +71,7 @@ const list = Command.make(
     source: sourceFlag,
     limit: Flag.Int("limit").pipe(
       Flag.withMetavar("N"),
-      Flag.withDescription("At most so many, the youngest first (default: 50)"),
+      Flag.withDescription("At most N, the newest first (default: 50)"),
       Flag.withDefault(50),
       Flag.filter(
         (limit) => limit >= 1 && limit <= 10_000,

@@ -44,7 +44,7 @@ export const ingest = Command.make(
     ),
     cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
     key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
-    once: isSet("check", "Only say whether it could listen, and stop"),
+    once: isSet("check", "Only check whether it can listen, and stop"),
     metrics: metricsFlags.metrics,
     otlp: metricsFlags.otlp,
     allowNetwork: apiNetworkFlag

@@ -145,7 +145,7 @@ const summary = (
   const done =
     unchanged === changes.length
       ? "nothing to do"
-      : `${number("created")} created, ${number("updated")} updated, ${unchanged} as they were`
+      : `${number("created")} created, ${number("updated")} updated, ${unchanged} unchanged`
   return `${name} is ready (${layout}): ${done}`
 }
 

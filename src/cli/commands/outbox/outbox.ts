@@ -22,7 +22,7 @@ const flags = {
   ).pipe(Flag.withDefault(Duration.days(7)), Flag.map(Duration.toMillis)),
   poll: durationFlag(
     "poll",
-    "How often it looks for rows of which it was not notified (default: 1s)",
+    "How often it looks for rows, even without a notification (default: 1s)",
     { least: 10, problem: "must be at least 10ms" }
   ).pipe(Flag.withDefault(Duration.seconds(1)), Flag.map(Duration.toMillis)),
   name: Flag.String("name").pipe(

@@ -48,12 +48,12 @@ export const status = Command.make(
   })
 ).pipe(Command.withDescription("Show what the relays of all outboxes say of them"))
 
-/** Forgets an outbox that is no more. */
+/** Forgets an outbox that no longer exists. */
 export const forget = Command.make(
   "forget",
   {
     name: Argument.String("NAME").pipe(
-      Argument.withDescription("As the status has it"),
+      Argument.withDescription("As `petrel outbox status` shows it"),
       Argument.filter(isToken, () => tokenExpected)
     )
   },
@@ -63,5 +63,7 @@ export const forget = Command.make(
     yield* report({ forgotten: name }, `Forgot the outbox ${name}: no alert is raised about it`)
   })
 ).pipe(
-  Command.withDescription("Forget an outbox that is no more, so that no alert misses its relay")
+  Command.withDescription(
+    "Forget an outbox that no longer exists, so that no alert is raised about its relay"
+  )
 )

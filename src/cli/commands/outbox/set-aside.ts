@@ -47,7 +47,7 @@ export const list = Command.make(
 const selection = {
   ...outboxFlags,
   rows: Argument.String("ROW").pipe(
-    Argument.withDescription("Its number, as the list has it; several may be given"),
+    Argument.withDescription("Its number, as `petrel outbox list` shows it; several may be given"),
     Argument.filterMap(
       (text) => (/^\d{1,18}$/.test(text) ? Option.some(text) : Option.none()),
       () => "must be the number of a row"

@@ -70,7 +70,7 @@ const list = Command.make(
     ])
     yield* Effect.forEach(makeTable(headings).lines(rows), print)
   })
-).pipe(Command.withDescription("List what came in for a tenant and is no event, oldest first"))
+).pipe(Command.withDescription("List the requests of a tenant that are in quarantine, oldest first"))
 
 const show = Command.make(
   "show",
@@ -96,7 +96,7 @@ const show = Command.make(
       ].join("\n")
     )
   })
-).pipe(Command.withDescription("Show something in quarantine, and its bytes"))
+).pipe(Command.withDescription("Show a request in quarantine, and its bytes"))
 
 const choiceFlags = {
   numbers: Argument.String("NUMBER").pipe(
@@ -176,7 +176,7 @@ const release = Command.make(
     yield* reportLeft(done.left)
   })
 ).pipe(
-  Command.withDescription("Let something in quarantine be an event, or several"),
+  Command.withDescription("Make requests in quarantine events"),
   Command.withExamples([
     { command: "petrel quarantine release acme 17" },
     { command: "petrel quarantine release acme 17 18 --type invoice.paid" },
@@ -222,7 +222,7 @@ const discard = Command.make(
     }).pipe(Effect.provide(connected))
   })
 ).pipe(
-  Command.withDescription("Remove something from quarantine for good, or several"),
+  Command.withDescription("Remove requests from quarantine for good"),
   Command.withExamples([
     { command: "petrel quarantine discard acme 17 18" },
     { command: "petrel quarantine discard acme --source stripe --reason unreadable --yes" }
@@ -231,7 +231,7 @@ const discard = Command.make(
 
 export const quarantine = Command.make("quarantine").pipe(
   Command.withDescription(
-    "What came in and is no event: unreadable, or an id that has other bytes"
+    "Requests that came in and could not become events: unreadable, or with the id of another event"
   ),
   Command.withSubcommands([list, show, release, discard])
 )

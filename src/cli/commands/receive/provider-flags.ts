@@ -5,21 +5,17 @@ import type { Provider } from "../../../providers/provider.ts"
 import { providers } from "../../../providers/providers.ts"
 import type { ProviderSettings } from "../../../providers/settings.ts"
 import { readJson } from "../../flags/flag-problems.ts"
-import { maybe, textFlag } from "../../flags/shared.ts"
+import { maybe, nameFlag, textFlag } from "../../flags/shared.ts"
 import { refusal } from "../../refused.ts"
 
 const names = [...providers.keys()].join(", ")
 
 /** Flags that say whose webhooks they are, and what is known of the account there. */
 export const providerFlags = {
-  provider: Flag.String("provider").pipe(
+  provider: nameFlag("provider", [...providers.keys()]).pipe(
     Flag.withMetavar("NAME"),
     Flag.withDescription(
       `Whose webhooks they are (default: Petrel's, of any scheme): ${names}; docs/reference/providers.md says what each signs`
-    ),
-    Flag.filter(
-      (name) => providers.has(name),
-      (name) => `${name} is none that Petrel knows: ${names}`
     ),
     maybe
   ),

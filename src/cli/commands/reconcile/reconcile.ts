@@ -140,7 +140,7 @@ export const reconcile = Command.make(
   Command.withDescription(
     "Compare what a provider says it has sent with what came in, and fetch what is missing. It is stored as if it had come in, and delivered like any event."
   ),
-  Command.withShortDescription("Find and fetch what a provider sent and never came in"),
+  Command.withShortDescription("Find what a provider has sent that never came in, and fetch it"),
   Command.withExamples([
     { command: "petrel reconcile acme/stripe --since 24h --api-key-file stripe.key" },
     { command: "petrel reconcile acme/stripe --since 3d --webhook-id we_1PX --dry-run" },

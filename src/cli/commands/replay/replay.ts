@@ -162,7 +162,7 @@ export const replay = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send events of the past to one endpoint, at its pace, under the ids they had. If it was broken off, the same command continues"
+    "Send events of the past to one endpoint, at its pace, under the ids they had. If it is interrupted, run the same command again: it continues"
   ),
   Command.withShortDescription("Send events of the past to one endpoint"),
   Command.withExamples([

@@ -24,7 +24,7 @@ import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, namesRemoved, removalFlags } from "../../flags/setting-flags.ts"
-import { byFlag, durationFlag, tenantFlag, textFlag } from "../../flags/shared.ts"
+import { byFlag, durationFlag, nameFlag, tenantFlag, textFlag } from "../../flags/shared.ts"
 import { sourceArgument } from "../../flags/source-argument.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
@@ -71,7 +71,7 @@ const settingFlags = {
   rate: textFlag(
     "rate",
     "RATE",
-    "Requests that are taken, such as 200/s; the others are told to come again (default: no limit)"
+    "Requests that are taken, such as 200/s; others are refused for now, and the provider sends them again (default: no limit)"
   ),
   reconcile: textFlag(
     "reconcile",
@@ -91,13 +91,9 @@ const settingFlags = {
   )
 }
 
-const providerFlag = Flag.String("provider").pipe(
+const providerFlag = nameFlag("provider", [...providers.keys()]).pipe(
   Flag.withMetavar("NAME"),
-  Flag.withDescription(`Who sends: ${[...providers.keys()].join(", ")}`),
-  Flag.filter(
-    (name) => providers.has(name),
-    (name) => `${name} is none that Petrel knows: ${[...providers.keys()].join(", ")}`
-  )
+  Flag.withDescription(`Who sends: ${[...providers.keys()].join(", ")}`)
 )
 
 type GivenSettings = { readonly [Name in keyof typeof settingFlags]: string | undefined }

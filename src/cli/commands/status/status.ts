@@ -133,12 +133,14 @@ const incomingText = (incoming: IncomingState, at: number): string => {
   const underWay = gateways.reduce((sum, one) => sum + one.underWay, 0)
   const behind =
     notCopied === null
-      ? "? are no events yet"
+      ? "? not in the event stream yet"
       : notCopied === 0
-        ? "all are events"
-        : `${countText(notCopied)} are no events yet`
+        ? "all are in the event stream"
+        : `${countText(notCopied)} not in the event stream yet`
   return [
-    `${countText(events)} known by their ids${oldestAt === null ? "" : ` for up to ${spanText(at - oldestAt)}`}, ${behind}`,
+    events === 0
+      ? "nothing has come in"
+      : `${countText(events)} came in${oldestAt === null ? "" : ` within ${spanText(at - oldestAt)}`}, ${behind}`,
     `${filledText(bytes, limitBytes)}`,
     `${countText(quarantined)} in quarantine`,
     `${plural(gateways.length, "gateway")}${underWay === 0 ? "" : ` with ${plural(underWay, "request")} under way`}`

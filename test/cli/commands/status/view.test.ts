@@ -37,7 +37,7 @@ describe("the screen of petrel status", () => {
     assert.deepStrictEqual(
       lines({ incoming: comingIn }).filter((line) => /^(incoming|outbox|notice)/.test(line)),
       [
-        "incoming    12,000 known by their ids for up to 3 d, 5 are no events yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
+        "incoming    12,000 came in within 3 d, 5 not in the event stream yet; 10% of 200 MiB; 9 in quarantine; 2 gateways with 6 requests under way",
         "outbox      shop: 4 rows wait, the oldest for 9 s, 1 set aside, the database is away",
         "notice      acme/stripe has refused all that came since 10:30:00 (11 in a row): see `petrel source show acme/stripe`"
       ]
@@ -45,7 +45,7 @@ describe("the screen of petrel status", () => {
     const nothing = { ...comingIn, events: 0, oldestAt: null, notCopied: 0, gateways: [] }
     assert.include(
       lines({ incoming: { ...nothing, quarantined: new Map(), outboxes: [] } }),
-      "incoming    0 known by their ids, all are events; 10% of 200 MiB; 0 in quarantine; 0 gateways"
+      "incoming    nothing has come in; 10% of 200 MiB; 0 in quarantine; 0 gateways"
     )
   })
 
