@@ -75,7 +75,7 @@ const firstRefusal = 400
 const wrongHost: BareProblem = {
   status: 421,
   name: "wrong-host",
-  title: "The server is not asked by this name",
+  title: "The server does not answer for this host name",
   detail:
     "the header Host names another server: ask this one by the address that it listens on, or by the public URL that it was started with"
 }
@@ -103,7 +103,7 @@ const bareStatuses: Record<number, Omit<BareProblem, "status">> = {
   },
   415: {
     name: "unsupported-media-type",
-    title: "The body is of a type that is not taken here",
+    title: "The media type of the body is not supported here",
     detail: "send the body as application/json"
   }
 }
@@ -163,7 +163,7 @@ const notRouted = (
     ? problemResponse({
         status: 404,
         name: "not-found",
-        title: "There is no such thing",
+        title: "It does not exist",
         detail: `there is no route ${path.slice(0, 200)}: /docs shows those there are`
       })
     : problemResponse(

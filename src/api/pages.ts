@@ -124,7 +124,7 @@ const answerWith = (
 const missing = problemResponse({
   status: 404,
   name: "not-found",
-  title: "There is no such thing",
+  title: "It does not exist",
   detail: "there is no such file: load the page again, since the console is another version now"
 })
 

@@ -40,7 +40,7 @@ export class Forbidden extends HttpApiError.Problem<Forbidden>()("Forbidden", {
 export class NotFound extends HttpApiError.Problem<NotFound>()("NotFound", {
   type: "urn:petrel:problem:not-found",
   status: 404,
-  title: "There is no such thing"
+  title: "It does not exist"
 }) {}
 
 export class MethodNotAllowed extends HttpApiError.Problem<MethodNotAllowed>()("MethodNotAllowed", {
@@ -58,13 +58,13 @@ export class RequestTimeout extends HttpApiError.Problem<RequestTimeout>()("Requ
 export class Conflict extends HttpApiError.Problem<Conflict>()("Conflict", {
   type: "urn:petrel:problem:conflict",
   status: 409,
-  title: "It contradicts what is there"
+  title: "It conflicts with the present state"
 }) {}
 
 export class RevisionMismatch extends HttpApiError.Problem<RevisionMismatch>()("RevisionMismatch", {
   type: "urn:petrel:problem:revision-mismatch",
   status: 412,
-  title: "It is not as the request expects it"
+  title: "A condition of the request does not hold"
 }) {}
 
 export class KeyReused extends HttpApiError.Problem<KeyReused>()("KeyReused", {
@@ -84,14 +84,14 @@ export class UnsupportedMediaType extends HttpApiError.Problem<UnsupportedMediaT
   {
     type: "urn:petrel:problem:unsupported-media-type",
     status: 415,
-    title: "The body is of a type that is not taken here"
+    title: "The media type of the body is not supported here"
   }
 ) {}
 
 export class WrongHost extends HttpApiError.Problem<WrongHost>()("WrongHost", {
   type: "urn:petrel:problem:wrong-host",
   status: 421,
-  title: "The server is not asked by this name"
+  title: "The server does not answer for this host name"
 }) {}
 
 export class TooManyRequests extends HttpApiError.Problem<TooManyRequests>()(

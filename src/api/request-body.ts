@@ -48,7 +48,7 @@ const encoded = new BodyRefused(
   {
     status: 415,
     name: "unsupported-media-type",
-    title: "The body is of a type that is not taken here",
+    title: "The media type of the body is not supported here",
     detail: "the body has a Content-Encoding: send it as it is, without gzip or the like"
   },
   { "accept-encoding": "identity" }

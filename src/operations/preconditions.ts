@@ -27,7 +27,7 @@ export const ifNoneMatch = {
   "if-none-match": Schema.optionalKey(
     Schema.String.annotateKey({
       description:
-        "An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It speaks of the settings; how an endpoint fares changes without it.",
+        "An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It stands for the settings only: the endpoint's health may change while it stays the same.",
       examples: ['"42"']
     })
   )

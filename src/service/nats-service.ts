@@ -190,7 +190,7 @@ const schemaOperation = "schemas.get"
 const noSchema = problemAnswer({
   status: 404,
   name: "not-found",
-  title: "There is no such thing",
+  title: "It does not exist",
   detail: "there is no such schema: ask for a name that the metadata of an operation refers to"
 })
 

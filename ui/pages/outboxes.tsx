@@ -6,7 +6,7 @@ import { Ago, lasting } from "../times.tsx"
 /** Rows are counted up to this number. */
 const mostCounted = 100_000
 
-/** The outboxes of databases, as their relays last told of them. */
+/** The outboxes of databases, as their relays last reported them. */
 export const Outboxes = () => {
   const asked = useAsked("outboxes", (options) => petrel.system.outboxes({}, options), 5_000)
   return (

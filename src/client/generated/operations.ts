@@ -220,7 +220,7 @@ export interface Operations {
     /**
      * Search the log of events, newest first
      *
-     * Events that were routed, those that no endpoint wanted among them.
+     * Events that were routed, including those that no endpoint wanted.
      *
      * Scope: deliveries:read.
      */
@@ -271,7 +271,7 @@ export interface Operations {
       readonly by?: "hour" | "day" | undefined
     }, options?: CallOptions): Promise<Stats>
     /**
-     * Show how the log of deliveries does
+     * Show the state of the log of deliveries
      *
      * Scope: operator.
      */
@@ -291,7 +291,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & TestEvent, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<TestReport>
     /**
@@ -340,7 +340,7 @@ export interface Operations {
       /** The delivery's id, <event id>.<endpoint id>. */
       readonly delivery: string
     }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ResentDelivery>
   }
@@ -403,7 +403,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Redelivery & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RedeliveryPlan>
     /**
@@ -415,7 +415,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Redelivery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -460,7 +460,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Replay & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ReplayPlan>
     /**
@@ -472,7 +472,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Replay & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -514,7 +514,7 @@ export interface Operations {
      * Scope: operator. Refused with conflict, key-reused.
      */
     audit(input?: Audit, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -547,7 +547,7 @@ export interface Operations {
   }
   readonly retries: {
     /**
-     * Try now what waits for its next attempt at a tenant's endpoints, as far as a filter means it
+     * Try now the deliveries of a tenant that wait for their next attempt, selected by a filter
      *
      * Scope: endpoints:write. Refused with conflict, key-reused.
      */
@@ -555,11 +555,11 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Retry & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RetryPlan>
     /**
-     * Try now what waits for its next attempt at a tenant's endpoints, as far as a filter means it
+     * Try now the deliveries of a tenant that wait for their next attempt, selected by a filter
      *
      * Scope: endpoints:write. Refused with conflict, key-reused.
      */
@@ -567,7 +567,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & Retry & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -616,7 +616,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Recovery & { readonly dryRun: true }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<RecoveryPlan>
     /**
@@ -632,7 +632,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     } & Recovery & { readonly dryRun?: false | undefined }, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Job>
     /**
@@ -696,11 +696,11 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & NewEndpoint, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<ChangedEndpoint>
     /**
-     * Show an endpoint, how it fares and what waits for it
+     * Show an endpoint, its health and what waits for it
      *
      * Scope: endpoints:read. Refused with not-found.
      */
@@ -710,7 +710,7 @@ export interface Operations {
       /** The endpoint's id within its tenant. */
       readonly id: string
     }, options?: CallOptions & {
-      /** An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It speaks of the settings; how an endpoint fares changes without it. */
+      /** An ETag that you know, or several: 304 without a body is the answer if it has one of them still. It stands for the settings only: the endpoint's health may change while it stays the same. */
       readonly ifNoneMatch?: string | number | undefined
     }): Promise<EndpointDetail | undefined>
     /**
@@ -846,7 +846,7 @@ export interface Operations {
       readonly ifMatch?: string | number | undefined
     }): Promise<EndpointState>
     /**
-     * Give an endpoint a new secret; the old ones hold for a while
+     * Give an endpoint a new secret; the old ones stay valid for a while
      *
      * Scope: endpoints:write. Refused with not-found, revision-mismatch, conflict.
      */
@@ -917,7 +917,7 @@ export interface Operations {
       readonly id: string
     } & SourcePatch, options?: CallOptions): Promise<Source>
     /**
-     * Give a source a new secret; the old ones hold for a while
+     * Give a source a new secret; the old ones stay valid for a while
      *
      * Scope: endpoints:write. Refused with not-found, conflict.
      */
@@ -950,7 +950,7 @@ export interface Operations {
       readonly tenant?: string | undefined
     }, options?: CallOptions): Promise<QuarantineList>
     /**
-     * Show something in quarantine, and its bytes
+     * Show a request in quarantine, and its bytes
      *
      * Scope: payloads:read. Refused with not-found.
      */
@@ -961,7 +961,7 @@ export interface Operations {
       readonly number: number
     }, options?: CallOptions): Promise<Quarantined>
     /**
-     * Let something in quarantine be an event
+     * Make a request in quarantine an event
      *
      * Scope: events:publish. Refused with not-found, conflict.
      */
@@ -972,7 +972,7 @@ export interface Operations {
       readonly number: number
     } & Release, options?: CallOptions): Promise<Released>
     /**
-     * Let several in quarantine be events
+     * Make several requests in quarantine events
      *
      * Each is released by itself, oldest first. What cannot be an event stays there, and is in `left` with its problem.
      *
@@ -983,7 +983,7 @@ export interface Operations {
       readonly tenant?: string | undefined
     } & ReleaseChoice, options?: CallOptions): Promise<ReleasedSeveral>
     /**
-     * Remove something from quarantine for good
+     * Remove a request from quarantine for good
      *
      * Scope: events:publish. Refused with not-found.
      */
@@ -994,7 +994,7 @@ export interface Operations {
       readonly number: number
     }, options?: CallOptions): Promise<Quarantined>
     /**
-     * Remove several from quarantine for good
+     * Remove several requests from quarantine for good
      *
      * Scope: events:publish.
      */
@@ -1076,7 +1076,7 @@ export interface Operations {
   }
   readonly tokens: {
     /**
-     * Make a token that can do no more than the asking one
+     * Make a token that can do no more than the one that makes it
      *
      * Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one. A repetition with the same Idempotency-Key is answered with 200 and without the token itself, which is kept nowhere: if the first answer was lost, revoke that one by its id and make another.
      *
@@ -1086,7 +1086,7 @@ export interface Operations {
       /** Another tenant than the client's. */
       readonly tenant?: string | undefined
     } & NewToken, options?: CallOptions & {
-      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields it is 422, while the first one is carried out 409. What fails may be repeated with its key. */
+      /** Makes repeating safe: for 24 hours, the same request of the same token with the same key is carried out once, and answered with what it was answered first (`Idempotency-Replayed: true`). With other fields the answer is 422; while the first request is carried out, 409. A request that failed may be repeated with its key. */
       readonly idempotencyKey?: string | undefined
     }): Promise<Token | CreatedToken>
     /**
@@ -1147,7 +1147,7 @@ export interface Operations {
   }
   readonly system: {
     /**
-     * Show how the installation fares, and what to do about problems
+     * Show the state of the installation, and what to do about problems
      *
      * Scope: operator.
      */
@@ -1159,7 +1159,7 @@ export interface Operations {
      */
     workers(input?: {}, options?: CallOptions): Promise<Workers>
     /**
-     * List the outboxes of databases, as their relays last told of them
+     * List the outboxes of databases, as their relays last reported them
      *
      * Scope: operator.
      */
@@ -1175,7 +1175,7 @@ export interface Operations {
     }, options?: CallOptions): List<TenantList["tenants"][number], TenantList>
   }
   readonly health: {
-    /** Tell that the process answers, and whether it has a broker */
+    /** Show that the process answers, and whether it has a broker */
     health(input?: {}, options?: CallOptions): Promise<Health>
   }
 }

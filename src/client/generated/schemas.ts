@@ -643,7 +643,7 @@ export interface DiscardedSeveral {
   }>
 }
 
-/** An endpoint: its settings, and how it fares. */
+/** An endpoint: its settings, and its health. */
 export interface Endpoint {
   readonly v: 1
   /** Its tenant. */
@@ -780,7 +780,7 @@ export interface EndpointChange {
   }>
 }
 
-/** An endpoint: its settings, how it fares, and what waits for it. */
+/** An endpoint: its settings, its health, and what waits for it. */
 export interface EndpointDetail {
   readonly v: 1
   /** Its tenant. */
@@ -1025,7 +1025,7 @@ export interface EndpointPatch {
   readonly secret?: string | undefined
 }
 
-/** What an endpoint shows of itself only to who may see it. */
+/** The secrets of an endpoint, for callers who may see them. */
 export interface EndpointSecrets {
   readonly secrets: ReadonlyArray<{
     readonly value: string
@@ -1259,7 +1259,7 @@ export interface Job {
   /** Why it failed. */
   readonly problem?: string
   readonly kind: "redelivery" | "replay" | "audit" | "retry" | "recovery"
-  /** What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id` the first, and in `ids` how many there are. */
+  /** What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id`, the first ones, and in `ids` their number. */
   readonly asked: { readonly [name: string]: unknown }
   /** How many consoles have ended in the middle of it. A job that ended three fails. */
   readonly takeovers: number
@@ -1543,7 +1543,7 @@ export interface NewToken {
   readonly expiresAt?: string | Date | undefined
 }
 
-/** The outboxes of databases, as their relays last told of them. */
+/** The outboxes of databases, as their relays last reported them. */
 export interface OutboxList {
   readonly outboxes: ReadonlyArray<{
     readonly name: string
@@ -1617,7 +1617,7 @@ export interface PortalLink {
   readonly createdAt: string
   readonly by: string
   readonly parent?: string
-  /** What stands behind the console's address. It is shown this once. */
+  /** What follows the console's address. It is shown only once. */
   readonly path: string
 }
 
@@ -1625,7 +1625,7 @@ export interface PortalLinkList {
   readonly links: ReadonlyArray<LinkOrSession>
 }
 
-/** How the projection does that the log of deliveries is read from. */
+/** The state of the projection, which the log of deliveries is read from. */
 export interface Projection {
   readonly state: "rebuilding" | "following" | "stopped"
   readonly problem: string | null
@@ -2282,7 +2282,7 @@ export interface Stats {
   }
 }
 
-/** How the installation fares. */
+/** The state of the installation. */
 export interface Status {
   readonly at: string
   readonly broker: {

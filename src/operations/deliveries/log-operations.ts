@@ -182,7 +182,7 @@ const eventFilters = EventQuery.fields
 const events = operation("events", "GET", `${tenantPath}/events`, {
   scope: "deliveries:read",
   summary: "Search the log of events, newest first",
-  description: "Events that were routed, those that no endpoint wanted among them.",
+  description: "Events that were routed, including those that no endpoint wanted.",
   params: { tenant: TenantOrAll },
   query: {
     ...pageQuery,
@@ -266,10 +266,10 @@ const endpointStats = operation("endpointStats", "GET", `${tenantPath}/endpoints
 
 const status = operation("projection", "GET", "/v1/projection", {
   scope: "operator",
-  summary: "Show how the log of deliveries does",
+  summary: "Show the state of the log of deliveries",
   output: documented(ProjectionStatus, {
     identifier: "Projection",
-    description: "How the projection does that the log of deliveries is read from."
+    description: "The state of the projection, which the log of deliveries is read from."
   }),
   run: () => Effect.flatMap(log, ({ status }) => status)
 })

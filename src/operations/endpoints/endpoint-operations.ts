@@ -143,7 +143,7 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
 
 const get = operation("get", "GET", one, {
   scope: "endpoints:read",
-  summary: "Show an endpoint, how it fares and what waits for it",
+  summary: "Show an endpoint, its health and what waits for it",
   hasRevision: true,
   params: name,
   headers: ifNoneMatch,
@@ -288,7 +288,7 @@ const resume = operation("resume", "POST", `${one}/resume`, {
 
 const rotate = operation("rotate", "POST", `${one}/rotate`, {
   scope: "endpoints:write",
-  summary: "Give an endpoint a new secret; the old ones hold for a while",
+  summary: "Give an endpoint a new secret; the old ones stay valid for a while",
   hasRevision: true,
   params: name,
   headers: ifMatch,

@@ -51,13 +51,13 @@ const shownTexts = {
 
 export const Listed = documented(EndpointHealthView, {
   identifier: "Endpoint",
-  description: "An endpoint: its settings, and how it fares.",
+  description: "An endpoint: its settings, and its health.",
   fields: shownTexts
 })
 
 export const Detail = documented(EndpointDetail, {
   identifier: "EndpointDetail",
-  description: "An endpoint: its settings, how it fares, and what waits for it.",
+  description: "An endpoint: its settings, its health, and what waits for it.",
   fields: shownTexts
 })
 
@@ -110,5 +110,5 @@ export const Secrets = Schema.Struct({
   headers: EndpointDetail.fields.headers
 }).annotate({
   identifier: "EndpointSecrets",
-  description: "What an endpoint shows of itself only to who may see it."
+  description: "The secrets of an endpoint, for callers who may see them."
 })

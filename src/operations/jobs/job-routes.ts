@@ -28,7 +28,7 @@ const Job = documented(JobView, {
     result: "Its result, once it is done.",
     problem: "Why it failed.",
     asked:
-      "What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id` the first, and in `ids` how many there are.",
+      "What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id`, the first ones, and in `ids` their number.",
     takeovers: "How many consoles have ended in the middle of it. A job that ended three fails."
   }
 })

@@ -74,7 +74,7 @@ const recoveries = `${tenantPath}/recoveries` as const
 const retry = operation("retry", "POST", retries, {
   scope: "endpoints:write",
   summary:
-    "Try now what waits for its next attempt at a tenant's endpoints, as far as a filter means it",
+    "Try now the deliveries of a tenant that wait for their next attempt, selected by a filter",
   params: { tenant: Tenant },
   payload: Retry,
   output: [RetryPlan, Accepted],

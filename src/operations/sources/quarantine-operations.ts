@@ -53,7 +53,7 @@ const list = operation("list", "GET", `${tenantPath}/quarantine`, {
 
 const get = operation("get", "GET", one, {
   scope: "payloads:read",
-  summary: "Show something in quarantine, and its bytes",
+  summary: "Show a request in quarantine, and its bytes",
   params: name,
   output: View,
   refusals: ["not-found"],
@@ -62,7 +62,7 @@ const get = operation("get", "GET", one, {
 
 const release = operation("release", "POST", `${one}/release`, {
   scope: "events:publish",
-  summary: "Let something in quarantine be an event",
+  summary: "Make a request in quarantine an event",
   params: name,
   payload: [
     Schema.Struct({
@@ -80,7 +80,7 @@ const release = operation("release", "POST", `${one}/release`, {
 
 const discard = operation("discard", "DELETE", one, {
   scope: "events:publish",
-  summary: "Remove something from quarantine for good",
+  summary: "Remove a request from quarantine for good",
   params: name,
   output: View,
   refusals: ["not-found"],
@@ -122,7 +122,7 @@ const withoutCommandsIn = <A extends Pick<ReleasedSeveral, "left">>(done: A): A 
 
 const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantine-release`, {
   scope: "events:publish",
-  summary: "Let several in quarantine be events",
+  summary: "Make several requests in quarantine events",
   description:
     "Each is released by itself, oldest first. What cannot be an event stays there, and is in `left` with its problem.",
   params: { tenant: Tenant },
@@ -138,7 +138,7 @@ const releaseMany = operation("releaseSeveral", "POST", `${tenantPath}/quarantin
 
 const discardMany = operation("discardSeveral", "POST", `${tenantPath}/quarantine-discard`, {
   scope: "events:publish",
-  summary: "Remove several from quarantine for good",
+  summary: "Remove several requests from quarantine for good",
   params: { tenant: Tenant },
   payload: Choice,
   output: DiscardedSeveral.annotate({ identifier: "DiscardedSeveral" }),

@@ -127,7 +127,7 @@ const patch = operation("patch", "PATCH", one, {
 
 const rotate = operation("rotate", "POST", `${one}/rotate`, {
   scope: "endpoints:write",
-  summary: "Give a source a new secret; the old ones hold for a while",
+  summary: "Give a source a new secret; the old ones stay valid for a while",
   params: name,
   payload: Rotation,
   output: View,

@@ -13,7 +13,7 @@ export type OutboxView = typeof OutboxView.Type
 
 export const OutboxList = Schema.Struct({ outboxes: Schema.Array(OutboxView) }).annotate({
   identifier: "OutboxList",
-  description: "The outboxes of databases, as their relays last told of them."
+  description: "The outboxes of databases, as their relays last reported them."
 })
 
 /** @param now ms since the epoch. */

@@ -37,10 +37,10 @@ const withoutCommandsIn = ({ code, text }: Condition): Condition => ({
 
 const status = operation("status", "GET", "/v1/status", {
   scope: "operator",
-  summary: "Show how the installation fares, and what to do about problems",
+  summary: "Show the state of the installation, and what to do about problems",
   output: Status.annotate({
     identifier: "Status",
-    description: "How the installation fares."
+    description: "The state of the installation."
   }),
   run: () =>
     Effect.map(readStatus, ({ notices, problems, ...status }) => ({
@@ -62,7 +62,7 @@ const workers = operation("workers", "GET", "/v1/workers", {
 
 const outboxes = operation("outboxes", "GET", "/v1/outboxes", {
   scope: "operator",
-  summary: "List the outboxes of databases, as their relays last told of them",
+  summary: "List the outboxes of databases, as their relays last reported them",
   output: OutboxList,
   run: () => listOutboxes
 })
@@ -103,7 +103,7 @@ export const systemOperations = operationGroup(
 const health = operation("health", "GET", "/healthz", {
   insteadOverNats: "ask with `nats micro ping petrel`",
   scope: undefined,
-  summary: "Tell that the process answers, and whether it has a broker",
+  summary: "Show that the process answers, and whether it has a broker",
   output: Schema.Struct({
     status: Schema.Literal("ok"),
     broker: Schema.Literals(["connected", "away"])

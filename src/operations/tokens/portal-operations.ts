@@ -37,7 +37,7 @@ const create = operation("create", "POST", path, {
       description: "A link that was made.",
       fields: {
         ...texts,
-        path: "What stands behind the console's address. It is shown this once.",
+        path: "What follows the console's address. It is shown only once.",
         opensUntil: "Until when it opens a session.",
         expiresAt: "When link and session end."
       }

@@ -59,7 +59,7 @@ const withoutText = (made: CreatedToken | TokenView): TokenView => {
 
 const create = operation("create", "POST", path, {
   scope: "tokens:write",
-  summary: "Make a token that can do no more than the asking one",
+  summary: "Make a token that can do no more than the one that makes it",
   description:
     "Its scopes, rate and expiry are at most those of the token that it is made with, and it is revoked with that one. A repetition with the same Idempotency-Key is answered with 200 and without the token itself, which is kept nowhere: if the first answer was lost, revoke that one by its id and make another.",
   refusals: ["conflict"],
