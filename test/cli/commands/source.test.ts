@@ -120,7 +120,10 @@ describe("petrel source", () => {
         const cases = [
           [["add", "acme/outbox", ...stripe], /must be a tenant and a source/],
           [["add", "acme", ...stripe], /must be a tenant and a source/],
-          [["add", "acme/x", "--provider", "stirpe"], /none that Petrel knows/],
+          [
+            ["add", "acme/x", "--provider", "stirpe"],
+            /must be one of petrel, .* hmac; did you mean stripe\?/
+          ],
           [["add", "acme/x", ...stripe], /the secret is missing/],
           [["add", "acme/x", ...stripe, "--secret", "sk_live_1"], /not an API key/],
           [["add", "acme/x", ...stripe, "--secret", "a", "--rate", "fast"], /--rate/],

@@ -171,7 +171,7 @@ describe("petrel receive", () => {
       assert.match(yield* said("--retry-after", "3"), /--retry-after goes with answers that fail/)
       assert.match(yield* said("--secret", "x"), /--secret must be a secret/)
       assert.match(yield* said("--forward", "nowhere"), /must be a URL/)
-      assert.match(yield* said("--provider", "nobody"), /none that Petrel knows: petrel, .* hmac/)
+      assert.match(yield* said("--provider", "nobody"), /must be one of petrel, .* hmac/)
       assert.match(yield* said("--public-url", "https://a.example"), /goes with --provider/)
       const square = yield* said("--provider", "square", "--scheme", "{}")
       assert.match(
