@@ -32,7 +32,11 @@ const usualRows = 50
 
 const flags = {
   tenant: tenantFlag,
-  type: repeated("type", "TYPE", "Only of this type; with * at the end, of all types with this beginning"),
+  type: repeated(
+    "type",
+    "TYPE",
+    "Only of this type; with * at the end, of all types with this beginning"
+  ),
   since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
   until: timeFlag("until", "Up to then, in the same form"),
   limit: limitFlag(`Show N, the newest first (default: ${usualRows})`)

@@ -70,7 +70,9 @@ const list = Command.make(
     ])
     yield* Effect.forEach(makeTable(headings).lines(rows), print)
   })
-).pipe(Command.withDescription("List the requests of a tenant that are in quarantine, oldest first"))
+).pipe(
+  Command.withDescription("List the requests of a tenant that are in quarantine, oldest first")
+)
 
 const show = Command.make(
   "show",
