@@ -2,7 +2,7 @@ import { createHmac } from "node:crypto"
 import { assert, describe } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Result } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
-import { Failpoint } from "../../src/broker/failpoint.ts"
+import { Failpoint, type FailpointName } from "../../src/broker/failpoint.ts"
 import {
   lostByTenant,
   type ReconcileReport,
@@ -72,6 +72,16 @@ const run = Effect.fnUntraced(function* (url: string, options: Partial<Reconcile
   })
   return { ...reconciled, missing }
 }, Effect.scoped)
+
+/** The same, by a process that ends at a failpoint. */
+const runUntil = (url: string, step: FailpointName, arrival: number) => {
+  let arrivals = 0
+  return Effect.exit(
+    Effect.provideService(run(url), Failpoint, (reached) => {
+      if (reached === step && ++arrivals === arrival) throw new Error("killed")
+    })
+  )
+}
 
 const storedIn = (stream: "intake" | "events") =>
   Effect.gen(function* () {
@@ -373,6 +383,26 @@ describe.concurrent("a reconciliation", () => {
       })
   )
 
+  scenario(
+    "records what one has found that ended before it could, though nothing is missing by now",
+    () =>
+      Effect.gen(function* () {
+        yield* stripeSource()
+        const facts = yield* history
+        const api = yield* providerApi(stripeEvents(events(3)))
+        yield* runUntil(api.url, "reconciliation-reported", 1)
+        assert.lengthOf(facts.of("reconciled"), 0)
+        const { found } = yield* run(api.url)
+        assert.deepInclude(found, { listed: 3, present: 3, missing: 0 })
+        yield* facts.count("reconciled", 2)
+        assert.deepStrictEqual(
+          facts.of("reconciled").map(({ reconciled }) => reconciled?.fetched),
+          [3, 0]
+        )
+        assert.lengthOf(facts.of("provider-lost"), 1)
+      })
+  )
+
   scenario("is done by one process at a time", () =>
     Effect.gen(function* () {
       yield* stripeSource()
@@ -442,12 +472,7 @@ describe.concurrent("reconciliations by schedule", () => {
           yield* stripeSource()
           const facts = yield* history
           const api = yield* providerApi(stripeEvents(events(3)))
-          let arrivals = 0
-          const broken = yield* Effect.exit(
-            Effect.provideService(run(api.url), Failpoint, (reached) => {
-              if (reached === step && ++arrivals === arrival) throw new Error("killed")
-            })
-          )
+          const broken = yield* runUntil(api.url, step, arrival)
           assert.strictEqual(broken._tag, "Failure")
           assert.strictEqual(yield* storedIn("intake"), 3)
           const lost = Effect.map(readReconcileReports, (reports) =>
