@@ -74,8 +74,26 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         assert.strictEqual(await page.getByText("Nothing needs somebody.").count(), 0)
         assert.strictEqual(await page.getByRole("link", { name: "1 endpoint" }).count(), 0)
         await page.unroute("**/v1/status")
+        // Nor where an audit has found something.
+        const audit = {
+          ...{ id: "job-1", tenant: "*", kind: "audit", state: "done", by: "test", takeovers: 0 },
+          ...{ asked: {}, createdAt: status.at, endedAt: status.at }
+        }
+        for (const [verdict, says] of [
+          ["problems", "One problem needs somebody."],
+          ["clean", "Nothing needs somebody."]
+        ] as const) {
+          await page.route(/\/v1\/audits/, (route) =>
+            route.fulfill({ json: { jobs: [{ ...audit, result: { verdict } }] } })
+          )
+          await page.reload()
+          await page.getByText(says).waitFor()
+          await page.getByRole("link", { name: verdict }).waitFor()
+          await page.unroute(/\/v1\/audits/)
+        }
         await page.reload()
         await page.getByRole("link", { name: "1 endpoint", exact: true }).waitFor()
+        await page.getByText("Last audit: none yet").waitFor()
         assert.strictEqual(await page.getByText("no endpoint yet").count(), 0)
         await page.goto(`${console.url}/ui/?tenant=beta`)
         await page.getByRole("heading", { name: "beta has no endpoint yet" }).waitFor()
@@ -126,6 +144,11 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         await page.reload()
         await page.getByRole("status").getByText("2 of 2 are done").waitFor()
         wrong.push(...(await faults(page)))
+        // Nothing is said of all where only some are looked at.
+        await page.goto(`${console.url}/ui/dead-letters?tenant=acme&type=unpaid`)
+        await page.getByText("No dead letter matches these filters.").waitFor()
+        await page.goto(`${console.url}/ui/dead-letters?tenant=acme`)
+        await page.getByText("There are none: whatever ended was").waitFor()
         const failed = {
           ...{ seq: 1, kind: "attempt-failed", at: new Date().toISOString() },
           ...{ tenant: "acme", endpoint: "billing", event: "acme.one" }

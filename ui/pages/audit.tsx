@@ -281,15 +281,20 @@ const Start = () => {
   )
 }
 
-const verdictIn = ({ result, state }: Job): string => {
-  const { verdict } = (result ?? {}) as Partial<Report>
-  return verdict === undefined ? state : verdict
-}
+/** Returns what an audit found; undefined where it has not come to an end. */
+export const verdictIn = ({ result }: Job): Report["verdict"] | undefined =>
+  ((result ?? {}) as Partial<Report>).verdict
 
-const looks: Readonly<Record<string, string>> = {
-  clean: "ok",
-  problems: "problem",
-  unvouched: "warn"
+const looks = { clean: "ok", problems: "problem", unvouched: "warn" }
+
+/** The verdict of an audit, or else how far it has come. */
+export const Verdict = ({ of }: { readonly of: Job }) => {
+  const verdict = verdictIn(of)
+  return verdict === undefined ? (
+    <State is={of.state} />
+  ) : (
+    <State is={looks[verdict]} says={verdict} />
+  )
 }
 
 const AllAudits = () => {
@@ -323,7 +328,7 @@ const AllAudits = () => {
                     <a href={address(["audit"], { job: job.id })}>{job.id}</a>
                   </td>
                   <td>
-                    <State is={looks[verdictIn(job)] ?? job.state} says={verdictIn(job)} />
+                    <Verdict of={job} />
                   </td>
                   <td class="hide-s">{askedText(job)}</td>
                   <td class="hide-s">{job.by}</td>

@@ -32,6 +32,10 @@ export const DeadLetters = () => {
   const { cursor, job, open = "true" } = query.value
   const selection: Selection = { tenant, ...conditions() }
   const key = JSON.stringify(selection)
+  // A portal's own endpoint is no filter.
+  const isNarrowed = Object.keys(conditions()).some(
+    (name) => name !== "endpoint" || query.value.endpoint !== undefined
+  )
   const asked = useAsked(
     `dead ${key} ${open} ${cursor}`,
     (options) =>
@@ -89,7 +93,13 @@ export const DeadLetters = () => {
             <Rows
               items={page.deadLetters}
               keyOf={({ id, tenant }) => `${tenant} ${id}`}
-              empty="There are none: whatever ended was delivered, or was sent again."
+              empty={
+                isNarrowed
+                  ? "No dead letter matches these filters."
+                  : open === "true"
+                    ? "There are none: whatever ended was delivered, sent again or discarded."
+                    : "There are none: whatever ended was delivered or discarded."
+              }
               head={
                 <>
                   <th>Event</th>

@@ -86,7 +86,7 @@ export const Endpoints = () => {
                   <th class="n" title="Failures in a row">
                     Failures
                   </th>
-                  <th class="n hide-s">Changed</th>
+                  <th class="n hide-t">Changed</th>
                 </>
               }
               row={(one) => (
@@ -102,7 +102,7 @@ export const Endpoints = () => {
                   </td>
                   <td class="hide-s">{one.types.join(", ")}</td>
                   <td class="n">{one.health.failuresInRow}</td>
-                  <td class="n hide-s">
+                  <td class="n hide-t">
                     <Ago at={one.updatedAt} />
                   </td>
                 </>

@@ -216,7 +216,7 @@ export const Jobs = () => {
                   <th class="n hide-s">Done</th>
                   <th class="hide-s">Asked for</th>
                   <th class="hide-s">Result</th>
-                  <th class="hide-s">By</th>
+                  <th class="hide-t">By</th>
                   <th class="n">When</th>
                 </>
               }
@@ -237,7 +237,7 @@ export const Jobs = () => {
                   <td class="hide-s" title={resultText(job)}>
                     {isOver(job) ? resultText(job) || "–" : "–"}
                   </td>
-                  <td class="hide-s">{job.by}</td>
+                  <td class="hide-t">{job.by}</td>
                   <td class="n">
                     <Ago at={job.createdAt} />
                   </td>

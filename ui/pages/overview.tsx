@@ -1,4 +1,4 @@
-import type { Alert, Stats } from "../../src/client/client.ts"
+import type { Alert, Job, Stats } from "../../src/client/client.ts"
 import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
@@ -16,6 +16,7 @@ import { address } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { Answers } from "./answers.tsx"
+import { Verdict, verdictIn } from "./audit.tsx"
 import { EndpointCounts } from "./system.tsx"
 import { ChooseTenant } from "./tenants.tsx"
 
@@ -102,6 +103,25 @@ const verdictOf = (problems: number, alerts: number | undefined, isCounted: bool
     : "No problem is known; the endpoints are still being counted."
 }
 
+/** What the newest audit that has ended found, and when. */
+const LastAudit = ({ of }: { readonly of: Job | undefined }) => (
+  <p>
+    Last audit:{" "}
+    {of === undefined ? (
+      <>
+        none yet; <a href={address(["audit"])}>start one</a>
+      </>
+    ) : (
+      <>
+        <a href={address(["audit"], { job: of.id })}>
+          <Verdict of={of} />
+        </a>{" "}
+        <Ago at={of.endedAt ?? of.createdAt} />
+      </>
+    )}
+  </p>
+)
+
 const SystemVerdict = ({
   alerts,
   isOfTenant
@@ -111,10 +131,22 @@ const SystemVerdict = ({
   readonly isOfTenant: boolean
 }) => {
   const asked = useAsked("status", (options) => petrel.system.status({}, options), 5_000)
+  const audits = useAsked(
+    "last audits",
+    (options) => petrel.jobs.listAudits({ limit: 20 }, options).page(),
+    30_000
+  )
+  const last = audits.value?.jobs.find((job) => verdictIn(job) !== undefined)
   return (
     <Answered asked={asked}>
       {({ deadLetters, deliveries, endpoints, problems }) => {
-        const isWell = problems.length === 0 && alerts === 0 && endpoints !== null
+        // What an audit misses is a problem of the status, too, where the console found it by itself.
+        const isMissed =
+          last !== undefined &&
+          verdictIn(last) === "problems" &&
+          !problems.some(({ code }) => code === "deliveries-missing")
+        const found = problems.length + (isMissed ? 1 : 0)
+        const isWell = found === 0 && alerts === 0 && endpoints !== null
         return (
           <>
             <section class={`card verdict ${isWell ? "" : "warn"}`}>
@@ -122,7 +154,7 @@ const SystemVerdict = ({
                 {isWell ? "✓" : "▲"}
               </div>
               <div>
-                <strong>{verdictOf(problems.length, alerts, endpoints !== null)}</strong>
+                <strong>{verdictOf(found, alerts, endpoints !== null)}</strong>
                 <p>
                   {isOfTenant && "In the whole installation: "}
                   <EndpointCounts of={endpoints} />;{" "}
@@ -138,6 +170,7 @@ const SystemVerdict = ({
                   </a>
                   .
                 </p>
+                {audits.value !== undefined && <LastAudit of={last} />}
               </div>
               <a class="btn end" href={address(["system"])}>
                 System
