@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
         // Nor where an audit has found something.
         const audit = {
           ...{ id: "job-1", tenant: "*", kind: "audit", state: "done", by: "test", takeovers: 0 },
-          ...{ asked: {}, createdAt: status.at, endedAt: status.at }
+          ...{ asked: { tenant: "acme" }, createdAt: status.at, endedAt: status.at }
         }
         for (const [verdict, says] of [
           ["problems", "One problem needs somebody."],
@@ -89,6 +89,8 @@ describe.skipIf(!hasBrowser)("the pages of a console, in a browser", () => {
           await page.reload()
           await page.getByText(says).waitFor()
           await page.getByRole("link", { name: verdict }).waitFor()
+          // An audit of one tenant vouches for no other.
+          await page.getByText(/of acme, /).waitFor()
           await page.unroute(/\/v1\/audits/)
         }
         await page.reload()

@@ -174,7 +174,8 @@ const filtersOf = ({ asked: { since, tenant, until } }: Job) => {
   return { tenant: text(tenant), since: text(since), until: text(until) }
 }
 
-const askedText = ({ asked }: Job): string => {
+/** What an audit looks at: of whom, and of which time. */
+export const auditedText = ({ asked }: Job): string => {
   const { since, tenant, until } = asked
   return [
     tenant === undefined ? "all tenants" : String(tenant),
@@ -198,7 +199,7 @@ const OneAudit = ({ id }: { readonly id: string }) => {
         {(job) => (
           <>
             <section class="card" role="status">
-              <State is={job.state} /> {askedText(job)}; asked for by {job.by},{" "}
+              <State is={job.state} /> {auditedText(job)}; asked for by {job.by},{" "}
               <Ago at={job.createdAt} />
               {!isOver(job) && (
                 <>
@@ -330,7 +331,7 @@ const AllAudits = () => {
                   <td>
                     <Verdict of={job} />
                   </td>
-                  <td class="hide-s">{askedText(job)}</td>
+                  <td class="hide-s">{auditedText(job)}</td>
                   <td class="hide-s">{job.by}</td>
                   <td class="n">
                     <Ago at={job.createdAt} />

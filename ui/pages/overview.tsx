@@ -16,7 +16,7 @@ import { address } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { Answers } from "./answers.tsx"
-import { Verdict, verdictIn } from "./audit.tsx"
+import { auditedText, Verdict, verdictIn } from "./audit.tsx"
 import { EndpointCounts } from "./system.tsx"
 import { ChooseTenant } from "./tenants.tsx"
 
@@ -42,7 +42,14 @@ const Line = ({
     .join(" ")
   return (
     <svg viewBox="0 0 120 32" preserveAspectRatio="none" role="img" aria-label={says}>
-      <polyline fill="none" stroke="currentColor" stroke-width="1.5" points={points} />
+      <polyline
+        fill="none"
+        stroke="currentColor"
+        stroke-width="1.5"
+        // The drawing is wider than it is high: without it, steep lines are thick.
+        vector-effect="non-scaling-stroke"
+        points={points}
+      />
     </svg>
   )
 }
@@ -116,7 +123,7 @@ const LastAudit = ({ of }: { readonly of: Job | undefined }) => (
         <a href={address(["audit"], { job: of.id })}>
           <Verdict of={of} />
         </a>{" "}
-        <Ago at={of.endedAt ?? of.createdAt} />
+        of {auditedText(of)}, <Ago at={of.endedAt ?? of.createdAt} />
       </>
     )}
   </p>
