@@ -1,6 +1,6 @@
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
-import { bundled } from "./bundle.ts"
+import { bundled, writeBundle } from "./bundle.ts"
 import { licensesOf } from "./licenses.ts"
 import { manPage } from "./man-page.ts"
 import { programExports, writeProgramModules } from "./program-modules.ts"
@@ -47,13 +47,7 @@ const manifest = (sources: string): string => {
 export const writePackage = async (folder: string): Promise<void> => {
   const pieces = await bundled({ revision: revisionOf(root) })
   await rm(folder, { recursive: true, force: true })
-  await mkdir(join(folder, "cli"), { recursive: true })
-  for (const piece of pieces)
-    await writeFile(
-      join(folder, "cli", piece.fileName),
-      piece.type === "chunk" ? piece.code : piece.source,
-      { mode: piece.fileName === "petrel.js" ? 0o755 : 0o644 }
-    )
+  await writeBundle(pieces, join(folder, "cli"))
   await writeProgramModules(folder)
   await mkdir(join(folder, "ui/assets"), { recursive: true })
   for (const { name, text } of await pageFiles()) await writeFile(join(folder, "ui", name), text)

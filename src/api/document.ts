@@ -1,3 +1,4 @@
+import { existsSync, readFileSync } from "node:fs"
 import { OpenApi } from "effect/http-api"
 import { defaultLimit, maxLimit } from "../operations/parameters.ts"
 import { Api } from "./api.ts"
@@ -231,18 +232,11 @@ const withHeaders = (value: Json): Json => {
   return { ...value, responses: Object.fromEntries(answers) }
 }
 
-let made: Json | undefined
+/** In a package: the document, which `npm run build` has made. */
+const packaged = new URL("./openapi.json", import.meta.url)
 
-/** Where a console is found that was started without options. */
-const defaultServer = { url: "http://127.0.0.1:4280", description: "A console on this machine" }
-
-/**
- * Returns the API's OpenAPI 3.1 document.
- *
- * @param url where the console is that answers with it. (Default: where one is without options)
- */
-export const apiDocument = (url?: string): Json => {
-  made ??= [
+const makeDocument = (): Json =>
+  [
     readable,
     withNumbers,
     withDescriptions,
@@ -253,6 +247,22 @@ export const apiDocument = (url?: string): Json => {
     (written, rewrite) => rewrite(written),
     JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))
   )
+
+const documentOfProcess = (): Json =>
+  existsSync(packaged) ? JSON.parse(readFileSync(packaged, "utf8")) : makeDocument()
+
+let document: Json | undefined
+
+/** Where a console is found that was started without options. */
+const defaultServer = { url: "http://127.0.0.1:4280", description: "A console on this machine" }
+
+/**
+ * Returns the API's OpenAPI 3.1 document.
+ *
+ * @param url where the console is that answers with it. (Default: where one is without options)
+ */
+export const apiDocument = (url?: string): Json => {
+  document ??= documentOfProcess()
   const servers = [url === undefined ? defaultServer : { url, description: "This console" }]
-  return isObject(made) ? { ...made, servers } : made
+  return isObject(document) ? { ...document, servers } : document
 }

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
-import { mkdir, readdir, rename, rm, stat, writeFile } from "node:fs/promises"
+import { readdir, rename, rm, stat } from "node:fs/promises"
 import { join } from "node:path"
 import type { TestProject } from "vitest/node"
-import { bundled } from "../../build/bundle.ts"
+import { bundled, writeBundle } from "../../build/bundle.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -34,12 +34,7 @@ export default async ({ provide }: TestProject): Promise<void> => {
   const made = join(home, name)
   if (!(await exists(made))) {
     const making = `${made}.${process.pid}`
-    await mkdir(making, { recursive: true })
-    for (const piece of output)
-      await writeFile(
-        join(making, piece.fileName),
-        piece.type === "chunk" ? piece.code : piece.source
-      )
+    await writeBundle(output, making)
     // Another run may have finished first; its bundle is identical.
     await rename(making, made).catch(() => rm(making, { recursive: true }))
   }
