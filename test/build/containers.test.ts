@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
-import { mkdtemp, readdir, readFile, realpath, rm } from "node:fs/promises"
+import { mkdtemp, readFile, realpath, rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -50,15 +50,12 @@ interface Compose {
 
 const compose = async (): Promise<Compose> => parseYaml(await read("compose.yaml"), { merge: true })
 
-/** The image's file system, without its base, and what it has in Petrel's folder before it runs. */
+/** The image's file system, without its base. `package.test.ts` has one of a package that is there. */
 let rootfs: string
-let made: ReadonlyArray<string>
-beforeAll(async () => {
+const makeRootfs = async () => {
   rootfs = await mkdtemp(join(tmpdir(), "petrel-test-rootfs-"))
   await exec("sh", [join(sources, "rootfs.sh"), rootfs])
-  made = await readdir(join(rootfs, "opt/petrel"))
-}, 120_000)
-afterAll(() => rm(rootfs, { recursive: true, force: true }))
+}
 
 /** Starts the command of a service from the image's files, with other addresses. */
 const startService = Effect.fnUntraced(function* (
@@ -88,9 +85,12 @@ const healthOf = (url: string) =>
     )
   )
 
-describe("the image's file system", () => {
+describe.skipIf(!isLong)("the image's file system", () => {
+  beforeAll(makeRootfs, 120_000)
+  afterAll(() => rm(rootfs, { recursive: true, force: true }))
+
   // That the commands and their flags exist is tested below, and that the package runs in package.test.ts.
-  it.live.skipIf(!isLong)(
+  it.live(
     "runs a worker and a console with the commands of compose.yaml",
     () => {
       const { flags, within } = place()
@@ -134,11 +134,6 @@ describe("the image's file system", () => {
     },
     120_000
   )
-
-  it("has no page, no test and no package of npm", () => {
-    assert.include(made, "cli")
-    for (const none of ["docs", "deploy", "node_modules", "test"]) assert.notInclude(made, none)
-  })
 })
 
 describe("the Dockerfile", () => {

@@ -126,6 +126,31 @@ describe("the package that npm run build makes", () => {
       assert.match(text, new RegExp(`^${name} \\d+\\.\\d+\\.\\d+ \\(.+\\)$`, "m"))
   })
 
+  it("is what the container's image has, without pages, tests and packages of npm", async () => {
+    const script = join(import.meta.dirname, "../../deploy/containers/rootfs.sh")
+    await exec("sh", [script, path("rootfs"), path("petrel")])
+    const made = await readdir(path("rootfs/opt/petrel"))
+    assert.includeMembers(made, ["cli", "healthcheck.mjs"])
+    for (const none of ["docs", "deploy", "node_modules", "test"]) assert.notInclude(made, none)
+    const { stdout } = await exec(process.execPath, [
+      path("rootfs/usr/local/bin/petrel"),
+      "--version"
+    ])
+    assert.match(stdout, /^petrel /)
+  })
+
+  it("has the OpenAPI document, so that no console has to make it", async () => {
+    const file = path("global/lib/node_modules/petrel/cli/openapi.json")
+    const described = await readFile(
+      join(import.meta.dirname, "../../docs/reference/openapi.json"),
+      "utf8"
+    )
+    assert.deepStrictEqual(JSON.parse(await readFile(file, "utf8")), JSON.parse(described))
+    await writeFile(file, '{"openapi":"as it is there"}')
+    const { stdout } = await exec(process.execPath, [path("global/bin/petrel"), "openapi"])
+    assert.include(JSON.parse(stdout), { openapi: "as it is there" })
+  })
+
   it("lets programs import the client, the outbox, the receiver and the providers, and nothing else", async () => {
     const told = `const names = ["petrel/client", "petrel/outbox", "petrel/receiver", "petrel/providers", "petrel", "petrel/cli/petrel.js", "petrel/client/client.js"]
       const asked = names.map((name) => import(name).then(Object.keys, ({ code }) => code))
