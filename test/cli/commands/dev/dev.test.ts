@@ -22,9 +22,13 @@ const temporary = Effect.acquireRelease(
   (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
 )
 
+/** Connects with the token that the URL has, if any. */
 const connected = <A>(url: string, use: (connection: NatsConnection) => Promise<A>) =>
   Effect.acquireUseRelease(
-    Effect.promise(() => connect({ servers: url })),
+    Effect.promise(() => {
+      const { username: token } = new URL(url)
+      return connect({ servers: url, ...(token === "" ? {} : { token }) })
+    }),
     (connection) => Effect.promise(() => use(connection)),
     (connection) => Effect.promise(() => connection.close())
   )
@@ -49,8 +53,6 @@ const Printed = Schema.fromJsonString(
     attempt: Schema.optionalKey(Schema.Number),
     nats: Schema.optionalKey(Schema.String),
     sample: Schema.optionalKey(Schema.String),
-    storeBytes: Schema.optionalKey(Schema.Number),
-    eventBytes: Schema.optionalKey(Schema.Number),
     seq: Schema.optionalKey(Schema.Number)
   })
 )
@@ -68,6 +70,18 @@ const stop = Effect.fnUntraced(function* (command: Effect.Success<ReturnType<typ
   yield* command.signal("SIGINT")
   return { code: yield* command.ended, took: performance.now() - asked }
 })
+
+/** What a broker has for events and refuses beyond: of 32 MiB more, whether it takes them. */
+const boundsAt = (url: string) =>
+  connected(url, async (connection) => {
+    const { streams } = await jetstreamManager(connection)
+    const { config } = await streams.info("PETREL_EVENTS")
+    const refused = await streams.add({ name: "X", subjects: ["x"], max_bytes: 2 ** 25 }).then(
+      () => "no",
+      () => "yes"
+    )
+    return [config.max_bytes / MiB, config.discard, refused]
+  })
 
 describe("petrel dev", () => {
   it.live(
@@ -127,81 +141,77 @@ describe("petrel dev", () => {
       }).pipe(Effect.scoped)
   )
 
-  it.live("asks all for a token with --token, and keeps it for the next time", () =>
-    Effect.gen(function* () {
-      const data = join(yield* temporary, "data")
-      const flags = ["--nats-port", "0", "--data", data, "--no-sample"]
-      const isReady = (out: ReadonlyArray<string>) =>
-        out.some((line) => line.includes("petrel publish"))
-      const closed = yield* start("dev", ...flags, "--token")
-      yield* closed.until(isReady)
-      const url = natsUrl([nth(closed.out, 0)])
-      const refused = yield* Effect.promise(() =>
-        connect({ servers: url, reconnect: false }).then(
-          (connection) => connection.close().then(() => "was let in"),
-          (error: Error) => error.name
+  it.live(
+    "asks all for a token with --token, keeps it for the next time, and keeps to its share of the disk",
+    () =>
+      Effect.gen(function* () {
+        const data = join(yield* temporary, "data")
+        const flags = ["--nats-port", "0", "--data", data, "--no-sample"]
+        const isReady = (out: ReadonlyArray<string>) =>
+          out.some((line) => line.includes("petrel publish"))
+        const closed = yield* start("dev", ...flags, "--token", "--store", "256MiB")
+        yield* closed.until(isReady)
+        const url = natsUrl([nth(closed.out, 0)])
+        const refused = yield* Effect.promise(() =>
+          connect({ servers: url, reconnect: false }).then(
+            (connection) => connection.close().then(() => "was let in"),
+            (error: Error) => error.name
+          )
         )
-      )
-      assert.strictEqual(refused, "AuthorizationError")
-      const file = join(data, "token")
-      const token = (yield* Effect.promise(() => readFile(file, "utf8"))).trim()
-      const config = join(data, "broker", "nats-server.conf")
-      for (const path of [file, config])
-        assert.strictEqual((yield* Effect.promise(() => stat(path))).mode & 0o777, 0o600, path)
-      const { stdout: processes } = yield* Effect.promise(() => exec("ps", ["-eo", "args"]))
-      assert.include(processes, config)
-      assert.notInclude(processes, token)
-      assert.notInclude([...closed.out, ...closed.err].join("\n"), token)
+        assert.strictEqual(refused, "AuthorizationError")
+        const file = join(data, "token")
+        const token = (yield* Effect.promise(() => readFile(file, "utf8"))).trim()
+        const config = join(data, "broker", "nats-server.conf")
+        for (const path of [file, config])
+          assert.strictEqual((yield* Effect.promise(() => stat(path))).mode & 0o777, 0o600, path)
+        const { stdout: processes } = yield* Effect.promise(() => exec("ps", ["-eo", "args"]))
+        assert.include(processes, config)
+        assert.notInclude(processes, token)
+        assert.notInclude([...closed.out, ...closed.err].join("\n"), token)
 
-      const hint = closed.out.find((line) => line.includes("export NATS_URL=")) ?? ""
-      const { stdout: there } = yield* Effect.promise(() =>
-        exec("sh", ["-c", `${hint}; printf %s "$NATS_URL"`])
-      )
-      assert.strictEqual(there, url.replace("//", `//${token}@`))
-      const published = yield* run("publish", "default", "a", "{}", "--nats", there)
-      assert.strictEqual(published.code, 0, published.err.join("\n"))
-      yield* closed.until((out) => out.some((line) => / for nobody: no endpoint/.test(line)))
-      yield* stop(closed)
-
-      const again = yield* start("dev", ...flags, "--token", "--json")
-      yield* again.until((out) => out.length > 0)
-      assert.deepInclude(JSON.parse(nth(again.out, 0)), { tokenFile: file })
-      assert.strictEqual((yield* Effect.promise(() => readFile(file, "utf8"))).trim(), token)
-    }).pipe(Effect.scoped)
-  )
-
-  it.live("fills no more of the disk than it says, half of it with events, and keeps to that", () =>
-    Effect.gen(function* () {
-      const data = join(yield* temporary, "data")
-      const bounds = Effect.fnUntraced(function* (...flags: ReadonlyArray<string>) {
-        const command = yield* start(
-          ...["dev", "--nats-port", "0", "--data", data, "--no-sample", "--json", ...flags]
+        const hint = closed.out.find((line) => line.includes("export NATS_URL=")) ?? ""
+        const { stdout: there } = yield* Effect.promise(() =>
+          exec("sh", ["-c", `${hint}; printf %s "$NATS_URL"`])
         )
-        yield* command.until((out) => out.length > 0)
-        const { eventBytes, nats = "", storeBytes } = decode(nth(command.out, 0))
-        const kept = yield* connected(nats, async (connection) => {
-          const { streams } = await jetstreamManager(connection)
-          const events = await streams.info("PETREL_EVENTS")
-          const refused = await streams
-            .add({ name: "X", subjects: ["x"], max_bytes: 2 ** 25 })
-            .then(
-              () => "no",
-              () => "yes"
-            )
-          return [events.config.max_bytes / MiB, events.config.discard, refused]
+        assert.strictEqual(there, url.replace("//", `//${token}@`))
+        const published = yield* run("publish", "default", "a", "{}", "--nats", there)
+        assert.strictEqual(published.code, 0, published.err.join("\n"))
+        yield* closed.until((out) => out.some((line) => / for nobody: no endpoint/.test(line)))
+        assert.deepStrictEqual(yield* boundsAt(there), [128, "new", "yes"])
+        yield* stop(closed)
+
+        const more = ["--token", "--json", "--store", "400MiB"]
+        const again = yield* start("dev", ...flags, ...more)
+        yield* again.until((out) => out.length > 0)
+        const ready = JSON.parse(nth(again.out, 0))
+        assert.deepInclude(ready, {
+          ...{ tokenFile: file, storeBytes: 400 * MiB, eventBytes: 200 * MiB }
         })
-        yield* stop(command)
-        return [(storeBytes ?? 0) / MiB, (eventBytes ?? 0) / MiB, ...kept]
-      })
-      assert.deepStrictEqual(yield* bounds("--store", "256MiB"), [256, 128, 128, "new", "yes"])
-      if (isLong) assert.deepStrictEqual(yield* bounds(), [256, 128, 128, "new", "yes"])
-      assert.deepStrictEqual(yield* bounds("--store", "400MiB"), [400, 200, 200, "new", "no"])
-      const less = yield* runProcess("dev", "--nats-port", "0", "--data", data, "--store", "64MiB")
-      assert.match(
-        nth(less.err, 0),
-        /^petrel: --store 64 MiB is less than the 400 MiB of the last /
-      )
-    }).pipe(Effect.scoped)
+        const withToken = ready.nats.replace("//", `//${token}@`)
+        assert.deepStrictEqual(yield* boundsAt(withToken), [200, "new", "no"])
+        assert.strictEqual((yield* Effect.promise(() => readFile(file, "utf8"))).trim(), token)
+        yield* stop(again)
+
+        if (isLong) {
+          const asBefore = yield* start("dev", ...flags, "--json")
+          yield* asBefore.until((out) => out.length > 0)
+          assert.include(JSON.parse(nth(asBefore.out, 0)), { storeBytes: 400 * MiB })
+          yield* stop(asBefore)
+        }
+        const less = yield* runProcess(
+          "dev",
+          "--nats-port",
+          "0",
+          "--data",
+          data,
+          "--store",
+          "64MiB"
+        )
+        assert.match(
+          nth(less.err, 0),
+          /^petrel: --store 64 MiB is less than the 400 MiB of the last /
+        )
+      }).pipe(Effect.scoped)
   )
 
   it.live("says what to do where its data or its port is in use, and ends with its broker", () =>
