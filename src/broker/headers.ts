@@ -1,6 +1,6 @@
 import type { Msg, MsgHdrs } from "@nats-io/transport-node"
 import { MsgImpl } from "@nats-io/transport-node"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 
 const none: GetHeader = () => undefined
 

@@ -19,8 +19,7 @@ import { madeAgain, notingRaise } from "./kept-since.ts"
 import { beyondRemoved, lossesOf } from "./losses.ts"
 import { checkReservations, isStorageShort } from "./reservation.ts"
 import { readPosition } from "./router-position.ts"
-import { repairSources } from "./sources/repair.ts"
-import { keepingRestarts } from "./sources/restart.ts"
+import { keepingRestarts, repairSources } from "./sources/restart.ts"
 import {
   checkSourceServer,
   inAccountOf,

@@ -3,7 +3,7 @@ import { ServiceErrorCodeHeader, ServiceErrorHeader, Svcm } from "@nats-io/servi
 import type { MsgHdrs } from "@nats-io/transport-node"
 import { headers as makeHeaders } from "@nats-io/transport-node"
 import { Clock, Effect, FiberSet } from "effect"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 import { natsClients } from "./clients.ts"
 
 /** A request that an endpoint of a service got. */

@@ -50,7 +50,7 @@ const maxKeepAliveMs = 1_000
  * ack_wait; while they are prefetched, `renew` reports work in progress three times per ack_wait.
  */
 export class PrefetchWindow {
-  readonly #hands = new IntrusiveList<Prefetched>()
+  readonly #messages = new IntrusiveList<Prefetched>()
   /** Sum over the messages that are not excluded. */
   #deliveries = 0
   #bytes = 0
@@ -101,7 +101,7 @@ export class PrefetchWindow {
    */
   get deliveryBytes(): number {
     let bytes = 0
-    for (const { isWeighed, message, parts } of this.#hands)
+    for (const { isWeighed, message, parts } of this.#messages)
       bytes += (isWeighed ? parts : this.#usualParts) * message.data.length
     return bytes
   }
@@ -118,7 +118,7 @@ export class PrefetchWindow {
 
   /** Number of prefetched messages, excluded ones included. */
   get size(): number {
-    return this.#hands.size
+    return this.#messages.size
   }
 
   /**
@@ -129,7 +129,7 @@ export class PrefetchWindow {
     if (this.capacity !== undefined) return undefined
     const before = timers.monotonicMs() - ageMs
     const held = new Map<string, { deliveries: number; bytes: number }>()
-    for (const { isExcluded, message, parts, since, tenant } of this.#hands) {
+    for (const { isExcluded, message, parts, since, tenant } of this.#messages) {
       if (since > before) break
       if (isExcluded) continue
       const own = held.get(tenant) ?? { deliveries: 0, bytes: 0 }
@@ -145,7 +145,7 @@ export class PrefetchWindow {
   /** @param tenant whose message it is, for `crowdedBy`. */
   take(message: PrefetchedMessage, tenant = ""): Prefetched {
     const since = timers.monotonicMs()
-    const hand: Prefetched = {
+    const prefetched: Prefetched = {
       message,
       tenant,
       since,
@@ -155,23 +155,23 @@ export class PrefetchWindow {
       before: undefined,
       after: undefined
     }
-    this.#hands.add(hand)
+    this.#messages.add(prefetched)
     this.#deliveries++
     this.#bytes += message.data.length
     this.#tooFew = undefined
-    return hand
+    return prefetched
   }
 
   /**
    * Sets how many deliveries a message stands for, 1 at least. Must be called for every message or
    * for none.
    */
-  weigh(hand: Prefetched, deliveries: number): void {
+  weigh(prefetched: Prefetched, deliveries: number): void {
     const parts = Math.max(1, deliveries)
     this.#usualParts += (parts - this.#usualParts) / 16
-    this.#deliveries += parts - hand.parts
-    hand.parts = parts
-    hand.isWeighed = true
+    this.#deliveries += parts - prefetched.parts
+    prefetched.parts = parts
+    prefetched.isWeighed = true
   }
 
   /**
@@ -179,17 +179,17 @@ export class PrefetchWindow {
    *
    * @param remaining number of its deliveries that have not ended. (Default: all)
    */
-  exclude(hand: Prefetched, remaining = hand.parts): void {
-    if (hand.isExcluded || !this.#hands.has(hand)) return
-    hand.isExcluded = true
-    this.#freeCapacity(hand)
-    hand.parts = remaining
+  exclude(prefetched: Prefetched, remaining = prefetched.parts): void {
+    if (prefetched.isExcluded || !this.#messages.has(prefetched)) return
+    prefetched.isExcluded = true
+    this.#freeCapacity(prefetched)
+    prefetched.parts = remaining
   }
 
-  release(hand: Prefetched): void {
-    if (!this.#hands.remove(hand)) return
-    this.#allowed = Math.min(this.#capacity.deliveries, this.#allowed + hand.parts)
-    if (!hand.isExcluded) this.#freeCapacity(hand)
+  release(prefetched: Prefetched): void {
+    if (!this.#messages.remove(prefetched)) return
+    this.#allowed = Math.min(this.#capacity.deliveries, this.#allowed + prefetched.parts)
+    if (!prefetched.isExcluded) this.#freeCapacity(prefetched)
   }
 
   #freeCapacity({ message, parts }: Prefetched): void {
@@ -228,7 +228,7 @@ export class PrefetchWindow {
   /** Reports work in progress for all messages that were prefetched more than `age` ms ago. */
   renew(age: number): void {
     const before = timers.monotonicMs() - age
-    for (const { message, since } of this.#hands) {
+    for (const { message, since } of this.#messages) {
       if (since > before) return
       message.working()
     }

@@ -1,5 +1,5 @@
 import type { Msg } from "@nats-io/transport-node"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 import { timers } from "../time/timers.ts"
 import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"

@@ -11,7 +11,7 @@ import { Option, Schema } from "effect"
 import type { Addressee, Delivery } from "./delivery.ts"
 import { firstRound, Progress, parseDelivery, untried } from "./delivery.ts"
 import { placeName, readPlace } from "./fact.ts"
-import type { GetHeader } from "./message-header.ts"
+import type { GetHeader } from "./header-names.ts"
 
 /** Maximum deliveries in one message. Places number them from 1, in 1/512 of a sequence. */
 export const maxEntries = 256

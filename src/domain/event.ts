@@ -1,6 +1,6 @@
+import type { GetHeader } from "./header-names.ts"
 import { forwardedOf } from "./header-names.ts"
 import { givenId } from "./intake.ts"
-import type { GetHeader } from "./message-header.ts"
 import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-filter.ts"

@@ -1,5 +1,10 @@
 import { Schema } from "effect"
-import type { GetHeader } from "./message-header.ts"
+
+/**
+ * Returns the first value of a message header by its lower-case name; undefined if it is absent or
+ * empty.
+ */
+export type GetHeader = (name: string) => string | undefined
 
 /** Headers that HTTP or Petrel sets in each request, under names that cannot be changed. */
 const fixed =

@@ -3,7 +3,7 @@
  * event's id is a token of the subject, so that the broker itself refuses to store it twice.
  */
 import { createHash } from "node:crypto"
-import type { GetHeader } from "./message-header.ts"
+import type { GetHeader } from "./header-names.ts"
 import type { Names } from "./names.ts"
 import { isToken } from "./token.ts"
 import { eventTypeProblem } from "./type-filter.ts"

@@ -1,6 +1,6 @@
 import type { EventIdentity } from "./event.ts"
 import { eventName, readEventName } from "./event.ts"
-import type { GetHeader } from "./message-header.ts"
+import type { GetHeader } from "./header-names.ts"
 import type { Restart } from "./names.ts"
 import { readRestart } from "./names.ts"
 

@@ -9,7 +9,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import { eventName } from "../domain/event.ts"
 import type { Fact, Place } from "../domain/fact.ts"
 import { factResult, successKinds } from "../domain/fact.ts"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 import { partitionOf } from "../domain/names.ts"
 import { decodeFact, eventSeqIn } from "./delivery-facts.ts"
 

@@ -5,7 +5,7 @@ import { makeGate } from "../broker/gate.ts"
 import { PublishError } from "../broker/publication.ts"
 import type { Event, EventIdentity } from "../domain/event.ts"
 import { eventName, readEventName } from "../domain/event.ts"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 import type { Origin, Repeated } from "../domain/origin.ts"
 import { isBroughtAgain, originName, readOrigin } from "../domain/origin.ts"
 

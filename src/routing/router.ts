@@ -8,7 +8,7 @@ import { PublishError } from "../broker/publication.ts"
 import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { subjectWithId } from "../domain/event.ts"
-import type { GetHeader } from "../domain/message-header.ts"
+import type { GetHeader } from "../domain/header-names.ts"
 import { Directory } from "../endpoints/directory.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
@@ -46,7 +46,7 @@ const giveBackPauseMs = 1_000
 
 export interface RouterOptions extends RoutingOptions {
   /** Maximum bytes of event bodies that the router holds. */
-  readonly bytesInHand: number
+  readonly prefetchBytes: number
   /** False while this worker's clock may be wrong: plans carry deadlines. */
   readonly isClockTrusted: () => boolean
 }
@@ -75,7 +75,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     atFirst: prefetchedAtFirst,
-    bytes: options.bytesInHand,
+    bytes: options.prefetchBytes,
     usualParts: defaultParts
   })
   yield* prefetch.keepAlive(ackWait)

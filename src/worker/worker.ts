@@ -199,7 +199,7 @@ const route = ({ layout, options, owned, stopping, workerClock }: Node) =>
   runRouter({
     worker: options.id,
     layout,
-    bytesInHand: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
+    prefetchBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     directBytes: Math.floor((options.maxBytes ?? defaultLoad.maxBytes) / 8),
     stopping,
     isClockTrusted: workerClock.isTrusted,

@@ -6,7 +6,7 @@ import type { PullDemand, PullEnd, Take } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
 import { wireOf } from "../../src/broker/wire.ts"
-import type { GetHeader } from "../../src/domain/message-header.ts"
+import type { GetHeader } from "../../src/domain/header-names.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 

@@ -116,7 +116,7 @@ const routerBy = Effect.fnUntraced(function* () {
   const router = yield* runRouter({
     worker: "w1",
     layout: yield* readLayout,
-    bytesInHand: 1_000_000,
+    prefetchBytes: 1_000_000,
     directBytes: 0,
     owned: { attempt: () => false, storeInBacklog: () => false },
     stopping: () => stopping,

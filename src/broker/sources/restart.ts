@@ -5,6 +5,7 @@ import { natsClients } from "../clients.ts"
 import type { Divergence } from "./divergence.ts"
 import { restartFor } from "./divergence.ts"
 import { filtersOf, restartOf } from "./links.ts"
+import { compareNew, readRecord, writeRecord } from "./record.ts"
 
 /** Returns the transforms of a source without the mark of a restart. */
 const transformsOf = (source: StreamSource, subjects: ReadonlyArray<string>) => {
@@ -80,3 +81,18 @@ export const keepingRestarts = (
           return there !== undefined && restartOf(there) !== undefined ? there : source
         })
       }
+
+/**
+ * Starts sources again that lost what was copied from them, and returns them. Needs the right to
+ * change streams.
+ */
+export const repairSources = Effect.gen(function* () {
+  const before = yield* readRecord
+  const { record } = yield* compareNew(before, true)
+  if (record.divergences.length > 0) {
+    yield* restartSources(record.divergences)
+    const after = yield* compareNew(before, true)
+    yield* writeRecord(after.record)
+  }
+  return record.divergences satisfies ReadonlyArray<Divergence>
+})

@@ -6,7 +6,7 @@ import { removeIf } from "../../broker/removal.ts"
 import { scanQueue } from "../../broker/scan.ts"
 import type { BacklogLabel, OriginStreams } from "../../domain/backlog-message.ts"
 import { backlogEntriesIn, labelIn, waitingIn } from "../../domain/backlog-message.ts"
-import type { GetHeader } from "../../domain/message-header.ts"
+import type { GetHeader } from "../../domain/header-names.ts"
 import type { Stored } from "./backlog-write.ts"
 import { waitingName } from "./backlog-write.ts"
 import type { Replaced } from "./written-tails.ts"
@@ -50,7 +50,8 @@ const headersOf =
   (name) =>
     header.get(name) || undefined
 
-const bounded = <A, R>(stream: string, question: Effect.Effect<A, BrokerError, R>) =>
+/** Bounds how long the leader of a stream is waited for. */
+export const fromLeader = <A, R>(stream: string, question: Effect.Effect<A, BrokerError, R>) =>
   Effect.timeoutOrElse(question, {
     duration: leaderAnswerMs,
     orElse: () => {
@@ -59,9 +60,13 @@ const bounded = <A, R>(stream: string, question: Effect.Effect<A, BrokerError, R
     }
   })
 
-const readLast = ({ stream, subject }: BacklogSubject) =>
+/** Reads the last message of a backlog from the leader; null where there is none. */
+export const readLast = ({ stream, subject }: BacklogSubject) =>
   Effect.flatMap(Broker, ({ readMessage }) =>
-    bounded(stream, readMessage("look at the end of a backlog", stream, { last_by_subj: subject }))
+    fromLeader(
+      stream,
+      readMessage("look at the end of a backlog", stream, { last_by_subj: subject })
+    )
   )
 
 /**
@@ -75,7 +80,7 @@ export const readBacklogEnd = Effect.fnUntraced(function* (of: BacklogSubject) {
   if (label !== undefined) return { tail: last.seq, stored: label.stored, label }
   const { streamInfo } = yield* Broker
   const counting = streamInfo("count what waits", of.stream, { subjects_filter: of.subject })
-  const { state } = yield* bounded(of.stream, counting)
+  const { state } = yield* fromLeader(of.stream, counting)
   return { tail: last.seq, stored: state.subjects?.[of.subject] ?? 0, label }
 })
 
@@ -131,5 +136,5 @@ export const removeReplaced = ({ stream, subject }: BacklogSubject, { packed, se
   const isIt = (message: StoredMsg) =>
     message.subject === subject &&
     (packed === undefined || message.header.get(packed[0]) === packed[1])
-  return bounded(stream, removeIf("remove what was stored again", stream, seq, isIt))
+  return fromLeader(stream, removeIf("remove what was stored again", stream, seq, isIt))
 }

@@ -1,16 +1,10 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { BrokerError } from "../../broker/broker-error.ts"
 import { removeIf } from "../../broker/removal.ts"
 import { readBatch } from "../../broker/scan.ts"
 import type { Addressee } from "../../domain/delivery.ts"
-
-/**
- * Time limit for an answer of the stream's leader, ms: a leader that has died does not answer, but
- * its successor will.
- */
-const leaderAnswerMs = 3_000
+import { fromLeader, readLast } from "./backlog-end.ts"
 
 /**
  * The durable backlogs of a partition's endpoints. No consumer reads them: the partition's owner
@@ -45,21 +39,21 @@ export class Backlog {
   isEmpty(to: Addressee, from: number) {
     const next = { seq: from, next_by_subj: this.#subjectOf(to) }
     const read = this.#broker.readMessage("look at a backlog", this.#stream, next)
-    return Effect.map(this.#bounded(read), (message) => message === null)
+    return Effect.map(fromLeader(this.#stream, read), (message) => message === null)
   }
 
   /** Reads the last message of an endpoint from the leader; null where there is none. */
   last(to: Addressee) {
-    const last = { last_by_subj: this.#subjectOf(to) }
-    return this.#bounded(
-      this.#broker.readMessage("look at the end of a backlog", this.#stream, last)
-    )
+    return this.#withBroker(readLast({ stream: this.#stream, subject: this.#subjectOf(to) }))
   }
 
   /** Purges an endpoint's messages below a sequence. */
   purge(to: Addressee, below: number) {
     const limits = { filter: this.#subjectOf(to), seq: below }
-    return this.#bounded(this.#broker.purge("purge what has left a backlog", this.#stream, limits))
+    return fromLeader(
+      this.#stream,
+      this.#broker.purge("purge what has left a backlog", this.#stream, limits)
+    )
   }
 
   /** Removes a single message if it matches. */
@@ -76,7 +70,7 @@ export class Backlog {
     const subjects_filter = this.#broker.names.subjects.backlogOf(this.#index)
     const operation = `list what waits in ${this.#stream}`
     const info = this.#broker.streamInfo(operation, this.#stream, { subjects_filter })
-    return Effect.map(this.#bounded(info), ({ state }) => ({
+    return Effect.map(fromLeader(this.#stream, info), ({ state }) => ({
       last: state.last_seq,
       waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
         const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
@@ -87,15 +81,6 @@ export class Backlog {
 
   #subjectOf({ endpoint, tenant }: Addressee): string {
     return this.#broker.names.subjects.backlog(this.#index, tenant, endpoint)
-  }
-
-  /** Bounds how long the stream's leader is waited for. */
-  #bounded<A>(question: Effect.Effect<A, BrokerError>) {
-    const operation = `ask for ${this.#stream}`
-    return Effect.timeoutOrElse(question, {
-      duration: leaderAnswerMs,
-      orElse: () => Effect.fail(new BrokerError({ operation, cause: new Error("no answer") }))
-    })
   }
 
   #withBroker<A, E>(work: Effect.Effect<A, E, Broker>): Effect.Effect<A, E> {

@@ -18,11 +18,11 @@ import type { Stored } from "./backlog-write.ts"
 import type { BacklogWriter } from "./backlog-writer.ts"
 import type { BacklogMessage } from "./drain.ts"
 import { Drain } from "./drain.ts"
-import type { DutyCycle, Standing } from "./expiry.ts"
+import type { DutyCycle } from "./expiry.ts"
 import { Expiry } from "./expiry.ts"
 import type { NextTurn } from "./keyed-scheduler.ts"
 import { KeyedScheduler } from "./keyed-scheduler.ts"
-import type { LateMessagesOptions } from "./late-messages.ts"
+import type { LateMessagesOptions, ReadStanding } from "./late-messages.ts"
 import { LateMessages } from "./late-messages.ts"
 
 /** Maximum messages and body bytes per read. */
@@ -360,7 +360,7 @@ export class Drainer {
     key: string,
     drain: Drain,
     read: ReadDelivery,
-    standingOf: (read: ReadDelivery) => Standing
+    standingOf: (read: ReadDelivery) => ReadStanding
   ): Effect.Effect<void> {
     const { begin, left } = this.#options
     const { body, delivery, position } = read

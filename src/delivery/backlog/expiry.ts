@@ -10,12 +10,10 @@ import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
 import { bodyBytes, placeIn, positionsIn } from "./backlog-page.ts"
 import type { BacklogReader, ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
+import type { ReadStanding } from "./late-messages.ts"
 
 /** Pause before the end of a delivery is tried again that failed, ms. */
 const endRetryMs = 30_000
-
-/** What is known of a delivery that was read: `handled` if it has ended or is under way. */
-export type Standing = "waiting" | "handled" | "unknown"
 
 interface ExpiryOptions {
   readonly reader: Pick<BacklogReader, "contents" | "pages">
@@ -29,7 +27,7 @@ interface ExpiryOptions {
   readonly standing: (
     drain: Drain,
     read: ReadonlyArray<ReadDelivery>
-  ) => Effect.Effect<(read: ReadDelivery) => Standing>
+  ) => Effect.Effect<(read: ReadDelivery) => ReadStanding>
   /** Keeps an unreadable message, whose deadlines are therefore unknown. */
   readonly keep: (drain: Drain, seq: number) => Effect.Effect<void>
   /**

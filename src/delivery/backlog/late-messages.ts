@@ -6,10 +6,12 @@ import type { LastMessage } from "./backlog-end.ts"
 import type { BacklogPosition } from "./backlog-page.ts"
 import type { ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
-import type { Standing } from "./expiry.ts"
+
+/** What is known of a delivery that was read: `handled` if it has ended or is under way. */
+export type ReadStanding = "waiting" | "handled" | "unknown"
 
 export interface LateMessagesOptions {
-  /** True for the owner whose label this is; see `BacklogLabel`. */
+  /** When this owner took over, ms since the epoch: it names the owner in labels (`BacklogLabel`). */
   readonly owner: number
   /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
   readonly isKnown: (delivery: Delivery) => boolean
@@ -21,8 +23,8 @@ export interface LateMessagesOptions {
 }
 
 /**
- * The messages that a former owner stored after this one had begun. Its history was read before, so
- * the deliveries in them are looked up once more.
+ * The messages that a former owner stored after this one had begun. This owner read the history
+ * before that, so the deliveries in them are looked up once more.
  */
 export class LateMessages {
   readonly #options: LateMessagesOptions
@@ -67,7 +69,7 @@ export class LateMessages {
                 late.map(({ delivery }) => delivery)
               )
             )
-      return ({ delivery, position }: ReadDelivery): Standing => {
+      return ({ delivery, position }: ReadDelivery): ReadStanding => {
         if (found === undefined || !this.isUndecided(drain, position)) return "waiting"
         // What is being stored may be found there.
         if (drain.storing > 0 || Option.isNone(found)) return "unknown"

@@ -6,7 +6,7 @@ import { headerOf } from "../../broker/headers.ts"
 import type { DeliveryReference } from "../../domain/backlog-message.ts"
 import type { EventContents, EventMessage } from "../../domain/event.ts"
 import { eventContentsIn, eventName } from "../../domain/event.ts"
-import type { GetHeader } from "../../domain/message-header.ts"
+import type { GetHeader } from "../../domain/header-names.ts"
 import { EventCache } from "./event-cache.ts"
 
 /** Names an event that is to be read, and the size of its body, bytes. */

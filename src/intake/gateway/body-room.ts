@@ -5,7 +5,7 @@ import { timers } from "../../time/timers.ts"
 import type { LiveSource } from "./live-sources.ts"
 
 /** A body that has come for so long, ms, loses its room to another one. A provider's takes less. */
-const patientMs = 1_000
+const slowBodyMs = 1_000
 
 /** The room of one body. */
 export interface BodyPlace {
@@ -91,7 +91,7 @@ export class BodyRoom {
 
   /** Returns the body that is to be cut off for `bytes` more of another one; undefined for none. */
   #slowest(own: Unfinished, bytes: number): Unfinished | undefined {
-    const before = timers.monotonicMs() - patientMs
+    const before = timers.monotonicMs() - slowBodyMs
     const couldFit =
       this.#sources.couldHave(own.source, bytes) && this.#tenants.couldHave(own.tenant, bytes)
     let oldest: Unfinished | undefined

@@ -1,7 +1,7 @@
 import { Clock, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
-import type { Lease } from "../../cluster/lease.ts"
-import { keepLease, leaseMs, takeLease } from "../../cluster/lease.ts"
+import type { WorkLease } from "../../cluster/work-lease.ts"
+import { keepLease, leaseMs, takeLease } from "../../cluster/work-lease.ts"
 import type { Judgement } from "../../history/audit/judgement.ts"
 import type { Raised } from "../../history/audit/watch.ts"
 import { watch } from "../../history/audit/watch.ts"
@@ -31,7 +31,7 @@ export interface AuditSaying {
 /**
  * Takes the lease again once a lost one has expired; returns undefined where another console has it.
  */
-const takeAgain = (owner: string): Effect.Effect<Lease | undefined, never, Broker> =>
+const takeAgain = (owner: string): Effect.Effect<WorkLease | undefined, never, Broker> =>
   Effect.sleep(leaseMs).pipe(
     Effect.andThen(takeLease(leaseKey, owner)),
     Effect.catch(() => Effect.suspend(() => takeAgain(owner)))

@@ -15,7 +15,7 @@ import { followBucket } from "../../broker/bucket-follow.ts"
 import { keepGoing } from "../../broker/keep-going.ts"
 import { PublishError } from "../../broker/publication.ts"
 import { CommandFailed } from "../../cluster/command.ts"
-import { keepLease, type Lease } from "../../cluster/lease.ts"
+import { keepLease, type WorkLease } from "../../cluster/work-lease.ts"
 import { Turns } from "../../rounds/turns.ts"
 import { timers } from "../../time/timers.ts"
 import type { JobRecord } from "./job.ts"
@@ -90,7 +90,12 @@ const logEnd = ({ failures, id, problem, progress, state }: JobRecord, exit: Res
 }
 
 /** Works on a job whose lease is held. */
-const work = Effect.fnUntraced(function* (id: string, name: string, lease: Lease, watch: JobWatch) {
+const work = Effect.fnUntraced(function* (
+  id: string,
+  name: string,
+  lease: WorkLease,
+  watch: JobWatch
+) {
   const now = yield* Clock.currentTimeMillis
   const before = yield* changeJob(id, (job) =>
     hasJobEnded(job) ? undefined : takenUp(job, name, now)

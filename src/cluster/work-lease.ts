@@ -9,7 +9,7 @@ export const leaseMs = 10_000
 const renewEvery = "1 second"
 
 /** The right of one console to do a piece of work. */
-export interface Lease {
+export interface WorkLease {
   /** Returns false if another console has taken the work. */
   readonly renew: Effect.Effect<boolean, Effect.Error<ReturnType<typeof writeValue>>, Broker>
   readonly giveBack: Effect.Effect<void, never, Broker>
@@ -40,7 +40,7 @@ export const takeLease = Effect.fnUntraced(function* (key: string, owner: string
     // One that is broken off may be stored nonetheless, and then could not be given back.
     renew: Effect.uninterruptible(put),
     giveBack: Effect.suspend(() => eraseValue(bucket, key, revision)).pipe(Effect.ignore)
-  } satisfies Lease
+  } satisfies WorkLease
 })
 
 /**
@@ -50,7 +50,7 @@ export const takeLease = Effect.fnUntraced(function* (key: string, owner: string
  * @param beat done after each renewal; what it returns ends the renewals.
  */
 export const keepLease = <A extends string, E, R>(
-  lease: Lease,
+  lease: WorkLease,
   beat: Effect.Effect<A | undefined, E, R>
 ): Effect.Effect<A | "lost", never, R | Broker> =>
   Effect.gen(function* () {
