@@ -8,12 +8,18 @@ import { clockText, timeText } from "../times.tsx"
 
 /** Lines that are kept. */
 const most = 1_000
+/** Lines that come within this time are shown together, ms: to render 1,000 rows for each takes minutes. */
+const togetherMs = 100
 
-interface Line {
-  /** Its number on this page. */
-  readonly at: number
+/** What came. */
+interface Said {
   readonly failure?: Failure
   readonly says?: string
+}
+
+interface Line extends Said {
+  /** Its number on this page. */
+  readonly at: number
 }
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
@@ -32,6 +38,22 @@ export const Live = () => {
     const leaving = new AbortController()
     let isGone = false
     let lastEventId: string | undefined
+    let came: Array<Said> = []
+    const show = (): void => {
+      const news = came
+      came = []
+      setLines((before) => {
+        const last = before[0]?.at ?? 0
+        const lines = news.map((said, n) => ({ ...said, at: last + n + 1 }))
+        return [...lines.reverse(), ...before].slice(0, most)
+      })
+    }
+    const take = (said: Said): void => {
+      if (came.length === 0) setTimeout(show, togetherMs)
+      came.push(said)
+      // The timers of a page that nobody sees come late.
+      if (came.length > 2 * most) came.splice(0, most)
+    }
     const follow = async (): Promise<void> => {
       const live = petrel.live(
         { tenant, ...(endpoint === undefined ? {} : { endpoint }) },
@@ -44,11 +66,11 @@ export const Live = () => {
       )
       for await (const message of live) {
         lastEventId = live.lastEventId
-        const line: Line =
+        take(
           message.tells === "failure"
-            ? { at: 0, failure: message.failure }
-            : { at: 0, says: `${message.dropped ?? "Some"} left out: ${message.why}` }
-        setLines((before) => [{ ...line, at: (before[0]?.at ?? 0) + 1 }, ...before].slice(0, most))
+            ? { failure: message.failure }
+            : { says: `${message.dropped ?? "Some"} left out: ${message.why}` }
+        )
       }
     }
     const keepOn = async (): Promise<void> => {
