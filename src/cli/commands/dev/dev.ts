@@ -273,7 +273,7 @@ const farewell = Effect.gen(function* () {
   const newline = process.stderr.isTTY ? "\n" : ""
   if (!json)
     yield* remark(
-      `${newline}Stopped, first the worker, then the broker. Next time it goes on from here.`
+      `${newline}Stopped, first the worker, then the broker. Next time it continues from here.`
     )
 })
 

@@ -53,7 +53,7 @@ export const welcome = (options: {
       ...(console.login === undefined
         ? []
         : ["See every delivery in a browser (this link logs in once):", `  ${console.login}`]),
-      `Its HTTP API is at ${console.address} (${console.address}/docs shows it), for the token in ${console.tokenFile}.`,
+      `Its HTTP API is at ${console.address} (${console.address}/docs shows it), with the token in ${console.tokenFile}.`,
       ...(metrics === undefined ? [] : [`Its numbers are at ${metrics}.`]),
       "",
       ...(sample?.first === true

@@ -40,7 +40,7 @@ export const status = Command.make(
     const { json } = yield* petrel
     const { outboxes } = yield* Effect.provide(listOutboxes, connected)
     if (json) for (const one of outboxes) yield* print(JSON.stringify(encode(one)))
-    else if (outboxes.length === 0) yield* remark("no relay has told of an outbox")
+    else if (outboxes.length === 0) yield* remark("no relay has reported an outbox")
     else {
       const now = yield* Clock.currentTimeMillis
       for (const line of makeTable(headings).lines(outboxes.map(rowOf(now)))) yield* print(line)
@@ -59,7 +59,7 @@ export const forget = Command.make(
   },
   Effect.fnUntraced(function* ({ name }) {
     if (!(yield* Effect.provide(forgetOutbox(name), connected)))
-      return yield* new Refused({ message: `no relay has told of an outbox ${name}` })
+      return yield* new Refused({ message: `no relay has reported an outbox ${name}` })
     yield* report({ forgotten: name }, `Forgot the outbox ${name}: no alert is raised about it`)
   })
 ).pipe(
