@@ -311,6 +311,32 @@ describe("the package that npm run build makes", () => {
     300_000
   )
 
+  it.live(
+    "serves the console's pages, and prints a link that logs in to them",
+    () =>
+      Effect.gen(function* () {
+        const dev = yield* startDev
+        assert.match(dev.out.join("\n"), /http:\/\/\S+\/ui\/login#ptl_\S+/)
+        const asked = yield* Effect.promise(async () => {
+          const page = await fetch(`${dev.url}/ui/`).then((answer) => answer.text())
+          const names = [...page.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)]
+          return Promise.all(
+            names.map(async ([, name = ""]) => {
+              const answer = await fetch(new URL(name, `${dev.url}/ui/`))
+              return [answer.status, answer.headers.get("content-type")?.split(";")[0]]
+            })
+          )
+        })
+        assert.sameDeepMembers(asked, [
+          [200, "text/javascript"],
+          [200, "text/css"]
+        ])
+        yield* dev.signal("SIGINT")
+        assert.strictEqual(yield* dev.ended, 0)
+      }),
+    300_000
+  )
+
   it.live("runs a worker, a console with its threads, and an audit", () => {
     const { flags, run: installed } = place()
     return installed(
