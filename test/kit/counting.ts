@@ -1,4 +1,4 @@
-import type { Received, Script } from "./receiver.ts"
+import { latency, type Received, type Script } from "./receiver.ts"
 
 /**
  * A script that answers after `time` (ms) and counts the requests in flight for each path, from all
@@ -12,7 +12,7 @@ export const counting = (time: number, status: (request: Received) => number = (
     const count = (now.get(path) ?? 0) + 1
     now.set(path, count)
     most = Math.max(most, count)
-    await new Promise((resolve) => setTimeout(resolve, time))
+    await latency(time)
     now.set(path, (now.get(path) ?? 1) - 1)
     return { status: status(request) }
   }

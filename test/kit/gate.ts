@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { receiver } from "./receiver.ts"
+import { latency, receiver } from "./receiver.ts"
 
 /**
  * A receiver that holds all requests until it is opened, and then answers every request at once.
@@ -14,7 +14,7 @@ export const gate = Effect.gen(function* () {
       now.count++
       now.most = Math.max(now.most, now.count)
       if (!open) await new Promise<void>((resolve) => waiting.push(resolve))
-      else await new Promise((resolve) => setTimeout(resolve, 2))
+      else await latency(2)
       now.count--
       return { status: 200 }
     }

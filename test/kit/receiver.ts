@@ -42,6 +42,10 @@ export type Script =
   | Answer
   | ((request: Received, response: ServerResponse) => Answer | undefined | Promise<Answer>)
 
+/** Passes the time that a receiver takes for its answer, ms. Resolves to that it is a 200. */
+export const latency = (ms: number): Promise<Answer> =>
+  new Promise((resolve) => setTimeout(() => resolve({ status: 200 }), ms))
+
 interface Listening {
   readonly port: number
   /** `127.0.0.1:<port>`, or with the requested host. */

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, history, publishMany, quickRetry, worker } from "../kit/engine.ts"
 import { about } from "../kit/outcomes.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -18,7 +18,7 @@ const small = Effect.gen(function* () {
     answer: async () => {
       now++
       const status = now > 4 ? 429 : 200
-      await new Promise((resolve) => setTimeout(resolve, 20))
+      await latency(20)
       now--
       return { status }
     }

@@ -6,7 +6,7 @@ import { crashBroker } from "../kit/broker-crash.ts"
 import { quiet } from "../kit/consistency.ts"
 import { endpoint, publish, quickRetry } from "../kit/engine.ts"
 import type { Received } from "../kit/receiver.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
@@ -37,7 +37,7 @@ describe("kill -9 of broker and worker at any moment, and an audit", () => {
       Effect.gen(function* () {
         const hook = yield* receiver({
           answer: async (request) => {
-            await new Promise((resolve) => setTimeout(resolve, Math.random() * 20))
+            await latency(Math.random() * 20)
             return { status: statusOf(request) }
           }
         })

@@ -5,7 +5,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import { quiet } from "../kit/consistency.ts"
 import { endpoint, publish, quickRetry } from "../kit/engine.ts"
 import type { Received } from "../kit/receiver.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
@@ -34,7 +34,7 @@ describe("audits all the time", () => {
         const answered = new Map<string, number>()
         const hook = yield* receiver({
           answer: async (request) => {
-            await new Promise((resolve) => setTimeout(resolve, 15))
+            await latency(15)
             const status = statusOf(request)
             answered.set(keyOf(request), status)
             return { status }

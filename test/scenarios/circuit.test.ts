@@ -20,7 +20,7 @@ import {
   worker
 } from "../kit/engine.ts"
 import { about } from "../kit/outcomes.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ maxConcurrency: 8, testTimeout: 60_000 })
@@ -45,7 +45,7 @@ const failing = Effect.gen(function* () {
       state.now++
       state.most = Math.max(state.most, state.now)
       if (!state.down) state.levels.push(state.now)
-      await new Promise((resolve) => setTimeout(resolve, 5))
+      await latency(5)
       state.now--
       return { status: state.down ? 503 : 200 }
     }

@@ -4,7 +4,7 @@ import { vi } from "vitest"
 import { allFacts, consistentRounds } from "../kit/consistency.ts"
 import { backlogged, endpoint, eventually, publishMany, quickRetry, worker } from "../kit/engine.ts"
 import { latencies, quantile } from "../kit/latency.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 90_000 })
@@ -20,7 +20,7 @@ const fallen = Effect.gen(function* () {
       state.now++
       state.most = Math.max(state.most, state.now)
       if (!state.down && levels.length < 200) levels.push(state.now)
-      await new Promise((resolve) => setTimeout(resolve, 1))
+      await latency(1)
       state.now--
       return { status: state.down ? 503 : 200 }
     }

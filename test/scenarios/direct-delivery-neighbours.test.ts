@@ -2,7 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { endpoint, history, publish, worker } from "../kit/engine.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -19,11 +19,7 @@ describe("endpoints that take a little less than a second", () => {
     "do not hold up the events of others",
     () =>
       Effect.gen(function* () {
-        const answer = () =>
-          new Promise<{ status: number }>((resolve) =>
-            setTimeout(() => resolve({ status: 200 }), 900)
-          )
-        const slow = yield* receiver({ answer })
+        const slow = yield* receiver({ answer: () => latency(900) })
         const quick = yield* receiver()
         for (const id of slowOnes) yield* endpoint({ id, url: slow.url, types: [id] })
         yield* endpoint({ id: "quick", url: quick.url, types: ["quick"], maxInFlight: 100 })

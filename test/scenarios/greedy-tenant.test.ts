@@ -7,7 +7,7 @@ import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { endpoint, history, lateRetry, publishTo, worker, workersApart } from "../kit/engine.ts"
 import { fewOf } from "../kit/long.ts"
 import { about } from "../kit/outcomes.ts"
-import { deafServer, receiver, tcpServer } from "../kit/receiver.ts"
+import { deafServer, latency, receiver, tcpServer } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -62,7 +62,7 @@ const greedyEndpoints = (count: number, host: string, each = maxInFlight) =>
 /** Adds a slow receiver and a quick one of acme. */
 const otherTenant = Effect.gen(function* () {
   const slow = yield* receiver({
-    answer: () => new Promise((resolve) => setTimeout(() => resolve({ status: 200 }), slowAnswerMs))
+    answer: () => latency(slowAnswerMs)
   })
   const quick = yield* receiver()
   yield* endpoint({ id: "slow", url: slow.url, types: ["slow"] })

@@ -5,7 +5,7 @@ import { consistentRounds, quiet } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publish, publishMany, worker } from "../kit/engine.ts"
 import { eight } from "../kit/owners.ts"
 import type { Received, Script } from "../kit/receiver.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -16,7 +16,7 @@ const countingAll = (time: number, isCapped: (request: Received) => boolean) => 
   const answer: Script = async (request) => {
     if (!isCapped(request)) return { status: 200 }
     counts.most = Math.max(counts.most, ++counts.now)
-    await new Promise((resolve) => setTimeout(resolve, time))
+    await latency(time)
     counts.now--
     return { status: 200 }
   }

@@ -6,7 +6,7 @@ import { consistentRounds } from "../kit/consistency.ts"
 import { endpoint, publish, quickRetry } from "../kit/engine.ts"
 import { fewOf, isLong } from "../kit/long.ts"
 import type { Received } from "../kit/receiver.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
@@ -38,8 +38,7 @@ const keyOf = ({ headers, path }: Received) =>
 /** Answers some requests with errors and all after a moment, so that there are some under way at a kill. */
 const unreliable = (random: () => number) => async () => {
   const status = random() < 0.15 ? 503 : random() < 0.03 ? 400 : 200
-  const pause = random() * 20
-  await new Promise((resolve) => setTimeout(resolve, pause))
+  await latency(random() * 20)
   return { status }
 }
 

@@ -3,7 +3,7 @@ import { Deferred, Effect } from "effect"
 import { IpNetwork } from "effect/net"
 import { endpoint, history, nth, publish, publishTo, quickRetry, worker } from "../kit/engine.ts"
 import { about, patientRetry } from "../kit/outcomes.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -75,14 +75,11 @@ describe.concurrent("endpoints side by side", () => {
           let now = 0
           let most = 0
           const made = yield* receiver({
-            answer: () => {
+            answer: async () => {
               most = Math.max(most, ++now)
-              return new Promise((resolve) =>
-                setTimeout(() => {
-                  now--
-                  resolve({ status: 200 })
-                }, 20)
-              )
+              await latency(20)
+              now--
+              return { status: 200 }
             }
           })
           yield* endpoint({ id: `cap${cap}`, url: made.url, maxInFlight: cap })

@@ -19,7 +19,7 @@ import {
 } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import type { Script } from "../kit/receiver.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer, outage } from "../kit/scenario.ts"
 
 type Log = ReturnType<typeof makeLog>
@@ -62,7 +62,7 @@ const complaints = ({ lines }: Log) => {
   return counts
 }
 
-const slowly: Script = () => new Promise((answer) => setTimeout(() => answer({}), 20))
+const slowly: Script = () => latency(20)
 
 describe.concurrent("while the broker is gone", () => {
   outage("a worker says so once, waits for it, and loses nothing", (_, server, log) =>

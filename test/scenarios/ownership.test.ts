@@ -8,7 +8,7 @@ import { quiet as quietBooks } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { eight, lease, owners } from "../kit/owners.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -152,7 +152,7 @@ describe.concurrent("the owner of a partition", () => {
       Effect.gen(function* () {
         const { names } = yield* Broker
         const hook = yield* receiver({
-          answer: () => new Promise((answer) => setTimeout(() => answer({}), 20))
+          answer: () => latency(20)
         })
         yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
         const facts = yield* history

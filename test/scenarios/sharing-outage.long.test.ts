@@ -10,7 +10,7 @@ import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, publish, worker } from "../kit/engine.ts"
 import type { TestServer } from "../kit/nats-server.ts"
 import { eight, owners } from "../kit/owners.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver } from "../kit/receiver.ts"
 import { outage } from "../kit/scenario.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
@@ -33,7 +33,7 @@ const halves = eventually(owners(8).pipe(Effect.orElseSucceed(() => [])), (all) 
 
 const makeEndpoints = Effect.gen(function* () {
   const hook = yield* receiver({
-    answer: () => new Promise((answer) => setTimeout(() => answer({}), 20))
+    answer: () => latency(20)
   })
   yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
   return hook
