@@ -10,7 +10,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: process.env.PETREL_TEST_LONG === undefined ? [long] : configDefaults.exclude,
     globalSetup: "test/kit/bundle.ts",
-    setupFiles: "test/kit/bundled-threads.ts",
+    setupFiles: ["test/kit/cpu-time.ts", "test/kit/bundled-threads.ts"],
     testTimeout: 60_000,
     hookTimeout: 120_000,
     pool: "forks",
