@@ -109,8 +109,10 @@ const leaseOf = (source: SourceName) =>
 export const recordForKilled = Effect.fnUntraced(function* (source: SourceName) {
   const lease = yield* leaseOf(source)
   if (lease === undefined) return
-  const report = yield* readReconcileReport(source)
-  if (report !== undefined) yield* finishRecording(report).pipe(Effect.ensuring(lease.giveBack))
+  yield* readReconcileReport(source).pipe(
+    Effect.flatMap((report) => (report === undefined ? Effect.void : finishRecording(report))),
+    Effect.ensuring(lease.giveBack)
+  )
 })
 
 /**
