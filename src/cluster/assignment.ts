@@ -28,6 +28,12 @@ const partitionsPerMove = 8
 const settleShare = 0.15
 /** How long a worker that stops waits while nobody asks for what it has, ms. */
 const maxUnaskedMs = 3_000
+/**
+ * How long a worker that had no partition waits after the first one that it is handed, before it asks
+ * for more, ms. Its code is cold: what comes meanwhile waits in one partition, not in several. Shorter
+ * than `maxUnaskedMs`, so that a worker that stops is asked in time.
+ */
+const warmUpMs = 2_000
 /** Interval at which a worker that stops checks whether it is still asked, ms. */
 const leavePauseMs = 50
 
@@ -104,6 +110,8 @@ class Assignment<E, R> {
   #joinedAt = Number.NEGATIVE_INFINITY
   /** Number of owners that are being asked. */
   #asking = 0
+  /** True for a while after its first partition was handed to it. */
+  #isWarmingUp = false
   /** Completed when a partition has begun or ended. */
   #changed = Deferred.makeUnsafe<void>()
   /** True while a lease could not be renewed in time. */
@@ -218,7 +226,7 @@ class Assignment<E, R> {
       this.#options.withheld.keep(lacking)
       const missing = lacking.filter((partition) => !this.#asked.has(partition))
       yield* this.#take(missing.filter((partition) => membership.holder(partition) === undefined))
-      if (!this.#isSettling()) this.#ask(missing)
+      if (!this.#isSettling() && !this.#isWarmingUp) this.#ask(missing)
     }
     yield* this.#reportSettled(mine)
   })
@@ -302,10 +310,22 @@ class Assignment<E, R> {
       // A broker that lost the end of its bucket gives a revision again.
       if (stopping() || askedIn === undefined || life() !== askedIn) return true
       const taken = yield* Effect.option(takeOwnership(partition, owner, handed.released))
-      if (Option.isSome(taken)) this.#begin(taken.value, handed.memory)
+      if (Option.isSome(taken)) {
+        if (this.#taken.size === 0) this.#warmUp()
+        this.#begin(taken.value, handed.memory)
+      }
       return true
     }
   )
+
+  #warmUp(): void {
+    this.#isWarmingUp = true
+    const warm = Effect.sync(() => {
+      this.#isWarmingUp = false
+      this.#notify()
+    })
+    this.#askInFiber(Effect.andThen(Effect.sleep(warmUpMs), warm))
+  }
 
   #begin(ownership: Ownership | undefined, memory: Uint8Array | undefined): void {
     if (ownership === undefined) return

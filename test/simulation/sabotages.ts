@@ -203,8 +203,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     what: "who was missed for some seconds sends on, and others use its share of a host's cap as well",
     file: "cluster/assignment.ts",
     find: "holder === undefined || holder === id ? [id] : [id, holder]",
-    replace: "holder === undefined || holder === id ? [id] : [id]",
-    seed: 903_911
+    replace: "holder === undefined || holder === id ? [id] : [id]"
   },
   {
     name: "late-acknowledgement-believed",
