@@ -164,7 +164,12 @@ export class LogReader {
   get({ endpoint, event, tenant }: DeliveryLookup): Omit<LoggedDeliveries, "lag"> {
     return this.#atOneState((main, seq, base) => {
       const segments = this.#segmentsOf(main)
-      const find = (conditions: string, values: ReadonlyArray<string | number>) => {
+      // SQLite would rather search by tenant or endpoint, and look at all of their rows.
+      const find = (
+        by: "event" | "event_seq",
+        condition: string,
+        values: ReadonlyArray<string | number>
+      ) => {
         const rounds: Array<TrackedRound> = []
         const unwanted: Array<LoggedEvent> = []
         for (const table of [main, ...segments.map((one) => one.table)]) {
@@ -174,7 +179,8 @@ export class LogReader {
           const read = (select: string, from: string, only: Conditions) =>
             [
               table.prepare(
-                `SELECT ${select} FROM ${from} WHERE ${[conditions, ...only.sql].join(" AND ")}
+                `SELECT ${select} FROM ${from} INDEXED BY ${from}_${by}
+                 WHERE ${[condition, ...only.sql].join(" AND ")}
                  AND position < ? ORDER BY position DESC LIMIT ?`
               ),
               [...values, ...only.values, positionAfter(seq), maxLoggedRounds]
@@ -196,11 +202,13 @@ export class LogReader {
         }
       }
       const full = tenant === undefined ? event : idOfTenant(tenant, event)
-      const byId = find("event IN (?, ?)", [event, full])
+      const byId = find("event", "event IN (?, ?)", [event, full])
       const eventSeq = sequencePattern.exec(event)?.[1]
       const isFound = byId.rounds.length + byId.unwanted.length > 0
       const found =
-        isFound || eventSeq === undefined ? byId : find("event_seq = ?", [Number(eventSeq)])
+        isFound || eventSeq === undefined
+          ? byId
+          : find("event_seq", "event_seq = ?", [Number(eventSeq)])
       const filled = segments.filter((one) => one.newest > 0)
       const oldest = filled.length === 0 ? null : Math.min(...filled.map((one) => one.oldest))
       return { ...found, oldest, position: seq }

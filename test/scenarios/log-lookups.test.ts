@@ -187,7 +187,7 @@ describe.concurrent("a console with a log of deliveries", () => {
       const { ask, token: make } = yield* consoleWithoutHistory
       const { json, status } = yield* ask("/v1/tenants/acme/events/none", { token: yield* make() })
       assert.strictEqual(status, 404)
-      assert.include(String(json.detail), "has no delivery yet")
+      assert.include(String(json.detail), "the log of deliveries is empty")
     })
   )
 })
