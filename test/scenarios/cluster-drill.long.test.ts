@@ -98,7 +98,8 @@ describe("the drill of deploy/cluster", () => {
             reconnectTimeWait: 100,
             // As docs/operate/cluster.md asks of publishers: a server may hang.
             pingInterval: 3_000,
-            maxPingOut: 2
+            maxPingOut: 2,
+            timeout: 3_000
           })
           const js = jetstream(connection)
           let lastAt = performance.now()

@@ -19,7 +19,7 @@ const hook = { tenant: "acme", endpoint: "hook" }
 const partition = partitionOf(hook.tenant, hook.endpoint, 2)
 
 /** Long enough for what is to happen while a delivery waits. */
-const slowRetry = quickRetry({ backoff: { kind: "fixed", delay: "12 seconds" } })
+const slowRetry = quickRetry({ backoff: { kind: "fixed", delay: "20 seconds" } })
 
 describe.concurrent("a delivery that comes back under the sequence that it had before", () => {
   outage("is not taken for its message of then, whose retry record was erased", (_, server) =>
