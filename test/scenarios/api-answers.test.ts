@@ -9,7 +9,7 @@ import { onServer } from "../kit/scenario.ts"
 const { scenario } = onServer()
 
 /** What receivers repeat of what they were sent. */
-const echo = "card 4111"
+const echo = "card 4111-number"
 const reading: [TokenScope, ...Array<TokenScope>] = [
   "endpoints:read",
   "endpoints:write",
@@ -69,8 +69,8 @@ describe.concurrent("what a receiver answered", () => {
           [blind, seeing].map((token) => ask(`/v1/tenants/acme${path}`, { token }))
         )
         assert.strictEqual(without?.status, 200, path)
-        assert.notMatch(without?.text ?? "", /4111/, path)
-        if (withThem?.text.includes("4111")) shown.push(path)
+        assert.notMatch(without?.text ?? "", /4111-number/, path)
+        if (withThem?.text.includes("4111-number")) shown.push(path)
       }
       assert.includeMembers(shown, [
         "/deliveries/acme.x.hook",
@@ -82,11 +82,11 @@ describe.concurrent("what a receiver answered", () => {
       for (const id of ["hook", "leading"]) {
         const tested = yield* test(blind, id)
         assert.oneOf(tested.json.status, [400, 307])
-        assert.notMatch(tested.text, /4111/)
-        assert.match((yield* test(seeing, id)).text, /4111/)
+        assert.notMatch(tested.text, /4111-number/)
+        assert.match((yield* test(seeing, id)).text, /4111-number/)
       }
-      assert.notMatch(yield* heardBlind, /4111/)
-      assert.match(yield* heardSeeing, /4111/)
+      assert.notMatch(yield* heardBlind, /4111-number/)
+      assert.match(yield* heardSeeing, /4111-number/)
     })
   )
 })
