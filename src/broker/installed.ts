@@ -23,6 +23,8 @@ export class NoRoomError extends Schema.TaggedError<NoRoomError>()("NoRoomError"
 /** The layout that a worker finds on the broker. */
 export interface Layout {
   readonly partitions: number
+  /** See {@link LayoutRecord}. */
+  readonly historyAtChange: number
   /** ms */
   readonly ackWait: number
   /** ms */
@@ -80,6 +82,11 @@ export const LayoutRecord = Schema.Struct({
   level: Schema.optionalKey(Schema.Int),
   /** A level to which it is being raised: nothing that does not know that one may begin. */
   raising: Schema.optionalKey(Schema.Int),
+  /**
+   * Last sequence of the history when the last change completed. Facts up to it may be about messages
+   * of another partition than their endpoint's present one. (Default: 0, no change yet)
+   */
+  historyAtChange: Schema.optionalKey(Schema.Int),
   /** Absent until an init has completed. What streams that exist say takes precedence. */
   settings: Schema.optionalKey(Settings),
   /** The highest sequence of any removed stream. A new stream of the same name begins after it. */
@@ -286,6 +293,7 @@ export const readLayout = Effect.gen(function* () {
   const events = yield* streamInfo(`look at stream ${names.events}`, names.events)
   return {
     partitions,
+    historyAtChange: record.historyAtChange ?? 0,
     ackWait: (consumer?.config.ack_wait ?? nanos(30_000)) / 1e6,
     moveDedupe: info.config.duplicate_window / 1e6,
     isSourced: (events.config.sources?.length ?? 0) > 0

@@ -8,6 +8,35 @@ import { Timestamp } from "./timestamp.ts"
 export const CircuitState = Schema.Literals(["closed", "open", "half-open"])
 export type CircuitState = typeof CircuitState.Type
 
+/** What keeps deliveries from an endpoint; without that, the state of its circuit. */
+export const EndpointState = Schema.Literals([
+  ...CircuitState.literals,
+  ...(["paused", "suspended", "disabled"] as const)
+])
+export type EndpointState = typeof EndpointState.Type
+
+/**
+ * Returns the state of an endpoint. It may be paused and disabled at the same time: the state that
+ * lasts longest counts.
+ *
+ * @param circuit (Default: closed)
+ */
+export const endpointStateOf = (
+  {
+    disabled,
+    paused,
+    suspended
+  }: { readonly disabled?: unknown; readonly paused?: unknown; readonly suspended?: unknown },
+  circuit: CircuitState = "closed"
+): EndpointState =>
+  disabled !== undefined
+    ? "disabled"
+    : suspended !== undefined
+      ? "suspended"
+      : paused !== undefined
+        ? "paused"
+        : circuit
+
 /**
  * The health of an endpoint: the value under `<tenant>.<endpoint>` in the health bucket. Times in
  * ms since the epoch.

@@ -57,12 +57,14 @@ export class SortedKeys implements FollowedEntries {
    * @param tenant (Default: all)
    * @param after the key after which they begin. (Default: at the first)
    * @param ids (Default: any)
+   * @param isWanted tells of a key whether it is looked for. (Default: all are)
    */
   page(
     tenant: string | undefined,
     after: string | undefined,
     limit: number,
-    ids?: IdFilter
+    ids?: IdFilter,
+    isWanted: (key: string) => boolean = () => true
   ): ReadonlyArray<string> {
     const prefix = tenant === undefined ? "" : `${tenant}.${ids?.text ?? ""}`
     // No key has a character this low.
@@ -71,8 +73,9 @@ export class SortedKeys implements FollowedEntries {
     for (let index = begin; found.length < limit; index++) {
       const key = this.#keys[index]
       if (key?.startsWith(prefix) !== true) break
-      if (ids === undefined || isIdWanted(key.slice(key.indexOf(".") + 1), ids)) found.push(key)
-      else if (tenant !== undefined) break
+      if (ids === undefined || isIdWanted(key.slice(key.indexOf(".") + 1), ids)) {
+        if (isWanted(key)) found.push(key)
+      } else if (tenant !== undefined) break
     }
     return found
   }

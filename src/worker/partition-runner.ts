@@ -110,7 +110,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     eventAge,
     leftBodies: new LeftBodies({ bodies, eventAge, least: options.leastLeftBytes }),
     maxPrefetchBytes: Math.floor(maxBytes / 4 / layout.partitions),
-    takeovers: yield* makeTakeovers(layout.partitions),
+    takeovers: yield* makeTakeovers(layout),
     sweeps: yield* Semaphore.make(1),
     records: makeGate(
       "the broker takes no retry records: nothing new is sent until it does",

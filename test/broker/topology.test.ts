@@ -72,6 +72,7 @@ describe.concurrent("init", () => {
         )
         assert.deepStrictEqual(yield* readLayout, {
           partitions: 2,
+          historyAtChange: 0,
           ackWait: testTopology.ackWait,
           moveDedupe: testTopology.moveDedupe,
           isSourced: true

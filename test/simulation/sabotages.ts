@@ -29,8 +29,8 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "takeover-without-history",
     what: "a new owner does not read the history",
     file: "delivery/recovery/takeover.ts",
-    find: "const fact = isMine(message.subject)",
-    replace: "const fact = isMine(message.subject) && message.subject === ''"
+    find: "const fact = mayBeMine ?",
+    replace: "const fact = mayBeMine && message.subject === '' ?"
   },
   {
     name: "no-fence",
@@ -308,6 +308,22 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace:
       "      if (isDoubtful()) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
     seed: 3_545
+  },
+  {
+    name: "facts-before-change-unread",
+    what: "who takes over a queue does not know what ended in it for endpoints that have another partition now",
+    file: "delivery/recovery/takeover.ts",
+    find: "message.seq <= historyAtChange || isMine(message.subject)",
+    replace: "isMine(message.subject)",
+    seed: 3_001_652
+  },
+  {
+    name: "unapplied-decision-passed",
+    what: "the watermark passes a fact that is stored while its decision could not be applied, and its message stays",
+    file: "delivery/execution/settlement.ts",
+    find: "return Effect.andThen(work, done)",
+    replace: "return Effect.ensuring(work, done)",
+    seed: 3_000_336
   },
   {
     name: "heartbeat-repeated-too-late",

@@ -2,12 +2,17 @@ import type { Endpoint } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
-import { Filter } from "../filters.tsx"
+import { Choice, Filter } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
+
+const states = ["closed", "open", "half-open", "paused", "suspended", "disabled"] as const
+
+const isState = (text: string | undefined): text is (typeof states)[number] =>
+  states.some((state) => state === text)
 
 /** The state of an endpoint: what its owner has done, else what its circuit does. */
 export const stateOf = ({
@@ -26,9 +31,10 @@ export const stateOf = ({
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
   const tenant = shownTenant()
-  const { cursor, id, metadata } = query.value
+  const { cursor, id, metadata, state } = query.value
   const chosen = {
     ...(id === undefined ? {} : { id }),
+    ...(isState(state) ? { state } : {}),
     ...(metadata === undefined ? {} : { metadata })
   }
   const flags = Object.entries(chosen).map(([name, text]) => ` --${name} ${quoted(text)}`)
@@ -52,6 +58,7 @@ export const Endpoints = () => {
       </div>
       <search class="filters" aria-label="Filters">
         <Filter name="id" hint="billing or bill*" />
+        <Choice name="state" options={states} />
         <Filter name="metadata" hint="customer=4711" />
       </search>
       <Answered asked={asked}>
@@ -63,6 +70,8 @@ export const Endpoints = () => {
               empty={
                 metadata !== undefined ? (
                   "No endpoint of this page has that entry of metadata."
+                ) : state !== undefined ? (
+                  "No endpoint is in this state now."
                 ) : id !== undefined ? (
                   <>
                     No endpoint has this id. With a * at its end it is a beginning:{" "}

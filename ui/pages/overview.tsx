@@ -169,8 +169,12 @@ const SystemVerdict = ({
                     {count(deliveries.waiting)}{" "}
                     {deliveries.waiting === 1 ? "delivery waits" : "deliveries wait"}
                   </a>
-                  , {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in
-                  flight,{" "}
+                  ,{" "}
+                  <a href={address(["system"])}>
+                    {count(deliveries.inFlight)} {deliveries.inFlight === 1 ? "is" : "are"} in
+                    flight
+                  </a>
+                  ,{" "}
                   <a href={address(["dead-letters"])}>
                     {count(deadLetters.open)}{" "}
                     {deadLetters.open === 1 ? "dead letter is" : "dead letters are"} open

@@ -19,17 +19,27 @@ export const EndpointCounts = ({ of }: { readonly of: Status["endpoints"] }) => 
   // With 100,000 of them a console's first count takes longer than it lets the status wait.
   if (of === null) return <>endpoints are still being counted</>
   const held = [
-    [of.open, of.open === 1 ? "with an open circuit" : "with open circuits"],
-    [of.paused, "paused"],
-    [of.suspended, "suspended"],
-    [of.disabled, "disabled"]
+    ["open", of.open, of.open === 1 ? "with an open circuit" : "with open circuits"],
+    ["paused", of.paused, "paused"],
+    ["suspended", of.suspended, "suspended"],
+    ["disabled", of.disabled, "disabled"]
   ] as const
   return (
     <>
       <a href={address(["endpoints"])}>
         {count(of.total)} {of.total === 1 ? "endpoint" : "endpoints"}
       </a>
-      {held.map(([n, how]) => (n === 0 ? "" : `, ${count(n)} ${how}`))}
+      {held.map(
+        ([state, n, how]) =>
+          n > 0 && (
+            <>
+              {", "}
+              <a href={address(["endpoints"], { state })}>
+                {count(n)} {how}
+              </a>
+            </>
+          )
+      )}
     </>
   )
 }

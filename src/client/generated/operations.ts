@@ -682,6 +682,8 @@ export interface Operations {
       readonly limit?: number | undefined
       /** The endpoint's id, or its beginning if it ends with `*`: `billing-*`. */
       readonly id?: string | undefined
+      /** Only those in this state, or in one of several: what keeps deliveries from the endpoint (`paused`, `suspended`, `disabled`), else the state of its circuit. It was read just before, and may have changed. */
+      readonly state?: "closed" | "open" | "half-open" | "paused" | "suspended" | "disabled" | ReadonlyArray<"closed" | "open" | "half-open" | "paused" | "suspended" | "disabled"> | undefined
       /** Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`. */
       readonly metadata?: string | ReadonlyArray<string> | undefined
     }, options?: CallOptions): List<EndpointList["endpoints"][number], EndpointList>
@@ -1225,7 +1227,7 @@ export const operations = {
   "retries.listRecoveries": { method: "GET", path: "/v1/tenants/{tenant}/recoveries", query: ["limit","cursor"], list: "jobs" },
   "retries.getRecovery": { method: "GET", path: "/v1/tenants/{tenant}/recoveries/{job}" },
   "retries.cancelRecovery": { method: "DELETE", path: "/v1/tenants/{tenant}/recoveries/{job}" },
-  "endpoints.list": { method: "GET", path: "/v1/tenants/{tenant}/endpoints", query: ["limit","cursor","id","metadata"], list: "endpoints" },
+  "endpoints.list": { method: "GET", path: "/v1/tenants/{tenant}/endpoints", query: ["limit","cursor","id","state","metadata"], list: "endpoints" },
   "endpoints.create": { method: "POST", path: "/v1/tenants/{tenant}/endpoints", headers: ["idempotency-key"], hasBody: true },
   "endpoints.get": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}", headers: ["if-none-match"] },
   "endpoints.history": { method: "GET", path: "/v1/tenants/{tenant}/endpoints/{id}/history", query: ["limit","cursor"], list: "changes" },

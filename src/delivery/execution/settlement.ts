@@ -16,6 +16,7 @@ import { Facts } from "../../history/facts.ts"
 import { decisionAfter, endingOf, nakDelayMs, waitUntil } from "../../policy/decide.ts"
 import type { LeftBodies } from "../bodies/left-bodies.ts"
 import { withBody } from "../bodies/left-bodies.ts"
+import type { PendingAppend } from "../recovery/completed-deliveries.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
 import { findMoved, isAttemptRecorded, isEndFact } from "../retry/applied-steps.ts"
 import type { AwaitingSpace } from "../retry/dead-letter-gate.ts"
@@ -85,6 +86,11 @@ export class Settlement {
   readonly #facts: Facts["Service"]
   readonly #moves: Effect.Success<ReturnType<typeof makeMoves>>
   readonly #reached: (step: FailpointName) => void
+  /**
+   * Marks of decisions that are being applied, or could not be yet, by slot: some of their facts may
+   * be stored, and the messages are there.
+   */
+  readonly #unapplied = new Map<number, PendingAppend>()
   /** For effects that run without their caller's services. */
   readonly #services: Context.Context<Broker>
 
@@ -139,7 +145,9 @@ export class Settlement {
     poisonGuard.forget(slot)
     if (this.#options.isQueue === true)
       this.#options.queueSpace?.left(this.#memory.index, handle.place.seq)
-    return handle.ack(this.decisions.forget(handle))
+    const mark = this.#takeMark(slot)
+    // In a backlog the message stays for a while, with its record.
+    return handle.ack(Effect.ensuring(this.decisions.forget(handle), this.#close(mark)))
   }
 
   /** Releases a message whose delivery has ended. */
@@ -223,16 +231,16 @@ export class Settlement {
   /**
    * Runs `work`, and keeps the history watermark below its facts until it has released its message.
    * Where a decision could not be applied, because the broker refuses a message or does not answer,
-   * the message is redelivered: the decision stays, and is applied then.
+   * the message is redelivered: the decision stays, and is applied then. The watermark stays, too.
    */
   #orRedeliver(handle: AckHandle, work: Applying): Effect.Effect<void> {
     const { completed } = this.#memory
+    const slot = slotOf(handle.place)
     const isApplied = Effect.suspend(() => {
-      const mark = completed.open()
-      return Effect.ensuring(
-        work,
-        Effect.sync(() => completed.close(mark))
-      )
+      const mark = this.#unapplied.get(slot) ?? completed.open()
+      this.#unapplied.set(slot, mark)
+      const done = Effect.suspend(() => this.#close(this.#takeMark(slot)))
+      return Effect.andThen(work, done)
     })
     const redeliver = Effect.fnUntraced(function* (error: PublishError | BrokerError) {
       yield* Effect.logDebug("a decision could not be carried out yet", {
@@ -242,6 +250,19 @@ export class Settlement {
       handle.nak(isRefusal(error) ? refusedRetryMs : silentRetryMs)
     })
     return Effect.provideContext(Effect.catch(isApplied, redeliver), this.#services)
+  }
+
+  #takeMark(slot: number): PendingAppend | undefined {
+    const mark = this.#unapplied.get(slot)
+    this.#unapplied.delete(slot)
+    return mark
+  }
+
+  /** Lets the history watermark pass the facts of a decision. */
+  #close(mark: PendingAppend | undefined): Effect.Effect<void> {
+    return Effect.sync(() => {
+      if (mark !== undefined) this.#memory.completed.close(mark)
+    })
   }
 
   /** Each try is the owner's: a break of the connection may have outlasted the lease. */

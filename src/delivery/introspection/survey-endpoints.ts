@@ -2,7 +2,7 @@ import { Context, Effect, Option, Schema, Semaphore } from "effect"
 import { Broker, type Seen } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
-import { CircuitState } from "../../domain/health.ts"
+import { CircuitState, type EndpointState, endpointStateOf } from "../../domain/health.ts"
 import type { EndpointCounts } from "../../domain/installation.ts"
 import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
 import { timers } from "../../time/timers.ts"
@@ -100,24 +100,19 @@ class BucketTable<A> {
 
 const removals = ["KV-Operation", "Nats-Marker-Reason"]
 
-type Held = "disabled" | "suspended" | "paused" | "unreadable"
-
 /** An endpoint, as far as it is counted. */
 interface Counted {
   readonly generation: string
-  /** Absent for one whose circuit says how it fares. */
-  readonly held?: Held
+  /** Its state if its circuit is closed. */
+  readonly state: EndpointState | "unreadable"
 }
 
-const unreadable: Counted = { generation: "", held: "unreadable" }
+const unreadable: Counted = { generation: "", state: "unreadable" }
 
 const countedIn = (text: string): Counted => {
   const standing = Option.getOrUndefined(decodeStanding(text))
   if (standing === undefined) return unreadable
-  const { disabled, generation, paused, suspended } = standing
-  if (disabled !== undefined) return { generation, held: "disabled" }
-  if (suspended !== undefined) return { generation, held: "suspended" }
-  return paused === undefined ? { generation } : { generation, held: "paused" }
+  return { generation: standing.generation, state: endpointStateOf(standing) }
 }
 
 /** The health of an endpoint whose circuit is not closed. */
@@ -179,34 +174,50 @@ const current = Effect.fnUntraced(function* <A>(bucket: string, known: Reading<A
   return { bucket, firstSeq, lastSeq, table } satisfies Reading<A>
 })
 
+const readTables = Effect.flatMap(
+  Effect.serviceOption(KnownEndpoints),
+  (known) => Option.getOrElse(known, () => new EndpointTables()).read
+)
+
+/** Returns the state of an endpoint that is in the tables. */
+const stateIn = (
+  { endpoints, health }: Effect.Success<typeof readTables>,
+  key: string
+): Counted["state"] | undefined => {
+  const found = endpoints.get(key)
+  if (found?.state !== "closed") return found?.state
+  const fare = health.get(key)
+  // Health of an earlier endpoint of the same name does not apply.
+  return fare?.generation === found.generation ? fare.circuit.state : "closed"
+}
+
+/** Returns what tells the state of an endpoint by its key `<tenant>.<endpoint>`, as of now. */
+export const readEndpointStates = Effect.map(
+  readTables,
+  (tables) => (key: string) => stateIn(tables, key)
+)
+
 /** Counts the endpoints by state. */
 export const surveyEndpoints = Effect.gen(function* () {
-  const known = yield* Effect.serviceOption(KnownEndpoints)
-  const { endpoints, health } = yield* Option.getOrElse(known, () => new EndpointTables()).read
+  const tables = yield* readTables
+  const { endpoints, health } = tables
   const counts = {
     ...{ closed: 0, open: 0, halfOpen: 0 },
     ...{ paused: 0, suspended: 0, disabled: 0, unreadable: 0 }
   }
   const open: Array<Troubled> = []
   let total = 0
-  for (const [key, { generation, held }] of endpoints) {
+  for (const key of endpoints.keys()) {
     // Settings of tenants and of the system.
     if (!isEndpointKey(key)) continue
     total++
-    if (held !== undefined) {
-      counts[held]++
-      continue
-    }
-    const fare = health.get(key)
-    // Health of an earlier endpoint of the same name does not apply.
-    const circuit = fare?.generation === generation ? fare.circuit : undefined
-    if (circuit === undefined) counts.closed++
-    else if (circuit.state === "half-open") counts.halfOpen++
-    else {
-      counts.open++
-      const [tenant = "", endpoint = ""] = key.split(".")
-      open.push({ tenant, endpoint, since: circuit.since, why: circuit.why ?? "" })
-    }
+    const state = stateIn(tables, key)
+    if (state === undefined) continue
+    counts[state === "half-open" ? "halfOpen" : state]++
+    if (state !== "open") continue
+    const { since = 0, why = "" } = health.get(key)?.circuit ?? {}
+    const [tenant = "", endpoint = ""] = key.split(".")
+    open.push({ tenant, endpoint, since, why })
   }
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
   const { length: lost } = yield* readLostEndpoints

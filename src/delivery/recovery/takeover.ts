@@ -1,6 +1,7 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
+import type { Layout } from "../../broker/installed.ts"
 import { firstSince, readStream, seeStream } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
@@ -122,12 +123,12 @@ export const takeOverHanded = Effect.fnUntraced(function* (
  * lowest watermark tell which messages have ended though the broker may redeliver them. The list of
  * retry records tells which have failed before.
  *
- * @param partitions number of partitions.
+ * @param layout the number of partitions, and up to which fact it was another one.
  */
 export const takeOver = Effect.fnUntraced(function* (
   indexes: ReadonlyArray<number>,
   historyPosition: HistoryPosition,
-  partitions: number
+  { historyAtChange, partitions }: Pick<Layout, "historyAtChange" | "partitions">
 ) {
   const { names } = yield* Broker
   yield* readPosition(historyPosition)
@@ -186,9 +187,9 @@ export const takeOver = Effect.fnUntraced(function* (
       fromSeq: floor + 1
     },
     (message) => {
-      const fact = isMine(message.subject)
-        ? Option.getOrUndefined(decodeFact(message.string()))
-        : undefined
+      // A power cut may bring back what had ended in a queue before the change.
+      const mayBeMine = message.seq <= historyAtChange || isMine(message.subject)
+      const fact = mayBeMine ? Option.getOrUndefined(decodeFact(message.string())) : undefined
       if (fact?.from === undefined) return false
       const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
       const of = { tenant, endpoint, eventSeq, eventAt }

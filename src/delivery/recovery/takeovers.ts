@@ -1,5 +1,6 @@
 import { Deferred, Effect, FiberSet, Schedule, Schema, Semaphore } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import type { Layout } from "../../broker/installed.ts"
 import { partitionOfKey } from "../../domain/names.ts"
 import type { StoredHealth } from "../../endpoints/health-store.ts"
 import { listHealth } from "../../endpoints/health-store.ts"
@@ -75,15 +76,17 @@ interface TakeoverRequest {
  * together by the next read, which takes no longer for many. The same holds for stored endpoint
  * health.
  *
- * @param partitions number of partitions.
+ * @param layout see `takeOver`.
  */
-export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
+export const makeTakeovers = Effect.fnUntraced(function* (
+  layout: Pick<Layout, "historyAtChange" | "partitions">
+) {
   const historyPosition = new HistoryPosition(0)
   const history = yield* watchHistory(historyPosition)
   const one = yield* Semaphore.make(1)
   const waiting = new Set<TakeoverRequest>()
   const byPartition = (found: ReadonlyArray<StoredHealth>) =>
-    Map.groupBy(found, ({ key }) => partitionOfKey(key, partitions))
+    Map.groupBy(found, ({ key }) => partitionOfKey(key, layout.partitions))
 
   const read = Effect.fnUntraced(function* (wanted: TakeoverRequest) {
     if (wanted.taken !== undefined) return wanted.taken
@@ -91,7 +94,7 @@ export const makeTakeovers = Effect.fnUntraced(function* (partitions: number) {
     waiting.clear()
     const indexes = all.map(({ index }) => index)
     const [memories, found] = yield* Effect.all(
-      [takeOver(indexes, historyPosition, partitions), listHealth],
+      [takeOver(indexes, historyPosition, layout), listHealth],
       {
         concurrency: 2
       }

@@ -1,6 +1,7 @@
 import { Duration, Effect, Schema } from "effect"
 import { endpointLabel } from "../../domain/endpoint.ts"
 import { EndpointIdFilter, readIdFilter } from "../../domain/endpoint-id-filter.ts"
+import { EndpointState } from "../../domain/health.ts"
 import { readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
@@ -109,6 +110,10 @@ const filterQuery = {
   id: Schema.optionalKey(EndpointIdFilter).annotateKey({
     description: "The endpoint's id, or its beginning if it ends with `*`: `billing-*`."
   }),
+  state: several(EndpointState).annotateKey({
+    description:
+      "Only those in this state, or in one of several: what keeps deliveries from the endpoint (`paused`, `suspended`, `disabled`), else the state of its circuit. It was read just before, and may have changed."
+  }),
   metadata: several(Entry).annotateKey({
     description:
       "Only those with this entry of metadata, `name=value`; of several, all. A page looks at 200 endpoints at most: it may be shorter than `limit`, and yet have `next`."
@@ -127,7 +132,7 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   output: Schema.Struct({ endpoints: Schema.Array(Listed), next }).annotate({
     identifier: "EndpointList"
   }),
-  run: ({ params, query: { cursor, id, limit = defaultLimit, metadata = [] } }) =>
+  run: ({ params, query: { cursor, id, limit = defaultLimit, metadata = [], state } }) =>
     Effect.gen(function* () {
       const after = yield* pages.read(cursor)
       const entries = metadata.flatMap((text) => {
@@ -135,7 +140,10 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
         return entry === undefined ? [] : [entry]
       })
       const ids = id === undefined ? undefined : readIdFilter(id)
-      const query = { tenant: tenantOf(params.tenant), after, ids, limit, metadata: entries }
+      const query = {
+        ...{ tenant: tenantOf(params.tenant), after, ids, limit },
+        ...{ metadata: entries, states: state }
+      }
       const { endpoints, next } = yield* inPageTurn(pageEndpoints(query))
       return { endpoints, ...pages.next(next) }
     })

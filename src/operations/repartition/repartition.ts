@@ -161,7 +161,8 @@ const change = Effect.fnUntraced(function* (
   const found = yield* readInstalled
   const installed = { ...defaultTopology, ...found }
   const isSourced = installed.tenants.length > 0 || found.intake === true
-  const layout: Layout = { ...installed, partitions: from, isSourced }
+  const { historyAtChange = 0 } = record
+  const layout: Layout = { ...installed, partitions: from, historyAtChange, isSourced }
 
   /** Nothing is moved before this is complete. Until then, the change can be undone. */
   const settle = Effect.gen(function* () {
@@ -169,7 +170,7 @@ const change = Effect.fnUntraced(function* (
     // Checked again: a worker that started meanwhile may have missed the change.
     yield* refuseOthers
     yield* tell({ event: "begun", from, to, resumed })
-    const memories = yield* takeOver(yield* existing(from), new HistoryPosition(0), from)
+    const memories = yield* takeOver(yield* existing(from), new HistoryPosition(0), layout)
     const decisions = yield* settleDecisions(memories, layout, hold.safe)
     yield* tell({ event: "settled", decisions })
     yield* write({ ...rest, change: { from, to, stage: "moving" } })
@@ -183,7 +184,7 @@ const change = Effect.fnUntraced(function* (
     const sources = yield* existing(from)
     // A partition that was being removed may have lost one of its two streams.
     yield* makeTargets(installed, sources, record.beyond)
-    return yield* takeOver(sources, new HistoryPosition(0), from)
+    return yield* takeOver(sources, new HistoryPosition(0), layout)
   })
   const memories = yield* resumed ? resume : settle
 
@@ -206,9 +207,9 @@ const change = Effect.fnUntraced(function* (
     )
     yield* tell({ event: "removed", partition: index })
   }
-  yield* raiseNewFloors(added)
+  const { seq } = yield* raiseNewFloors(added)
   const { change: __, ...done } = record
-  yield* write({ ...done, partitions: to, epoch: done.epoch + 1 })
+  yield* write({ ...done, partitions: to, epoch: done.epoch + 1, historyAtChange: seq })
   return { from, to, moved } satisfies Repartitioned
 })
 

@@ -76,7 +76,10 @@ export const removePartition = Effect.fnUntraced(function* (
     yield* eraseValue(names.buckets.workers, key)
 })
 
-/** Sets the watermarks of new partitions to the end of the history: it has no facts about them. */
+/**
+ * Sets the watermarks of new partitions to the end of the history: it has no facts about them.
+ * Returns that end.
+ */
 export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArray<number>) {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look at the history", names.history)
@@ -85,4 +88,5 @@ export const raiseNewFloors = Effect.fnUntraced(function* (indexes: ReadonlyArra
     concurrency: 8,
     discard: true
   })
+  return floor
 })

@@ -9,6 +9,7 @@ import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-recor
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
+import { partitionOf } from "../../../src/domain/names.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
 import { storedWatermark } from "../../kit/consistency.ts"
@@ -69,7 +70,11 @@ const record = (place: Place) =>
     yield* writeRecord(place, value, Date.now() + 60_000)
   })
 
-const firstMemory = Effect.map(takeOver([0, 1], new HistoryPosition(0), 2), (memories) =>
+const memoryOf = (layout: Parameters<typeof takeOver>[2]) =>
+  Effect.map(takeOver([0], new HistoryPosition(0), layout), (memories) => nth(memories, 0))
+
+const unchanged = { partitions: 2, historyAtChange: 0 }
+const firstMemory = Effect.map(takeOver([0, 1], new HistoryPosition(0), unchanged), (memories) =>
   nth(memories, 0)
 )
 
@@ -95,6 +100,17 @@ describe.concurrent("a new owner", () => {
       assert.isFalse(recordedAttempts.has(third, 1))
       // In a stream that lost its tail another message may have the sequence.
       assert.isFalse(recordedAttempts.has({ ...third, at: third.at + 1 }, 2))
+    })
+  )
+
+  scenario("knows what ended in its queue before the endpoint got another partition", () =>
+    Effect.gen(function* () {
+      const places = yield* store(2)
+      const { seq } = yield* tell("delivered", nth(places, 0))
+      yield* tell("delivered", nth(places, 1))
+      const partitions = [3, 4, 5].find((count) => partitionOf("acme", "hook", count) !== 0) ?? 0
+      const memory = yield* memoryOf({ partitions, historyAtChange: seq })
+      assert.deepStrictEqual(endedOf(memory, places), [true, false])
     })
   )
 

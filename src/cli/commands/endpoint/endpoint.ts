@@ -3,6 +3,7 @@ import { Argument, Command, Flag, Prompt } from "effect/cli"
 import type { EndpointName } from "../../../domain/endpoint.ts"
 import { endpointLabel } from "../../../domain/endpoint.ts"
 import { idFilterExpected, isIdWanted, readIdFilter } from "../../../domain/endpoint-id-filter.ts"
+import { EndpointState, endpointStateOf } from "../../../domain/health.ts"
 import { hasMetadata } from "../../../domain/metadata.ts"
 import { jsonOf } from "../../../domain/timestamp.ts"
 import { isToken } from "../../../domain/token.ts"
@@ -68,13 +69,20 @@ const list = Command.make(
       ),
       Flag.optional
     ),
+    state: Flag.Literals("state", EndpointState.literals).pipe(
+      Flag.withMetavar("STATE"),
+      Flag.withDescription(
+        `Only those in this state: ${EndpointState.literals.join(", ")}; may be repeated`
+      ),
+      Flag.atLeast(0)
+    ),
     metadata: repeated(
       "metadata",
       "KEY=VALUE",
       "Only those with this entry, such as 'customer=42'; may be repeated"
     )
   },
-  Effect.fnUntraced(function* ({ id, metadata, tenant }) {
+  Effect.fnUntraced(function* ({ id, metadata, state, tenant }) {
     const { json } = yield* petrel
     const entries = readMetadata(metadata)
     if (Result.isFailure(entries)) return yield* refusal(entries.failure)
@@ -82,6 +90,7 @@ const list = Command.make(
     const listed = all.filter(
       (one) =>
         Option.match(id, { onNone: () => true, onSome: (ids) => isIdWanted(one.id, ids) }) &&
+        (state.length === 0 || state.includes(endpointStateOf(one, one.circuit.state))) &&
         hasMetadata(one.metadata, Object.entries(entries.success))
     )
     if (json)
