@@ -145,9 +145,10 @@ export class Settlement {
     poisonGuard.forget(slot)
     if (this.#options.isQueue === true)
       this.#options.queueSpace?.left(this.#memory.index, handle.place.seq)
+    const erase = this.decisions.forget(handle)
     const mark = this.#takeMark(slot)
     // In a backlog the message stays for a while, with its record.
-    return handle.ack(Effect.ensuring(this.decisions.forget(handle), this.#close(mark)))
+    return handle.ack(mark === undefined ? erase : Effect.ensuring(erase, this.#close(mark)))
   }
 
   /** Releases a message whose delivery has ended. */
@@ -239,7 +240,10 @@ export class Settlement {
     const isApplied = Effect.suspend(() => {
       const mark = this.#unapplied.get(slot) ?? completed.open()
       this.#unapplied.set(slot, mark)
-      const done = Effect.suspend(() => this.#close(this.#takeMark(slot)))
+      // Where the message was released, its mark is closed once it cannot be read again.
+      const done = Effect.sync(() => {
+        if (this.#takeMark(slot) !== undefined) completed.close(mark)
+      })
       return Effect.andThen(work, done)
     })
     const redeliver = Effect.fnUntraced(function* (error: PublishError | BrokerError) {
@@ -259,10 +263,8 @@ export class Settlement {
   }
 
   /** Lets the history watermark pass the facts of a decision. */
-  #close(mark: PendingAppend | undefined): Effect.Effect<void> {
-    return Effect.sync(() => {
-      if (mark !== undefined) this.#memory.completed.close(mark)
-    })
+  #close(mark: PendingAppend): Effect.Effect<void> {
+    return Effect.sync(() => this.#memory.completed.close(mark))
   }
 
   /** Each try is the owner's: a break of the connection may have outlasted the lease. */
