@@ -22,8 +22,16 @@ const replaceInSource = (what: string, { file, find, replace }: Replacement): vo
   })
 }
 
-/** What workers do for an intake and for outboxes, at intervals. */
-const forWhatComesIn: ReadonlyArray<Replacement> = [
+/** What is otherwise in the simulation. */
+const adaptations: ReadonlyArray<Replacement> = [
+  // Its backlogs hold tens of deliveries: the usual lines would take all of them at once.
+  {
+    file: "delivery/scheduling/lane-scheduler.ts",
+    find: "const refills = 8\n",
+    replace: "const refills = 2\n"
+  },
+  // What workers do for an intake and for outboxes, at intervals: there are none, and requests more
+  // would change the meaning of every seed and of the files in regressions/.
   {
     file: "alerts/system-alerts.ts",
     find: "if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports",
@@ -41,12 +49,9 @@ const forWhatComesIn: ReadonlyArray<Replacement> = [
   }
 ]
 
-/**
- * Leaves out what is done for an intake and for outboxes: there are none, and requests more would
- * change the meaning of every seed and of the files in regressions/.
- */
-export const leaveOutWhatComesIn = (): void => {
-  for (const one of forWhatComesIn) replaceInSource("what the simulation leaves out", one)
+/** Changes what is otherwise in the simulation. */
+export const adaptSource = (): void => {
+  for (const one of adaptations) replaceInSource("what is otherwise in the simulation", one)
 }
 
 /** Applies a sabotage. One that does not fit the source any more is written anew, and not dropped. */

@@ -195,8 +195,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     what: "a message of a backlog is read while another one replaces it, and both are sent",
     file: "delivery/backlog/drainer.ts",
     find: '    // That may have begun since this step did.\n    if (drain.replacing > 0) return "never"\n',
-    replace: "",
-    seed: 901_280
+    replace: ""
   },
   {
     name: "holder-not-counted",

@@ -87,6 +87,7 @@ export class BacklogRemover {
       const { completed } = this.#options.memory
       drain.window.purged(gone)
       drain.settled = Math.min(drain.settled, drain.window.finishedCount)
+      drain.unpurged = Math.min(drain.unpurged, drain.window.finishedCount)
       const { passed } = drain.window
       const all = [...drain.deletedAhead, ...gone]
       for (const slot of all) if (slot < passed) completed.delete(slot)

@@ -120,6 +120,8 @@ export class Drain {
   perMessage = 256
   /** Number of finished deliveries for which nothing remains to be done until others finish. */
   settled = 0
+  /** Number of finished deliveries that the last purge could not remove. */
+  unpurged = 0
   /** Reads that are under way, and messages that are being replaced: never both. */
   reading = 0
   replacing = 0

@@ -38,6 +38,10 @@ const maxConcurrentReads = 32
 const expiryCheckMs = 1_000
 /** Minimum finished deliveries for a purge while others are in flight. */
 const minPurged = 64
+
+const isPurgeDue = ({ settled, unpurged, window }: Drain): boolean =>
+  window.finishedCount >= Math.max(settled, unpurged) + minPurged
+
 /**
  * How long an endpoint accepts nothing until it is stored which entries of a message that stays have
  * ended, ms. Until then the history's watermark stays below their facts.
@@ -151,8 +155,7 @@ export class Drainer {
   wake(key: string): void {
     const drain = this.#index.drains.get(key)
     if (drain === undefined) return
-    const isPurgeDue = drain.window.finishedCount >= drain.settled + minPurged
-    if (isPurgeDue || this.#wanted(key, drain) > 0) this.#scheduler.wake(key)
+    if (isPurgeDue(drain) || this.#wanted(key, drain) > 0) this.#scheduler.wake(key)
   }
 
   /** True where nothing of a message has been read, so that another one may take its place. */
@@ -302,7 +305,10 @@ export class Drainer {
     const { window } = drain
     if (drain.replacing > 0) return "never"
     if (drain.isUnseen) yield* reader.look(drain, (message) => this.#late.has(message))
-    if (window.finishedCount >= drain.settled + minPurged) yield* remover.clear(drain)
+    if (isPurgeDue(drain)) {
+      yield* remover.clear(drain)
+      drain.unpurged = window.finishedCount
+    }
     const wanted = this.#wanted(key, drain)
     if (wanted === 0) return yield* this.#whileIdle(key, drain)
     // That may have begun since this step did.

@@ -22,6 +22,8 @@ const maxObsoleteMs = 5_000
 const maxCrowdingMs = 100
 /** Lanes, and deliveries in their lines, that are looked at each time for what is due. */
 const maxLooks = 1_000
+/** How many times an endpoint's limit a refill from its backlog brings its line to. */
+const refills = 8
 /** How long a tenant counts as crowding after it was seen to, ms. */
 const crowdingKeptMs = 1_000
 
@@ -164,9 +166,9 @@ export class LaneScheduler<A> {
     const capacity = this.#capacityOf(key, lane)
     if (most === 0 || capacity.bytesFor(speed) === 0) return 0
     if (speed === "slow" || capacity.isTight) return inLine === 0 && inFlight < most ? 1 : 0
-    // Refill in batches of at least the limit, not one for each delivery that left.
+    // A read costs as much for one delivery as for many.
     if (inLine > most) return 0
-    return Math.max(0, Math.min(2 * most, maxLineLength, rateBudget(key)) - inLine)
+    return Math.max(0, Math.min(refills * most, maxLineLength, rateBudget(key)) - inLine)
   }
 
   /** Asks to be called when there is body capacity again, if the endpoint lacks it. */

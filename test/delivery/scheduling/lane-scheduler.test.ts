@@ -184,14 +184,14 @@ describe("what cannot wait in line", () => {
 })
 
 describe("what comes from the backlog", () => {
-  it("is wanted up to twice the limit, less what stands in line, and not at all while there is none", () => {
+  it("is wanted up to eight times the limit, less what stands in line, and not at all while there is none", () => {
     const { lanes, limits, state } = makeLanes()
     limits.set("a", 3)
-    assert.strictEqual(lanes.rateBudget("a"), 6)
+    assert.strictEqual(lanes.rateBudget("a"), 24)
     for (const item of ["1", "2", "3", "4"]) lanes.refill("a", item)
-    assert.strictEqual(lanes.rateBudget("a"), 5)
+    assert.strictEqual(lanes.rateBudget("a"), 23)
     limits.set("a", 100)
-    assert.strictEqual(lanes.rateBudget("b"), 2)
+    assert.strictEqual(lanes.rateBudget("b"), 8)
     limits.set("b", 100)
     assert.strictEqual(lanes.rateBudget("b"), 64)
     limits.set("b", 0)
@@ -321,7 +321,7 @@ describe("an endpoint that is slow", () => {
     assert.strictEqual(lanes.rateBudget("a"), 1)
     vi.advanceTimersByTime(2_000)
     lanes.tick()
-    assert.strictEqual(lanes.rateBudget("a"), 6)
+    assert.strictEqual(lanes.rateBudget("a"), 24)
   })
 
   it("leaves half of the room to the others, and is put off beyond", () => {
