@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import { partitionOf } from "../domain/names.ts"
@@ -16,12 +17,12 @@ import { lastDeadLetter } from "./alert-facts.ts"
 import type { AlertRegister, JudgeOptions } from "./alert-register.ts"
 import { isRaised, lookAgainAndAgain, makeAlertRegister } from "./alert-register.ts"
 import type { AlertSubject } from "./alert-store.ts"
-import type { AlertWindows } from "./alert-windows.ts"
+import { AlertWindows } from "./alert-windows.ts"
 
 /** Endpoints that are judged before deliveries get their turn: less than a ms. */
 const maxConcurrentEndpoints = 128
 
-export interface EndpointAlertsOptions extends JudgeOptions {
+interface EndpointAlertsOptions extends JudgeOptions {
   /** Index of the partition. */
   readonly index: number
   readonly windows: AlertWindows
@@ -43,7 +44,7 @@ const tellsOfDeadLetters = ({ also, reading, transition }: GroupChange): boolean
  * Raises and clears alerts about the endpoints of a partition, for as long as the scope lives.
  * Judges the endpoints with new outcomes and the endpoints with raised alerts.
  */
-export const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointAlertsOptions) {
+const runEndpointAlerts = Effect.fnUntraced(function* (options: EndpointAlertsOptions) {
   const { index, partitions } = options
   const directory = yield* Directory
   const isMine = ({ endpoint, tenant }: AlertSubject) =>
@@ -216,3 +217,24 @@ export class EndpointJudge {
     }
   }
 }
+
+type PartitionAlertsOptions = Omit<EndpointAlertsOptions, "windows" | "health">
+
+/** Counts outcomes of one partition and raises the alerts about its endpoints. */
+export const makePartitionAlerts = Effect.fnUntraced(function* (options: PartitionAlertsOptions) {
+  const directory = yield* Directory
+  const windows = new AlertWindows(options.thresholds)
+  return {
+    windows,
+    /** Counts a delivery that was dead-lettered at a time (ms since the epoch). */
+    onDeadLettered: (delivery: Delivery, progress: Progress, at: number): void => {
+      const known = directory.find(endpointKey(delivery.tenant, delivery.endpoint))
+      windows.onDeadLettered(delivery, progress, at, known?.config.alerts)
+    },
+    /** Raises and clears alerts for as long as the scope lives. */
+    watch: (health: (key: string) => Health | undefined) =>
+      runEndpointAlerts({ ...options, windows, health })
+  }
+})
+
+export type PartitionAlerts = Effect.Success<ReturnType<typeof makePartitionAlerts>>

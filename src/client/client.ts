@@ -7,10 +7,10 @@ import { type Operations, operations } from "./generated/operations.ts"
 import type { Job, NewEvent, PublishedEvent } from "./generated/schemas.ts"
 import { type HttpPlace, overHttp } from "./http.ts"
 import { type FinishOptions, finishJob } from "./jobs.ts"
-import { listOf } from "./lists.ts"
 import { followFailures, type Live, type LiveOptions } from "./live.ts"
 import { type NatsPlace, overNats } from "./nats.ts"
 import type { CallOptions, Described, Page } from "./operation.ts"
+import { listOf } from "./operation.ts"
 import {
   type PublishAllOptions,
   publishBytes,

@@ -1,5 +1,5 @@
 import { Effect, FiberSet, LogLevel } from "effect"
-import type { PartitionAlerts } from "../alerts/partition-alerts.ts"
+import type { PartitionAlerts } from "../alerts/endpoint-alerts.ts"
 import { Broker } from "../broker/broker.ts"
 import type { WorkerClock } from "../broker/clock-watch.ts"
 import { Failpoint } from "../broker/failpoint.ts"

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
-import { isOwnType, ownToken } from "./type-rules.ts"
+import { isOwnType, ownToken } from "./token-rules.ts"
 
-export { eventTypeProblem, isOwnType, ownTypeProblem } from "./type-rules.ts"
+export { eventTypeProblem, isOwnType, ownTypeProblem } from "./token-rules.ts"
 
 const filterToken = /^(\*|[A-Za-z0-9_-]{1,64})$/
 

@@ -1,5 +1,4 @@
-import { isToken, tokenExpected } from "../domain/token-rules.ts"
-import { eventTypeProblem } from "../domain/type-rules.ts"
+import { eventTypeProblem, isToken, tokenExpected } from "../domain/token-rules.ts"
 
 /** An event that is to be published once the transaction that enqueues it has committed. */
 export interface OutboxEvent {

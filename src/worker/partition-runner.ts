@@ -1,5 +1,5 @@
 import { Clock, Effect, Semaphore } from "effect"
-import { makePartitionAlerts } from "../alerts/partition-alerts.ts"
+import { makePartitionAlerts } from "../alerts/endpoint-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
 import { makeGate } from "../broker/gate.ts"

@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { hubspotKind } from "../../src/providers/hubspot.ts"
+import { saysTheSame } from "../../src/providers/kind.ts"
 import { linearKind } from "../../src/providers/linear.ts"
 import { mailgunKind } from "../../src/providers/mailgun.ts"
 import { paddleKind } from "../../src/providers/paddle.ts"
-import { saysTheSame } from "../../src/providers/repeat.ts"
 import { stripe, stripeKind } from "../../src/providers/stripe.ts"
 
 const bytes = (value: unknown) => Buffer.from(JSON.stringify(value))

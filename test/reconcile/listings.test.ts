@@ -6,8 +6,8 @@ import type { Asked, Listed, Listing } from "../../src/providers/listings/listin
 import { listings } from "../../src/providers/listings/listings.ts"
 import { provider as providerOf, providers } from "../../src/providers/providers.ts"
 import { makeApi } from "../../src/reconcile/api.ts"
+import { wantedTypes } from "../../src/reconcile/reconcile.ts"
 import { listingApi } from "../../src/reconcile/walk.ts"
-import { wantedTypes } from "../../src/reconcile/wanted-types.ts"
 import { providerApi } from "../kit/provider-api.ts"
 import { providerLists, timesBefore } from "../kit/provider-lists.ts"
 

@@ -6,7 +6,7 @@ import { firstSince } from "../scan.ts"
 import { readValue, writeValue } from "../values.ts"
 import { compareSources } from "./comparison.ts"
 import { Divergence } from "./divergence.ts"
-import { restartOf } from "./links.ts"
+import { lostOf, readLinks, restartOf } from "./links.ts"
 
 /** What was found out about sources, kept for the next worker, for `petrel init` and the status. */
 export const SourceRecord = Schema.Struct({
@@ -100,3 +100,19 @@ export const stillOpen = (
       target === stream &&
       sources.some((one) => one.name === source && (restartOf(one)?.number ?? 0) === restarts)
   )
+
+/**
+ * Reads which sources lost what was copied from them: what the last comparison found, and what the
+ * ends of the streams show without one.
+ */
+export const surveySources = Effect.gen(function* () {
+  const { divergences } = yield* readRecord
+  const found: Array<Divergence> = []
+  for (const stream of yield* copyingStreams) {
+    const { info, links } = yield* readLinks(stream)
+    const known = stillOpen(divergences, stream, info.config.sources ?? [])
+    const isKnown = (source: string) => known.some((one) => one.source === source)
+    found.push(...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source)))
+  }
+  return found
+})

@@ -4,6 +4,7 @@ import { Clock, Duration, Effect, Option, Schema } from "effect"
 import { Argument, CliError, Flag } from "effect/cli"
 import { readShortDuration } from "../../domain/duration.ts"
 import type { EndpointName } from "../../domain/endpoint.ts"
+import { readSourceLabel } from "../../domain/source.ts"
 import { isToken } from "../../domain/token.ts"
 import type { OutlinedPolicy } from "../../operations/endpoints/outlined-policy.ts"
 import { nearestName } from "../../policy/nearest-name.ts"
@@ -280,3 +281,13 @@ export const writeSvg = Effect.fnUntraced(function* (
   })
   yield* remark(`${file} is written`)
 })
+
+/** The name of a source: `<tenant>/<source>`. */
+export const sourceArgument = Argument.String("TENANT/SOURCE").pipe(
+  Argument.withDescription("Such as acme/stripe"),
+  Argument.filterMap(
+    (text) => Option.fromUndefinedOr(readSourceLabel(text)),
+    () =>
+      "must be a tenant and a source such as acme/stripe, each 1 to 64 letters, digits, - or _ (and not outbox or petrel)"
+  )
+)

@@ -63,8 +63,13 @@ const trust = (receiverCa: string | undefined): SecureContext | undefined => {
   const forBroker = new Set(getCACertificates("extra"))
   if (receiverCa === undefined && forBroker.size === 0) return undefined
   const usual = getCACertificates("default").filter((each) => !forBroker.has(each))
-  return createSecureContext({ ca: receiverCa === undefined ? usual : [...usual, receiverCa] })
+  if (receiverCa !== undefined) return createSecureContext({ ca: [...usual, receiverCa] })
+  withoutExtra ??= createSecureContext({ ca: usual })
+  return withoutExtra
 }
+
+/** One for all workers of this process: reading 150 certificates takes 20 ms of CPU. */
+let withoutExtra: SecureContext | undefined
 
 /** What a worker connects with, under the rules of {@link Egress}. */
 export interface Connections {

@@ -8,7 +8,7 @@ import { findPartitions, readLayoutRecord, TopologyError } from "../../broker/in
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
 import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
-import { surveySources } from "../../broker/sources/survey.ts"
+import { surveySources } from "../../broker/sources/record.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
 import type { EventsSurvey, StreamSurvey } from "../../broker/survey-streams.ts"
 import {

@@ -1,9 +1,13 @@
+import { randomUUID } from "node:crypto"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
 import type { AddressInfo } from "node:net"
+import { hostname } from "node:os"
 import { Context, Effect, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
+import type { RefusingSource } from "../../cluster/gateway-reports.ts"
+import { eraseGatewayReport, writeGatewayReport } from "../../cluster/gateway-reports.ts"
 import { Connections } from "../../connections/connections.ts"
 import { timers } from "../../time/timers.ts"
 import type { AdmissionBounds } from "./admission.ts"
@@ -14,7 +18,37 @@ import type { GatewayCounts } from "./counts.ts"
 import { makeHandler } from "./handle-request.ts"
 import { followSources } from "./live-sources.ts"
 import { Refusals } from "./refusals.ts"
-import { reportGateway, reportMs } from "./report.ts"
+
+/** Pause between reports, ms. */
+export const reportMs = 5_000
+/** How long the last words of a gateway are waited for, ms. */
+const lastWordsMs = 1_000
+
+/**
+ * Says again and again how a gateway is, and which sources refuse, until the scope closes. What the
+ * broker does not take is said the next time.
+ */
+const reportGateway = Effect.fnUntraced(function* (
+  admission: Pick<Admission, "underWay">,
+  refusals: { readonly refusing: () => ReadonlyArray<RefusingSource> },
+  everyMs: number
+) {
+  const [gateway, startedAt] = [randomUUID(), timers.wallMs()]
+  const say = Effect.suspend(() => {
+    const at = timers.wallMs()
+    const refusing = refusals.refusing()
+    const { underWay } = admission
+    return writeGatewayReport({
+      ...{ v: 1, gateway, host: hostname(), startedAt, at, underWay, refusing }
+    })
+  }).pipe(
+    Effect.catch((error) => Effect.logDebug("the state of the gateway was not stored", error))
+  )
+  yield* Effect.forkScoped(Effect.forever(Effect.andThen(say, Effect.sleep(everyMs))))
+  yield* Effect.addFinalizer(() =>
+    Effect.ignore(Effect.timeoutOption(eraseGatewayReport(gateway), lastWordsMs))
+  )
+})
 
 /** Where and how a gateway listens. */
 export interface GatewayOptions {

@@ -17,8 +17,14 @@ import {
   readApiNetworks
 } from "../../flags/api-flags.ts"
 import { flagProblems } from "../../flags/flag-problems.ts"
-import { byFlag, isSet, textFlag, timeFlag, wholeNumber } from "../../flags/shared.ts"
-import { sourceArgument } from "../../flags/source-argument.ts"
+import {
+  byFlag,
+  isSet,
+  sourceArgument,
+  textFlag,
+  timeFlag,
+  wholeNumber
+} from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"

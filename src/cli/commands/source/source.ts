@@ -24,8 +24,14 @@ import { apiKeyFlags, readApiKey } from "../../flags/api-flags.ts"
 import { flagProblems, readJson } from "../../flags/flag-problems.ts"
 import { readSecret } from "../../flags/secret-flags.ts"
 import { allNull, contradictions, namesRemoved, removalFlags } from "../../flags/setting-flags.ts"
-import { byFlag, durationFlag, nameFlag, tenantFlag, textFlag } from "../../flags/shared.ts"
-import { sourceArgument } from "../../flags/source-argument.ts"
+import {
+  byFlag,
+  durationFlag,
+  nameFlag,
+  sourceArgument,
+  tenantFlag,
+  textFlag
+} from "../../flags/shared.ts"
 import { makeTable } from "../../format/screen.ts"
 import { refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
