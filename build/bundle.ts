@@ -27,22 +27,24 @@ interface BundleOptions {
   readonly revision?: string | undefined
 }
 
-/**
- * Puts the modules of the command line and those of packages together in files without imports from
- * elsewhere. What several entries or commands need is in chunks of its own.
- */
-export const bundled = async ({ more = {}, revision }: BundleOptions = {}) => {
-  const input = Object.entries({ ...entries, ...more })
+const generate = async (
+  input: Readonly<Record<string, string>>,
+  revision: string,
+  codeSplitting: boolean
+) => {
   const bundle = await rolldown({
-    input: Object.fromEntries(input.map(([name, path]) => [name, join(root, path)])),
+    input: Object.fromEntries(
+      Object.entries(input).map(([name, path]) => [name, join(root, path)])
+    ),
     platform: "node",
-    transform: { define: { PETREL_REVISION: JSON.stringify(revision ?? "") } }
+    transform: { define: { PETREL_REVISION: JSON.stringify(revision) } }
   })
   try {
     const { output } = await bundle.generate({
       // Maps name the sources from where `npm run build` puts them.
       dir: join(root, "dist/cli"),
       format: "esm",
+      codeSplitting,
       sourcemap: true,
       // The sources have a repository; without them the maps are a fifth as large.
       sourcemapExcludeSources: true,
@@ -55,7 +57,21 @@ export const bundled = async ({ more = {}, revision }: BundleOptions = {}) => {
   }
 }
 
-type Pieces = Awaited<ReturnType<typeof bundled>>
+/**
+ * Puts the modules of the command line and those of packages together in files without imports from
+ * elsewhere. What several entries or commands need is in chunks of its own.
+ */
+export const bundled = ({ more = {}, revision = "" }: BundleOptions = {}) =>
+  generate({ ...entries, ...more }, revision, true)
+
+/**
+ * The same of one program, in one file: it starts faster than with a hundred chunks.
+ *
+ * @param path from the root of the repository.
+ */
+export const bundledAlone = (name: string, path: string) => generate({ [name]: path }, "", false)
+
+type Pieces = ReadonlyArray<Awaited<ReturnType<typeof generate>>[number]>
 
 /** The command that everything of a package is started with. */
 const command = "petrel.js"
