@@ -368,6 +368,13 @@ export const isTyping = ({ altKey, ctrlKey, metaKey, target }: KeyboardEvent): b
 export const deliveryPage = (tenant: string, delivery: string): string =>
   address(["deliveries", tenant, delivery])
 
+/** How many attempts a delivery has had, which its page shows. */
+export const AttemptsMade = ({
+  of: { attempts, delivery, tenant }
+}: {
+  readonly of: { readonly attempts: number; readonly delivery: string; readonly tenant: string }
+}) => (attempts === 0 ? <>0</> : <a href={deliveryPage(tenant, delivery)}>{count(attempts)}</a>)
+
 export const EndpointLink = ({ id, tenant }: { readonly id: string; readonly tenant: string }) => (
   <a href={address(["endpoints", tenant, id])}>
     {tenant}/{id}

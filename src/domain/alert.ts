@@ -139,6 +139,7 @@ const count = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000
  * A shorter window would hold almost no samples. A longer one would seldom fill between restarts.
  */
 const Window = durationBetween([1_000, "1 second"], [24 * 60 * 60_000, "1 day"])
+const windowText = { description: "The time over which all values are counted." }
 const toggle = Schema.optionalKey(Schema.Literals(["on", "off"]))
 
 const thresholds = {
@@ -196,8 +197,10 @@ const thresholds = {
     description:
       "Whether as many answers with one status in a row as a retry policy names for it are an alert."
   }),
-  /** The window over which all values are counted. The document has no text of what is transformed. */
-  window: Schema.optionalKey(Window),
+  // The API's document shows the encoded side of what is transformed.
+  window: Schema.flip(
+    Schema.flip(Schema.optionalKey(Window).annotateKey(windowText)).annotateKey(windowText)
+  ),
   samples: Schema.optionalKey(count).annotateKey({
     description: "With fewer deliveries than this, shares and times are not judged."
   })

@@ -41,14 +41,19 @@ export const IdentityHeaderName = Schema.String.check(Schema.makeFilter(identity
 export const identities = ["id", "type", "timestamp"] as const
 export type Identity = (typeof identities)[number]
 
+const texts = {
+  id: { description: "Of the event's id. (Default: webhook-id)" },
+  type: { description: "Of the event's type. (Default: webhook-event-type)" },
+  timestamp: {
+    description: "Of the attempt's time, s since the epoch. (Default: webhook-timestamp)"
+  }
+}
+
 /** Names of the headers that identify each request. What is left out has its usual name. */
 export const HeaderNames = Schema.Struct({
-  /** The event's id. (Default: webhook-id) */
-  id: Schema.optionalKey(IdentityHeaderName),
-  /** The event's type. (Default: webhook-event-type) */
-  type: Schema.optionalKey(IdentityHeaderName),
-  /** Time of the attempt, s since the epoch. (Default: webhook-timestamp) */
-  timestamp: Schema.optionalKey(IdentityHeaderName)
+  id: Schema.optionalKey(IdentityHeaderName).annotateKey(texts.id),
+  type: Schema.optionalKey(IdentityHeaderName).annotateKey(texts.type),
+  timestamp: Schema.optionalKey(IdentityHeaderName).annotateKey(texts.timestamp)
 })
 export type HeaderNames = typeof HeaderNames.Type
 
@@ -56,9 +61,9 @@ const changedName = Schema.optional(Schema.NullOr(IdentityHeaderName))
 
 /** A change of the names, one by one; null goes back to the usual name. */
 export const HeaderNamesPatch = Schema.Struct({
-  id: changedName,
-  type: changedName,
-  timestamp: changedName
+  id: changedName.annotateKey(texts.id),
+  type: changedName.annotateKey(texts.type),
+  timestamp: changedName.annotateKey(texts.timestamp)
 })
 type HeaderNamesPatch = typeof HeaderNamesPatch.Type
 

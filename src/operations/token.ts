@@ -55,15 +55,16 @@ const maxLogo = 32 * 1024
 
 /** What the pages of a session are headed with instead of Petrel's name. */
 export const Brand = Schema.Struct({
-  name: Schema.optionalKey(TokenName),
-  /** The colour of links and buttons. */
+  name: Schema.optionalKey(TokenName).annotateKey({
+    description: "What stands in place of Petrel's name."
+  }),
   colour: Schema.optionalKey(
     Schema.String.check(
       Schema.makeFilter((text: string) =>
         /^#[0-9a-fA-F]{6}$/.test(text) ? undefined : "must be a colour such as #0b63ce"
       )
     )
-  ),
+  ).annotateKey({ description: "Of links and buttons: `#0b63ce`." }),
   logo: Schema.optionalKey(
     Schema.String.check(
       Schema.makeFilter((text: string) =>
@@ -73,7 +74,7 @@ export const Brand = Schema.Struct({
           : `must be a data URL of a PNG, WebP, JPEG or SVG image, in base64, of ${maxLogo / 1024} KiB at most`
       )
     )
-  )
+  ).annotateKey({ description: "A data URL of an image." })
 })
 export type Brand = typeof Brand.Type
 

@@ -6,7 +6,7 @@ import {
   isUnusual,
   stateNumbers
 } from "./columns.ts"
-import type { AttemptQuery, DeliveryQuery, EventQuery } from "./delivery-log.ts"
+import { type AttemptQuery, type DeliveryQuery, type EventQuery, noStatus } from "./delivery-log.ts"
 import { type Names, NumberedNames } from "./names-table.ts"
 
 type Value = string | number
@@ -98,11 +98,18 @@ class ConditionList {
       )
   }
 
-  /** The status is one of these, or of a class of them such as `5xx`. */
+  /** The status is one of these, or of a class of them such as `5xx`; `none`: there is no answer. */
   status(texts: ReadonlyArray<string> | undefined): void {
     if (texts === undefined) return
-    const ranges = texts.map(statusRange)
-    this.add(`(${ranges.map(() => "status BETWEEN ? AND ?").join(" OR ")})`, ...ranges.flat())
+    const parts = texts.map((text) =>
+      text === noStatus
+        ? { sql: "status IS NULL OR error IS NOT NULL", values: [] }
+        : { sql: "status BETWEEN ? AND ?", values: statusRange(text) }
+    )
+    this.add(
+      `(${parts.map(({ sql }) => sql).join(" OR ")})`,
+      ...parts.flatMap(({ values }) => values)
+    )
   }
 
   /** The time is within these, ms since the epoch. */
@@ -166,7 +173,9 @@ const addEvent = (list: ConditionList, event: string | undefined) => {
   return events
 }
 
-const isRareStatus = (text: string): boolean => statusRange(text)[0] >= firstUnusualStatus
+// A success whose answer was not to be kept has no status.
+const isRareStatus = (text: string): boolean =>
+  text !== noStatus && statusRange(text)[0] >= firstUnusualStatus
 
 /** Returns what a query asks of deliveries; undefined if none can have it. @throws Invalid. */
 export const conditionsOf = (
@@ -217,6 +226,8 @@ export const attemptConditionsOf = (
   list.beginning("type", type)
   if (outcome !== undefined) list.add("success = ?", outcome === "success" ? 1 : 0)
   list.status(status)
+  // As the statistics count: an answer that was cut off is none, though its status had arrived.
+  if (status?.includes(noStatus) === false) list.add("error IS NULL")
   list.named("error", error)
   list.time("at", query)
   if (!list.isPossible) return undefined

@@ -43,11 +43,14 @@ export const several = <S extends Schema.Top>(schema: S) =>
 /** What an attempt came to. */
 const AttemptOutcome = Schema.Literals(["success", "failure"])
 
+/** What finds attempts that got no complete answer, in place of a status. */
+export const noStatus = "none"
+
 const Status = Schema.String.check(
   Schema.makeFilter((text: string) =>
-    /^[1-5](\d\d|xx)$/.test(text)
+    text === noStatus || /^[1-5](\d\d|xx)$/.test(text)
       ? undefined
-      : "must be an HTTP status such as 503, or a class of them such as 5xx"
+      : "must be an HTTP status such as 503, a class of them such as 5xx, or none"
   )
 )
 
@@ -76,7 +79,7 @@ export const DeliveryQuery = Schema.Struct({
   /** The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`. */
   type: Types,
   state: several(DeliveryState),
-  /** Of the last answer: a status or a class of them. */
+  /** Of the last answer: a status, a class of them, or `none`. */
   status: several(Status),
   /** Of the last attempt, if it got no usable answer. */
   error: several(ErrorClass)

@@ -11,6 +11,19 @@ interface Checks {
 
 const text = JSON.stringify(apiDocument())
 
+/** The parts of a schema that say what is in it. */
+interface Described {
+  readonly $ref?: string
+  readonly description?: string
+  readonly anyOf?: ReadonlyArray<Described>
+  readonly oneOf?: ReadonlyArray<Described>
+  readonly items?: Described
+  readonly properties?: Readonly<Record<string, Described>>
+}
+
+/** What docs/reference/settings.md explains as a whole. */
+const explained = new Set(["Backoff", "Circuit", "RateLimit", "RetryPolicy", "StatusRule"])
+
 describe("the OpenAPI document", () => {
   it("passes redocly's recommended rules, and its examples are as its schemas", async () => {
     const { lint, wrongExamples } = await importTool<Checks>("check.ts")
@@ -94,6 +107,35 @@ describe("the OpenAPI document", () => {
     for (const { id, parameters } of operations)
       for (const parameter of parameters)
         assert.property(parameter, "description", `${id} ${parameter.name}`)
+  })
+
+  it("says what each field of a request means, but for what a page of the reference explains", () => {
+    const { components, paths } = JSON.parse(text)
+    const found = new Set<string>()
+    const look = (schema: Described, place: string): void => {
+      const name = schema.$ref?.split("/").at(-1)
+      if (name !== undefined) {
+        if (!explained.has(name)) look(components.schemas[name], name)
+        return
+      }
+      for (const part of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) look(part, place)
+      if (schema.items !== undefined) look(schema.items, place)
+      for (const [field, one] of Object.entries(schema.properties ?? {})) {
+        const whole =
+          one.$ref === undefined ? one : components.schemas[one.$ref.split("/").at(-1) ?? ""]
+        if (whole.description === undefined && one.description === undefined)
+          found.add(`${place}.${field}`)
+        look(one, `${place}.${field}`)
+      }
+    }
+    type Bodies = Record<
+      string,
+      { requestBody?: { content: Record<string, { schema: Described }> } }
+    >
+    for (const methods of Object.values<Bodies>(paths))
+      for (const { requestBody } of Object.values(methods))
+        for (const { schema } of Object.values(requestBody?.content ?? {})) look(schema, "")
+    assert.deepStrictEqual([...found], [])
   })
 
   it("has every route, each path once, and its scheme", () => {

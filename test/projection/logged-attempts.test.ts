@@ -49,6 +49,8 @@ const queries: ReadonlyArray<AttemptQuery> = [
   { tenant: "acme", endpoint: ["a", "b"], status: ["5xx", "200"] },
   { error: ["timeout"] },
   { status: ["404"] },
+  { tenant: "acme", status: ["none"] },
+  { status: ["2xx", "none"] },
   { type: ["invoice.*"] },
   { event: "acme.e1*" },
   { since: Date.UTC(2026, 0, 1) + 200_000, until: Date.UTC(2026, 0, 1) + 400_000 }
@@ -57,7 +59,7 @@ const queries: ReadonlyArray<AttemptQuery> = [
 const matches = (query: AttemptQuery, row: AttemptRow): boolean => {
   const begins = (asked: string, text: string) =>
     asked.endsWith("*") ? text.startsWith(asked.slice(0, -1)) : text === asked
-  const status = String(row.status)
+  const status = row.error === null && row.status !== null ? String(row.status) : "none"
   return (
     (query.tenant ?? row.tenant) === row.tenant &&
     (query.outcome ?? row.outcome) === row.outcome &&

@@ -394,6 +394,8 @@ describe("a page of the delivery log", () => {
     { state: ["waiting", "dead-lettered"], type: ["user.created", "inv*", "none"] },
     { status: ["4xx", "503"] },
     { status: ["404"] },
+    { status: ["none", "299"] },
+    { tenant: "acme", status: ["none"] },
     { tenant: "acme", status: ["404"] },
     { tenant: "acme", endpoint: ["a"], status: ["404"], state: ["delivered"] },
     { event: "acme.e1*" },
@@ -410,7 +412,9 @@ describe("a page of the delivery log", () => {
       (query.tenant ?? row.tenant) === row.tenant &&
       isOneOf(query.endpoint, row.endpoint) &&
       isOneOf(query.state, row.state) &&
-      (isOneOf(query.status, status) || isOneOf(query.status, `${status[0]}xx`)) &&
+      (isOneOf(query.status, status) ||
+        isOneOf(query.status, `${status[0]}xx`) ||
+        (query.status?.includes("none") === true && (row.status === null || row.error !== null))) &&
       isOneOf<string | null>(query.error, row.error) &&
       begins(query.event ?? "*", row.event) &&
       (query.type?.some((one) => begins(one, row.type)) ?? true) &&

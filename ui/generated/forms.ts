@@ -59,7 +59,7 @@ export const endpointFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "id",
-          "text": "",
+          "text": "Of the event's id. (Default: webhook-id)",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -67,7 +67,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "type",
-          "text": "",
+          "text": "Of the event's type. (Default: webhook-event-type)",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -75,7 +75,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "timestamp",
-          "text": "",
+          "text": "Of the attempt's time, s since the epoch. (Default: webhook-timestamp)",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -515,7 +515,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "window",
-          "text": "",
+          "text": "The time over which all values are counted.",
           "removal": "null",
           "kind": {
             "is": "text",
@@ -750,7 +750,7 @@ export const sourceFields: ReadonlyArray<Field> = [
 export const tenantThresholdFields: ReadonlyArray<Field> = [
   {
     "name": "alerts",
-    "text": "",
+    "text": "Thresholds of the tenant, `off`, or null.",
     "removal": "null",
     "kind": {
       "is": "parts",
@@ -926,7 +926,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "window",
-          "text": "",
+          "text": "The time over which all values are counted.",
           "usual": "10 minutes",
           "removal": "null",
           "kind": {
@@ -962,7 +962,7 @@ export const tenantThresholdFields: ReadonlyArray<Field> = [
 export const systemThresholdFields: ReadonlyArray<Field> = [
   {
     "name": "alerts",
-    "text": "",
+    "text": "Thresholds of the system, or null.",
     "removal": "null",
     "kind": {
       "is": "parts",
@@ -1138,7 +1138,7 @@ export const systemThresholdFields: ReadonlyArray<Field> = [
         },
         {
           "name": "window",
-          "text": "",
+          "text": "The time over which all values are counted.",
           "usual": "10 minutes",
           "removal": "null",
           "kind": {
@@ -1349,7 +1349,7 @@ export const portalLinkFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "name",
-          "text": "",
+          "text": "What stands in place of Petrel's name.",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -1357,7 +1357,7 @@ export const portalLinkFields: ReadonlyArray<Field> = [
         },
         {
           "name": "colour",
-          "text": "",
+          "text": "Of links and buttons: `#0b63ce`.",
           "removal": "null",
           "kind": {
             "is": "text"
@@ -1365,7 +1365,7 @@ export const portalLinkFields: ReadonlyArray<Field> = [
         },
         {
           "name": "logo",
-          "text": "",
+          "text": "A data URL of an image.",
           "removal": "null",
           "kind": {
             "is": "text"

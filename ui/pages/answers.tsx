@@ -1,7 +1,7 @@
 import { count } from "../parts.tsx"
 import { address } from "../router.ts"
 
-/** Attempts that failed before there was one. */
+/** Attempts without a complete one. */
 const noAnswer = "none"
 
 /** What receivers answered in a day, most first: each leads to its attempts. */
@@ -21,7 +21,7 @@ export const Answers = ({
           class={`chip ${answer.startsWith("2") ? "good" : "bad"}`}
           href={address(["attempts"], {
             ...{ tenant: place.tenant, endpoint: place.id, since: "1d" },
-            ...(answer === noAnswer ? { outcome: "failure" } : { status: answer })
+            status: answer
           })}
         >
           {answer === noAnswer ? "no answer" : answer} <b>{count(n)}</b>

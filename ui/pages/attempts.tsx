@@ -8,6 +8,7 @@ import { Answered, Command, deliveryPage, EndpointLink, Pager, Rows, State } fro
 import { filter, query } from "../router.ts"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
+import { FirstEvent } from "./first-event.tsx"
 import { LogTabs } from "./log-tabs.tsx"
 
 const outcomeText = ({ error, status }: LoggedAttempt): string =>
@@ -46,7 +47,7 @@ export const Attempts = () => {
         <Filter name="event" hint="acme.invoice-42" />
         <Filter name="type" hint="invoice.*" />
         <Choice name="outcome" options={["success", "failure"]} />
-        <Filter name="status" hint="503 or 5xx" />
+        <Filter name="status" hint="503, 5xx, none" />
         <Filter name="error" hint="timeout" />
         <Since />
       </search>
@@ -57,9 +58,14 @@ export const Attempts = () => {
               items={page.attempts}
               keyOf={({ seq }) => seq}
               empty={
-                conditions.length === 0
-                  ? "Nothing was sent yet."
-                  : "No attempt matches these filters."
+                conditions.length === 0 ? (
+                  <>
+                    <p>Nothing was sent yet: publish an event that an endpoint wants.</p>
+                    <FirstEvent />
+                  </>
+                ) : (
+                  "No attempt matches these filters."
+                )
               }
               head={
                 <>

@@ -49,14 +49,18 @@ const verdicts = {
   unvouched: ["warn", "Nothing is wrong in what is there, but it does not reach back far enough."]
 } as const
 
-/** The figures that people look for; the others are in the answer of the API. */
+/**
+ * The figures that people look for, with the state that the log has for them: those that have begun
+ * are all below, and what is overdue or missing is listed as a problem. The others are in the answer
+ * of the API.
+ */
 const figures = [
-  ["begun", "deliveries begun", ""],
+  ["begun", "deliveries begun", undefined],
   ["delivered", "delivered", "delivered"],
   ["deadLettered", "dead letters", "dead-lettered"],
   ["discarded", "discarded", "discarded"],
   ["pending", "waiting, in time", "waiting"],
-  ["overdue", "overdue", "waiting"],
+  ["overdue", "overdue", undefined],
   ["missing", "missing", undefined]
 ] as const
 
@@ -117,7 +121,8 @@ const Found = ({
             <State is={look} says={verdict} /> {says}
           </strong>
           <p>
-            {count(events.stored)} events and {count(facts.read)} facts were read in {lasting(ms)}
+            <a href={address(["events"], of)}>{count(events.stored)} events</a> and{" "}
+            {count(facts.read)} facts were read in {lasting(ms)}
             {events.unreached > 0 && `; ${count(events.unreached)} events are not routed yet`}.
           </p>
         </div>

@@ -2,7 +2,15 @@ import { useAsked } from "../data.ts"
 import { Choice, Filter, Since, sinceTime } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { redeliveryFields } from "../generated/forms.ts"
-import { Answered, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import {
+  Answered,
+  AttemptsMade,
+  deliveryPage,
+  EndpointLink,
+  Pager,
+  Rows,
+  State
+} from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -132,7 +140,9 @@ export const DeadLetters = () => {
                     </a>
                   </td>
                   <td class="hide-s">{one.lastErrorClass ?? one.lastStatus ?? "–"}</td>
-                  <td class="n hide-s">{one.attempts}</td>
+                  <td class="n hide-s">
+                    <AttemptsMade of={{ ...one, delivery: `${one.event}.${one.endpoint}` }} />
+                  </td>
                   <td class="n">
                     <Ago at={one.deadAt} />
                   </td>

@@ -2,10 +2,20 @@ import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { Choice, Filter, Since, sinceTime } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
-import { Answered, Command, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import {
+  Answered,
+  AttemptsMade,
+  Command,
+  deliveryPage,
+  EndpointLink,
+  Pager,
+  Rows,
+  State
+} from "../parts.tsx"
 import { filter, query } from "../router.ts"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
+import { FirstEvent } from "./first-event.tsx"
 import { LogTabs } from "./log-tabs.tsx"
 
 const states = ["waiting", "delivered", "dead-lettered", "discarded", "skipped"] as const
@@ -67,9 +77,17 @@ export const Deliveries = () => {
               items={page.deliveries}
               keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
               empty={
-                flags.length === 0
-                  ? "Nothing was delivered yet: publish an event, and it is here within a second."
-                  : "No delivery matches these filters."
+                flags.length === 0 ? (
+                  <>
+                    <p>
+                      Nothing was delivered yet: publish an event that an endpoint wants, and it is
+                      here within a second.
+                    </p>
+                    <FirstEvent />
+                  </>
+                ) : (
+                  "No delivery matches these filters."
+                )
               }
               head={
                 <>
@@ -108,7 +126,9 @@ export const Deliveries = () => {
                     />
                   </td>
                   <td class="hide-s">{one.error ?? one.status ?? "–"}</td>
-                  <td class="n hide-m">{one.attempts}</td>
+                  <td class="n hide-m">
+                    <AttemptsMade of={one} />
+                  </td>
                   <td class="n hide-m">
                     {one.durationMs === null ? "–" : lasting(one.durationMs)}
                   </td>

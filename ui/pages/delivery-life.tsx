@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import type { Delivery, OutlinedPolicy } from "../../src/client/client.ts"
-import { Marked, State } from "../parts.tsx"
+import { count, Marked, State } from "../parts.tsx"
+import { address } from "../router.ts"
 import { Ago, lasting, timeText } from "../times.tsx"
 
 type Round = Delivery["rounds"][number]
@@ -222,9 +223,11 @@ const Coming = ({
 }
 
 const Waiting = ({
+  of: { endpoint, tenant },
   policy,
   round
 }: {
+  readonly of: Delivery
   readonly policy: OutlinedPolicy | undefined
   readonly round: Round
 }) => {
@@ -236,7 +239,11 @@ const Waiting = ({
       <b>{isDue ? `Next: attempt ${round.lastAttempt + 1}` : "It waits"}</b>
       {waitsIn != null && waitsIn.position !== undefined && (
         <p>
-          as number {waitsIn.position} of {waitsIn.of} of its endpoint
+          as number {waitsIn.position} of{" "}
+          <a href={address(["deliveries"], { tenant, endpoint, state: "waiting" })}>
+            {count(waitsIn.of)} in the backlog
+          </a>{" "}
+          of its endpoint
         </p>
       )}
       {holds.map((hold) => (
@@ -260,9 +267,11 @@ const Waiting = ({
 
 /** One round of a delivery, from its beginning to its end or to what it waits for. */
 export const RoundLife = ({
+  of,
   policy,
   round
 }: {
+  readonly of: Delivery
   readonly policy: OutlinedPolicy | undefined
   readonly round: Round
 }) => {
@@ -285,7 +294,7 @@ export const RoundLife = ({
           <AttemptStep key={`${attempt.number} ${attempt.at}`} attempt={attempt} policy={policy} />
         ))}
         {state === "open" ? (
-          <Waiting policy={policy} round={round} />
+          <Waiting of={of} policy={policy} round={round} />
         ) : (
           <Step
             at={end === undefined ? <time>–</time> : <Ago at={end.at} />}

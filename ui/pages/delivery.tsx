@@ -94,7 +94,7 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
           <section class="row">
             <div class="wide">
               {delivery.rounds.toReversed().map((round) => (
-                <RoundLife key={round.round} policy={policy} round={round} />
+                <RoundLife key={round.round} of={delivery} policy={policy} round={round} />
               ))}
             </div>
             <div>

@@ -9,7 +9,7 @@ import { address, go, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
 import { Ago, lasting, timeText } from "../times.tsx"
 import { Answers } from "./answers.tsx"
-import { stateOf } from "./endpoints.tsx"
+import { FailuresInRow, stateOf } from "./endpoints.tsx"
 import { Schedule } from "./schedule.tsx"
 
 interface Place {
@@ -98,6 +98,13 @@ const Actions = ({
 const waitsText = ({ waiting }: EndpointDetail): string =>
   count(waiting.queue + waiting.backlog + (waiting.schedules ?? 0))
 
+/** What waits for it, which leads to these. */
+const Waits = ({ of }: { readonly of: EndpointDetail }) => (
+  <a href={address(["deliveries"], { tenant: of.tenant, endpoint: of.id, state: "waiting" })}>
+    {waitsText(of)}
+  </a>
+)
+
 /** What takes it out of service. */
 const Ending = ({
   again,
@@ -115,7 +122,7 @@ const Ending = ({
     <div class="card">
       <h2>Out of service</h2>
       <p class="small">
-        A disabled endpoint gets no events, and what waits for it ({waitsText(of)}) becomes dead
+        A disabled endpoint gets no events, and what waits for it (<Waits of={of} />) becomes dead
         letters, which can be sent again. A removed one is gone with its settings and its secret.
       </p>
       <div class="acts">
@@ -424,10 +431,8 @@ const Detail = ({
   readonly of: EndpointDetail
   readonly place: Place
 }) => {
-  const { health, waiting } = of
+  const { health } = of
   const why = of.disabled ?? of.suspended ?? of.paused
-  const list = (filters: Record<string, string>) =>
-    address(["deliveries"], { tenant: of.tenant, endpoint: of.id, ...filters })
   return (
     <>
       {why !== undefined && (
@@ -469,12 +474,12 @@ const Detail = ({
             </dd>
             <dt>waiting</dt>
             <dd>
-              <a href={list({ state: "waiting" })}>
-                {count(waiting.queue + waiting.backlog + (waiting.schedules ?? 0))}
-              </a>
+              <Waits of={of} />
             </dd>
             <dt>failures in a row</dt>
-            <dd>{health.failuresInRow}</dd>
+            <dd>
+              <FailuresInRow of={of} />
+            </dd>
             <dt>last failure</dt>
             <dd>
               {health.lastError === undefined && health.lastStatus === undefined ? (
@@ -494,7 +499,9 @@ const Detail = ({
             </dd>
           </dl>
           <p>
-            <a href={list({})}>All its deliveries</a>
+            <a href={address(["deliveries"], { tenant: of.tenant, endpoint: of.id })}>
+              All its deliveries
+            </a>
           </p>
         </div>
       </section>

@@ -4,7 +4,7 @@ import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { Choice, Filter } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { Answered, Command, EndpointLink, Pager, Rows, State } from "../parts.tsx"
+import { Answered, Command, count, EndpointLink, Pager, Rows, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -27,6 +27,25 @@ export const stateOf = ({
   const { state = "closed" } = circuit
   return state === "open" ? "circuit open" : state
 }
+
+/** How many attempts have failed since its last success, which leads to these. */
+export const FailuresInRow = ({
+  of: { health, id, tenant }
+}: {
+  readonly of: Pick<Endpoint, "health" | "id" | "tenant">
+}) =>
+  health.failuresInRow === 0 ? (
+    <>0</>
+  ) : (
+    <a
+      href={address(["attempts"], {
+        ...{ tenant, endpoint: id, outcome: "failure" },
+        since: health.failingSince
+      })}
+    >
+      {count(health.failuresInRow)}
+    </a>
+  )
 
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
@@ -110,7 +129,9 @@ export const Endpoints = () => {
                     {one.url}
                   </td>
                   <td class="hide-s">{one.types.join(", ")}</td>
-                  <td class="n">{one.health.failuresInRow}</td>
+                  <td class="n">
+                    <FailuresInRow of={one} />
+                  </td>
                   <td class="n hide-t">
                     <Ago at={one.updatedAt} />
                   </td>

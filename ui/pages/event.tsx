@@ -2,7 +2,16 @@ import { useState } from "preact/hooks"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
-import { Answered, Command, count, deliveryPage, EndpointLink, Rows, State } from "../parts.tsx"
+import {
+  Answered,
+  AttemptsMade,
+  Command,
+  count,
+  deliveryPage,
+  EndpointLink,
+  Rows,
+  State
+} from "../parts.tsx"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 import { bodyText } from "./delivery-request.tsx"
@@ -91,7 +100,9 @@ export const Event = ({ id, tenant }: { readonly id: string; readonly tenant: st
                     </a>
                   </td>
                   <td class="hide-s">{one.reason ?? "–"}</td>
-                  <td class="n">{one.attempts}</td>
+                  <td class="n">
+                    <AttemptsMade of={{ ...one, tenant }} />
+                  </td>
                   <td class="mono hide-s grows">
                     <a href={deliveryPage(tenant, one.delivery)}>{one.delivery}</a>
                   </td>

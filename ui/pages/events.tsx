@@ -6,6 +6,7 @@ import { Answered, Command, count, Pager, Rows } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
+import { FirstEvent } from "./first-event.tsx"
 import { LogTabs } from "./log-tabs.tsx"
 
 const states = [
@@ -53,9 +54,14 @@ export const Events = () => {
               items={page.events}
               keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
               empty={
-                isNarrowed
-                  ? "No event matches these filters."
-                  : "No event was published yet: publish one, and it is here within a second."
+                isNarrowed ? (
+                  "No event matches these filters."
+                ) : (
+                  <>
+                    <p>No event was published yet: publish one, and it is here within a second.</p>
+                    <FirstEvent />
+                  </>
+                )
               }
               head={
                 <>

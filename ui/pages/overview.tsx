@@ -1,5 +1,4 @@
 import type { Alert, Job, Stats } from "../../src/client/client.ts"
-import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
 import {
@@ -17,6 +16,7 @@ import { may, petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { Answers } from "./answers.tsx"
 import { auditedText, Verdict, verdictIn } from "./audit.tsx"
+import { FirstEvent } from "./first-event.tsx"
 import { EndpointCounts } from "./system.tsx"
 import { ChooseTenant } from "./tenants.tsx"
 
@@ -65,12 +65,16 @@ const Figures = ({ stats, tenant }: { readonly stats: Stats; readonly tenant: st
   return (
     <>
       <section class="row">
-        <a class="card fig" href={list({})}>
-          <span>Attempts in a day</span>
-          <b>{count(whole.attempts)}</b>
+        <div class="card fig">
+          <a class="whole" href={list({})}>
+            <span>Attempts in a day</span>
+            <b>{count(whole.attempts)}</b>
+          </a>
           <Line values={drawn.map(({ attempts }) => attempts)} says="Attempts by hour" />
-          <small>{count(whole.succeeded)} succeeded</small>
-        </a>
+          <small>
+            <a href={list({ outcome: "success" })}>{count(whole.succeeded)} succeeded</a>
+          </small>
+        </div>
         <a class="card fig" href={list({ outcome: "failure" })}>
           <span>Success</span>
           <b>
@@ -183,7 +187,7 @@ const SystemVerdict = ({
                 </p>
                 {audits.value !== undefined && <LastAudit of={last} />}
               </div>
-              <a class="btn end" href={address(["system"])}>
+              <a class="btn end hide-s" href={address(["system"])}>
                 System
               </a>
             </section>
@@ -205,6 +209,8 @@ const Figured = ({ tenant }: { readonly tenant: string }) => {
   return <Answered asked={asked}>{(stats) => <Figures stats={stats} tenant={tenant} />}</Answered>
 }
 
+type Filters = Readonly<Record<string, string | undefined>>
+
 /** Alerts that are raised or not, without a value. */
 const hasNoValue = /^(circuit-opened|endpoint-(disabled|suspended)|deliveries-missing)$/
 
@@ -213,6 +219,33 @@ const valueText = ({ name, threshold, unit, value }: Alert): string => {
   if (unit === "percent") return `${count(value)} %, threshold ${count(threshold)} %`
   if (unit === "ms") return `${lasting(value)}, threshold ${lasting(threshold)}`
   return `${count(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`
+}
+
+/** The list that an alert's value counts; undefined where it counts nothing that has one. */
+const listOf = ({ raisedAt, status, unit, windowMs }: Alert) => {
+  const since = new Date(Date.parse(raisedAt) - windowMs).toISOString()
+  const lists: Readonly<Record<string, readonly [page: string, filters: Filters]>> = {
+    answers: ["attempts", { status }],
+    circuits: ["endpoints", { state: "open" }],
+    "dead letters": ["dead-letters", { open: "false", since, until: raisedAt }],
+    deliveries: ["deliveries", { state: "waiting" }],
+    failures: ["attempts", { outcome: "failure" }],
+    requests: ["quarantine", {}],
+    rows: ["outboxes", {}],
+    sources: ["sources", {}]
+  }
+  return lists[unit]
+}
+
+/** What was measured, which leads to what it counts. */
+const Value = ({ of }: { readonly of: Alert }) => {
+  const [page, filters] = listOf(of) ?? []
+  const text = valueText(of)
+  return page === undefined || text === "" ? (
+    <span class="sub">{text}</span>
+  ) : (
+    <a href={address([page], { tenant: of.tenant, endpoint: of.endpoint, ...filters })}>{text}</a>
+  )
 }
 
 export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> }) => (
@@ -240,7 +273,7 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
             )}
           </td>
           <td class="breaks">
-            <State is={level} says={name} /> <span class="sub">{valueText(alert)}</span>
+            <State is={level} says={name} /> <Value of={alert} />
           </td>
           <td class="n">
             <Ago at={raisedAt} />
@@ -262,7 +295,6 @@ const isKnown = ({ problem, value }: Asked<unknown>): boolean =>
 const FirstSteps = ({ tenant }: { readonly tenant: string }) => {
   const whose = tenant === "*" ? "acme" : tenant
   const place = tenant === "*" ? {} : { tenant }
-  const event = { type: "invoice.paid", data: { invoice: 43 } }
   return (
     <section class="card">
       <h2>{tenant === "*" ? "No tenant has an endpoint yet" : `${tenant} has no endpoint yet`}</h2>
@@ -276,10 +308,7 @@ const FirstSteps = ({ tenant }: { readonly tenant: string }) => {
         </li>
         <li>
           Publish an event of a type that it wants.
-          <Command
-            text={`petrel publish ${whose} ${event.type} '${JSON.stringify(event.data)}'`}
-            request={curlCommand(`/v1/tenants/${whose}/events`, "POST", event)}
-          />
+          <FirstEvent />
         </li>
         <li>
           See it go out: it is among the <a href={address(["deliveries"], place)}>deliveries</a>{" "}
@@ -324,7 +353,7 @@ export const Overview = () => {
             Loading…
           </div>
         ))}
-      {tenant !== "*" && <Figured tenant={tenant} />}
+      {tenant !== "*" && !isEmpty && <Figured tenant={tenant} />}
       <h2>Alerts</h2>
       <Answered asked={alerts}>{({ alerts }) => <AlertRows alerts={alerts} />}</Answered>
       <h2>Newest that are not delivered</h2>

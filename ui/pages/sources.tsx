@@ -77,7 +77,9 @@ export const Sources = () => {
                 </td>
                 <td>{one.provider}</td>
                 <td class="hide-s mono">{one.path}</td>
-                <td class="n hide-s">{one.secrets.length}</td>
+                <td class="n hide-s">
+                  <a href={sourcePage(one)}>{one.secrets.length}</a>
+                </td>
                 <td class="hide-s">{settingText(one, "rate") || "no limit"}</td>
                 <td class="n">
                   <Ago at={one.updatedAt} />

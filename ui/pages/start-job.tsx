@@ -238,7 +238,20 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
                 {planned.of.map(([name, n]) => (
                   <>
                     <dt>{name}</dt>
-                    <dd>{count(n)}</dd>
+                    <dd>
+                      {kind === "recovery" ? (
+                        <a
+                          href={address(["dead-letters"], {
+                            ...{ tenant, endpoint, reason: name },
+                            since: String(asked.values.since)
+                          })}
+                        >
+                          {count(n)}
+                        </a>
+                      ) : (
+                        count(n)
+                      )}
+                    </dd>
                   </>
                 ))}
               </dl>

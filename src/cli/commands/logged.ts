@@ -114,7 +114,7 @@ export const attempts = Command.make(
     status: repeated(
       "status",
       "STATUS",
-      "Only with this status of the answer, or its class: 503, 5xx"
+      "Only with this status of the complete answer, or its class: 503, 5xx; none: without one"
     ),
     error: repeated("error", "CLASS", "Only with this class of error, such as timeout")
   },

@@ -179,7 +179,7 @@ export interface Operations {
       readonly type?: string | ReadonlyArray<string> | undefined
       /** Only those in this state. */
       readonly state?: "waiting" | "delivered" | "dead-lettered" | "discarded" | "skipped" | ReadonlyArray<"waiting" | "delivered" | "dead-lettered" | "discarded" | "skipped"> | undefined
-      /** The status of the last answer, or its class: `503`, `5xx`. */
+      /** The status of the last answer, or its class: `503`, `5xx`; `none`: there is no complete answer. */
       readonly status?: string | ReadonlyArray<string> | undefined
       /** The class of the last attempt's error. */
       readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted" | ReadonlyArray<"timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"> | undefined
@@ -208,7 +208,7 @@ export interface Operations {
       readonly type?: string | ReadonlyArray<string> | undefined
       /** Its outcome. */
       readonly outcome?: "success" | "failure" | undefined
-      /** The status of its answer, or its class: `503`, `5xx`. */
+      /** The status of its complete answer, or its class: `503`, `5xx`; `none`: it got none. */
       readonly status?: string | ReadonlyArray<string> | undefined
       /** The class of its error. */
       readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted" | ReadonlyArray<"timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"> | undefined

@@ -74,6 +74,7 @@ export interface AlertThresholds {
   readonly endpointSuspended?: "on" | "off" | undefined
   /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
   readonly statusInARow?: "on" | "off" | undefined
+  /** The time over which all values are counted. */
   readonly window?: string | undefined
   /** With fewer deliveries than this, shares and times are not judged. */
   readonly samples?: number | undefined
@@ -187,8 +188,11 @@ export interface ChangedEndpoint {
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string
   }
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -348,8 +352,11 @@ export interface CreatedToken {
   readonly opensUntil?: string
   readonly endpoint?: string
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string
+    /** A data URL of an image. */
     readonly logo?: string
   }
   /** When it was made. */
@@ -662,8 +669,11 @@ export interface Endpoint {
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string
   }
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -799,8 +809,11 @@ export interface EndpointDetail {
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string
   }
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -981,8 +994,11 @@ export interface EndpointPatch {
   readonly signatureHeader?: string | undefined
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string | null | undefined
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string | null | undefined
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string | null | undefined
   } | undefined
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -1054,8 +1070,11 @@ export interface EndpointState {
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string
   }
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -1282,8 +1301,11 @@ export interface LinkOrSession {
   readonly opensUntil?: string
   readonly endpoint?: string
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string
+    /** A data URL of an image. */
     readonly logo?: string
   }
   readonly createdAt: string
@@ -1405,8 +1427,11 @@ export interface NewEndpoint {
   readonly signatureHeader?: string | undefined
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string | undefined
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string | undefined
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string | undefined
   } | undefined
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -1496,8 +1521,11 @@ export interface NewPortalLink {
   readonly readOnly?: boolean | undefined
   /** What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL. */
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string | undefined
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string | undefined
+    /** A data URL of an image. */
     readonly logo?: string | undefined
   } | undefined
 }
@@ -1610,8 +1638,11 @@ export interface PortalLink {
   readonly endpoint?: string
   /** What its pages are headed with: a name, a colour such as #0b63ce, a logo as a data URL. */
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string
+    /** A data URL of an image. */
     readonly logo?: string
   }
   readonly createdAt: string
@@ -2009,8 +2040,11 @@ export interface RevokedToken {
   readonly opensUntil?: string
   readonly endpoint?: string
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string
+    /** A data URL of an image. */
     readonly logo?: string
   }
   /** When it was made. */
@@ -2042,8 +2076,11 @@ export interface RotatedEndpoint {
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
+    /** Of the event's id. (Default: webhook-id) */
     readonly id?: string
+    /** Of the event's type. (Default: webhook-event-type) */
     readonly type?: string
+    /** Of the attempt's time, s since the epoch. (Default: webhook-timestamp) */
     readonly timestamp?: string
   }
   /** The name of a preset, or a policy of its own. (Default: default) */
@@ -2236,7 +2273,9 @@ export interface SourcePatch {
 
 /** A new secret, and how long the old ones hold (24 hours if it is not said). */
 export interface SourceRotation {
+  /** What the provider signs with from now on. */
   readonly secret: string
+  /** How long the old ones verify, too; `0 seconds` drops them at once. */
   readonly keepOld?: string | undefined
 }
 
@@ -2469,6 +2508,7 @@ export interface StatusRule {
 
 /** What replaces all that was set: thresholds, or null for the defaults. */
 export interface SystemAlerts {
+  /** Thresholds of the system, or null. */
   readonly alerts: {
     /** A warning where fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
@@ -2504,6 +2544,7 @@ export interface SystemAlerts {
     readonly endpointSuspended?: "on" | "off" | undefined
     /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
     readonly statusInARow?: "on" | "off" | undefined
+    /** The time over which all values are counted. */
     readonly window?: string | undefined
     /** With fewer deliveries than this, shares and times are not judged. */
     readonly samples?: number | undefined
@@ -2530,6 +2571,7 @@ export interface SystemAlerts {
 
 /** What replaces all that was set: thresholds, `off`, or null for those of the system. */
 export interface TenantAlerts {
+  /** Thresholds of the tenant, `off`, or null. */
   readonly alerts: "off" | {
     /** A warning where fewer deliveries than this succeed, percent. */
     readonly successWarnPercent?: "off" | number | undefined
@@ -2565,6 +2607,7 @@ export interface TenantAlerts {
     readonly endpointSuspended?: "on" | "off" | undefined
     /** Whether as many answers with one status in a row as a retry policy names for it are an alert. */
     readonly statusInARow?: "on" | "off" | undefined
+    /** The time over which all values are counted. */
     readonly window?: string | undefined
     /** With fewer deliveries than this, shares and times are not judged. */
     readonly samples?: number | undefined
@@ -2676,8 +2719,11 @@ export interface Token {
   readonly opensUntil?: string
   readonly endpoint?: string
   readonly brand?: {
+    /** What stands in place of Petrel's name. */
     readonly name?: string
+    /** Of links and buttons: `#0b63ce`. */
     readonly colour?: string
+    /** A data URL of an image. */
     readonly logo?: string
   }
   /** When it was made. */

@@ -84,7 +84,10 @@ const texts = {
   },
   event: { description: "The event's id, or its beginning if it ends with `*`." },
   type: { description: "The event's type, or its beginning if it ends with `*`: `invoice.*`." },
-  status: { description: "The status of the last answer, or its class: `503`, `5xx`." },
+  status: {
+    description:
+      "The status of the last answer, or its class: `503`, `5xx`; `none`: there is no complete answer."
+  },
   error: { description: "The class of the last attempt's error." },
   since: { description: "Ended then or later." },
   until: { description: "Ended then or earlier." }
@@ -149,7 +152,8 @@ const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
     type: attemptFilters.type.annotateKey(texts.type),
     outcome: attemptFilters.outcome.annotateKey({ description: "Its outcome." }),
     status: attemptFilters.status.annotateKey({
-      description: "The status of its answer, or its class: `503`, `5xx`."
+      description:
+        "The status of its complete answer, or its class: `503`, `5xx`; `none`: it got none."
     }),
     error: attemptFilters.error.annotateKey({ description: "The class of its error." }),
     since: attemptFilters.since.annotateKey({ description: "Made then or later." }),

@@ -64,14 +64,21 @@ const Patch = documented(SourcePatch, {
   examples: [{ rate: "200/s" }]
 })
 
-const Rotation = Schema.Struct({
-  secret: SourceRotation.fields.secret,
-  keepOld: Schema.optionalKey(SourceRotation.fields.keepOld)
-}).annotate({
-  identifier: "SourceRotation",
-  description: "A new secret, and how long the old ones hold (24 hours if it is not said).",
-  examples: [{ secret: "whsec_…", keepOld: Duration.hours(1) }]
-})
+const Rotation = documented(
+  Schema.Struct({
+    secret: SourceRotation.fields.secret,
+    keepOld: Schema.optionalKey(SourceRotation.fields.keepOld)
+  }),
+  {
+    identifier: "SourceRotation",
+    description: "A new secret, and how long the old ones hold (24 hours if it is not said).",
+    fields: {
+      secret: "What the provider signs with from now on.",
+      keepOld: "How long the old ones verify, too; `0 seconds` drops them at once."
+    },
+    examples: [{ secret: "whsec_…", keepOld: Duration.hours(1) }]
+  }
+)
 
 const Removed = Schema.Struct({
   tenant: Token,

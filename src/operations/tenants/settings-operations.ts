@@ -61,14 +61,22 @@ const Thresholds = documented(ThresholdsView, {
   }
 })
 
-const TenantChoice = Schema.Struct({ alerts: Schema.NullOr(TenantAlertChoice) }).annotate({
+const TenantChoice = Schema.Struct({
+  alerts: Schema.NullOr(TenantAlertChoice).annotateKey({
+    description: "Thresholds of the tenant, `off`, or null."
+  })
+}).annotate({
   identifier: "TenantAlerts",
   description:
     "What replaces all that was set: thresholds, `off`, or null for those of the system.",
   examples: [{ alerts: { successWarnPercent: 98, contact: "ops@example.com" } }]
 })
 
-const SystemChoice = Schema.Struct({ alerts: Schema.NullOr(SystemAlertSettings) }).annotate({
+const SystemChoice = Schema.Struct({
+  alerts: Schema.NullOr(SystemAlertSettings).annotateKey({
+    description: "Thresholds of the system, or null."
+  })
+}).annotate({
   identifier: "SystemAlerts",
   description: "What replaces all that was set: thresholds, or null for the defaults.",
   examples: [{ alerts: { successWarnPercent: 98 } }]
