@@ -200,7 +200,7 @@ describe.skipIf(!hasBrowser)("the settings of an endpoint, in a browser", () => 
         assert.strictEqual(await field(second, "description").inputValue(), "of the first")
         assert.deepStrictEqual(await faults(second, ["light"]), [])
         await second.getByRole("button", { name: "Save" }).click()
-        await second.getByText("Saved: ").waitFor()
+        await second.getByText(/^Saved: /).waitFor()
       })
       const { endpoint: after } = yield* getEndpoint("acme", "billing")
       assert.deepInclude(after, {
