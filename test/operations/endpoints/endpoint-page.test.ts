@@ -1,0 +1,31 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
+import { Broker } from "../../../src/broker/broker.ts"
+import { KnownEndpoints } from "../../../src/delivery/introspection/survey-endpoints.ts"
+import { EndpointKeys } from "../../../src/endpoints/endpoint-keys.ts"
+import { pageEndpoints } from "../../../src/operations/endpoints/endpoint-page.ts"
+
+describe("a page of the endpoints in a state", () => {
+  it.effect("is refused with a time where the states take too long to read", () =>
+    Effect.gen(function* () {
+      const page = { tenant: "acme", after: undefined, limit: 50, states: ["open"] } as const
+      const asked = yield* Effect.forkChild(Effect.exit(pageEndpoints(page)))
+      yield* TestClock.adjust("19 seconds")
+      assert.isUndefined(asked.pollUnsafe())
+      yield* TestClock.adjust("1 second")
+      const refused = yield* Effect.flip(Effect.flatten(Fiber.join(asked)))
+      assert.deepInclude(refused, {
+        _tag: "Busy",
+        message: "the endpoints are still being counted: ask again in a few seconds",
+        retryAfter: 5
+      })
+    }).pipe(
+      Effect.provideService(KnownEndpoints, { read: Effect.never } as unknown as ReturnType<
+        typeof KnownEndpoints.make
+      >),
+      Effect.provideService(EndpointKeys, {} as typeof EndpointKeys.Service),
+      Effect.provideService(Broker, {} as typeof Broker.Service)
+    )
+  )
+})
