@@ -6,7 +6,7 @@ import * as NodeHttpPlatform from "@effect/platform-node/NodeHttpPlatform"
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import * as NodePath from "@effect/platform-node/NodePath"
 import type { Scope } from "effect"
-import { Deferred, Effect, Layer, Schema } from "effect"
+import { Deferred, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Etag, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
 import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
@@ -14,6 +14,7 @@ import type { IpNetwork } from "effect/net"
 import type { Connections } from "../connections/connections.ts"
 import { KnownEndpoints } from "../delivery/introspection/survey-endpoints.ts"
 import { EndpointKeys } from "../endpoints/endpoint-keys.ts"
+import { ListenRefused } from "../metrics/listen.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { PageTurns } from "../operations/endpoints/endpoint-page.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
@@ -68,12 +69,6 @@ export interface ApiOptions {
   /** Bytes of bodies in memory at the same time. (Default: 128 MiB) */
   readonly bodiesBytes?: number | undefined
 }
-
-/** The API cannot be served at its address. */
-export class ListenRefused extends Schema.TaggedError<ListenRefused>()("ListenRefused", {
-  code: Schema.String,
-  message: Schema.String
-}) {}
 
 /** Time limits of a client, ms: for its headers, for a whole request, and without any progress. */
 const headersWithinMs = 10_000

@@ -1,21 +1,17 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import type { IncomingMessage, ServerResponse } from "node:http"
 import { createServer } from "node:http"
-import { type AddressInfo, isIP } from "node:net"
+import { isIP } from "node:net"
 import { hostname } from "node:os"
 import { Effect, Schema } from "effect"
 import type { Family } from "./family.ts"
+import type { ListenAddress, ListenRefused } from "./listen.ts"
+import { listen, listenText } from "./listen.ts"
 import { prometheusContentType, prometheusText } from "./prometheus-text.ts"
 
 /** An address cannot be listened at. The message is a sentence that says what to do. */
 class ListenFailed extends Schema.TaggedError<ListenFailed>()("ListenFailed", {
   message: Schema.String
 }) {}
-
-/** Where to listen. Port 0 takes a free one. */
-export interface ListenAddress {
-  readonly host: string
-  readonly port: number
-}
 
 export interface MetricsServerOptions extends ListenAddress {
   readonly families: () => ReadonlyArray<Family>
@@ -28,20 +24,7 @@ const requestTimeoutMs = 5_000
 /** Scrapers and health checks are few. */
 const maxConnections = 64
 
-/** Parses `127.0.0.1:9464`, `[::1]:9464` or `:9464`, which is all addresses. */
-export const readListenAddress = (text: string): ListenAddress | undefined => {
-  const [, ip6, name = "", digits] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^\s:[\]/]*)):(\d{1,5})$/.exec(text) ?? []
-  const port = Number(digits ?? "-1")
-  if (digits === undefined || port > 65_535) return undefined
-  return { host: ip6 ?? (name === "" ? "::" : name), port }
-}
-
-/** Formats an address as it is written in a URL. */
-export const listenText = ({ host, port }: ListenAddress): string =>
-  `${host.includes(":") ? `[${host}]` : host}:${port}`
-
-const explained = (address: ListenAddress, error: NodeJS.ErrnoException): string => {
+const explained = (address: ListenAddress, error: ListenRefused): string => {
   const at = listenText(address)
   switch (error.code) {
     case "EADDRINUSE":
@@ -112,34 +95,26 @@ const handle = (
   } else answer(response, 404, "here are /metrics, /healthz and /readyz\n")
 }
 
-const listen = (options: MetricsServerOptions) =>
-  Effect.callback<Server, ListenFailed>((resume) => {
-    const server = createServer((request, response) => handle(options, request, response))
-    server.requestTimeout = requestTimeoutMs
-    server.headersTimeout = requestTimeoutMs
-    server.maxConnections = maxConnections
-    server.once("error", (error) =>
-      resume(Effect.fail(new ListenFailed({ message: explained(options, error) })))
-    )
-    server.listen({ host: options.host, port: options.port }, () => {
-      // A connection that cannot be accepted is that client's problem.
-      server.on("error", () => undefined)
-      resume(Effect.succeed(server))
-    })
-  })
+const makeServer = (options: MetricsServerOptions) => {
+  const server = createServer((request, response) => handle(options, request, response))
+  server.requestTimeout = requestTimeoutMs
+  server.headersTimeout = requestTimeoutMs
+  server.maxConnections = maxConnections
+  return server
+}
 
 /**
  * Serves `/metrics` as Prometheus text, `/healthz` and `/readyz` until the scope closes. Returns
  * where it listens.
  */
 export const serveMetrics = Effect.fnUntraced(function* (options: MetricsServerOptions) {
-  const server = yield* Effect.acquireRelease(listen(options), (server) =>
+  const server = makeServer(options)
+  const port = yield* Effect.acquireRelease(listen(server, options), () =>
     Effect.callback<void>((resume) => {
       server.close(() => resume(Effect.void))
       server.closeAllConnections()
     })
-  )
-  const { port } = server.address() as AddressInfo
+  ).pipe(Effect.mapError((error) => new ListenFailed({ message: explained(options, error) })))
   const address: ListenAddress = { host: options.host, port }
   return address
 })

@@ -64,7 +64,8 @@ describe("turns of the thread that answers requests", () => {
     Effect.gen(function* () {
       const { ask, count, many } = setUp()
       // All go on at the same moment, as when an answer of the broker has come.
-      const work = Effect.andThen(Effect.sleep(20), busy(3))
+      const brokerMs = 20
+      const work = Effect.andThen(Effect.sleep(brokerMs), busy(3))
       const attack = yield* many(50, "greedy", work)
       const other = yield* ask("modest", work)
       yield* Fiber.join(other)

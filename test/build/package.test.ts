@@ -77,6 +77,24 @@ export const named: string = provider("github", { secrets: ["x"] }).name
 export const wrong = stripe({})
 `
 
+/** Fails unless `petrel dev` has printed a link that logs in, and serves the pages with their files. */
+const servesPages = ({ out, url }: { readonly out: ReadonlyArray<string>; readonly url: string }) =>
+  Effect.promise(async () => {
+    assert.match(out.join("\n"), /http:\/\/\S+\/ui\/login#ptl_\S+/)
+    const page = await fetch(`${url}/ui/`).then((answer) => answer.text())
+    const names = [...page.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)]
+    const asked = await Promise.all(
+      names.map(async ([, name = ""]) => {
+        const answer = await fetch(new URL(name, `${url}/ui/`))
+        return [answer.status, answer.headers.get("content-type")?.split(";")[0]]
+      })
+    )
+    assert.sameDeepMembers(asked, [
+      [200, "text/javascript"],
+      [200, "text/css"]
+    ])
+  })
+
 describe("the package that npm run build makes", () => {
   it("is packed and installed in a project and globally, from nothing else", async () => {
     const [file = ""] = await readdir(path("packed"))
@@ -246,7 +264,7 @@ describe("the package that npm run build makes", () => {
   })
 
   it.live(
-    "runs petrel dev, what the guide of the client shows, and a program over HTTP and over NATS",
+    "runs petrel dev with the console's pages, what the guide of the client shows, and a program over HTTP and over NATS",
     () =>
       Effect.gen(function* () {
         const page = yield* Effect.promise(() =>
@@ -305,32 +323,7 @@ describe("the package that npm run build makes", () => {
         yield* Effect.promise(() => writeStory(path("project")))
         for (const over of ["http", "nats"] as const)
           yield* tellInstalled(thisNode, path("project"), dev, over)
-        yield* dev.signal("SIGINT")
-        assert.strictEqual(yield* dev.ended, 0)
-      }),
-    300_000
-  )
-
-  it.live(
-    "serves the console's pages, and prints a link that logs in to them",
-    () =>
-      Effect.gen(function* () {
-        const dev = yield* startDev
-        assert.match(dev.out.join("\n"), /http:\/\/\S+\/ui\/login#ptl_\S+/)
-        const asked = yield* Effect.promise(async () => {
-          const page = await fetch(`${dev.url}/ui/`).then((answer) => answer.text())
-          const names = [...page.matchAll(/(?:src|href)="([^"]+\.(?:js|css))"/g)]
-          return Promise.all(
-            names.map(async ([, name = ""]) => {
-              const answer = await fetch(new URL(name, `${dev.url}/ui/`))
-              return [answer.status, answer.headers.get("content-type")?.split(";")[0]]
-            })
-          )
-        })
-        assert.sameDeepMembers(asked, [
-          [200, "text/javascript"],
-          [200, "text/css"]
-        ])
+        yield* servesPages(dev)
         yield* dev.signal("SIGINT")
         assert.strictEqual(yield* dev.ended, 0)
       }),

@@ -9,6 +9,8 @@ import { onServer } from "../kit/scenario.ts"
 const { scenario } = onServer()
 
 const events = 5_000
+/** How long the broker stands still, ms. */
+const silentMs = 2_500
 
 const readAll = (from: number, to: number, see: (seq: number) => void) =>
   Effect.gen(function* () {
@@ -53,7 +55,7 @@ describe("reading a part of a stream", () => {
         if (seq < 100 || isPaused) return
         isPaused = true
         server.pause()
-        setTimeout(server.resume, 2_500)
+        setTimeout(server.resume, silentMs)
       })
       assert.isTrue(isPaused)
       assert.deepStrictEqual(seen, count(1, events))

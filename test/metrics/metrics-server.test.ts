@@ -3,13 +3,9 @@ import { connect, createServer } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { gauge } from "../../src/metrics/family.ts"
+import { listenText } from "../../src/metrics/listen.ts"
 import type { MetricsServerOptions } from "../../src/metrics/metrics-server.ts"
-import {
-  isOwnHost,
-  listenText,
-  readListenAddress,
-  serveMetrics
-} from "../../src/metrics/metrics-server.ts"
+import { isOwnHost, serveMetrics } from "../../src/metrics/metrics-server.ts"
 
 const options = (changes: Partial<MetricsServerOptions> = {}): MetricsServerOptions => ({
   ...{ host: "127.0.0.1", port: 0, problems: () => [] },
@@ -24,24 +20,6 @@ const ask = (path: string, changes: Partial<MetricsServerOptions> = {}, init: Re
     const { headers, status } = response
     return { headers, status, text: yield* Effect.promise(() => response.text()) }
   })
-
-describe("readListenAddress", () => {
-  it.each([
-    ["127.0.0.1:9464", { host: "127.0.0.1", port: 9464 }],
-    ["[::1]:0", { host: "::1", port: 0 }],
-    [":9464", { host: "::", port: 9464 }],
-    ["localhost:80", { host: "localhost", port: 80 }],
-    ["9464", undefined],
-    ["127.0.0.1", undefined],
-    ["127.0.0.1:65536", undefined],
-    ["::1:9464", undefined],
-    ["http://127.0.0.1:9464", undefined],
-    ["127.0.0.1:9464/metrics", undefined],
-    ["", undefined]
-  ])("reads %j as %j", (text, address) => {
-    assert.deepStrictEqual(readListenAddress(text), address)
-  })
-})
 
 describe("serveMetrics", () => {
   it.live("serves Prometheus text", () =>

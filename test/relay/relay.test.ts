@@ -283,13 +283,14 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
   it.live("has no more bodies in memory than it may", () =>
     Effect.gen(function* () {
       const url = yield* database
+      const storingMs = 20
       let [open, most] = [0, 0]
       const intake = new FakeIntake()
       const publish = (row: PendingRow) =>
         Effect.gen(function* () {
           open += row.body.byteLength
           most = Math.max(most, open)
-          yield* Effect.sleep("20 millis")
+          yield* Effect.sleep(storingMs)
           open -= row.body.byteLength
           return intake.store({ ...row, body: new Uint8Array() })
         })

@@ -3,10 +3,11 @@ import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { audit } from "../../src/history/audit/audit.ts"
 import { quiet } from "../kit/consistency.ts"
-import { endpoint, publish, quickRetry } from "../kit/engine.ts"
+import { endpoint, quickRetry } from "../kit/engine.ts"
 import type { Received } from "../kit/receiver.ts"
 import { latency, receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 60_000 })
@@ -63,18 +64,8 @@ describe("audits all the time", () => {
         assert.isDefined(killed)
         yield* Effect.forEach([killed, ...others], ({ delivering }) => delivering)
 
-        let published = 0
         let isOver = false
-        const publisher = yield* Effect.forkScoped(
-          Effect.gen(function* () {
-            while (!isOver) {
-              const id = `acme-${published + 1}`
-              yield* publish("invoice.paid", id, { "Nats-Msg-Id": id })
-              published++
-              yield* Effect.sleep("10 millis")
-            }
-          })
-        )
+        const publisher = yield* steadyPublisher("invoice.paid", 10)
         let audits = 0
         let mostPending = 0
         const auditor = yield* Effect.forkScoped(
@@ -92,8 +83,8 @@ describe("audits all the time", () => {
         yield* hook.received(hook.requests.length + 100)
         isDown = false
         yield* hook.received(hook.requests.length + 200)
+        const published = yield* publisher.stop
         isOver = true
-        yield* Fiber.join(publisher)
         yield* Fiber.join(auditor)
         assert.isAtLeast(audits, 3)
         assert.isAbove(mostPending, 20)

@@ -2,7 +2,7 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber, Layer, type Scope, Stream } from "effect"
+import { Effect, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
@@ -26,7 +26,6 @@ import {
   endpoint,
   eventually,
   history,
-  publish,
   publishMany,
   quickRetry,
   testTopology,
@@ -38,6 +37,7 @@ import { startServer } from "../kit/nats-server.ts"
 import type { Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -118,27 +118,15 @@ describe("a backup", () => {
               : {})
           })
         const directory = yield* folder
-        let published = 0
-        let isOver = false
         const copied = yield* Effect.scoped(
           Effect.gen(function* () {
             yield* worker({ maxWaiting: 20 })
-            const publisher = yield* Effect.forkScoped(
-              Effect.gen(function* () {
-                while (!isOver) {
-                  const id = `acme-${published + 1}`
-                  yield* publish("invoice.paid", id, { "Nats-Msg-Id": id })
-                  published++
-                  yield* Effect.sleep("6 millis")
-                }
-              })
-            )
+            const publisher = yield* steadyPublisher("invoice.paid", 6)
             yield* hook.received(300)
             const manifest = yield* backedUp(join(directory, "copy"))
-            const during = published
+            const during = publisher.count()
             yield* hook.received(hook.requests.length + 100)
-            isOver = true
-            yield* Fiber.join(publisher)
+            yield* publisher.stop
             return { manifest, during }
           })
         )

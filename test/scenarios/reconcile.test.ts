@@ -24,6 +24,7 @@ import { type ReconcileOptions, reconcile } from "../../src/reconcile/reconcile.
 import { reconcileBySchedule } from "../../src/reconcile/schedule.ts"
 import { program } from "../cli/command-line.ts"
 import { start, startNode } from "../cli/running.ts"
+import { idsForgotten } from "../kit/consistency.ts"
 import { endpoint, eventually, history, nth, worker } from "../kit/engine.ts"
 import {
   source as gatewaySource,
@@ -480,7 +481,7 @@ describe.concurrent("reconciliations by schedule", () => {
           )
           assert.strictEqual(yield* lost, 3)
           // The broker forgets the ids of the facts.
-          yield* Effect.sleep("300 millis")
+          yield* idsForgotten
           // It is not due for an hour, and what was found stays an alert until then.
           yield* withApi(api.url, { reconcile: Duration.hours(1) })
           const done = yield* scheduled()

@@ -9,6 +9,7 @@ import { endpoint, eventually, history, nth, publish, worker } from "../kit/engi
 import { eight, owners } from "../kit/owners.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer, quiet } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 
 const { scenario } = onServer()
 
@@ -65,17 +66,7 @@ describe.concurrent("a second worker", () => {
         const facts = yield* history
         const first = yield* worker({ id: "w1" })
         assert.deepStrictEqual(yield* first.delivering, [0, 1, 2, 3, 4, 5, 6, 7])
-        let published = 0
-        let publishing = true
-        const publisher = yield* Effect.forkScoped(
-          Effect.gen(function* () {
-            while (publishing) {
-              yield* publish("a")
-              published++
-              yield* Effect.sleep("70 millis")
-            }
-          })
-        )
+        const publisher = yield* steadyPublisher("a", 70)
         yield* facts.count("delivered", 40)
         const second = yield* worker({ id: "w2" })
         assert.isBelow(yield* took(second.delivering), 5_000)
@@ -96,8 +87,7 @@ describe.concurrent("a second worker", () => {
           yield* took(eventually(owners(8), (all) => all.every((worker) => worker === "w2"))),
           3_000
         )
-        publishing = false
-        yield* Fiber.join(publisher)
+        const published = yield* publisher.stop
         yield* facts.count("delivered", 8 * published)
         assert.strictEqual(hook.requests.length, 8 * published)
         assert.strictEqual(facts.of("delivered").length, 8 * published)

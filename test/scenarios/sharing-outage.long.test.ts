@@ -12,6 +12,7 @@ import type { TestServer } from "../kit/nats-server.ts"
 import { eight, owners } from "../kit/owners.ts"
 import { latency, receiver } from "../kit/receiver.ts"
 import { outage } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 import { workerProcess } from "../kit/worker-process.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
@@ -37,27 +38,6 @@ const makeEndpoints = Effect.gen(function* () {
   })
   yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
   return hook
-})
-
-/** Publishes until it is told to end, and says how many events the broker has acknowledged. */
-const publishing = Effect.gen(function* () {
-  let going = true
-  let published = 0
-  const fiber = yield* Effect.forkScoped(
-    Effect.gen(function* () {
-      while (going) {
-        const id = `acme-${published}`
-        yield* publish("a", id, { "Nats-Msg-Id": id }).pipe(Effect.eventually)
-        published++
-        yield* Effect.sleep("20 millis")
-      }
-    })
-  )
-  return Effect.gen(function* () {
-    going = false
-    yield* Fiber.join(fiber)
-    return published
-  })
 })
 
 describe.concurrent("an outage that is longer than every lease", () => {
@@ -164,7 +144,7 @@ describe.concurrent("a broker that is killed while owners change", () => {
         const facts = yield* history
         const first = yield* workerApart(place, "w1")
         yield* first.delivering
-        const end = yield* publishing
+        const publisher = yield* steadyPublisher("a", 20)
         yield* facts.count("delivered", 80)
 
         // The second one has come, and the first one is giving up what is to be the second's.
@@ -180,7 +160,7 @@ describe.concurrent("a broker that is killed while owners change", () => {
           owners(8).pipe(Effect.orElseSucceed(() => [])),
           (all) => all.length > 0 && all.every((owner) => owner === "w2")
         )
-        const published = yield* end
+        const published = yield* publisher.stop
         const accounts = yield* consistentRounds
         assert.strictEqual(accounts.length, 8 * published)
         for (const { attempts } of accounts) assert.deepStrictEqual(attempts, [1])

@@ -1,15 +1,16 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { vi } from "vitest"
 import { parse } from "../cli/command-line.ts"
 import { start } from "../cli/running.ts"
 import { consistentRounds } from "../kit/consistency.ts"
 import { counting } from "../kit/counting.ts"
 import type { Installation } from "../kit/engine.ts"
-import { endpoint, nth, publish, quickRetry } from "../kit/engine.ts"
+import { endpoint, nth, quickRetry } from "../kit/engine.ts"
 import type { Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -67,18 +68,7 @@ describe("three workers under load, of which one is killed, one stops and one is
         assert.isDefined(staying)
         yield* Effect.forEach([killed, stopped, staying], ({ share }) => share)
 
-        let published = 0
-        let publishing = true
-        const publisher = yield* Effect.forkScoped(
-          Effect.gen(function* () {
-            while (publishing) {
-              const id = `acme-${published}`
-              yield* publish("invoice.paid", id, { "Nats-Msg-Id": id })
-              published++
-              yield* Effect.sleep("25 millis")
-            }
-          })
-        )
+        const publisher = yield* steadyPublisher("invoice.paid", 25)
         const more = (count: number) =>
           Effect.suspend(() => hook.received(hook.requests.length + count))
         yield* more(200)
@@ -94,8 +84,7 @@ describe("three workers under load, of which one is killed, one stops and one is
         const share = yield* added.share
         assert.isTrue(Array.isArray(share) && share.length >= 2, `has ${share}`)
         yield* more(200)
-        publishing = false
-        yield* Fiber.join(publisher)
+        const published = yield* publisher.stop
 
         const accounts = yield* consistentRounds
         assert.strictEqual(accounts.length, published * endpoints.length)

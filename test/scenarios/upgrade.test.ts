@@ -1,6 +1,6 @@
 import { hostname } from "node:os"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import {
   FeatureLevels,
@@ -13,10 +13,11 @@ import { writeValue } from "../../src/broker/values.ts"
 import type { LevelRange } from "../../src/domain/feature-level.ts"
 import { ownLevels } from "../../src/domain/feature-level.ts"
 import { planUpgrade, upgrade } from "../../src/operations/upgrade/upgrade.ts"
-import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { endpoint, history, worker } from "../kit/engine.ts"
 import { eight } from "../kit/owners.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
+import { steadyPublisher } from "../kit/steady-publisher.ts"
 
 const { scenario } = onServer()
 
@@ -40,17 +41,7 @@ describe.concurrent("an upgrade", () => {
         yield* Effect.forEach(eight, (id) => endpoint({ id, url: `${hook.url}/${id}` }))
         const facts = yield* history
         const old = yield* worker({ id: "old" })
-        let published = 0
-        let publishing = true
-        const publisher = yield* Effect.forkScoped(
-          Effect.gen(function* () {
-            while (publishing) {
-              yield* publish("a")
-              published++
-              yield* Effect.sleep("50 millis")
-            }
-          })
-        )
+        const publisher = yield* steadyPublisher("a", 50)
         yield* facts.count("delivered", 16)
         const young = yield* as(next)(worker({ id: "young" }))
         const seen = facts.facts.length
@@ -82,8 +73,7 @@ describe.concurrent("an upgrade", () => {
         assert.include(late.message, `this installation is at feature level ${newest + 1}`)
         assert.deepStrictEqual(yield* as(next)(upgrade), { from: newest + 1, to: newest + 1 })
 
-        publishing = false
-        yield* Fiber.join(publisher)
+        const published = yield* publisher.stop
         yield* facts.count("delivered", 8 * published)
         assert.strictEqual(hook.requests.length, 8 * published)
         yield* young.stop

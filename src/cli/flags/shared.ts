@@ -55,6 +55,38 @@ const namePart = "1 to 64 letters, digits, - or _ (and not a lone _)"
 export const maybe = <A>(flag: Flag.Flag<A>): Flag.Flag<A | undefined> =>
   flag.pipe(Flag.optional, Flag.map(Option.getOrUndefined))
 
+/** A flag whose value is a whole number within bounds. */
+export const boundedFlag = (
+  name: string,
+  metavar: string,
+  description: string,
+  [least, most]: readonly [number, number]
+): Flag.Flag<number | undefined> =>
+  Flag.Int(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
+      () => `must be from ${least} to ${most}`
+    ),
+    maybe
+  )
+
+/** A flag whose value is the URL of a receiver. */
+export const receiverUrlFlag = (name: string, description: string): Flag.Flag<string | undefined> =>
+  Flag.String(name).pipe(
+    Flag.withMetavar("URL"),
+    Flag.withDescription(description),
+    Flag.filterMap(
+      (text) =>
+        URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
+          ? Option.some(text)
+          : Option.none(),
+      () => "must be a URL such as http://127.0.0.1:8080/hooks"
+    ),
+    maybe
+  )
+
 /** The lengths of time that a flag takes, in ms, and what is said of others. */
 interface DurationBounds {
   readonly least?: number

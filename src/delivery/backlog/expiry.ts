@@ -4,6 +4,7 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import { waitingIn } from "../../domain/backlog-message.ts"
 import { isPastDeadline } from "../../policy/next-step.ts"
+import { grouped } from "../bodies/event-bodies.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
@@ -60,29 +61,8 @@ const pauseFactor = 9
 /** How long a read may take before another one may begin, ms. */
 const maxReadMs = 1_000
 
-/** Maximum deliveries, and bytes of their bodies, that are ended together. */
-const portion = { deliveries: 64, bytes: 1024 * 1024 }
-
-/** Splits deliveries so that the bodies of each part may be held together. */
-const inPortions = (
-  all: ReadonlyArray<BacklogPosition>
-): ReadonlyArray<ReadonlyArray<BacklogPosition>> => {
-  const portions: Array<Array<BacklogPosition>> = []
-  let bytes = 0
-  for (const position of all) {
-    const size = bodyBytes(position)
-    const last = portions.at(-1)
-    const fits = last !== undefined && last.length < portion.deliveries
-    if (fits && bytes + size <= portion.bytes) {
-      last.push(position)
-      bytes += size
-    } else {
-      portions.push([position])
-      bytes = size
-    }
-  }
-  return portions
-}
+/** Maximum deliveries, and bytes of their bodies, that are ended together and held at once. */
+const portion = { items: 64, bytes: 1024 * 1024 }
 
 /**
  * Ends deliveries in a backlog whose deadline has passed while the endpoint accepts nothing. They
@@ -184,7 +164,7 @@ export class Expiry {
         Effect.map(this.#end(drain, read), (isGone) => {
           if (isGone) slots.push(read.position.slot)
         })
-      for (const positions of inPortions(over)) {
+      for (const positions of grouped(over, bodyBytes, portion)) {
         const found = yield* reader.contents(drain, positions)
         const standingOf = yield* standing(drain, found)
         const handled = found.filter((read) => standingOf(read) === "handled")

@@ -34,7 +34,7 @@ export const maxRunBytes = 1024 * 1024
 /** What the broker sends with a body, bytes, roughly. */
 const overheadBytes = 512
 /** Bounds of the requests that are made at once: the broker drops a connection that takes more. */
-const burst = { requests: 64, bytes: 4 * 1024 * 1024 }
+const burst = { items: 64, bytes: 4 * 1024 * 1024 }
 
 /** Divides events into those that are read together, in order of sequence. */
 export const runsOf = (wanted: ReadonlyArray<EventReference>): ReadonlyArray<EventRun> => {
@@ -58,23 +58,34 @@ const bytesOf = ({ from, to, wanted }: EventRun): number => {
   return from === to ? bytes : Math.min(maxRunBytes, (bytes * (to - from + 1)) / wanted.length)
 }
 
-/** Divides runs into bursts that are read at once, one burst after the other. */
-export const burstsOf = (runs: ReadonlyArray<EventRun>): ReadonlyArray<ReadonlyArray<EventRun>> => {
-  const bursts: Array<Array<EventRun>> = []
+/**
+ * Divides items, in order, into groups of at most so many items and bytes. An item that is larger
+ * than that is a group of its own.
+ */
+export const grouped = <A>(
+  items: ReadonlyArray<A>,
+  bytesOf: (item: A) => number,
+  most: { readonly items: number; readonly bytes: number }
+): ReadonlyArray<ReadonlyArray<A>> => {
+  const groups: Array<Array<A>> = []
   let bytes = 0
-  for (const run of runs) {
-    const of = bytesOf(run)
-    const last = bursts.at(-1)
-    if (last !== undefined && last.length < burst.requests && bytes + of <= burst.bytes) {
-      last.push(run)
-      bytes += of
+  for (const item of items) {
+    const size = bytesOf(item)
+    const last = groups.at(-1)
+    if (last !== undefined && last.length < most.items && bytes + size <= most.bytes) {
+      last.push(item)
+      bytes += size
     } else {
-      bursts.push([run])
-      bytes = of
+      groups.push([item])
+      bytes = size
     }
   }
-  return bursts
+  return groups
 }
+
+/** Divides runs into bursts that are read at once, one burst after the other. */
+export const burstsOf = (runs: ReadonlyArray<EventRun>): ReadonlyArray<ReadonlyArray<EventRun>> =>
+  grouped(runs, bytesOf, burst)
 
 /** Bytes of events that a worker keeps for endpoints that are about as far behind as another. */
 const defaultCacheBytes = 16 * 1024 * 1024

@@ -2,13 +2,13 @@ import { randomUUID } from "node:crypto"
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { createServer } from "node:http"
 import { createServer as createTlsServer } from "node:https"
-import type { AddressInfo } from "node:net"
 import { hostname } from "node:os"
-import { Context, Effect, Schema } from "effect"
+import { Context, Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { RefusingSource } from "../../cluster/gateway-reports.ts"
 import { eraseGatewayReport, writeGatewayReport } from "../../cluster/gateway-reports.ts"
 import { Connections } from "../../connections/connections.ts"
+import { listen } from "../../metrics/listen.ts"
 import { timers } from "../../time/timers.ts"
 import type { AdmissionBounds } from "./admission.ts"
 import { Admission, defaultBounds } from "./admission.ts"
@@ -70,12 +70,6 @@ export interface GatewayOptions {
   readonly requestWithinMs?: number
 }
 
-/** The gateway cannot listen at its address. */
-export class GatewayRefused extends Schema.TaggedError<GatewayRefused>()("GatewayRefused", {
-  code: Schema.String,
-  message: Schema.String
-}) {}
-
 const defaultStopWithinMs = 10_000
 const defaultRequestWithinMs = 15_000
 /** How often a client's time is checked, ms. */
@@ -89,17 +83,6 @@ const backlog = 4_096
 /** Bytes that an event's headers in INTAKE may take. */
 const headerBytes = 16 * 1024
 
-const listen = (server: Server, { host, port }: GatewayOptions) =>
-  Effect.callback<void, GatewayRefused>((resume) => {
-    server.once("error", (error: NodeJS.ErrnoException) =>
-      resume(Effect.fail(new GatewayRefused({ code: error.code ?? "", message: error.message })))
-    )
-    server.listen({ host, port, backlog }, () => {
-      server.on("error", () => undefined)
-      resume(Effect.void)
-    })
-  })
-
 /** A gateway that listens. */
 export interface Gateway {
   readonly port: number
@@ -109,7 +92,7 @@ export interface Gateway {
 
 /**
  * Takes requests of providers on `/in/<tenant>/<source>` until the scope closes: those under way are
- * answered first. Fails with GatewayRefused if the address cannot be used.
+ * answered first. Fails with ListenRefused if the address cannot be used.
  */
 export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions) {
   const { bounds = defaultBounds, counts, tls } = options
@@ -149,7 +132,7 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
     handle(request, response, () => response.writeContinue())
   )
   const stopWithin = options.stopWithinMs ?? defaultStopWithinMs
-  yield* Effect.acquireRelease(listen(server, options), () =>
+  const port = yield* Effect.acquireRelease(listen(server, options, backlog), () =>
     Effect.callback<void>((resume) => {
       isStopping = true
       server.close(() => resume(Effect.void))
@@ -165,7 +148,6 @@ export const serveGateway = Effect.fnUntraced(function* (options: GatewayOptions
     },
     options.reportMs ?? reportMs
   )
-  const { port } = server.address() as AddressInfo
   return {
     port,
     problems: () =>

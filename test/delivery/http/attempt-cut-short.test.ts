@@ -57,12 +57,13 @@ describe("the time-out", () => {
 
   it.live("holds for all redirects together", () =>
     Effect.gen(function* () {
+      const redirectMs = 40
       const to = yield* receiver({
         answer: (_, response) => {
           setTimeout(() => {
             response.writeHead(307, { location: "/again" })
             response.end()
-          }, 40)
+          }, redirectMs)
           return undefined
         }
       })

@@ -3,20 +3,23 @@ import { Effect, Option, Result } from "effect"
 import { Command, Flag } from "effect/cli"
 import { isLoopback } from "../../../api/addresses.ts"
 import { readOrigin } from "../../../api/cors.ts"
-import type { ApiOptions, ListenRefused } from "../../../api/server.ts"
+import type { ApiOptions } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
 import { readLayout } from "../../../broker/installed.ts"
+import type { ListenAddress } from "../../../metrics/listen.ts"
+import { listenText, readListenAddress } from "../../../metrics/listen.ts"
 import { operatorNamed } from "../../../operations/caller.ts"
 import { JobCounter } from "../../../operations/jobs/job-queue.ts"
 import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/remote-log.ts"
+import { listenFlag, notListening } from "../../flags/listen-flag.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
 import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
 import { readTls } from "../../flags/tls-flags.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
-import { Refused, refusal } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import {
   brokerOptions,
   connectedWithAccessToServe,
@@ -33,16 +36,9 @@ type ConsoleRole = (typeof roleNames)[number]
 
 export const defaultListen = "127.0.0.1:4280"
 
-/** Parses `127.0.0.1:4280` or `[::1]:4280`. */
-export const readListen = (
-  text: string
-): { readonly host: string; readonly port: number } | undefined => {
-  const [, bracketed, plain, digits] =
-    /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text) ?? []
-  const host = bracketed ?? plain
-  const port = Number(digits)
-  return host === undefined || port > 65_535 ? undefined : { host, port }
-}
+/** Parses `127.0.0.1:4280` or `[::1]:4280`. All addresses must be named: `0.0.0.0:4280`. */
+export const readListen = (text: string): ListenAddress | undefined =>
+  text.startsWith(":") ? undefined : readListenAddress(text)
 
 const readRoles = (text: string): Option.Option<ReadonlyArray<ConsoleRole>> => {
   const names = text.split(",").map((name) => name.trim())
@@ -60,16 +56,8 @@ const isPublicUrl = (text: string): boolean => {
 
 const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
-/** Returns the sentence for an address that cannot be used. */
-export const listenProblem = ({ code, message }: ListenRefused, listen: string): string => {
-  if (code === "EADDRINUSE")
-    return `something listens on ${listen} already: choose another address with --listen, such as 127.0.0.1:4281`
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return `this machine has no address ${listen}: choose another with --listen`
-  if (code === "EACCES")
-    return `this user may not listen on ${listen}: choose another with --listen`
-  return `the console cannot listen on ${listen} (${message}): choose another address with --listen`
-}
+/** Another address than the usual one, for whoever has to choose. */
+export const otherListen = "127.0.0.1:4281"
 
 /** Returns the address that clients use. */
 export const addressOf = (
@@ -110,10 +98,7 @@ const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: s
   )
   const { app, port, refused } = yield* serveApi({ ...options, turns }).pipe(
     Effect.provideService(JobCounter, countJobs),
-    Effect.catchTag(
-      "ListenRefused",
-      (error) => new Refused({ message: listenProblem(error, listen) })
-    )
+    Effect.catchTag("ListenRefused", (error) => notListening(error, listen, otherListen))
   )
   yield* startNatsService(app, { refused, broker: yield* connectionForRequests })
   const address = addressOf(options, port)
@@ -189,15 +174,7 @@ const serve = Effect.fnUntraced(function* (
 export const console = Command.make(
   "console",
   {
-    listen: Flag.String("listen").pipe(
-      Flag.withMetavar("HOST:PORT"),
-      Flag.withDescription("Where it listens; port 0 takes a free one"),
-      Flag.withDefault(defaultListen),
-      Flag.filter(
-        (text) => readListen(text) !== undefined,
-        () => `must be an address and a port, such as ${defaultListen}`
-      )
-    ),
+    listen: listenFlag("Where it listens; port 0 takes a free one", defaultListen, readListen),
     publicUrl: maybe(
       Flag.String("public-url").pipe(
         Flag.withMetavar("URL"),
@@ -237,8 +214,8 @@ export const console = Command.make(
     tracesOtlp: tracesOtlpFlag
   },
   Effect.fnUntraced(function* (given) {
-    const { behindProxy, cert, data, keep, key, listen, maxBytes, publicUrl, roles } = given
-    const at = readListen(listen) ?? { host: "", port: 0 }
+    const { behindProxy, cert, data, keep, key, listen: at, maxBytes, publicUrl, roles } = given
+    const listen = listenText(at)
     const tls = readTls(cert, key)
     if (Result.isFailure(tls)) return yield* refusal(tls.failure)
     if (roles.includes("ui") && !roles.includes("api"))

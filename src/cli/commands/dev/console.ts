@@ -9,9 +9,10 @@ import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/to
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
 import { LiveTokens, readToken } from "../../../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
+import { notListening } from "../../flags/listen-flag.ts"
 import { startTraces } from "../../flags/metrics-flags.ts"
 import { Refused } from "../../refused.ts"
-import { addressOf, listenProblem, makeLoginLink, readListen } from "../console/console.ts"
+import { addressOf, makeLoginLink, otherListen, readListen } from "../console/console.ts"
 import { defaultKeepMs, defaultMaxBytes } from "../console/projection.ts"
 
 const usable = /^[A-Za-z0-9_-]{16,128}$/
@@ -168,10 +169,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   const turns = yield* Turns.make
   const countJobs = yield* runJobs(name, turns.schedulerOfTenant)
   const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns, hasPages: true }).pipe(
-    Effect.catchTag(
-      "ListenRefused",
-      (error) => new Refused({ message: listenProblem(error, listen) })
-    ),
+    Effect.catchTag("ListenRefused", (error) => notListening(error, listen, otherListen)),
     Effect.provideService(DeliveryLog, log),
     Effect.provideService(JobCounter, countJobs)
   )

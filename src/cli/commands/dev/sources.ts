@@ -60,7 +60,7 @@ export const serveDevSources = Effect.fnUntraced(function* (
     serveGateway({ host: "127.0.0.1", port, counts: new GatewayCounts() })
   const { port } = isAnyPort
     ? yield* serve(0)
-    : yield* Effect.catchTag(serve(usualPort), "GatewayRefused", () => serve(0))
+    : yield* Effect.catchTag(serve(usualPort), "ListenRefused", () => serve(0))
   return stored.map(
     ({ source }): DevSource => ({
       provider: source.provider,

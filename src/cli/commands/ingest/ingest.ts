@@ -1,16 +1,17 @@
 import { hostname } from "node:os"
-import { Effect, Option, Result } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Effect, Result } from "effect"
+import { Command } from "effect/cli"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
-import { type GatewayRefused, serveGateway } from "../../../intake/gateway/listen.ts"
-import { listenText, readListenAddress } from "../../../metrics/metrics-server.ts"
+import { serveGateway } from "../../../intake/gateway/listen.ts"
+import { listenText, readListenAddress } from "../../../metrics/listen.ts"
 import { reconcileBySchedule } from "../../../reconcile/schedule.ts"
 import { apiNetworkFlag, readApiNetworks } from "../../flags/api-flags.ts"
+import { listenFlag, notListening } from "../../flags/listen-flag.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
 import { isSet, textFlag } from "../../flags/shared.ts"
 import { readTls } from "../../flags/tls-flags.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
-import { Refused, refusal } from "../../refused.ts"
+import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { requireIntake } from "./require-intake.ts"
@@ -20,27 +21,13 @@ const defaultListen = "127.0.0.1:8088"
 /** Growth of the old generation before it is collected, percent. */
 const heapGrowthPercent = 50
 
-const listenProblem = ({ code, message }: GatewayRefused, listen: string): string => {
-  if (code === "EADDRINUSE")
-    return `something listens on ${listen} already: choose another address with --listen, such as 127.0.0.1:8089`
-  if (code === "EADDRNOTAVAIL" || code === "ENOTFOUND")
-    return `this machine has no address ${listen}: choose another with --listen`
-  if (code === "EACCES")
-    return `this user may not listen on ${listen}: choose another with --listen`
-  return `nothing can listen on ${listen} (${message}): choose another address with --listen`
-}
-
 export const ingest = Command.make(
   "ingest",
   {
-    listen: Flag.String("listen").pipe(
-      Flag.withMetavar("HOST:PORT"),
-      Flag.withDescription("Where providers post; :8088 is all addresses, port 0 takes a free one"),
-      Flag.withDefault(defaultListen),
-      Flag.filterMap(
-        (text) => Option.fromUndefinedOr(readListenAddress(text)),
-        () => `must be an address and a port, such as ${defaultListen}`
-      )
+    listen: listenFlag(
+      "Where providers post; :8088 is all addresses, port 0 takes a free one",
+      defaultListen,
+      readListenAddress
     ),
     cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
     key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
@@ -67,9 +54,8 @@ export const ingest = Command.make(
         }
       )
       const gateway = yield* serveGateway({ ...listen, tls: tls.success, counts }).pipe(
-        Effect.catchTag(
-          "GatewayRefused",
-          (error) => new Refused({ message: listenProblem(error, listenText(listen)) })
+        Effect.catchTag("ListenRefused", (error) =>
+          notListening(error, listenText(listen), "127.0.0.1:8089")
         )
       )
       problems = gateway.problems

@@ -9,7 +9,14 @@ import { plainText } from "../../../text/plain-text.ts"
 import { bytesText, countText, localTime, plural, spanText } from "../../../text/quantities.ts"
 import { timers } from "../../../time/timers.ts"
 import { withFlags } from "../../flags/flag-problems.ts"
-import { durationFlag, isSet, maybe, repeated } from "../../flags/shared.ts"
+import {
+  boundedFlag,
+  durationFlag,
+  isSet,
+  maybe,
+  receiverUrlFlag,
+  repeated
+} from "../../flags/shared.ts"
 import { shownBody } from "../../format/answer.ts"
 import { visible, visibleInColours } from "../../format/visible.ts"
 import { refusal } from "../../refused.ts"
@@ -84,22 +91,6 @@ const countsLine = ({
   ].join(", ")
 }
 
-const whole = (
-  name: string,
-  metavar: string,
-  description: string,
-  [least, most]: readonly [number, number]
-) =>
-  Flag.Int(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.filterMap(
-      (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
-      () => `must be from ${least} to ${most}`
-    ),
-    maybe
-  )
-
 const duration = (name: string, description: string) =>
   durationFlag(name, description).pipe(Flag.map(Duration.toMillis), maybe)
 
@@ -127,28 +118,20 @@ const flags = {
     "tolerance",
     "How far the signed time may be off (default: 5 minutes, or what the provider allows)"
   ),
-  fail: whole("fail", "N", "The first N requests of each event fail", [1, 1_000_000]),
-  percent: whole("percent", "P", "P% of all requests fail, by chance", [1, 100]),
-  status: whole(
+  fail: boundedFlag("fail", "N", "The first N requests of each event fail", [1, 1_000_000]),
+  percent: boundedFlag("percent", "P", "P% of all requests fail, by chance", [1, 100]),
+  status: boundedFlag(
     "status",
     "STATUS",
     "Of requests that fail; without --fail and --percent, of all (default: 500, 200)",
     [200, 599]
   ),
-  retryAfter: whole("retry-after", "SECONDS", "Sent with each failure", [0, 31_536_000]),
+  retryAfter: boundedFlag("retry-after", "SECONDS", "Sent with each failure", [0, 31_536_000]),
   delay: duration("delay", "Holds each answer back for so long"),
   drop: isSet("drop", "Close the connection instead of answering"),
-  forward: Flag.String("forward").pipe(
-    Flag.withMetavar("URL"),
-    Flag.withDescription("Pass the other requests on to this URL, and give its answer"),
-    Flag.filterMap(
-      (text) =>
-        URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-          ? Option.some(text)
-          : Option.none(),
-      () => "must be a URL such as http://127.0.0.1:8080/hooks"
-    ),
-    maybe
+  forward: receiverUrlFlag(
+    "forward",
+    "Pass the other requests on to this URL, and give its answer"
   ),
   showBody: isSet("show-body", "Show the body of each request"),
   quiet: isSet("quiet", "Print only the counts at the end"),

@@ -2,6 +2,8 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { Effect, Random } from "effect"
 import { request as send } from "undici"
 import type { Verification } from "../../../endpoints/verification.ts"
+import type { ListenAddress, ListenRefused } from "../../../metrics/listen.ts"
+import { listen } from "../../../metrics/listen.ts"
 import { timers } from "../../../time/timers.ts"
 import { Refused } from "../../refused.ts"
 import type { Judge, Judged, Judgement } from "./judgement.ts"
@@ -310,7 +312,7 @@ const collect = (
   })
 }
 
-const problemOf = (error: Error & { readonly code?: string }, port: number): string => {
+const problemOf = (error: ListenRefused, port: number): string => {
   switch (error.code) {
     case "EADDRINUSE":
       return `port ${port} is in use: choose another one with --port, or 0 for any free one`
@@ -326,27 +328,15 @@ const problemOf = (error: Error & { readonly code?: string }, port: number): str
  * cannot listen.
  */
 export const receiveRequests = (
-  { host, port }: { readonly host: string; readonly port: number },
+  address: ListenAddress,
   receive: (request: ReceivedRequest) => void
 ) =>
-  Effect.acquireRelease(
-    Effect.callback<
-      { readonly server: ReturnType<typeof createServer>; readonly port: number },
-      Refused
-    >((resume) => {
-      const server = createServer((incoming, response) => collect(incoming, response, receive))
-      server.once("error", (error) =>
-        resume(Effect.fail(new Refused({ message: problemOf(error, port) })))
-      )
-      server.listen(port, host, () => {
-        const address = server.address()
-        const taken = typeof address === "object" && address !== null ? address.port : port
-        resume(Effect.succeed({ server, port: taken }))
-      })
-    }),
-    ({ server }) =>
+  Effect.suspend(() => {
+    const server = createServer((incoming, response) => collect(incoming, response, receive))
+    return Effect.acquireRelease(listen(server, address), () =>
       Effect.sync(() => {
         server.close()
         server.closeAllConnections()
       })
-  ).pipe(Effect.map((listening) => listening.port))
+    )
+  }).pipe(Effect.mapError((error) => new Refused({ message: problemOf(error, address.port) })))

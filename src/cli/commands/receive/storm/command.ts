@@ -1,11 +1,16 @@
 import { readFile } from "node:fs/promises"
-import { Duration, Effect, Option, Random } from "effect"
-import { Flag } from "effect/cli"
+import { Duration, Effect, Random } from "effect"
 import { makeCertificates } from "../../../../intake/gateway/certificates.ts"
 import { signedUrl } from "../../../../providers/settings.ts"
 import { countText, plural, spanText } from "../../../../text/quantities.ts"
 import { timers } from "../../../../time/timers.ts"
-import { durationFlag, maybe, textFlag } from "../../../flags/shared.ts"
+import {
+  boundedFlag,
+  durationFlag,
+  maybe,
+  receiverUrlFlag,
+  textFlag
+} from "../../../flags/shared.ts"
 import { makeTable } from "../../../format/screen.ts"
 import { Refused, refusal } from "../../../refused.ts"
 import { petrel } from "../../../root-command.ts"
@@ -58,56 +63,34 @@ const stormLines = (report: StormReport): ReadonlyArray<string> => {
   ]
 }
 
-const bounded = (
-  name: string,
-  metavar: string,
-  description: string,
-  [least, most]: readonly [number, number]
-) =>
-  maybe(
-    Flag.Int(name).pipe(
-      Flag.withMetavar(metavar),
-      Flag.withDescription(description),
-      Flag.filterMap(
-        (value) => (value >= least && value <= most ? Option.some(value) : Option.none()),
-        () => `must be from ${least} to ${most}`
-      )
-    )
-  )
-
 const maxFor = Duration.minutes(10)
 
 /** Flags of a storm. */
 export const stormFlags = {
-  storm: Flag.String("storm").pipe(
-    Flag.withMetavar("URL"),
-    Flag.withDescription(
-      "Receives nothing, but sends to this receiver what a sender in trouble does: repeats, at the same time too, events out of order, old and forged requests, cut off and huge bodies"
-    ),
-    Flag.filterMap(
-      (text) =>
-        URL.canParse(text) && /^https?:$/.test(new URL(text).protocol)
-          ? Option.some(text)
-          : Option.none(),
-      () => "must be a URL such as http://127.0.0.1:8080/hooks"
-    ),
-    maybe
+  storm: receiverUrlFlag(
+    "storm",
+    "Receives nothing, but sends to this receiver what a sender in trouble does: repeats, at the same time too, events out of order, old and forged requests, cut off and huge bodies"
   ),
-  count: bounded("count", "N", "Events of a storm (default: 200)", [1, 100_000]),
-  concurrency: bounded("concurrency", "N", "Its requests at the same time (default: 16)", [1, 256]),
+  count: boundedFlag("count", "N", "Events of a storm (default: 200)", [1, 100_000]),
+  concurrency: boundedFlag(
+    "concurrency",
+    "N",
+    "Its requests at the same time (default: 16)",
+    [1, 256]
+  ),
   for: durationFlag("for", "How long it lasts at most (default: 1 minute)", {
     most: Duration.toMillis(maxFor),
     problem: "must be at most 10 minutes"
   }).pipe(maybe),
   type: textFlag("type", "TYPE", "The type of its events (default: storm.tested)"),
   body: textFlag("body", "FILE", "A JSON object that its bodies are made of"),
-  huge: bounded(
+  huge: boundedFlag(
     "huge",
     "MIB",
     "The size of the one body that is too large (default: 32); 0: none",
     [0, 1_024]
   ),
-  seed: bounded("seed", "N", "The same number makes the same storm", [0, 4_294_967_295])
+  seed: boundedFlag("seed", "N", "The same number makes the same storm", [0, 4_294_967_295])
 }
 
 /** What the flags of a storm gave, with those of the provider. */
