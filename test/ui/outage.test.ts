@@ -81,6 +81,22 @@ describe.skipIf(!hasBrowser)("an open page, in a browser", () => {
         await page.getByRole("link", { name: "acme/later" }).waitFor()
         await page.getByRole("alert").waitFor({ state: "detached" })
 
+        // Of 100,000 endpoints that are still being counted none is said to be open, nor that none is.
+        const detail = "the endpoints are still being counted: ask again in a few seconds"
+        await page.route(/\/v1\/.*state=/, (route) =>
+          route.fulfill({
+            ...{ status: 503, headers: { "retry-after": "5" } },
+            contentType: "application/problem+json",
+            body: JSON.stringify({ ...{ type: "about:blank", title: "Busy" }, status: 503, detail })
+          })
+        )
+        await page.goto(`${console.url}/ui/endpoints?tenant=acme&state=open`)
+        await page.getByRole("alert").getByText(detail).waitFor()
+        assert.strictEqual(await page.getByText("No endpoint is in this state now.").count(), 0)
+        await page.unroute(/\/v1\/.*state=/)
+        await page.getByText("No endpoint is in this state now.").waitFor()
+        await page.getByRole("alert").waitFor({ state: "detached" })
+
         // What takes a console long is asked for less often.
         let asked = 0
         await page.clock.install()

@@ -11,7 +11,7 @@ describe("a page of the endpoints in a state", () => {
     Effect.gen(function* () {
       const page = { tenant: "acme", after: undefined, limit: 50, states: ["open"] } as const
       const asked = yield* Effect.forkChild(Effect.exit(pageEndpoints(page)))
-      yield* TestClock.adjust("19 seconds")
+      yield* TestClock.adjust("14 seconds")
       assert.isUndefined(asked.pollUnsafe())
       yield* TestClock.adjust("1 second")
       const refused = yield* Effect.flip(Effect.flatten(Fiber.join(asked)))
