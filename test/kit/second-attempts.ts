@@ -1,3 +1,4 @@
+import { inspect } from "node:util"
 import type { Reporter, TestModule } from "vitest/node"
 
 /**
@@ -10,7 +11,9 @@ export class SecondAttempts implements Reporter {
       for (const test of module.children.allTests()) {
         if (test.diagnostic()?.flaky !== true) continue
         console.warn(`Passed at its second attempt only: ${module.relativeModuleId}: ${test.name}`)
-        for (const { stack, message } of test.result().errors ?? []) console.warn(stack ?? message)
+        // A story may fail with a value that is no Error.
+        for (const error of test.result().errors ?? [])
+          console.warn(error.stack ?? error.message ?? inspect(error))
       }
     }
   }
