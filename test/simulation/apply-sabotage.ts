@@ -30,6 +30,12 @@ const adaptations: ReadonlyArray<Replacement> = [
     find: "const refills = 8\n",
     replace: "const refills = 2\n"
   },
+  // Its deliveries come one by one, and what is written would only come later.
+  {
+    file: "delivery/backlog/endpoint-writes.ts",
+    find: "const lingerMs = 20\n",
+    replace: "const lingerMs = 0\n"
+  },
   // What workers do for an intake and for outboxes, at intervals: there are none, and requests more
   // would change the meaning of every seed and of the files in regressions/.
   {

@@ -7,6 +7,12 @@ import type { Replaced } from "./written-tails.ts"
 
 /** Pause after a replaced message could not be removed, ms. */
 const removalPauseMs = 5_000
+/**
+ * Pause between two messages of one endpoint, ms, unless so many deliveries wait for the next: each
+ * message costs three requests, however few it holds. The events wait for it, and no delivery does.
+ */
+const lingerMs = 20
+const enough = 64
 
 /** What is written for one endpoint, and what is known of the end of its backlog. */
 export class EndpointWrites {
@@ -28,6 +34,7 @@ export class EndpointWrites {
   refusals = 0
   isWorking = false
   #purgedBelow = 0
+  #nextAt = 0
   #removeAt = 0
   #woken: Deferred.Deferred<void> | undefined
 
@@ -44,9 +51,15 @@ export class EndpointWrites {
     return this.replaced.length > 0 && timers.monotonicMs() >= this.#removeAt
   }
 
+  /** How long the next message is put off, for more to come into it, ms. */
+  get lingerMs(): number {
+    return this.queue.length >= enough ? 0 : Math.max(0, this.#nextAt - timers.monotonicMs())
+  }
+
   /** Notes where a message was stored. It may have been delivered and purged in between. */
   storedAt(seq: number): void {
     this.tail = seq < this.#purgedBelow ? 0 : seq
+    this.#nextAt = timers.monotonicMs() + lingerMs
     this.refusals = 0
     this.most = Math.min(maxEntries, 2 * this.most)
   }

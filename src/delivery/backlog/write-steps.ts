@@ -101,6 +101,7 @@ export class WriteSteps {
       if (writes.write !== undefined) return this.#tryAgain(writes, writes.write)
       if (writes.queue.length === 0) return writes.pause(retryPauseMs)
       if (writes.tail === undefined) return this.#readEnd(writes)
+      if (writes.lingerMs > 0) return Effect.sleep(writes.lingerMs)
       return this.#attempt(writes, this.#compose(writes, writes.tail))
     })
   }
