@@ -363,6 +363,7 @@ export class Partition {
       answered: (endpoint, delivery, sent, progress) =>
         this.#answered(endpoint, delivery, sent, progress),
       attemptCancelled: () => metrics.attemptCancelled(),
+      succeeded: (position) => this.#lanes.recording(position),
       freed: (position) => this.#left(position)
     }
   }

@@ -30,12 +30,6 @@ const adaptations: ReadonlyArray<Replacement> = [
     find: "const refills = 8\n",
     replace: "const refills = 2\n"
   },
-  // Its deliveries come one by one, and what is written would only come later.
-  {
-    file: "delivery/backlog/endpoint-writes.ts",
-    find: "const lingerMs = 20\n",
-    replace: "const lingerMs = 0\n"
-  },
   // What workers do for an intake and for outboxes, at intervals: there are none, and requests more
   // would change the meaning of every seed and of the files in regressions/.
   {
@@ -55,9 +49,36 @@ const adaptations: ReadonlyArray<Replacement> = [
   }
 ]
 
-/** Changes what is otherwise in the simulation. */
-export const adaptSource = (): void => {
+/**
+ * What the engine once did otherwise, at another time, by name. A file of actions shows its failure
+ * in the order in which things happened then, and names what it needs (`formerly`).
+ */
+const formerly: Readonly<Record<string, Replacement>> = {
+  "written-at-once": {
+    file: "delivery/backlog/endpoint-writes.ts",
+    find: "const lingerMs = 20\n",
+    replace: "const lingerMs = 0\n"
+  },
+  "place-until-recorded": {
+    file: "delivery/execution/task.ts",
+    find: 'if (this.#position !== undefined && this.#mode === "recording")',
+    replace: 'if (this.#position !== undefined && this.#mode === "released")'
+  }
+}
+
+/**
+ * Changes what is otherwise in the simulation.
+ *
+ * @param names what the engine is to do as it did formerly.
+ */
+export const adaptSource = (names: ReadonlyArray<string> = []): void => {
   for (const one of adaptations) replaceInSource("what is otherwise in the simulation", one)
+  for (const name of names) {
+    const replacement = formerly[name]
+    if (replacement === undefined)
+      throw new Error(`nothing was formerly ${name}: ${Object.keys(formerly).join(", ")}`)
+    replaceInSource(name, replacement)
+  }
 }
 
 /** Applies a sabotage. One that does not fit the source any more is written anew, and not dropped. */

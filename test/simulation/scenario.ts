@@ -12,6 +12,8 @@ export interface Scenario {
   /** What fails, and with which defect. */
   readonly fails?: string
   readonly sabotage?: string | undefined
+  /** What the engine does as it did formerly (apply-sabotage.ts), where that shows the failure. */
+  readonly formerly?: ReadonlyArray<string>
 }
 
 /** Runs a seed, or explicit actions. */

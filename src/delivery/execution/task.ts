@@ -103,6 +103,8 @@ export interface TaskContext {
   ) => AttemptOutcome["probe"]
   /** Called when a request was cancelled that its receiver may have processed. */
   readonly attemptCancelled: () => void
+  /** Called when a task's request has succeeded, which is being recorded. */
+  readonly succeeded: (position: LanePosition<DeliveryTask>) => void
   /** Called when a task no longer takes up its position in its lane. */
   readonly freed: (position: LanePosition<DeliveryTask>) => void
 }
@@ -225,8 +227,13 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     reached("answered")
     const probe = answered(endpoint, this.handle.delivery, outcome, progress)
     const sent = probe === undefined ? outcome : { ...outcome, probe }
-    if (isSuccess) successes.record(this, this.#source.successOf(this.handle, progress, sent))
-    else this.continueInFiber(this.#failed(endpoint, progress, sent))
+    if (!isSuccess) {
+      this.continueInFiber(this.#failed(endpoint, progress, sent))
+      return
+    }
+    successes.record(this, this.#source.successOf(this.handle, progress, sent))
+    if (this.#position !== undefined && this.#mode === "recording")
+      this.#context.succeeded(this.#position)
   }
 
   /** Called once the history holds the success. Returns what remains to be done. */

@@ -143,7 +143,7 @@ export class LaneScheduler<A> {
     const isQuick =
       lane === undefined
         ? !this.#slow.has(key)
-        : lane.speed === "quick" && lane.inFlight + lane.line.size < most
+        : lane.speed === "quick" && lane.hasPlace(most - lane.line.size)
     const { pool } = this.#options
     return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
@@ -193,9 +193,19 @@ export class LaneScheduler<A> {
     this.#lanes.get(key)?.answered(ms)
   }
 
+  /** Called when a request has succeeded, before that is recorded: the next in line may begin. */
+  recording(position: LanePosition<A>): void {
+    const { lane } = position
+    position.isRecording = true
+    lane.recording++
+    this.#leaveHost(position)
+    this.#advance(lane)
+  }
+
   /** Called when work in flight is done: the next in line begins. */
   leave(position: LanePosition<A>): void {
     const { lane } = position
+    if (position.isRecording) lane.recording--
     if (position.slow) {
       this.#aged.remove(position)
       lane.slowInFlight--
@@ -253,7 +263,7 @@ export class LaneScheduler<A> {
   /** Returns an endpoint's requests in flight, and the length of its line. */
   countsOf(key: string): LaneCounts {
     const lane = this.#lanes.get(key)
-    return { inFlight: lane?.inFlight ?? 0, inLine: lane?.line.size ?? 0 }
+    return { inFlight: lane?.sending ?? 0, inLine: lane?.line.size ?? 0 }
   }
 
   /**
@@ -299,6 +309,7 @@ export class LaneScheduler<A> {
       bytes: 0,
       slow,
       hostLine: undefined,
+      isRecording: false,
       before: undefined,
       after: undefined
     }
@@ -348,7 +359,7 @@ export class LaneScheduler<A> {
     const allowed = limit(key)
     if (allowed === 0) for (const position of lane.line.takeAll()) defer(this.#free(position))
     else if (lane.line.size > 0 && this.#isHeld(key)) this.#deferFirstAttempts(lane)
-    for (let begun = 0; lane.inFlight < allowed; begun++) {
+    for (let begun = 0; lane.hasPlace(allowed); begun++) {
       const { first: next } = lane.line
       if (next === undefined) return
       const speed = lane.speed

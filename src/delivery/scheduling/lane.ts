@@ -18,6 +18,8 @@ export interface LanePosition<A> extends Reservation, HostPlace, Linked<LanePosi
   readonly isFromBacklog: boolean
   /** When it joined the line, and later when it began, ms of the monotonic clock. */
   since: number
+  /** True once its request has succeeded, while that is recorded. */
+  isRecording: boolean
 }
 
 /** One endpoint's requests in flight, and its line: the deliveries that wait in memory. */
@@ -27,6 +29,8 @@ export class Lane<A> implements CapacityWaiter {
   readonly capacity: TenantCapacity
   readonly line = new IntrusiveList<LanePosition<A>>()
   inFlight = 0
+  /** How many of those in flight have succeeded, which is being recorded. */
+  recording = 0
   /** Requests in flight that count as slow. */
   slowInFlight = 0
   /** Moving average of the endpoint's recent request durations, ms. */
@@ -54,6 +58,21 @@ export class Lane<A> implements CapacityWaiter {
    */
   get speed(): SpeedClass {
     return 2 * this.slowInFlight > this.inFlight ? "slow" : speedOf(this.ewmaMs)
+  }
+
+  /** Number of requests that are not answered yet. */
+  get sending(): number {
+    return this.inFlight - this.recording
+  }
+
+  /**
+   * True where one more request may begin. A success that is being recorded takes no place, but as
+   * many as there are places hold the lane up: a crash would send them again.
+   *
+   * @param limit how many requests may be in flight.
+   */
+  hasPlace(limit: number): boolean {
+    return this.sending < limit && this.recording < limit
   }
 
   get isIdle(): boolean {
@@ -90,8 +109,8 @@ export class Lane<A> implements CapacityWaiter {
       return ewmaMs === undefined
         ? line.size >= maxLineLength
         : (line.size * ewmaMs) / limit > maxQueueMs
-    const hasPlace = line.size === 0 && inFlight < limit
-    return !(hasPlace && capacity.mayStart(speed, inFlight, false))
+    const mayBegin = line.size === 0 && this.hasPlace(limit)
+    return !(mayBegin && capacity.mayStart(speed, inFlight, false))
   }
 }
 

@@ -100,6 +100,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
     reached: () => undefined,
     answered: () => void steps.push("answered"),
     attemptCancelled: () => void steps.push("cut off"),
+    succeeded: (position: Parameters<typeof lanes.recording>[0]) => lanes.recording(position),
     freed: (position: Parameters<typeof lanes.leave>[0]) => {
       steps.push("freed")
       lanes.leave(position)
@@ -160,14 +161,15 @@ describe("a delivery that may be attempted now", () => {
     })
   )
 
-  it.live("keeps its lane while the history has not answered", () =>
+  it.live("holds up a lane of one while the history has not answered", () =>
     Effect.gen(function* () {
       const { broker, enter, lanes, steps, transport } = yield* makeLane()
       broker.history.answer = "none yet"
       enter()
+      enter()
       transport.answer()
       assert.deepStrictEqual(steps, ["sent", "answered"])
-      assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 1, inLine: 0 })
+      assert.deepStrictEqual(lanes.countsOf(key), { inFlight: 0, inLine: 1 })
     })
   )
 })

@@ -61,9 +61,16 @@ const makeLanes = (
     assert(position !== undefined, `nothing is under way for ${key}`)
     lanes.leave(position)
   }
+  /** The first request of a lane that has not succeeded has. */
+  const record = (key: string) => {
+    const position = running.find(({ isRecording, lane }) => lane.key === key && !isRecording)
+    assert(position !== undefined, `nothing is under way for ${key}`)
+    lanes.recording(position)
+  }
   return {
     lanes,
     leave,
+    record,
     started,
     defer,
     lasting,
@@ -106,6 +113,29 @@ describe("a lane", () => {
     assert.isAbove(lanes.rateBudget("a"), 0)
     lanes.enter("a", "retry 3")
     assert.deepStrictEqual(defer, ["1", "retry 3"])
+  })
+
+  it("starts another one for a success that is recorded, but for no more than its limit", () => {
+    const { lanes, leave, limits, record, started } = makeLanes()
+    limits.set("a", 2)
+    for (const item of ["1", "2", "3", "4", "5"]) lanes.enter("a", item)
+    record("a")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    assert.deepStrictEqual(lanes.countsOf("a"), { inFlight: 2, inLine: 2 })
+    record("a")
+    record("a")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    assert.deepStrictEqual(lanes.countsOf("a"), { inFlight: 0, inLine: 2 })
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3"])
+    leave("a")
+    assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
+    // One after the other stays that: the next waits until the one before is recorded.
+    for (const item of ["6", "7"]) lanes.enter("b", item)
+    record("b")
+    assert.notInclude(started, "7")
+    leave("b")
+    assert.include(started, "7")
   })
 
   it("has nothing to do with another", () => {

@@ -78,7 +78,12 @@ export const makeSource = (changes: Partial<World> = {}) => {
     worker: "w1",
     ...{ inFlight: {} as TaskContext["inFlight"], logsDeliveries: false },
     successes: new SuccessLog(facts, fence, memory.completed),
-    ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
+    ...{
+      reached: () => undefined,
+      answered: () => undefined,
+      succeeded: () => undefined,
+      freed: () => undefined
+    },
     attemptCancelled: () => undefined
   }
   const failed: Array<number> = []

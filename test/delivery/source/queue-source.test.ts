@@ -85,7 +85,12 @@ const makeQueue = Effect.fnUntraced(function* () {
       },
       ...{ worker: "w1", inFlight, logsDeliveries: false },
       successes: new SuccessLog(broker.history.facts, fence, memory.completed),
-      ...{ reached: () => undefined, answered: () => undefined, freed: () => undefined },
+      ...{
+        reached: () => undefined,
+        answered: () => undefined,
+        succeeded: () => undefined,
+        freed: () => undefined
+      },
       attemptCancelled: () => undefined
     },
     lanes: { enter: (_, task) => void entered.push(task) },
