@@ -62,7 +62,7 @@ export class NotQuarantined extends Schema.TaggedError<NotQuarantined>()("NotQua
   seq: Schema.Int
 }) {
   override get message() {
-    return `${this.tenant} has no ${this.seq} in quarantine: \`petrel quarantine list\` shows what is there`
+    return `${this.tenant} has no ${this.seq} in quarantine: \`petrel quarantine list ${this.tenant}\` shows what is there`
   }
 }
 

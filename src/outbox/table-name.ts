@@ -10,6 +10,7 @@ export interface TableName {
 
 /** The table that is used if none is named. */
 export const usualTable = "petrel_outbox"
+export const usualTableName: TableName = { base: usualTable, prefix: "", quoted: `"${usualTable}"` }
 
 export const tableExpected =
   "must be a table such as petrel_outbox or billing.petrel_outbox: letters, digits and _, at most 40 characters each"

@@ -193,6 +193,11 @@ describe("petrel audit", () => {
           yield* refused("--until", "2020-01-01"),
           `petrel: --until is before the first event that is stored, which is of ${first}`
         )
+        assert.strictEqual(
+          yield* refused("--table", "shop.outbox"),
+          "petrel: --table goes with --outbox"
+        )
+        assert.strictEqual(yield* refused("--every", "5s"), "petrel: --every goes with --watch")
         const nobody =
           "petrel: --tenant nobody is unknown: it has no endpoint, no event and no fact"
         assert.strictEqual(yield* refused("--tenant", "nobody"), nobody)

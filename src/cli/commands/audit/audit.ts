@@ -13,14 +13,15 @@ import {
   noteAudit,
   runAudit
 } from "../../../operations/audit/run-audit.ts"
+import { usualTableName } from "../../../outbox/table-name.ts"
 import { localTimeMs } from "../../../text/quantities.ts"
-import { durationFlag, isSet, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
+import { durationFlag, isSet, maybe, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
-import { outboxFlags } from "../outbox/database.ts"
+import { givenTable } from "../outbox/database.ts"
 import { compareOutbox } from "./outbox.ts"
 import { checkProofPath, compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
@@ -62,9 +63,10 @@ const flags = {
   tenant: tenantFlag,
   proof: file("proof", "Write a proof of what was read to FILE, for a later --against"),
   watch: isSet("watch", "Keep auditing new events, and raise a failure for each that is missing"),
-  every: durationFlag("every", "With --watch, how often (default: 1 minute)").pipe(
-    Flag.withDefault(Duration.minutes(1)),
-    Flag.map(Duration.toMillis)
+  every: maybe(
+    durationFlag("every", "With --watch, how often (default: 1 minute)").pipe(
+      Flag.map(Duration.toMillis)
+    )
   ),
   against: file("against", "Compare with the proof in FILE, and say where they differ"),
   outbox: textFlag(
@@ -72,7 +74,7 @@ const flags = {
     "URL",
     "Compare the outbox in this PostgreSQL with what came in, and nothing else"
   ),
-  table: outboxFlags.table
+  table: givenTable
 }
 
 const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
@@ -104,18 +106,21 @@ export const audit = Command.make(
   flags,
   Effect.fnUntraced(function* ({ against, every, outbox, proof, table, watch, ...range }) {
     if (outbox !== undefined) {
-      const others = [against, proof, range.since, range.until, range.tenant]
+      const others = [against, every, proof, range.since, range.until, range.tenant]
       if (watch || others.some((other) => other !== undefined))
         return yield* refusal([
           "--outbox compares all rows of an outbox: leave out the other flags but --table"
         ])
-      return yield* compareOutbox(outbox, table)
+      return yield* compareOutbox(outbox, table ?? usualTableName)
     }
+    // What is ignored would look as if it had been audited.
+    if (table !== undefined) return yield* refusal(["--table goes with --outbox"])
     if (watch) {
       if (proof !== undefined || against !== undefined || range.until !== undefined)
         return yield* refusal(["--watch goes without --until, --proof and --against"])
-      return yield* watchFor(range, every)
+      return yield* watchFor(range, every ?? Duration.toMillis("1 minute"))
     }
+    if (every !== undefined) return yield* refusal(["--every goes with --watch"])
     const { json } = yield* petrel
     const before = against === undefined ? undefined : yield* readProof(against)
     if (proof !== undefined) yield* checkProofPath(proof)

@@ -3,6 +3,7 @@ import { Flag } from "effect/cli"
 import { readTable, tableExpected, usualTable } from "../../../outbox/table-name.ts"
 import { openSession } from "../../../relay/database.ts"
 import { findDriver } from "../../../relay/drivers.ts"
+import { maybe } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 
 const variable = "DATABASE_URL"
@@ -11,6 +12,18 @@ const urlExpected = "must be the URL of a PostgreSQL, such as postgres://user@12
 /** True for the URL of a PostgreSQL. */
 export const isDatabase = (text: string): boolean =>
   /^postgres(ql)?:$/.test(URL.canParse(text) ? new URL(text).protocol : "")
+
+const tableText = Flag.String("table").pipe(
+  Flag.withMetavar("TABLE"),
+  Flag.withDescription(`The outbox, with its schema if it needs one (default: ${usualTable})`)
+)
+const asTable = Flag.filterMap(
+  (text: string) => Option.fromUndefinedOr(readTable(text)),
+  () => tableExpected
+)
+
+/** The table of an outbox, where a command has other uses than outboxes. */
+export const givenTable = maybe(tableText.pipe(asTable))
 
 /** Where an outbox is. */
 export const outboxFlags = {
@@ -26,15 +39,7 @@ export const outboxFlags = {
       () => urlExpected
     )
   ),
-  table: Flag.String("table").pipe(
-    Flag.withMetavar("TABLE"),
-    Flag.withDescription(`The outbox, with its schema if it needs one (default: ${usualTable})`),
-    Flag.withDefault(usualTable),
-    Flag.filterMap(
-      (text) => Option.fromUndefinedOr(readTable(text)),
-      () => tableExpected
-    )
-  )
+  table: tableText.pipe(Flag.withDefault(usualTable), asTable)
 }
 
 /** Returns the database that was named. Warns of a password in the flag. */
