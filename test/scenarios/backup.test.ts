@@ -9,10 +9,12 @@ import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
 import { originStreams } from "../../src/domain/backlog-message.ts"
+import type { IncomingEvent } from "../../src/domain/intake.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { storeIncoming } from "../../src/intake/store-incoming.ts"
 import { backUp } from "../../src/operations/backup/backup.ts"
 import type { BackupStep } from "../../src/operations/backup/copies.ts"
 import { restore } from "../../src/operations/backup/restore.ts"
@@ -429,6 +431,65 @@ describe("a restore", () => {
       )
       rmSync(join(directory, snapshot))
       assert.include(yield* refusal, `cannot read ${snapshot}: there is no such file`)
+    })
+  )
+
+  scenario("copies nothing again of what came in, and goes on behind it", (place) =>
+    Effect.gen(function* () {
+      const comesIn = (number: number) =>
+        storeIncoming({
+          ...{ tenant: "acme", source: "stripe", id: `evt_${number}`, type: "invoice.paid" },
+          ...{ body: Buffer.from(`{"number":${number}}`), contentType: "application/json" }
+        } satisfies IncomingEvent)
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      const directory = join(yield* folder, "copy")
+      const facts = yield* history
+      const came = 30
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker()
+          for (let number = 1; number <= came; number++) yield* comesIn(number)
+          // The end of the event stream is of another origin.
+          yield* publishMany(3)
+          yield* facts.count("delivered", came + 3)
+          yield* backedUp(directory)
+        })
+      )
+      const other = yield* otherServer
+      const states = Effect.gen(function* () {
+        const { names, streamInfo } = yield* Broker
+        const { state: events } = yield* streamInfo("look", names.events)
+        const { config, state } = yield* streamInfo("look", names.configuration)
+        return { events: events.messages, configurations: state.messages, from: config.sources }
+      })
+      const before = yield* states
+      yield* at(
+        place,
+        other,
+        Effect.gen(function* () {
+          yield* restored(directory)
+          const changes = yield* init({ ...testTopology })
+          assert.deepStrictEqual(
+            changes.flatMap(({ change, what }) => (change === "unchanged" ? [] : [what])),
+            []
+          )
+          yield* worker()
+          for (let number = came + 1; number <= came + 5; number++) yield* comesIn(number)
+          assert.strictEqual((yield* comesIn(1)).as, "repeated")
+          yield* eventually(states, ({ events }) => events >= before.events + 5)
+          yield* quiet
+          const after = yield* states
+          assert.strictEqual(after.events, before.events + 5)
+          assert.strictEqual(after.configurations, before.configurations)
+          assert.strictEqual(after.from?.length, before.from?.length)
+          const { list, tally } = yield* problems
+          assert.deepStrictEqual(list, [])
+          assert.strictEqual(tally.delivered, came + 3 + 5)
+        })
+      )
+      assert.strictEqual(hook.requests.length, came + 3 + 5)
+      assert.strictEqual(new Set(hook.requests.map(idOf)).size, came + 3 + 5)
     })
   )
 

@@ -68,7 +68,10 @@ export const restartSources = Effect.fnUntraced(function* (divergences: Readonly
   }
 })
 
-/** Returns a stream's sources as they are wanted, except those that were started again. */
+/**
+ * Returns a stream's sources as they are wanted, except those that were started again. One that
+ * starts further on, as after a restore, does so for good.
+ */
 export const keepingRestarts = (
   wanted: Partial<StreamConfig>,
   held: Partial<StreamConfig>
@@ -78,7 +81,12 @@ export const keepingRestarts = (
     : {
         sources: wanted.sources.map((source) => {
           const there = held.sources?.find(({ name }) => name === source.name)
-          return there !== undefined && restartOf(there) !== undefined ? there : source
+          if (there === undefined) return source
+          if (restartOf(there) !== undefined) return there
+          const start = there.opt_start_seq ?? 0
+          const { name, opt_start_seq = 0, ...rest } = source
+          // In the broker's order: these are compared as texts.
+          return start > opt_start_seq ? { name, opt_start_seq: start, ...rest } : source
         })
       }
 

@@ -12,6 +12,7 @@ import {
   removeStream,
   restoreSnapshot
 } from "../../broker/snapshot.ts"
+import { resumeSources } from "../../broker/sources/resume.ts"
 import type { Names } from "../../domain/names.ts"
 import { checkFile, chunksOf, readManifestText } from "./backup-files.ts"
 import { BackupError, type CopiedStream, type Manifest, readManifest } from "./manifest.ts"
@@ -148,6 +149,25 @@ const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
   return streams.toSorted((a, b) => rank(a) - rank(b))
 }
 
+/** Makes the consumers, that of the routers where it was. */
+const makeConsumers = Effect.fnUntraced(function* ({
+  ackWaitMs,
+  partitions,
+  routedUpTo
+}: Manifest) {
+  const { makeConsumer, names } = yield* Broker
+  yield* makeConsumer("make the routers' consumer", names.events, {
+    ...routerConsumer(names, ackWaitMs),
+    ...startAfter(routedUpTo)
+  })
+  for (let index = 0; index < partitions; index++)
+    yield* makeConsumer(
+      `make the consumer of partition ${index}`,
+      names.deliveries(index),
+      deliverConsumer(names, index, ackWaitMs)
+    )
+})
+
 /**
  * Makes an installation of a backup, on a broker that has none. Until it is complete, nobody can use
  * what is there; a restore that was broken off begins anew.
@@ -155,7 +175,7 @@ const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
 export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { directory, dryRun = false, replicas, tell } = options
   const startedAt = yield* Clock.currentTimeMillis
-  const { makeConsumer, names, streamInfo } = yield* Broker
+  const { names, streamInfo } = yield* Broker
   const manifest = yield* Effect.flatMap(readManifestText(directory), readManifest)
   yield* checkBackup(manifest)
   yield* checkAccess(manifest)
@@ -192,6 +212,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
 
   yield* markRestoring(manifest.id, copies)
   const restoreOne = Effect.fnUntraced(function* (stream: CopiedStream) {
+    const { sources: _, ...unsourced } = config(stream)
     tell({ event: "restoring", stream: stream.name })
     const counted = async function* () {
       for await (const chunk of chunksOf(directory, stream)) {
@@ -201,7 +222,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     }
     const state = yield* inAccountOf(
       stream,
-      restoreSnapshot({ config: config(stream), state: stateOf(stream) }, counted())
+      restoreSnapshot({ config: unsourced, state: stateOf(stream) }, counted())
     )
     if (state.last_seq !== stream.lastSeq)
       return yield* new BackupError({
@@ -212,16 +233,12 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const workers = `KV_${names.buckets.workers}`
   for (const stream of streams) if (stream.name !== workers) yield* restoreOne(stream)
 
-  yield* makeConsumer("make the routers' consumer", names.events, {
-    ...routerConsumer(names, manifest.ackWaitMs),
-    ...startAfter(manifest.routedUpTo)
-  })
-  for (let index = 0; index < manifest.partitions; index++)
-    yield* makeConsumer(
-      `make the consumer of partition ${index}`,
-      names.deliveries(index),
-      deliverConsumer(names, index, manifest.ackWaitMs)
-    )
+  for (const stream of streams) {
+    const { sources = [] } = config(stream)
+    if (sources.length > 0) yield* inAccountOf(stream, resumeSources(stream.name, sources))
+  }
+
+  yield* makeConsumers(manifest)
   for (const stream of streams) if (stream.name === workers) yield* restoreOne(stream)
   for (const stream of streams)
     if (stream.tail !== undefined && stream.name.startsWith("KV_"))
