@@ -6,6 +6,7 @@ import { audit, examine } from "../../src/history/audit/audit.ts"
 import { openReading } from "../../src/history/audit/audit-reading.ts"
 import { judge } from "../../src/history/audit/judgement.ts"
 import { readReach } from "../../src/history/audit/reach.ts"
+import { run } from "../cli/in-process.ts"
 import {
   endpoint,
   erasableHistory,
@@ -155,6 +156,24 @@ describe("an audit of a history that expires", () => {
         const judgement = yield* judge(reading, yield* examine(reading, reach))
         assert.deepStrictEqual(judgement.problems.list, [])
         assert.strictEqual(judgement.verdict, "clean")
+      }),
+    shortLived
+  )
+
+  scenario(
+    "says that it audits no event where it reaches back to none of those that are stored",
+    (place) =>
+      Effect.gen(function* () {
+        const { ask, jsm, names } = yield* natsClients
+        yield* erasableHistory
+        yield* delivered(3)
+        const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+        const said = Effect.map(run("audit", ...flags), ({ out }) => out.join(" "))
+        assert.include(yield* said, "Clean: every delivery has ended once")
+        yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 4 }))
+        const after = yield* said
+        assert.include(after, "No stored event can be audited")
+        assert.notInclude(after, "Clean")
       }),
     shortLived
   )

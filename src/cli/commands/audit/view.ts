@@ -52,9 +52,17 @@ const problemLines = ({ judgement }: Audit): ReadonlyArray<string> => {
   ]
 }
 
+/** True if events are stored, and the facts that are left vouch for none of them. */
+const isBlind = ({ asked, begins, lastEvent, scope }: Audit["reach"]): boolean =>
+  asked === undefined && begins.events.first <= lastEvent && scope.firstEvent > lastEvent
+
 const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   const { firstEvent, lastEvent, tenant } = reach.scope
   const whom = tenant === undefined ? "" : ` of ${tenant}`
+  if (isBlind(reach))
+    return fitted(
+      "No stored event can be audited: all are older than the oldest fact that the history still has, or at most five minutes newer."
+    )
   const begin =
     reach.since === 0
       ? []
@@ -84,7 +92,9 @@ export const refusalOf = ({ reading, judgement, reach }: Audit): string | undefi
 }
 
 /** Says what was found to be right, and that this is not about events without deliveries. */
-const cleanText = (unrouted: number): string => {
+const cleanText = (unrouted: number, blind: boolean): string => {
+  if (blind)
+    return "Nothing is wrong in the facts that are left. This says nothing of any event: `petrel init --history-bytes` or --history-age lets the history keep more."
   const rest =
     unrouted === 0
       ? ""
@@ -133,7 +143,7 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
     ]),
     "",
     judgement.verdict === "clean"
-      ? fitted(cleanText(events.unreached))
+      ? fitted(cleanText(events.unreached, isBlind(audit.reach)))
           .map((line) => line.trim())
           .join("\n")
       : judgement.verdict === "unvouched"
