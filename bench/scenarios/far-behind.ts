@@ -192,7 +192,7 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
     beside = yield* measure(side, turn)
   }
 
-  const later = yield* lookAt(side)
+  const later = yield* untilRouted(side)
   yield* Effect.promise(() => receiver.reset())
   yield* Effect.promise(() => receiver.behave({ service }))
   const wanted = endpoints * (first + turns * seconds * perSecond) - later.dead
