@@ -325,6 +325,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 3_000_336
   },
   {
+    name: "ended-entries-overwritten",
+    what: "a change of partitions stores which entries of a message have left it, and forgets those that ended before",
+    file: "operations/repartition/settle.ts",
+    find: "for (const entry of yield* readEnded({ stream, seq, at }))",
+    replace: "for (const entry of [])",
+    seed: 4_001_230
+  },
+  {
     name: "heartbeat-repeated-too-late",
     what: "one heartbeat without an answer takes a worker's share away",
     file: "cluster/roster.ts",

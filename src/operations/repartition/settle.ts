@@ -12,7 +12,7 @@ import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { heldIn, saveEnded } from "../../delivery/recovery/remove-ended.ts"
 import { isAttemptRecorded } from "../../delivery/retry/applied-steps.ts"
-import { eraseRecord, isErased, readRecord } from "../../delivery/retry/retry-records.ts"
+import { eraseRecord, isErased, readEnded, readRecord } from "../../delivery/retry/retry-records.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -73,13 +73,16 @@ const leaveMessage = Effect.fnUntraced(function* (
   const { at, seq, stream } = place
   const streams = originStreams((yield* Broker).names, index)
   const references = referencesIn(subject, (name) => header.get(name) || undefined, streams) ?? []
+  const left = Effect.gen(function* () {
+    // An owner may have stored others whose facts lie below the watermark: they are stored again.
+    for (const entry of yield* readEnded({ stream, seq, at }))
+      completed.add(slotOf({ seq, entry }), at)
+    yield* saveEnded(completed, { stream, seq, at }, heldIn(references))
+  })
   completed.add(slotOf(place), at)
   // Whoever reads the message learns that there is a record to erase.
   unreadRecords.set(seq, at)
-  yield* saveEnded(completed, { stream, seq, at }, heldIn(references)).pipe(
-    Effect.retry(Schedule.spaced("1 second")),
-    Effect.orDie
-  )
+  yield* left.pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
 })
 
 /** Carries out the decision about one message, if there is any that is not carried out. */
