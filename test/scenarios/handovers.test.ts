@@ -36,7 +36,6 @@ describe("after two handovers", () => {
         })
         yield* endpoint({ url })
         yield* pauseEndpoint(hook, undefined, "test")
-        // An endpoint that was resumed gets one request at a time at first.
         const ids = ["first", "second", "third", "hangs", "ends"]
         const crash = { step: "outcome-stored", arrival: 4 } as const
         const first = yield* workerProcess(place, { crash })
@@ -54,7 +53,9 @@ describe("after two handovers", () => {
         yield* worker({ id: "third" })
         yield* quiet
         const sent = requests.map(({ headers }) => headers["webhook-id"])
-        assert.deepStrictEqual(sent, [...ids, "hangs"])
+        // Two at a time arrive in any order.
+        assert.deepStrictEqual(sent.toSorted(), [...ids, "hangs"].sort())
+        assert.strictEqual(sent.at(-1), "hangs")
         assert.deepInclude(yield* isClean, { delivered: ids.length, repeated: 0 })
       }),
     { ackWait: 300 }

@@ -72,7 +72,7 @@ const list = Command.make(
     state: Flag.Literals("state", EndpointState.literals).pipe(
       Flag.withMetavar("STATE"),
       Flag.withDescription(
-        `Only those in this state: ${EndpointState.literals.join(", ")}; may be repeated`
+        `Only those in this state: ${EndpointState.literals.join(", ")} (closed: listed as enabled); may be repeated`
       ),
       Flag.atLeast(0)
     ),
