@@ -212,7 +212,11 @@ describe.concurrent("an alert about the system", () => {
       const raised = facts.of("alert-raised")[0]
       assert.deepInclude(raised, { tenant: "acme", endpoint: "_" })
       assert.deepInclude(raised?.alert, { about: "tenant", value: 1, threshold: 1, level: "warn" })
-      const refusing = statusOf(yield* readSurvey)
+      // A report counts for a fraction of a second here, and this machine may stand still for one.
+      const refusing = yield* eventually(
+        Effect.map(readSurvey, statusOf),
+        ({ incoming }) => incoming?.gateways.length === 1
+      )
       assert.deepStrictEqual(
         refusing.notices.flatMap(({ code, text }) => (code === "source-refusing" ? [text] : [])),
         refusing.incoming?.gateways.flatMap((gateway) =>
@@ -222,7 +226,6 @@ describe.concurrent("an alert about the system", () => {
           )
         )
       )
-      assert.lengthOf(refusing.incoming?.gateways ?? [], 1)
       yield* post("/in/acme/other", stripeWebhook(stripeEvent("evt_1")))
       yield* times("source-refusing", 2)
       yield* post("/in/acme/stripe", stripeWebhook({ no: "event" }))
