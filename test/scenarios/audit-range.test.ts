@@ -155,25 +155,34 @@ describe("an audit of a history that expires", () => {
         yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 450 }))
         const judgement = yield* judge(reading, yield* examine(reading, reach))
         assert.deepStrictEqual(judgement.problems.list, [])
-        assert.strictEqual(judgement.verdict, "clean")
+        // No event is left that the facts reach back to.
+        assert.strictEqual(judgement.verdict, "unvouched")
       }),
     shortLived
   )
 
   scenario(
-    "says that it audits no event where it reaches back to none of those that are stored",
+    "vouches for nothing where it reaches back to none of those that are stored",
     (place) =>
       Effect.gen(function* () {
         const { ask, jsm, names } = yield* natsClients
         yield* erasableHistory
         yield* delivered(3)
         const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
-        const said = Effect.map(run("audit", ...flags), ({ out }) => out.join(" "))
-        assert.include(yield* said, "Clean: every delivery has ended once")
+        const said = Effect.map(run("audit", ...flags), ({ code, err, out }) => ({
+          ...{ code, err },
+          out: out.join(" ")
+        }))
+        const before = yield* said
+        assert.include(before.out, "Clean: every delivery has ended once")
+        assert.strictEqual(before.code, 0)
         yield* ask("expire", () => jsm.streams.purge(names.history, { seq: 4 }))
         const after = yield* said
-        assert.include(after, "No stored event can be audited")
-        assert.notInclude(after, "Clean")
+        assert.include(after.out, "No stored event can be audited")
+        assert.include(after.out, "Unvouched: nothing is wrong in the facts that are left")
+        assert.notInclude(after.out, "Clean")
+        assert.match(after.err.join(), /^petrel: nothing can be vouched for: the history reaches back/)
+        assert.strictEqual(after.code, 1)
       }),
     shortLived
   )

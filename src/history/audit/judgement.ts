@@ -21,7 +21,7 @@ import type { Ledger } from "./ledger.ts"
 import { wronglyLeftOut } from "./lost-events.ts"
 import type { PendingMessage, UnreadableMessage } from "./pending-scan.ts"
 import { type AuditProblem, type ProblemKind, ProblemList } from "./problem.ts"
-import type { AuditReach } from "./reach.ts"
+import { type AuditReach, reachesNoEvent } from "./reach.ts"
 
 /** A delivery that waits although its deadline has passed. */
 export interface Overdue extends PendingMessage {
@@ -273,7 +273,9 @@ export const judge = Effect.fnUntraced(function* (
 
   // With a range given, only plans within it had to be checked.
   const isVouched =
-    reach.isVouched && (reach.asked === undefined || reading.planCheck.unknown === 0)
+    reach.isVouched &&
+    !reachesNoEvent(reach) &&
+    (reach.asked === undefined || reading.planCheck.unknown === 0)
   const judgement: Judgement = {
     verdict: problems.total > 0 ? "problems" : isVouched ? "clean" : "unvouched",
     tally,

@@ -99,7 +99,7 @@ export interface AuditReach {
   readonly plansSince: number
   /** The requested beginning of the range, if any, ms since the epoch. */
   readonly asked: number | undefined
-  /** True if the range begins no earlier than `since`. */
+  /** True if the range begins no earlier than `since`. See also {@link reachesNoEvent}. */
   readonly isVouched: boolean
   /** The router has routed and acknowledged all events up to this sequence. */
   readonly routerFloor: number
@@ -107,6 +107,10 @@ export interface AuditReach {
   /** By how much the clocks of brokers may differ, ms. */
   readonly clocksApart: number
 }
+
+/** True if events are stored, none of which the remaining facts reach back to, and no range was requested. */
+export const reachesNoEvent = ({ asked, begins, lastEvent, scope }: AuditReach): boolean =>
+  asked === undefined && begins.events.first <= lastEvent && scope.firstEvent > lastEvent
 
 /** Where a stream begins. Allows for differing clocks. */
 const beginningOf = (info: StreamInfo): StreamBeginning => ({

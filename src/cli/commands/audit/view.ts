@@ -1,5 +1,6 @@
 import type { Audit } from "../../../history/audit/audit.ts"
 import type { AuditProblem } from "../../../history/audit/problem.ts"
+import { reachesNoEvent } from "../../../history/audit/reach.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTimeMs, plural } from "../../../text/quantities.ts"
 
@@ -52,14 +53,10 @@ const problemLines = ({ judgement }: Audit): ReadonlyArray<string> => {
   ]
 }
 
-/** True if events are stored, and the facts that are left vouch for none of them. */
-const isBlind = ({ asked, begins, lastEvent, scope }: Audit["reach"]): boolean =>
-  asked === undefined && begins.events.first <= lastEvent && scope.firstEvent > lastEvent
-
 const rangeText = ({ reach }: Audit, now: number): ReadonlyArray<string> => {
   const { firstEvent, lastEvent, tenant } = reach.scope
   const whom = tenant === undefined ? "" : ` of ${tenant}`
-  if (isBlind(reach))
+  if (reachesNoEvent(reach))
     return fitted(
       "No stored event can be audited: all are older than the oldest fact that the history still has, or at most five minutes newer."
     )
@@ -85,6 +82,8 @@ export const refusalOf = ({ reading, judgement, reach }: Audit): string | undefi
     case "problems":
       return `the audit found ${plural(judgement.problems.total, "problem")}; docs/operate/audit.md says what each means`
     case "unvouched":
+      if (reachesNoEvent(reach))
+        return "nothing can be vouched for: the history reaches back to none of the stored events. `petrel init --history-bytes` or --history-age lets it keep more facts"
       if (reading.planCheck.unknown > 0 && reach.isVouched)
         return `the range cannot be vouched for: plans of events up to ${new Date(reading.planCheck.unknownUntil).toISOString()} do not say what they were made from. Nothing else is wrong; --since after that audits the rest`
       return `the range cannot be vouched for: the streams reach back to ${new Date(reach.since).toISOString()} only. Within that nothing is wrong; --since that or later audits what is there`
@@ -92,14 +91,27 @@ export const refusalOf = ({ reading, judgement, reach }: Audit): string | undefi
 }
 
 /** Says what was found to be right, and that this is not about events without deliveries. */
-const cleanText = (unrouted: number, blind: boolean): string => {
-  if (blind)
-    return "Nothing is wrong in the facts that are left. This says nothing of any event: `petrel init --history-bytes` or --history-age lets the history keep more."
+const cleanText = ({ events, tally }: Audit["judgement"]): string => {
+  if (events.stored === 0 && tally.begun === 0)
+    return "Clean: this range has no event and no delivery."
   const rest =
-    unrouted === 0
+    events.unreached === 0
       ? ""
-      : ` It says nothing of the ${plural(unrouted, "event")} not routed yet: \`petrel status\` tells since when.`
+      : ` It says nothing of the ${plural(events.unreached, "event")} not routed yet: \`petrel status\` tells since when.`
   return `Clean: every delivery has ended once, or waits where it was found.${rest}`
+}
+
+const verdictText = ({ judgement, reach }: Audit): string => {
+  switch (judgement.verdict) {
+    case "clean":
+      return cleanText(judgement)
+    case "problems":
+      return `${plural(judgement.problems.total, "problem")} found.`
+    case "unvouched":
+      return reachesNoEvent(reach)
+        ? "Unvouched: nothing is wrong in the facts that are left, but they say nothing of any stored event."
+        : "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
+  }
 }
 
 /** Returns the audit for people, in lines of up to 80 columns. */
@@ -142,12 +154,6 @@ export const auditLines = (audit: Audit, now: number): ReadonlyArray<string> => 
       ...fitted(`Remark: ${kind}: ${tenant}/${endpoint}: ${says}; see petrel rebuild health`)
     ]),
     "",
-    judgement.verdict === "clean"
-      ? fitted(cleanText(events.unreached, isBlind(audit.reach)))
-          .map((line) => line.trim())
-          .join("\n")
-      : judgement.verdict === "unvouched"
-        ? "Unvouched: nothing is wrong in what is there, but it does not reach back far enough."
-        : `${plural(judgement.problems.total, "problem")} found.`
+    ...fitted(verdictText(audit)).map((line) => line.trim())
   ]
 }
