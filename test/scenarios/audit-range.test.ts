@@ -181,7 +181,10 @@ describe("an audit of a history that expires", () => {
         assert.include(after.out, "No stored event can be audited")
         assert.include(after.out, "Unvouched: nothing is wrong in the facts that are left")
         assert.notInclude(after.out, "Clean")
-        assert.match(after.err.join(), /^petrel: nothing can be vouched for: the history reaches back/)
+        assert.match(
+          after.err.join(),
+          /^petrel: nothing can be vouched for: the history reaches back/
+        )
         assert.strictEqual(after.code, 1)
       }),
     shortLived
