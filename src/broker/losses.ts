@@ -10,6 +10,12 @@ const sequencesPerMs = 16
 /** Returns a sequence above all that a stream which was removed can have reached. */
 export const beyondRemoved = (nowMs: number): number => Math.floor(nowMs) * sequencesPerMs
 
+/**
+ * A gap of more sequences than any stream stores: the stream was removed and made again
+ * ({@link beyondRemoved}). What it held is not known.
+ */
+export const remadeGap = 2 ** 40
+
 /** Says what may be lost with each stream of an installation of this many partitions. */
 export const lossesOf = (names: Names, partitions: number): ReadonlyMap<string, string> => {
   const bucket = (name: string, loss: string) => [`KV_${name}`, loss] as const

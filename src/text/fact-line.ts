@@ -62,9 +62,8 @@ const planText = ({ plan, type }: Fact): string => {
   return `${type ?? "routed"} for ${names.length === 0 ? none : chosen}${skipped}`
 }
 
-/** Includes the type if the fact carries the plan, because then no other line names the type. */
-const deliveredText = ({ plan, type }: Fact): string =>
-  plan === undefined || type === undefined ? "delivered" : `delivered: ${type}`
+const deliveredText = ({ type }: Fact): string =>
+  type === undefined ? "delivered" : `delivered: ${type}`
 
 /** How often a delivery was attempted that has ended: `after 12 attempts, 9 of them probes`. */
 export const attemptsText = (attempts: number, probes = 0): string => {
@@ -82,13 +81,19 @@ const userOf = ({ user }: Asker): string => (user === undefined ? "" : ` (user $
 export const askedBy = (what: string, asker: Asker): string =>
   `${asker.by === undefined ? what : `${what} by ${asker.by}`}${userOf(asker)}`
 
-/** Omits the differences, which need the previous change: `petrel endpoint show --history`. */
+/**
+ * Omits the differences, and whether the endpoint is new: both need the previous change (`petrel
+ * endpoint show --history`).
+ */
 const changeText = (fact: Fact): string => {
   const { change } = fact
   if (change === undefined) return fact.kind
   const { isUnreadable, now, revision } = change
   const withoutSettings = isUnreadable === true ? "unreadable" : "removed"
-  return askedBy(`${now === undefined ? withoutSettings : "changed"}: revision ${revision}`, fact)
+  return askedBy(
+    `${now === undefined ? withoutSettings : "configured"}: revision ${revision}`,
+    fact
+  )
 }
 
 /** What a line says of each setting of a tenant that is set. */

@@ -29,7 +29,7 @@ describe("the line of a fact", () => {
   it("of a delivery tells which attempt, the status and how long it took", () => {
     assert.strictEqual(
       line({ attempt: 3, status: 200, durationMs: 11.6 }),
-      "10:32:07  acme.invoice-42 → acme/billing       #3  200   12 ms  delivered"
+      "10:32:07  acme.invoice-42 → acme/billing       #3  200   12 ms  delivered: invoice.paid"
     )
   })
 
@@ -38,7 +38,7 @@ describe("the line of a fact", () => {
     const redirects = [{ status: 302, to }]
     assert.strictEqual(
       line({ attempt: 1, status: 200, durationMs: 11.6, redirects }).slice(45),
-      `  #1  200  from ${to}   12 ms  delivered`
+      `  #1  200  from ${to}   12 ms  delivered: invoice.paid`
     )
     assert.include(
       line({ attempt: 1, status: 200, redirects: [...redirects, ...redirects] }),
@@ -46,7 +46,7 @@ describe("the line of a fact", () => {
     )
   })
 
-  it("of a delivery whose plan it tells, too, names the type", () => {
+  it("of a delivery names the type, whether or not it tells the plan, too", () => {
     assert.strictEqual(
       line({ attempt: 1, status: 200, durationMs: 11.6, plan: plan(["billing"]) }),
       "10:32:07  acme.invoice-42 → acme/billing       #1  200   12 ms  delivered: invoice.paid"
@@ -75,7 +75,7 @@ describe("the line of a fact", () => {
     const told = "acme/billing".padEnd(37)
     assert.strictEqual(
       of({ revision: 12, storedAt: at, now }, "ana@host"),
-      `${told}changed: revision 12 by ana@host`
+      `${told}configured: revision 12 by ana@host`
     )
     assert.strictEqual(
       of({ revision: 13, storedAt: at, isUnreadable: true }),
@@ -107,7 +107,7 @@ describe("the line of a fact", () => {
   it("of a probe says that it was one", () => {
     assert.strictEqual(
       line({ attempt: 7, probe: true, status: 200, durationMs: 12 }),
-      "10:32:07  acme.invoice-42 → acme/billing       #7  probe  200   12 ms  delivered"
+      "10:32:07  acme.invoice-42 → acme/billing       #7  probe  200   12 ms  delivered: invoice.paid"
     )
   })
 

@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { Seen } from "../../broker/broker.ts"
 import { Broker } from "../../broker/broker.ts"
 import { headersOf } from "../../broker/headers.ts"
+import { remadeGap } from "../../broker/losses.ts"
 import { millisOf } from "../../broker/stream-message.ts"
 import { eventName } from "../../domain/event.ts"
 import type { Names } from "../../domain/names.ts"
@@ -69,12 +70,6 @@ export const goesOn = Effect.fnUntraced(function* (of: "events" | "history", lef
   const from = yield* Effect.delay(look, retryPauseMs)
   if (from !== undefined) return yield* new EndLost({ of, from, to: next - 1 })
 })
-
-/**
- * A gap of more sequences than any stream stores: the event stream was removed and made again,
- * where its sequences begin far beyond (`beyondRemoved`). What it held is not known.
- */
-const remadeGap = 2 ** 40
 
 /** Consecutive events that facts are about, and when the first and the last were stored. */
 interface Run {

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { remadeGap } from "../../broker/losses.ts"
 import { defaultTtl } from "../../cluster/ownership.ts"
 import type { Heartbeat } from "../../cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
@@ -63,7 +64,9 @@ export const routingConditions = ({ at, events, room, writeErrors }: Survey): Co
       ...conditionIf(
         lost > 0,
         "events-lost",
-        `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
+        lost >= remadeGap
+          ? "the event stream was removed and made again: events that were not routed are lost, and how many is not known. Publish them again"
+          : `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
       )
     ],
     notices: [

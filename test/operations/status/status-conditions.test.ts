@@ -1,4 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
+import { beyondRemoved } from "../../../src/broker/losses.ts"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
 import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
 import { busy, endpoints, led, minute, now, silent, someone } from "./surveys.ts"
@@ -87,6 +88,12 @@ describe("what is not as it should be", () => {
     assert.match(
       texts(survey)[0] ?? "",
       /^101 events left the event stream before they were routed/
+    )
+    const remade = { ...busy, events: counted({ lost: beyondRemoved(now) - 7 }) }
+    assert.deepStrictEqual(codes(remade), [["events-lost"], []])
+    assert.match(
+      texts(remade)[0] ?? "",
+      /^the event stream was removed and made again: .* how many is not known/
     )
   })
 

@@ -139,6 +139,8 @@ const heldIn = Effect.fnUntraced(function* (stream: string) {
 /**
  * Creates missing streams with sizes that fit the store. Keeps the sizes that `petrel init` was
  * given.
+ *
+ * @returns the bytes that events may take, and what may be lost with streams that were there before.
  */
 export const initDevStore = Effect.fnUntraced(function* ({ former, store }: StoreSize) {
   const { names } = yield* Broker
@@ -155,7 +157,7 @@ export const initDevStore = Effect.fnUntraced(function* ({ former, store }: Stor
   const eventBytes = yield* bound("eventBytes", names.events)
   const historyBytes = yield* bound("historyBytes", names.history)
   const intakeBytes = yield* bound("intakeBytes", names.intake)
-  yield* init({
+  const changes = yield* init({
     ...defaultTopology,
     deadBytes: next.deadBytes,
     ...installed,
@@ -163,7 +165,10 @@ export const initDevStore = Effect.fnUntraced(function* ({ former, store }: Stor
     historyBytes,
     intakeBytes
   })
-  return { eventBytes }
+  const lost = changes.flatMap(({ lost: loss, what }) =>
+    loss === undefined ? [] : [{ what, loss }]
+  )
+  return { eventBytes, lost }
 })
 
 /** A data directory is unusable. The message says what to do about it. */

@@ -149,7 +149,9 @@ const serve = Effect.fnUntraced(function* (
   )
   const { json } = yield* petrel
   const { names } = yield* Broker
-  const { eventBytes } = yield* initDevStore(size)
+  const { eventBytes, lost } = yield* initDevStore(size)
+  for (const { loss, what } of lost)
+    yield* remark(`Warning: ${what} was missing, and was made again: ${loss}`)
   const console = yield* serveDevConsole(options)
   const sample = withSample ? yield* serveSample : undefined
   const { serveDevSources, sourceLines } = yield* Effect.promise(() => import("./sources.ts"))
@@ -205,9 +207,9 @@ const serve = Effect.fnUntraced(function* (
     orElse: () =>
       Effect.andThen(
         remark(
-          "Another worker has partitions that are to be this one's, or was killed and has them for up to 10 s more.\n"
+          "Deliveries have not begun yet: after a worker was killed, that takes up to 10 s.\n"
         ),
-        worker.delivering.pipe(Effect.andThen(remark("This one has them now.")), Effect.forkScoped)
+        worker.delivering.pipe(Effect.andThen(remark("Deliveries begin.")), Effect.forkScoped)
       )
   })
   if (sample?.first === true) {

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { mkdtemp, readFile, rm, stat } from "node:fs/promises"
+import { mkdtemp, readFile, rm, stat, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { promisify } from "node:util"
@@ -100,10 +100,10 @@ describe("petrel dev", () => {
           of("default.invoice-42")
         ]
         assert.deepStrictEqual([once.length, twice.length, thrice.length], [1, 2, 3])
-        assert.match(nth(once, 0), / #1 {2}200 .* delivered$/)
+        assert.match(nth(once, 0), / #1 {2}200 .* delivered: user\.created$/)
         assert.match(nth(twice, 0), / #1 {2}503 .* next in \d+ ms$/)
         assert.match(nth(thrice, 1), / #2 {2}503 .* next in [\d.]+ m?s$/)
-        assert.match(nth(thrice, 2), / #3 {2}200 .* delivered$/)
+        assert.match(nth(thrice, 2), / #3 {2}200 .* delivered: invoice\.paid$/)
         assert.include(
           first.out.join("\n"),
           "Everybody on this machine may read and change all of it, secrets too"
@@ -255,6 +255,17 @@ describe("petrel dev", () => {
       assert.notInclude(said, "cut off")
       // It takes some 50 ms; to give back each lease took a second, and the connection another.
       assert.isBelow(performance.now() - killed, 5_000)
+
+      // A stream whose files are damaged is not there for the broker.
+      const meta = join(data, "broker", "jetstream", "$G", "streams", "PETREL_DEAD", "meta.inf")
+      yield* Effect.promise(() => writeFile(meta, "damaged"))
+      const again = yield* start("dev", "--nats-port", "0", "--data", data, "--no-sample")
+      yield* again.until((out) => out.some((line) => line.includes("petrel publish")))
+      assert.include(
+        again.err,
+        "Warning: stream PETREL_DEAD was missing, and was made again: the dead letters are lost; the history still tells of each"
+      )
+      yield* stop(again)
     }).pipe(Effect.scoped)
   )
 })

@@ -182,7 +182,7 @@ describe("petrel endpoint show --history, petrel endpoint diff", () => {
           "nothing to compare of acme/hook: revision 3 cannot be read"
         ])
         const history = yield* run("history", "--kind", "endpoint-changed", ...flags)
-        assert.match(nth(history.out, 0), /acme\/hook +changed: revision 1 by ana$/)
+        assert.match(nth(history.out, 0), /acme\/hook +configured: revision 1 by ana$/)
         assert.match(nth(history.out, 2), /acme\/hook +unreadable: revision 3$/)
       })
     )
