@@ -356,10 +356,14 @@ export const cpuOf = (pid: number): number => {
 export const memoryOf = (pid: number): number => statusOf(pid, /VmRSS:\s+(\d+)/)
 
 /** Returns how many bytes another process has written to disk, from /proc (0 without /proc). */
-export const writtenBy = (pid: number): number => {
+export const writtenBy = (pid: number): number => countedBy(pid, /^write_bytes: (\d+)/m)
+
+/** Returns how many bytes another process has read, from files and sockets (0 without /proc). */
+export const readBy = (pid: number): number => countedBy(pid, /^rchar: (\d+)/m)
+
+const countedBy = (pid: number, what: RegExp): number => {
   try {
-    const text = readFileSync(`/proc/${pid}/io`, "utf8")
-    return Number(/^write_bytes: (\d+)/m.exec(text)?.[1] ?? 0)
+    return Number(what.exec(readFileSync(`/proc/${pid}/io`, "utf8"))?.[1] ?? 0)
   } catch {
     return 0
   }

@@ -7,6 +7,7 @@ import { watch } from "../machine.ts"
 import type { Publisher, Receiver, Worker } from "../processes.ts"
 import {
   memoryOf,
+  readBy,
   startLimit,
   startPublisher,
   startReceiver,
@@ -26,15 +27,30 @@ const otherPerSecond = 1_500
 /** Each side is measured in this many turns, so that a machine that is slow for a while affects both. */
 const turns = 2
 /** How long nothing may move until what is left counts as not moving, ms. */
-const still = 60_000
+const still = 120_000
 const glance = 100
 /** Events of the control's worker before it is measured: its code is warm then. */
 const warming = 5_000
 /** The last of what waits for an endpoint may be retries, whose time comes later. */
 const tail = 20
 
-const circuit = { coolDown: "5 seconds", maxCoolDown: "5 seconds" }
+/** How many requests a second the circuits of all endpoints that are down let through, at most. */
+const probesPerSecond = 200
+/** Time until a circuit lets a request through again, s. */
+const coolDownOf = (endpoints: number) => Math.max(5, Math.ceil(endpoints / probesPerSecond))
+/** Endpoints that get an event of those that come while it is measured. */
+const perEvent = 3
+/** What all endpoints get, and what some of them get. */
 const others = "events.bench.type"
+const some = "events.bench.some-*"
+const groupsOf = (endpoints: number) => Math.ceil(endpoints / perEvent)
+/** How many deliveries so many events for some of the endpoints are, one group after the other. */
+const deliveriesOf = (events: number, endpoints: number) => {
+  const groups = groupsOf(endpoints)
+  const last = events % groups
+  const inLast = last * Math.floor(endpoints / groups) + Math.min(last, endpoints % groups)
+  return Math.floor(events / groups) * endpoints + inLast
+}
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A broker and a worker with a tenant that is well, beside one with endpoints that may be down. */
@@ -49,13 +65,18 @@ interface Side {
 }
 
 const startSide = Effect.fnUntraced(function* (endpoints: number) {
+  const coolDown = `${coolDownOf(endpoints)} seconds`
+  const circuit = { coolDown, maxCoolDown: coolDown }
   const receiver = yield* startReceiver()
   const calmReceiver = yield* startReceiver()
   const broker = yield* startBroker(store)
   const add = addEndpoints(endpoints + 1, (number) =>
     number === endpoints
       ? { tenant: "calm", id: "hook", url: calmReceiver.url, types: ["tick"] }
-      : { id: `e${number}`, url: `${receiver.url}/${number}`, types: ["type"], circuit }
+      : {
+          ...{ id: `e${number}`, url: `${receiver.url}/${number}`, circuit },
+          types: ["type", `some-${number % groupsOf(endpoints)}`]
+        }
   )
   yield* Effect.provide(add, connectTo(broker))
   const side: Side = {
@@ -123,13 +144,17 @@ const follow = async (receiver: Receiver, wanted: number, lastFew: number) => {
 }
 
 /** The tenant that is well, while events for the others go on coming. */
-const measureCalm = async (side: Side, seconds: number, perSecond: number, before: number) => {
+const measureCalm = async (
+  side: Side,
+  { groups, perSecond, seconds }: { groups: number; perSecond: number; seconds: number },
+  before: number
+) => {
   const { calmPublisher, calmReceiver, publisher } = side
   const count = seconds * calmPerSecond
   if (before === 0) await calmReceiver.reset()
   await Promise.all([
     publisher.publish({
-      ...{ subject: others, subjects: 1, bytes: 300 },
+      ...{ subject: some, subjects: groups, bytes: 300 },
       ...{ count: seconds * perSecond, perSecond }
     }),
     calmPublisher.publish({
@@ -151,9 +176,11 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
   const { endpoints = 3, body: bytes = 300 } = load
   const { events = Math.max(1, Math.floor((quick ? 60_000 : 3_000_000) / endpoints)) } = load
   const seconds = quick ? 5 : 10
-  const perSecond = Math.max(1, Math.floor(otherPerSecond / endpoints))
+  const groups = groupsOf(endpoints)
+  const perSecond = Math.floor(otherPerSecond / Math.min(perEvent, endpoints))
   // What comes while it is measured counts: a backlog takes no more than a million.
-  const first = Math.max(1, events - turns * seconds * perSecond)
+  const meanwhile = turns * deliveriesOf(seconds * perSecond, endpoints)
+  const first = Math.max(1, events - Math.ceil(meanwhile / endpoints))
   const side = yield* startSide(endpoints)
   const control = yield* startSide(endpoints)
   const limit = yield* startLimit(side.receiver)
@@ -184,7 +211,7 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
   yield* Effect.promise(() => control.receiver.received(warm * endpoints))
   const measured = calmPerSecond * seconds
   const measure = (side: Side, turn: number) =>
-    Effect.promise(() => measureCalm(side, seconds, perSecond, turn * measured))
+    Effect.promise(() => measureCalm(side, { groups, perSecond, seconds }, turn * measured))
   let calm = yield* measure(control, 0)
   let beside = yield* measure(side, 0)
   for (let turn = 1; turn < turns; turn++) {
@@ -195,8 +222,11 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
   const later = yield* untilRouted(side)
   yield* Effect.promise(() => receiver.reset())
   yield* Effect.promise(() => receiver.behave({ service }))
-  const wanted = endpoints * (first + turns * seconds * perSecond) - later.dead
-  const drained = yield* Effect.promise(() => follow(receiver, wanted, tail * endpoints))
+  const wanted = endpoints * first + meanwhile - later.dead
+  const readBefore = readBy(side.broker.pid)
+  const last = Math.min(tail * endpoints, Math.floor(wanted / 50))
+  const drained = yield* Effect.promise(() => follow(receiver, wanted, last))
+  const read = (readBy(side.broker.pid) - readBefore) / wanted
   yield* Effect.sleep(2_000)
   const all = yield* Effect.promise(() => receiver.count())
   const { use } = watched()
@@ -215,7 +245,8 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
       dead: later.dead,
       missing: Math.max(0, wanted - all.requests),
       twice: Math.max(0, all.requests - wanted),
-      ...{ drained: drained.seconds, drainRatio: drained.seconds / (wanted / loopPerSecond) }
+      ...{ drained: drained.seconds, drainRatio: drained.seconds / (wanted / loopPerSecond) },
+      read: read / 1024
     },
     machine: { petrel: use }
   })
@@ -233,7 +264,7 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
     ],
     notes: [
       "the control is another worker and broker, of which all endpoints are well and get the same events",
-      `the time of the drain leaves out the last ${tail} of each endpoint, which may be retries`
+      `the time of the drain leaves out the last ${last.toLocaleString("en")}, which may be retries`
     ],
     details: { routed, later }
   }
@@ -297,6 +328,7 @@ export const farBehind: Scenario = {
     twice: { title: "delivered more than once", unit: "", digits: 0 },
     drained: { title: "delivered in, once back", unit: "s", digits: 1 },
     drainRatio: { title: "ratio to the loop", unit: "", digits: 2 },
+    read: { title: "read by the broker a delivery, then", unit: "KiB", digits: 1 },
     written: { title: "written a delivery", unit: "KiB", digits: 1 },
     writtenRatio: { title: "written a byte of body", unit: "", digits: 2 }
   },

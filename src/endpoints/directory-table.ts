@@ -1,6 +1,6 @@
 import { Result } from "effect"
 import type { Endpoint } from "../domain/endpoint.ts"
-import { endpointKey } from "../domain/endpoint.ts"
+import { endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { TenantSettings } from "../domain/settings/tenant-table.ts"
 import { isSettingsKey, systemKey } from "../domain/settings/tenant-table.ts"
 import { TypeIndex } from "../domain/type-filter.ts"
@@ -13,20 +13,26 @@ import { Recent } from "./recent.ts"
 import { decodeEndpoint } from "./stored-values.ts"
 import type { ShownValue } from "./watch-lag.ts"
 
-/** The part of an endpoint that routing needs. */
-export interface RoutableEndpoint extends Windows {
-  readonly id: string
-  /** Key of its configuration in the bucket. */
-  readonly key: string
+/** What of an endpoint is known without decoding its configuration. */
+export interface EndpointOutline {
   readonly generation: string
   readonly revision: number
   readonly isDisabled: boolean
+  /** Paused or suspended. */
+  readonly isHeldBack: boolean
+}
+
+/** The part of an endpoint that routing needs. */
+export interface RoutableEndpoint extends Omit<EndpointOutline, "isHeldBack">, Windows {
+  readonly id: string
+  /** Key of its configuration in the bucket. */
+  readonly key: string
 }
 
 /**
  * A row keeps the configuration as text: decoded and made ready, it takes several times the memory.
  */
-interface Row extends RoutableEndpoint {
+interface Row extends EndpointOutline, RoutableEndpoint {
   /** Type filters, separated by spaces. */
   readonly types: string
   /** The configuration as the bucket holds it; it is known to decode. */
@@ -84,6 +90,11 @@ export class DirectoryTable {
 
   find(key: string): LiveEndpoint | undefined {
     return this.#ready.get(key) ?? this.#makeReady(key)
+  }
+
+  /** Returns what is known of an endpoint at the cost of one look-up, also where `find` decodes it. */
+  outline(key: string): EndpointOutline | undefined {
+    return this.#rows.get(key)
   }
 
   generationOf(key: string): string | undefined {
@@ -174,6 +185,7 @@ export class DirectoryTable {
       generation,
       revision,
       isDisabled: config.disabled !== undefined,
+      isHeldBack: isHeldBack(config),
       ...windowsOf(config),
       types: config.types.join(" "),
       text

@@ -8,7 +8,7 @@ import { endpointKey } from "../domain/endpoint.ts"
 import type { Currentness } from "./currentness.ts"
 import { CurrentnessSwitch } from "./currentness.ts"
 import { readDirectory } from "./directory-reading.ts"
-import type { RoutableEndpoint } from "./directory-table.ts"
+import type { EndpointOutline, RoutableEndpoint } from "./directory-table.ts"
 import { DirectoryTable } from "./directory-table.ts"
 import { makeChangeRecorder } from "./endpoint-changes.ts"
 import type { HostIndex } from "./host-index.ts"
@@ -102,6 +102,11 @@ export class Directory extends Context.Service<
     readonly liveNow: (delivery: Delivery, key?: string) => LiveEndpoint | undefined
     readonly find: (key: string) => LiveEndpoint | undefined
     /**
+     * Returns what is known of an endpoint at the cost of one look-up, where `find` may have to decode
+     * its configuration. For what looks at many endpoints again and again.
+     */
+    readonly outline: (key: string) => EndpointOutline | undefined
+    /**
      * Returns the names of the publisher's headers that any endpoint of the tenant gets, in lower
      * case: those that its tenant names first. Undefined for none.
      */
@@ -161,6 +166,7 @@ const open = Effect.fnUntraced(function* () {
     revision,
     version: () => table.version,
     find: (key) => table.find(key),
+    outline: (key) => table.outline(key),
     tenantCount: () => table.tenantCount,
     givenUp: () => table.givenUp(),
     forwardable: (tenant) => table.forwardable(tenant),

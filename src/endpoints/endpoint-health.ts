@@ -1,4 +1,5 @@
 import { type Clock, Effect, Random } from "effect"
+import { Turns } from "../broker/turns.ts"
 import type { Delivery, Progress } from "../domain/delivery.ts"
 import { circuitOf, endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
@@ -16,8 +17,15 @@ import { Throttles } from "./throttles.ts"
 
 /** Pause between checks of ownership, ms. */
 const ownerPause = 250
+/**
+ * Endpoints that each tick revises although nothing tells that something is due, one after the other.
+ * Their configuration may have to be decoded, which takes 20 µs: a tick of thousands would hold up
+ * all tenants.
+ */
+const inTurn = 20
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
+const removed = { generation: "", isDisabled: true, isHeldBack: false }
 
 interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly clock: Clock.Clock
@@ -54,6 +62,9 @@ export class EndpointHealth {
   readonly #events: EndpointEvents
   readonly #random: typeof Random.Random.Service
   readonly #states = new Map<string, HealthState>()
+  readonly #turns = new Turns(() => this.#states.entries())
+  /** The directory's, when its endpoints were looked at last. */
+  #version: number | undefined
   readonly #records = new Map<string, HealthRecord>()
   /** Endpoints that were seen paused or suspended. */
   readonly #paused = new Set<string>()
@@ -84,26 +95,23 @@ export class EndpointHealth {
 
   /** Returns the number of requests that an endpoint may have in flight now. */
   readonly limit = (key: string): number => {
-    const endpoint = this.#directory.find(key)
-    if (endpoint === undefined || endpoint.config.disabled !== undefined) return ending
-    const most = this.#throttles.limit(endpoint)
-    if (isHeldBack(endpoint.config)) {
+    const { generation, isDisabled, isHeldBack } = this.#directory.outline(key) ?? removed
+    if (isDisabled) return ending
+    if (isHeldBack) {
       this.#paused.add(key)
       return 0
     }
     if (this.#paused.has(key)) return 0
     const state = this.#states.get(key)
-    if (state === undefined || !state.isOf(endpoint)) return most
+    const isJudged = state?.isOf(generation) === true
     // `tick` ends the pause, so that waiting deliveries start gradually.
-    if (state.health.notBefore !== undefined) return 0
-    switch (state.health.circuit.state) {
-      case "open":
-        return 0
-      case "half-open":
-        return 1
-      case "closed":
-        return Math.min(most, state.limit ?? most)
-    }
+    if (isJudged && state.health.notBefore !== undefined) return 0
+    const circuit = isJudged ? state.health.circuit.state : "closed"
+    if (circuit === "open") return 0
+    if (circuit === "half-open") return 1
+    const endpoint = this.#directory.find(key)
+    const most = endpoint === undefined ? ending : this.#throttles.limit(endpoint)
+    return isJudged ? Math.min(most, state.limit ?? most) : most
   }
 
   /** True if the endpoint's circuit is closed. */
@@ -121,7 +129,7 @@ export class EndpointHealth {
     const state = this.#states.get(key)
     if (endpoint === undefined || state?.health.circuit.state !== "open") return false
     const { config } = endpoint
-    if (config.suspended !== undefined || !state.isOf(endpoint)) return false
+    if (config.suspended !== undefined || !state.isOf(config.generation)) return false
     return (
       circuitOf(config).onOpen === "dead-letter" &&
       !mayProbe(state.health, this.#options.clock.currentTimeMillisUnsafe())
@@ -162,7 +170,7 @@ export class EndpointHealth {
     if (!ok && isFormer()) return undefined
     if (adapt === true && !isFormer()) this.#throttles.note(endpoint, sent)
     let state = this.#states.get(endpoint.key)
-    if (state === undefined || !state.isOf(endpoint)) {
+    if (state === undefined || !state.isOf(generation)) {
       if (ok) return undefined
       state = this.#stateOf(endpoint)
       this.#states.set(endpoint.key, state)
@@ -219,18 +227,32 @@ export class EndpointHealth {
     this.#events.appendWaiting()
     // Drops records of states that an earlier tick deleted: their last write has begun since, so
     // `isIdle` sees it.
-    for (const [key, record] of this.#records)
-      if (!this.#states.has(key) && record.isIdle()) this.#records.delete(key)
+    if (this.#records.size > this.#states.size)
+      for (const [key, record] of this.#records)
+        if (!this.#states.has(key) && record.isIdle()) this.#records.delete(key)
     const now = clock.currentTimeMillisUnsafe()
     this.#endPauses()
-    for (const [key, state] of this.#states) this.#revise(key, state, now)
+    const version = this.#directory.version()
+    const mayDiffer = version !== this.#version
+    this.#version = version
+    for (const [key, state] of this.#states)
+      if (state.isDue(now) || (mayDiffer && state.revisedFor !== this.#revisionOf(key)))
+        this.#revise(key, state, now)
+    for (let left = Math.min(inTurn, this.#states.size); left > 0; left--) {
+      const [key, state] = this.#turns.next() ?? []
+      if (key !== undefined && state !== undefined) this.#revise(key, state, now)
+    }
+  }
+
+  #revisionOf(key: string): number | undefined {
+    return this.#directory.outline(key)?.revision
   }
 
   /** Lets endpoints that were resumed start gradually. */
   #endPauses(): void {
     for (const key of this.#paused) {
+      if (this.#directory.outline(key)?.isHeldBack === true) continue
       const endpoint = this.#directory.find(key)
-      if (endpoint !== undefined && isHeldBack(endpoint.config)) continue
       this.#paused.delete(key)
       if (endpoint !== undefined) {
         const state = this.#states.get(key) ?? this.#stateOf(endpoint)
@@ -246,12 +268,13 @@ export class EndpointHealth {
     const endpoint = this.#directory.find(key)
     // An endpoint that is enabled or resumed starts anew: the failures it was given up for are over.
     const isGone = endpoint === undefined || endpoint.config.disabled !== undefined
-    if (isGone || !state.isOf(endpoint)) {
+    if (isGone || !state.isOf(endpoint.config.generation)) {
       this.#states.delete(key)
       this.#throttles.forget(key)
       this.#options.run(state.record.write(undefined))
       return
     }
+    state.revisedFor = endpoint.revision
     if (endpoint.config.suspended !== undefined) state.forgetFailures()
     if (!isHeldBack(endpoint.config)) state.noteRevision(endpoint, now)
     state.storeIfDue()

@@ -42,12 +42,18 @@ const retryAt = ({ retryAfterCap }: PreparedPolicy, { at, result, verdict }: Att
   return wait === undefined ? {} : { retryAt: at + Math.min(wait, retryAfterCap) }
 }
 
+/** When time alone changes what the endpoint may take, ms since the epoch; Infinity for never. */
+const changesAt = ({ circuit, notBefore }: Health): number =>
+  notBefore ?? (circuit.state === "open" ? (circuit.until ?? 0) : Number.POSITIVE_INFINITY)
+
 /** The state of an endpoint that failed lately or is recovering, and what of it is stored. */
 export class HealthState {
   health: Health
   /** Concurrency limit while the endpoint recovers; undefined once it has. */
   limit: number | undefined
   readonly record: HealthRecord
+  /** The revision of the endpoint's configuration that it was last revised for. */
+  revisedFor: number | undefined
   readonly #write: (state: HealthState, health: Health | undefined) => void
   readonly #window = new RateWindow()
   /** Ms of the monotonic clock, like `#storedAt`. */
@@ -57,6 +63,7 @@ export class HealthState {
   #storedAt = Number.NEGATIVE_INFINITY
   /** The revision of the endpoint's configuration that was seen last. */
   #revision: number
+  #changesAt: number
 
   /**
    * @param found the health that a former owner stored.
@@ -69,6 +76,7 @@ export class HealthState {
     write: (state: HealthState, health: Health | undefined) => void
   ) {
     this.health = found ?? healthy(config.generation)
+    this.#changesAt = changesAt(this.health)
     this.limit = found !== undefined && isRamping(found) ? 1 : undefined
     this.record = record
     this.#write = write
@@ -76,8 +84,13 @@ export class HealthState {
     this.#revision = revision
   }
 
-  isOf({ config }: LiveEndpoint): boolean {
-    return this.health.generation === config.generation
+  isOf(generation: string): boolean {
+    return this.health.generation === generation
+  }
+
+  /** True where time alone has changed what the endpoint may take, or what has to be stored. */
+  isDue(now: number): boolean {
+    return this.#changesAt <= now || this.#isStoreDue
   }
 
   /**
@@ -170,6 +183,7 @@ export class HealthState {
   change(health: Health): void {
     const { circuit, failingSince, notBefore } = this.health
     this.health = health
+    this.#changesAt = changesAt(health)
     const decides =
       health.circuit !== circuit ||
       health.failingSince !== failingSince ||
@@ -179,7 +193,11 @@ export class HealthState {
 
   /** Stores counts that have changed, where that is due. */
   storeIfDue(): void {
-    if (timers.monotonicMs() - this.#storedAt >= countingPauseMs) this.flush()
+    if (this.#isStoreDue) this.#store()
+  }
+
+  get #isStoreDue(): boolean {
+    return this.health !== this.#stored && timers.monotonicMs() - this.#storedAt >= countingPauseMs
   }
 
   /** Stores what is not stored yet. */

@@ -12,11 +12,13 @@ import { RecordedAttempts } from "../../src/delivery/recovery/partition-memory.t
 import { PoisonGuard } from "../../src/delivery/recovery/poison-guard.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
-import { Endpoint } from "../../src/domain/endpoint.ts"
+import { Endpoint, isHeldBack } from "../../src/domain/endpoint.ts"
 import type { Place } from "../../src/domain/fact.ts"
 import type { AttemptOutcome } from "../../src/domain/outcome.ts"
 import type { RetryRecord } from "../../src/domain/retry-record.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
+import type { EndpointOutline } from "../../src/endpoints/directory-table.ts"
+import type { LiveEndpoint } from "../../src/endpoints/live-endpoint.ts"
 import { makeLive } from "../../src/endpoints/live-endpoint.ts"
 import { clock } from "../../src/time/timers.ts"
 
@@ -44,6 +46,11 @@ export const live = makeLive(
   1
 )
 
+const outlineOf = ({ config, revision }: LiveEndpoint): EndpointOutline => ({
+  ...{ generation: config.generation, revision },
+  ...{ isDisabled: config.disabled !== undefined, isHeldBack: isHeldBack(config) }
+})
+
 /** A directory that knows `acme.hook` alone, live, unless it is told otherwise. */
 export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
   Directory.of({
@@ -53,6 +60,10 @@ export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
     standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
     ...{ liveNow: () => live, find: () => live, forwardable: () => undefined },
     hosts: { of: () => ({ hashes: [], version: 0 }) },
+    outline: (key) => {
+      const found = changes.find === undefined ? live : changes.find(key)
+      return found === undefined ? undefined : outlineOf(found)
+    },
     ...changes
   })
 

@@ -3,9 +3,10 @@ import { Clock, Context, Effect, FiberSet, Layer } from "effect"
 import type { Broker } from "../../src/broker/broker.ts"
 import type { Delivery } from "../../src/domain/delivery.ts"
 import { untried } from "../../src/domain/delivery.ts"
+import type { Endpoint } from "../../src/domain/endpoint.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
-import { removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
 import type { LiveEndpoint } from "../../src/endpoints/live-endpoint.ts"
@@ -33,7 +34,21 @@ const delivery: Delivery = {
 
 /** The health of a partition's endpoints, as its owner keeps it. */
 const makeHealth = Effect.gen(function* () {
-  const directory = Context.get(yield* Layer.build(Directory.layer), Directory)
+  const real = Context.get(yield* Layer.build(Directory.layer), Directory)
+  let finds = 0
+  const directory = Directory.of({
+    ...real,
+    find: (key) => {
+      finds++
+      return real.find(key)
+    }
+  })
+  /** Returns how often something asked for a whole configuration. */
+  const findsIn = (work: () => void): number => {
+    const before = finds
+    work()
+    return finds - before
+  }
   const clock = yield* Clock.Clock
   const run = yield* FiberSet.makeRuntime<Broker | Facts>()
   const health = yield* makeEndpointHealth({
@@ -64,7 +79,7 @@ const makeHealth = Effect.gen(function* () {
       },
       {}
     )
-  return { answered, directory, health, liveOf }
+  return { answered, directory, findsIn, health, liveOf }
 })
 
 describe.concurrent("what the owner of a partition remembers of its endpoints", () => {
@@ -96,6 +111,39 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
         yield* removeEndpoint("acme", "gone")
         yield* eventually(ticked, (remembered) => remembered === 0)
         assert.isUndefined(yield* failuresOf("gone"))
+      })
+  )
+
+  scenario(
+    "is looked at a few at a time where many are down, and at once where something is due",
+    () =>
+      Effect.gen(function* () {
+        const ids = Array.from({ length: 200 }, (_, index) => `hook-${index}`)
+        const circuit = { failures: 1, coolDown: "1 hour", maxCoolDown: "1 hour" }
+        yield* Effect.forEach(ids, (id) => endpoint({ id, circuit }), { concurrency: 20 })
+        const { answered, directory, findsIn, health, liveOf } = yield* makeHealth
+        for (const id of ids) answered(liveOf(id), 503)
+        health.tick()
+        assert.strictEqual(health.openCircuits(), ids.length)
+
+        assert.isAtMost(
+          findsIn(() => health.tick()),
+          20
+        )
+        const asked = findsIn(() => {
+          for (const id of ids) assert.strictEqual(health.limit(`acme.${id}`), 0)
+        })
+        assert.strictEqual(asked, 0)
+
+        const { revision } = liveOf("hook-150")
+        const mend = (config: Endpoint) => Effect.succeed({ ...config, description: "mended" })
+        yield* changeEndpoint("acme", "hook-150", mend)
+        yield* eventually(
+          Effect.sync(() => directory.outline("acme.hook-150")?.revision ?? 0),
+          (now) => now > revision
+        )
+        health.tick()
+        assert.strictEqual(health.limit("acme.hook-150"), 1)
       })
   )
 

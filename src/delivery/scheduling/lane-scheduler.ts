@@ -1,4 +1,5 @@
 import { IntrusiveList } from "../../broker/intrusive-list.ts"
+import { Turns } from "../../broker/turns.ts"
 import { tenantOfKey } from "../../domain/endpoint.ts"
 import type { HostPlace } from "../../endpoints/host-limits.ts"
 import { timers } from "../../time/timers.ts"
@@ -111,7 +112,7 @@ export class LaneScheduler<A> {
   readonly #waiters: CapacityWaiters
   readonly #options: LaneOptions<A>
   /** The lanes that are looked at next. */
-  #turn = this.#lanes.values()
+  readonly #turns = new Turns(() => this.#lanes.values())
   readonly #advanceLane = (lane: Lane<A>, most: number) => this.#advance(lane, most)
 
   constructor(options: LaneOptions<A>) {
@@ -160,11 +161,12 @@ export class LaneScheduler<A> {
   rateBudget(key: string): number {
     const { closed, limit, rateBudget } = this.#options
     const most = closed() || this.#isHeld(key) ? 0 : limit(key)
+    if (most === 0) return 0
     const lane = this.#lanes.get(key)
     const { inFlight, inLine } = this.countsOf(key)
     const speed = this.#speedOf(key, lane)
     const capacity = this.#capacityOf(key, lane)
-    if (most === 0 || capacity.bytesFor(speed) === 0) return 0
+    if (capacity.bytesFor(speed) === 0) return 0
     if (speed === "slow" || capacity.isTight) return inLine === 0 && inFlight < most ? 1 : 0
     // A read costs as much for one delivery as for many.
     if (inLine > most) return 0
@@ -247,12 +249,7 @@ export class LaneScheduler<A> {
   #lookAtLanes(now: number): void {
     let looks = maxLooks
     for (let left = this.#lanes.size; left > 0 && looks > 0; left--) {
-      let next = this.#turn.next()
-      if (next.done === true) {
-        this.#turn = this.#lanes.values()
-        next = this.#turn.next()
-      }
-      const lane = next.value
+      const lane = this.#turns.next()
       if (lane === undefined) return
       looks -= 1 + lane.line.size
       if (lane.line.size > 0) this.#leaveLine(lane, now)
