@@ -385,8 +385,9 @@ describe.concurrent("with the accounts of nats.conf, an operator", () => {
       }
       const lines = yield* petrel("history", "--endpoint", "acme/billing")
       assert.include(lines.join("\n"), "sent again by somebody (user operator)")
+      const [status = ""] = yield* petrel("status", "--json")
+      assert.deepStrictEqual(JSON.parse(status).problems, [])
       for (const command of [
-        ["status", "--json"],
         ["workers"],
         ["endpoint", "list"],
         ["endpoint", "diagnose", "acme/billing"],

@@ -17,6 +17,7 @@ import {
   lookAtStream,
   surveyEvents
 } from "../../broker/survey-streams.ts"
+import { isOfAccess } from "../../broker/topology.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
@@ -294,13 +295,15 @@ export const readSurvey = Effect.gen(function* () {
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })
   const { bytes, limitBytes } = room.backlogs
+  const isApart = layout === undefined || layout.record.isAccessApart === true
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {
     at,
     version: server().version ?? "",
     cluster: streams.find(({ info }) => info?.cluster?.name !== undefined)?.info?.cluster?.name,
     account: account ?? { bytes: null, limitBytes: null },
-    streams,
+    // This account does not have the tokens if they are in one of their own.
+    streams: isApart ? streams.filter(({ name }) => !isOfAccess(names, name)) : streams,
     writeErrors: yield* readFailing(aliveIn(roster?.roster)),
     health: yield* readHealth,
     room,
