@@ -215,3 +215,15 @@ export const removeStream = Effect.fnUntraced(function* (name: string) {
     streamNotFound
   )
 })
+
+/** Lets a stream store what is published to these subjects, and to no others. */
+export const takeSubjects = Effect.fnUntraced(function* (
+  name: string,
+  subjects: ReadonlyArray<string>
+) {
+  const { ask, jsm, streamInfo } = yield* natsClients
+  const { config } = yield* streamInfo(`look at ${name}`, name)
+  yield* ask(`let ${name} take what is published`, () =>
+    jsm.streams.update(name, { ...config, subjects: [...subjects] })
+  )
+})

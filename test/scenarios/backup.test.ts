@@ -28,6 +28,7 @@ import {
   endpoint,
   eventually,
   history,
+  publish,
   publishMany,
   quickRetry,
   testTopology,
@@ -550,6 +551,46 @@ describe("a restore", () => {
         })
       )
       assert.strictEqual(hook.requests.length, events)
+    })
+  )
+
+  scenario("takes no event before it is restored as a whole", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* publishMany(3)
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      const { names } = yield* Broker
+      const comesIn = storeIncoming({
+        ...{ tenant: "acme", source: "stripe", id: "evt_1", type: "invoice.paid" },
+        ...{ body: Buffer.from("{}"), contentType: "application/json" }
+      } satisfies IncomingEvent)
+      yield* at(
+        place,
+        yield* otherServer,
+        Effect.gen(function* () {
+          const brokenOff = restore({
+            directory,
+            tell: (step) => {
+              if (step.event === "restoring" && step.stream === `KV_${names.buckets.workers}`)
+                throw new Error("broken off")
+            }
+          })
+          yield* Effect.exit(brokenOff)
+          assert.include(yield* streams, names.events)
+          // It would be acknowledged, and removed when the restore begins anew.
+          for (const early of [publish("early"), comesIn])
+            assert.match(`${yield* Effect.flip(early)}`, /jetstream is not|NotStored/)
+          yield* restored(directory)
+          yield* publish("late")
+          yield* comesIn
+          yield* worker()
+          yield* hook.received(5)
+          yield* quiet
+          assert.deepStrictEqual((yield* problems).list, [])
+        })
+      )
     })
   )
 })

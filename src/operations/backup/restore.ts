@@ -10,7 +10,8 @@ import {
   markRestoring,
   readRestoring,
   removeStream,
-  restoreSnapshot
+  restoreSnapshot,
+  takeSubjects
 } from "../../broker/snapshot.ts"
 import { resumeSources } from "../../broker/sources/resume.ts"
 import type { Names } from "../../domain/names.ts"
@@ -149,6 +150,10 @@ const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
   return streams.toSorted((a, b) => rank(a) - rank(b))
 }
 
+/** Streams into which others publish: senders of events, gateways, relays of outboxes. */
+const publishedTo = (names: Names, { streams }: Manifest) =>
+  streams.filter(({ name }) => name === names.events || name === names.intake)
+
 /** Makes the consumers, that of the routers where it was. */
 const makeConsumers = Effect.fnUntraced(function* ({
   ackWaitMs,
@@ -210,9 +215,14 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     return { ...result, mended: undefined, tookMs } satisfies RestoreResult
   }
 
+  const closed = publishedTo(names, manifest)
   yield* markRestoring(manifest.id, copies)
   const restoreOne = Effect.fnUntraced(function* (stream: CopiedStream) {
     const { sources: _, ...unsourced } = config(stream)
+    // What is acknowledged now would be lost if the restore begins anew.
+    const subjects = closed.includes(stream)
+      ? [names.subjects.removed(stream.name)]
+      : unsourced.subjects
     tell({ event: "restoring", stream: stream.name })
     const counted = async function* () {
       for await (const chunk of chunksOf(directory, stream)) {
@@ -222,7 +232,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     }
     const state = yield* inAccountOf(
       stream,
-      restoreSnapshot({ config: unsourced, state: stateOf(stream) }, counted())
+      restoreSnapshot({ config: { ...unsourced, subjects }, state: stateOf(stream) }, counted())
     )
     if (state.last_seq !== stream.lastSeq)
       return yield* new BackupError({
@@ -255,5 +265,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   // The consumers of a cluster are there once their leader answers.
   yield* streamInfo(`look at ${names.events}`, names.events)
   yield* removeStream(names.restoring)
+  // Last: if it is broken off here, `petrel init` sets them.
+  for (const stream of closed) yield* takeSubjects(stream.name, config(stream).subjects)
   return { ...result, mended, tookMs: at - startedAt } satisfies RestoreResult
 })
