@@ -150,9 +150,38 @@ const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
   return streams.toSorted((a, b) => rank(a) - rank(b))
 }
 
-/** Streams into which others publish: senders of events, gateways, relays of outboxes. */
-const publishedTo = (names: Names, { streams }: Manifest) =>
-  streams.filter(({ name }) => name === names.events || name === names.intake)
+/** True for a stream into which others publish: senders of events, gateways, relays of outboxes. */
+const isPublishedTo = (names: Names, { name }: CopiedStream): boolean =>
+  name === names.events || name === names.intake
+
+/** Makes a stream of its copy, without its sources. Nobody but Petrel can publish into it yet. */
+const restoreStream = Effect.fnUntraced(function* (
+  { directory, tell }: RestoreOptions,
+  stream: CopiedStream,
+  { sources: _, ...config }: StreamConfig
+) {
+  const { names } = yield* Broker
+  // What is acknowledged now would be lost if the restore begins anew.
+  const subjects = isPublishedTo(names, stream)
+    ? [names.subjects.removed(stream.name)]
+    : config.subjects
+  tell({ event: "restoring", stream: stream.name })
+  const counted = async function* () {
+    for await (const chunk of chunksOf(directory, stream)) {
+      tell({ event: "sent", bytes: chunk.length })
+      yield chunk
+    }
+  }
+  const state = yield* inAccountOf(
+    stream,
+    restoreSnapshot({ config: { ...config, subjects }, state: stateOf(stream) }, counted())
+  )
+  if (state.last_seq !== stream.lastSeq)
+    return yield* new BackupError({
+      message: `${stream.name} came back with ${state.last_seq} as its last sequence instead of ${stream.lastSeq}: the broker did not take all of it`
+    })
+  tell({ event: "stream", stream: stream.name, messages: state.messages })
+})
 
 /** Makes the consumers, that of the routers where it was. */
 const makeConsumers = Effect.fnUntraced(function* ({
@@ -215,31 +244,8 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     return { ...result, mended: undefined, tookMs } satisfies RestoreResult
   }
 
-  const closed = publishedTo(names, manifest)
   yield* markRestoring(manifest.id, copies)
-  const restoreOne = Effect.fnUntraced(function* (stream: CopiedStream) {
-    const { sources: _, ...unsourced } = config(stream)
-    // What is acknowledged now would be lost if the restore begins anew.
-    const subjects = closed.includes(stream)
-      ? [names.subjects.removed(stream.name)]
-      : unsourced.subjects
-    tell({ event: "restoring", stream: stream.name })
-    const counted = async function* () {
-      for await (const chunk of chunksOf(directory, stream)) {
-        tell({ event: "sent", bytes: chunk.length })
-        yield chunk
-      }
-    }
-    const state = yield* inAccountOf(
-      stream,
-      restoreSnapshot({ config: { ...unsourced, subjects }, state: stateOf(stream) }, counted())
-    )
-    if (state.last_seq !== stream.lastSeq)
-      return yield* new BackupError({
-        message: `${stream.name} came back with ${state.last_seq} as its last sequence instead of ${stream.lastSeq}: the broker did not take all of it`
-      })
-    tell({ event: "stream", stream: stream.name, messages: state.messages })
-  })
+  const restoreOne = (stream: CopiedStream) => restoreStream(options, stream, config(stream))
   const workers = `KV_${names.buckets.workers}`
   for (const stream of streams) if (stream.name !== workers) yield* restoreOne(stream)
 
@@ -266,6 +272,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   yield* streamInfo(`look at ${names.events}`, names.events)
   yield* removeStream(names.restoring)
   // Last: if it is broken off here, `petrel init` sets them.
-  for (const stream of closed) yield* takeSubjects(stream.name, config(stream).subjects)
+  for (const stream of streams)
+    if (isPublishedTo(names, stream)) yield* takeSubjects(stream.name, config(stream).subjects)
   return { ...result, mended, tookMs: at - startedAt } satisfies RestoreResult
 })
