@@ -38,6 +38,7 @@ const leftIn = ({ skipped, skippedElsewhere }: Values): number =>
 const redeliveredText = (result: Values): ReadonlyArray<string> => [
   `${counted(number(result.redelivered))} were sent again`,
   ...said(
+    [result.mayRepeat, "of them may have been sent again before: the history no longer tells"],
     [result.before, "had been sent again before, by this or another redelivery"],
     [result.deliveredLate, "had arrived after all"],
     [result.gone, "are not kept any more"],
@@ -126,6 +127,7 @@ export const retryPlanText = (plan: RetryPlan): PlanText => ({
 /** Returns what is left alone of dead letters. */
 export const leftText = (plan: RedeliveryPlan): ReadonlyArray<string> =>
   said(
+    [plan.mayRepeat, "may have been sent again before: the history no longer tells"],
     [plan.before, "were sent again before"],
     [plan.deliveredLate, "arrived after all"],
     [plan.gone, "are not kept any more"],

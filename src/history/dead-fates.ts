@@ -1,6 +1,7 @@
 import { Effect, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readThrough } from "../broker/bulk-read.ts"
+import { undroppedSince } from "../broker/kept-since.ts"
 import { readStream } from "../broker/scan.ts"
 import { countSince } from "../broker/survey-streams.ts"
 import { maxClockSkewMs } from "../domain/clock-bounds.ts"
@@ -247,12 +248,15 @@ const lateIds = Effect.gen(function* () {
 /**
  * Counts the dead letters that were neither sent again nor delivered late. Reads no dead letter
  * unless something was delivered late, and of the history only what was sent again since the oldest
- * dead letter was stored. Undefined if that is too much to read, or the broker does not say.
+ * dead letter was stored. Undefined if that is too much to read, if the history has dropped facts since
+ * then, or the broker does not say.
  */
 export const countOpen = Effect.fnUntraced(function* (letters: StoredDeadLetters) {
   const { firstId, oldestAt, removed, stored } = letters
   if (stored === 0) return 0
-  const { names } = yield* Broker
+  const { names, streamInfo } = yield* Broker
+  if (oldestAt < undroppedSince(yield* streamInfo("look at the history", names.history)))
+    return undefined
   const since = oldestAt - maxClockSkewMs
   const count = (kind: string, from: number) =>
     countSince(names.history, from, names.subjects.fact("*", "*", "ok", kind))

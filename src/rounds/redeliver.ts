@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { undroppedSince } from "../broker/kept-since.ts"
 import { maxRoundSkewMs } from "../domain/clock-bounds.ts"
 import type { Delivery, DeliveryIdentity } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
@@ -38,6 +39,8 @@ export interface EndpointRedelivery {
   readonly own: number
   /** The number of those that a late success of a former owner resolved. */
   readonly late: number
+  /** The part of `fresh` that may have been redelivered before: the history has dropped facts since. */
+  readonly unsure: number
   readonly rounds: OpenRounds
 }
 
@@ -113,6 +116,7 @@ const groupsOf = (letters: ReadonlyArray<RedeliverableLetter>) => {
 export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRedeliver) {
   const { by, held, ownAfter, pace } = options
   const layout = yield* steadyLayout
+  const { names, streamInfo } = yield* Broker
   const planOne = Effect.fnUntraced(function* ({ endpoint, letters, since, tenant }: Group) {
     const { target, unfit } = yield* readTarget(tenant, endpoint)
     const rounds = yield* openRounds({
@@ -135,6 +139,8 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       const letter = letters.get(dead)
       return letter === undefined || late(letter.delivery) === undefined
     })
+    // Looked up after the claims were read: the history may drop some meanwhile.
+    const knownSince = undroppedSince(yield* streamInfo("look at the history", names.history))
     return {
       tenant,
       endpoint,
@@ -144,7 +150,8 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       fresh,
       before: rounds.before.length,
       own: rounds.own.length,
-      late: rounds.fresh.length - fresh.length
+      late: rounds.fresh.length - fresh.length,
+      unsure: fresh.filter(({ dead = 0 }) => (letters.get(dead)?.deadAt ?? 0) < knownSince).length
     } satisfies EndpointRedelivery
   })
   return yield* Effect.forEach(groupsOf(options.letters), planOne, {

@@ -2,6 +2,7 @@ import type { JsMsg } from "@nats-io/jetstream"
 import { Effect, Option } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { headerOf } from "../broker/headers.ts"
+import { undroppedSince } from "../broker/kept-since.ts"
 import { seeStream, storedAt } from "../broker/scan.ts"
 import { firstRound, roundKey } from "../domain/delivery.ts"
 import type { EventIdentity } from "../domain/event.ts"
@@ -17,6 +18,7 @@ import { isSuccess, successKinds } from "../domain/fact.ts"
 import { givenId } from "../domain/intake.ts"
 import type { Names } from "../domain/names.ts"
 import { readRepeat } from "../domain/origin.ts"
+import { invalid } from "../domain/problem.ts"
 import { nobody } from "../domain/token.ts"
 import { isOwnType, TypeIndex } from "../domain/type-filter.ts"
 import { decodeFact, eventSeqIn } from "../history/delivery-facts.ts"
@@ -262,6 +264,54 @@ const takenOf = Effect.fnUntraced(function* (
   return { delivered, open: new Set(open.values()), isRouted }
 })
 
+/** Returns when the first event of the tenant in a range was stored, if there is one. */
+const firstEventAt = Effect.fnUntraced(function* ({ since, tenant, until }: ReplayQuery) {
+  const { names } = yield* Broker
+  const { subjects } = names
+  let at: number | undefined
+  yield* seeStream(
+    {
+      stream: names.events,
+      subjects: [subjects.event(tenant, ">"), subjects.alertEvent(tenant, ">")],
+      fromTime: since,
+      headersOnly: true
+    },
+    (message) => {
+      at = storedAt(message)
+      return true
+    }
+  )
+  return at !== undefined && at <= until ? at : undefined
+})
+
+/**
+ * Fails if the history may have dropped facts that decide which of these events are missing. To be
+ * called when they were read: the history may drop more meanwhile.
+ */
+const refuseForgotten = Effect.fnUntraced(function* (
+  query: ReplayQuery,
+  events: ReadonlyArray<SelectedEvent>,
+  { after }: ChunkLimits
+) {
+  const { names, streamInfo } = yield* Broker
+  const history = yield* streamInfo("look at the history", names.history)
+  const known = undroppedSince(history)
+  if (known <= query.since) return
+  // Of what was skipped, the facts that are gone do not even name the events.
+  const first = query.skipped
+    ? after === undefined
+      ? yield* firstEventAt(query)
+      : after + 1 < history.state.first_seq
+        ? query.since
+        : undefined
+    : events[0]?.eventAt
+  if (first === undefined || first >= known) return
+  return yield* invalid(
+    "since",
+    `must be ${new Date(known).toISOString()} or later with ${query.skipped ? "`skipped`" : "`onlyMissing`"}: the history has no older facts any more, so what became of events before that is not known`
+  )
+})
+
 /** Events that are selected together, and the numbers of those excluded. */
 export interface SelectedChunk {
   readonly events: ReadonlyArray<SelectedEvent>
@@ -278,9 +328,12 @@ export interface SelectedChunk {
  */
 export const selectChunk = Effect.fnUntraced(function* (query: ReplayQuery, limits: ChunkLimits) {
   const { events, next } = yield* query.skipped ? skippedIn(query, limits) : eventsIn(query, limits)
-  if (!query.onlyMissing || events.length === 0)
+  if (!query.onlyMissing || events.length === 0) {
+    if (query.skipped) yield* refuseForgotten(query, events, limits)
     return { events, delivered: 0, open: 0, unrouted: 0, next } satisfies SelectedChunk
+  }
   const taken = yield* takenOf(query, events)
+  yield* refuseForgotten(query, events, limits)
   let delivered = 0
   let open = 0
   let unrouted = 0

@@ -1758,6 +1758,7 @@ export interface RecoveryPlan {
   readonly selected: number
   readonly redeliver: number
   readonly reasons: { readonly [name: string]: number }
+  readonly mayRepeat?: number
   readonly gone: number
   readonly before: number
   readonly deliveredLate: number
@@ -1807,6 +1808,7 @@ export interface RedeliveryPlan {
   readonly selected: number
   readonly redeliver: number
   readonly reasons: { readonly [name: string]: number }
+  readonly mayRepeat?: number
   readonly gone: number
   readonly before: number
   readonly deliveredLate: number

@@ -40,12 +40,19 @@ const left = {
 export const LeftAlone = Schema.Struct(left)
 export type LeftAlone = typeof LeftAlone.Type
 
+/**
+ * Of those that are sent, how many may have been sent again before: the history has no facts from
+ * then any more. (Default: 0)
+ */
+const mayRepeat = Schema.optionalKey(Schema.Int)
+
 /** What a redelivery would do. */
 export const RedeliveryPlan = Schema.Struct({
   selected: Schema.Int,
   /** How many of them are sent, in all and by reason. */
   redeliver: Schema.Int,
   reasons: ReasonCounts,
+  mayRepeat,
   /** Ids that do not exist any more: discarded, or too old and not kept. */
   gone: Schema.Int,
   ...left
@@ -56,6 +63,7 @@ export type RedeliveryPlan = typeof RedeliveryPlan.Type
 export const Redelivered = Schema.Struct({
   selected: Schema.Int,
   redelivered: Schema.Int,
+  mayRepeat,
   /** Discarded, or too old and not kept any more. */
   gone: Schema.Int,
   ...left
@@ -113,9 +121,24 @@ const withSkipped = (
     : { skipped, skippedElsewhere: skippedElsewhere + count }
 }
 
-/** Adds what a chunk leaves alone. */
-const withLeft = <A extends LeftAlone>(before: A, plan: ReadonlyArray<EndpointRedelivery>): A => ({
+const withUnsure = (
+  { mayRepeat = 0 }: Pick<Redelivered, "mayRepeat">,
+  plan: ReadonlyArray<EndpointRedelivery>
+): Pick<Redelivered, "mayRepeat"> => {
+  const sum = plan.reduce(
+    (sum, { unfit, unsure }) => sum + (unfit === undefined ? unsure : 0),
+    mayRepeat
+  )
+  return sum === 0 ? {} : { mayRepeat: sum }
+}
+
+/** Adds what a chunk leaves alone, and how many it may not be the first to send again. */
+const withLeft = <A extends LeftAlone & Pick<Redelivered, "mayRepeat">>(
+  before: A,
+  plan: ReadonlyArray<EndpointRedelivery>
+): A => ({
   ...before,
+  ...withUnsure(before, plan),
   before: plan.reduce((sum, one) => sum + one.before, before.before),
   deliveredLate: plan.reduce((sum, one) => sum + one.late, before.deliveredLate),
   ...plan.reduce<Pick<LeftAlone, "skipped" | "skippedElsewhere">>(withSkipped, before)

@@ -61,11 +61,22 @@ const leftTexts = ({
 const goneLines = ({ gone }: Pick<RedeliveryPlan, "gone">): ReadonlyArray<string> =>
   gone === 0 ? [] : [`${countText(gone)} left out: ${goneText}`]
 
+/** Says of how many it is not known whether this is the first time. */
+const repeatLines = ({
+  mayRepeat = 0
+}: Pick<RedeliveryPlan, "mayRepeat">): ReadonlyArray<string> =>
+  mayRepeat === 0
+    ? []
+    : [
+        `${countText(mayRepeat)} of them may have been sent again before: the history has no facts from then any more`
+      ]
+
 /** Returns what a redelivery would do. */
 export const planText = (plan: RedeliveryPlan): string =>
   [
     `would send ${lettersText(plan.redeliver)} again`,
     ...reasonLines(plan.reasons),
+    ...repeatLines(plan),
     ...leftTexts(plan),
     ...goneLines(plan)
   ].join("\n")
@@ -81,6 +92,7 @@ export const doneText = (done: Redelivered, others: number): string => {
     redelivered === 0
       ? "nothing was sent"
       : `${lettersText(redelivered)} sent again: \`petrel dead list\` shows what comes of ${redelivered === 1 ? "it" : "them"}`,
+    ...repeatLines(done),
     ...leftTexts(done),
     ...(others === 0 ? [] : [`${countText(others)} were sent by somebody else at the same time`]),
     ...goneLines(done)
