@@ -20,8 +20,7 @@ const say = ({ failures, hash, seed, virtualMs }: Result): void => {
   for (const { kind, what } of failures) console.log(`  ${kind}: ${what}`)
 }
 
-const oneSeed = async (options: Options): Promise<number> => {
-  const scenario: Partial<Scenario> = options.file === undefined ? {} : readScenario(options.file)
+const oneSeed = async (options: Options, scenario: Partial<Scenario>): Promise<number> => {
   const seed = Number(options.seed ?? scenario.seed)
   if (options.shrink) {
     const found = await shrink(seed, scenario)
@@ -129,7 +128,12 @@ const inProcesses = async (options: Options, processes: number): Promise<number>
 
 export const runCommand = async (options: Options): Promise<number> => {
   if (options.sabotages) return trySabotages(options)
-  if (options.seed !== undefined || options.file !== undefined) return oneSeed(options)
+  if (options.file !== undefined) {
+    let failed = 0
+    for (const file of options.file) failed += await oneSeed(options, readScenario(file))
+    return Math.min(1, failed)
+  }
+  if (options.seed !== undefined) return oneSeed(options, {})
   const processes = Number(options.processes ?? (options.hour ? 2 : 1))
   if (processes > 1) return inProcesses(options, processes)
   const bounded =

@@ -5,7 +5,7 @@ export const help = `npm run simulate -- [OPTIONS]
   --seeds N         runs N seeds (default: 100), from --from on (default: 1)
   --seed N          runs one seed; with --trace it prints what happened, then the life of what failed
   --only TEXT       with --trace: prints lines that contain the text only
-  --file FILE       runs a file of explicit actions, as --shrink writes them
+  --file FILE       runs a file of explicit actions, as --shrink writes them; may be given several times
   --shrink          leaves out what the failure of --seed does not need, and prints a file of actions
   --seconds N       stops after N seconds
   --hour            runs for an hour, from a seed of the clock, and prints the table of faults
@@ -23,7 +23,7 @@ export const readOptions = () =>
       seed: { type: "string" },
       trace: { type: "boolean", default: false },
       only: { type: "string" },
-      file: { type: "string" },
+      file: { type: "string", multiple: true },
       shrink: { type: "boolean", default: false },
       seconds: { type: "string" },
       hour: { type: "boolean", default: false },
