@@ -135,6 +135,7 @@ export const makeHandler = (options: HandlerOptions) => {
       }
     } finally {
       place.give()
+      waiting.look()
       wake()
     }
   }
@@ -145,6 +146,7 @@ export const makeHandler = (options: HandlerOptions) => {
     response: ServerResponse,
     wantsBody: () => void = () => undefined
   ): void => {
+    waiting.look()
     const startedAt = timers.monotonicMs()
     const key = keyIn(request.url ?? "")
     const live = key === undefined ? undefined : sources().get(key, timers.wallMs())

@@ -1,23 +1,29 @@
+import type { Linked } from "../../broker/intrusive-list.ts"
+import { IntrusiveList } from "../../broker/intrusive-list.ts"
 import { OrderedMap, OrderedSet } from "../../broker/ordered-map.ts"
 import { Shares } from "../../policy/shares.ts"
 import { type Timer, timers } from "../../time/timers.ts"
 import type { LiveSource } from "./live-sources.ts"
+import { RequestAge } from "./request-age.ts"
 
 /**
- * How long a request waits for a place before it is refused, ms. Most get one within that time: some
- * three times as many leave as there are places. Who is refused at once comes again at once by the
- * same connection, and each refusal takes a sixth of the time of a webhook that is taken.
+ * The age at which a request without a place is refused, ms. Most get one before: some three times as
+ * many leave as there are places. Who is refused at once comes again at once by the same connection,
+ * and each refusal takes a sixth of the time of a webhook that is taken.
  */
-const waitsMs = 25
+const refusedAtMs = 40
+/** What it waits at least, ms, where the process is so slow that it is old already. */
+const waitsAtLeastMs = 10
 /** Requests that wait at the same time. Further ones are refused at once. */
 const maxWaiting = 2_048
 
 type Named = Pick<LiveSource, "key" | "source">
 
-interface Waiter {
+interface Waiter extends Linked<Waiter> {
   readonly live: Named
   readonly resume: () => void
-  timer: Timer | undefined
+  /** When it has waited long enough, ms of the monotonic clock. */
+  readonly until: number
 }
 
 /**
@@ -27,12 +33,26 @@ interface Waiter {
 export class WaitingRequests {
   /** Those of each source in their order. The source whose turn is next is the first. */
   readonly #waiters = new OrderedMap<string, OrderedSet<Waiter>>()
+  /** All of them, in the order in which they came. */
+  readonly #all = new IntrusiveList<Waiter>()
   readonly #tenants = new Shares(maxWaiting)
   readonly #sources = new Shares(maxWaiting, maxWaiting / 4)
+  readonly #age = new RequestAge()
+  #timer: Timer | undefined
 
   /** Returns true while requests of a source wait. */
   has(key: string): boolean {
     return this.#waiters.has(key)
+  }
+
+  /**
+   * Resumes those that have waited long enough. To be called before anything is handled: a timer alone
+   * would resume them only after all that has come.
+   */
+  look(): void {
+    const now = timers.monotonicMs()
+    this.#age.note(now)
+    this.#endUntil(now)
   }
 
   /**
@@ -47,11 +67,14 @@ export class WaitingRequests {
       this.#sources.give(key)
       return false
     }
-    const waiter: Waiter = { live, resume, timer: undefined }
-    waiter.timer = timers.after(waitsMs, () => this.#end(waiter))
+    const now = timers.monotonicMs()
+    const until = now + Math.max(waitsAtLeastMs, refusedAtMs - this.#age.at(now))
+    const waiter: Waiter = { live, resume, until, before: undefined, after: undefined }
     const waiters = this.#waiters.get(key) ?? new OrderedSet<Waiter>()
     waiters.add(waiter)
     this.#waiters.set(key, waiters)
+    this.#all.add(waiter)
+    this.#setTimer(now)
     return true
   }
 
@@ -61,10 +84,28 @@ export class WaitingRequests {
       const first = waiters.oldest
       if (first === undefined || !hasRoom(first.live)) continue
       this.#waiters.renew(key)
-      timers.cancel(first.timer)
       this.#end(first)
       return
     }
+  }
+
+  #endUntil(now: number): void {
+    while (true) {
+      const { first } = this.#all
+      if (first === undefined || first.until > now) return
+      this.#end(first)
+    }
+  }
+
+  #setTimer(now: number): void {
+    const { first } = this.#all
+    if (first === undefined || this.#timer !== undefined) return
+    this.#timer = timers.after(Math.max(1, first.until - now), () => {
+      this.#timer = undefined
+      const then = timers.monotonicMs()
+      this.#endUntil(then)
+      this.#setTimer(then)
+    })
   }
 
   #end(waiter: Waiter): void {
@@ -72,6 +113,7 @@ export class WaitingRequests {
     const waiters = this.#waiters.get(key)
     waiters?.delete(waiter)
     if (waiters?.size === 0) this.#waiters.delete(key)
+    this.#all.remove(waiter)
     this.#sources.give(key)
     this.#tenants.give(source.tenant)
     waiter.resume()

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { LiveSource } from "../../../src/intake/gateway/live-sources.ts"
 import { WaitingRequests } from "../../../src/intake/gateway/waiting.ts"
+import { systemTimers, useTimers } from "../../../src/time/timers.ts"
 import { withVirtualTime } from "../../kit/moved-time.ts"
 
 const of = (tenant: string, id: string) =>
@@ -24,7 +25,7 @@ describe("requests that wait for a place", () => {
       assert.deepStrictEqual(resumed, ["a1", "b1", "a2", "a3"])
       assert.isFalse(waiting.has(one.key))
       assert.isTrue(waiting.has(two.key))
-      runs(24)
+      runs(39)
       assert.lengthOf(resumed, 4)
       runs(1)
       assert.deepStrictEqual(resumed, ["a1", "b1", "a2", "a3", "b2"])
@@ -46,8 +47,74 @@ describe("requests that wait for a place", () => {
       assert.strictEqual(fill(of("acme", "two")), 512)
       assert.strictEqual(fill(of("acme", "three")), 0)
       assert.strictEqual(fill(of("globex", "one")), 512)
-      runs(25)
+      runs(40)
       assert.isFalse(waiting.has("acme.one"))
       assert.strictEqual(fill(of("acme", "three")), 512)
     }))
+
+  it("count what they may have lain in their sockets, and end without a timer", () => {
+    let now = 0
+    const endsOfTurns: Array<() => void> = []
+    const timer = { unref: () => undefined }
+    const putBack = useTimers({
+      ...systemTimers,
+      monotonicMs: () => now,
+      after: () => timer,
+      cancel: () => undefined,
+      immediate: (run) => endsOfTurns.push(run)
+    })
+    try {
+      const waiting = new WaitingRequests()
+      const resumed: Array<string> = []
+      const come = (name: string) => {
+        waiting.look()
+        waiting.add(of("acme", "one"), () => resumed.push(`${name} at ${now}`))
+      }
+      const takes = (ms: number) => {
+        now += ms
+        waiting.look()
+      }
+      const nextTurn = () => {
+        for (const end of endsOfTurns.splice(0)) end()
+      }
+      // A turn of 12 ms.
+      come("first")
+      takes(12)
+      come("late in the first")
+      nextTurn()
+      // It may have come when the turn before began.
+      come("in the second")
+      takes(4)
+      come("late in the second")
+      nextTurn()
+      takes(23)
+      assert.deepStrictEqual(resumed, [])
+      takes(1)
+      assert.deepStrictEqual(resumed, [
+        "first at 40",
+        "late in the first at 40",
+        "in the second at 40",
+        "late in the second at 40"
+      ])
+      nextTurn()
+      // Nobody may have come while nothing was handled.
+      now += 1_000
+      nextTurn()
+      come("after a pause")
+      takes(38)
+      assert.lengthOf(resumed, 4)
+      takes(1)
+      assert.lengthOf(resumed, 5)
+      // In turns that take longer than all, it waits 10 ms.
+      nextTurn()
+      takes(100)
+      come("in a long turn")
+      takes(9)
+      assert.lengthOf(resumed, 5)
+      takes(1)
+      assert.lengthOf(resumed, 6)
+    } finally {
+      putBack()
+    }
+  })
 })
