@@ -9,6 +9,9 @@ export class BrokerUnusable extends Schema.TaggedError<BrokerUnusable>()("Broker
 /** JetStream's error codes for a request that it cannot read: bad request, invalid JSON. */
 const senseless: ReadonlySet<number> = new Set([10003, 10025])
 
+/** What a client is told whose user may not even hear answers where Petrel's clients do. */
+const notHeard = 'Permissions Violation for Subscription to "_INBOX.'
+
 /** One request to the broker failed. */
 export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError", {
   operation: Schema.String,
@@ -17,7 +20,10 @@ export class BrokerError extends Schema.TaggedError<BrokerError>()("BrokerError"
   override get message() {
     const { cause, operation } = this
     // A test runner copies errors without their classes.
-    return `${operation}: ${cause instanceof Error ? cause.message : JSON.stringify(cause)}`
+    const why = cause instanceof Error ? cause.message : JSON.stringify(cause)
+    return why.startsWith(notHeard)
+      ? `${operation}: this user may not receive answers: commands need a user of Petrel's account, a tenant's user publishes or asks the API; see nats.conf`
+      : `${operation}: ${why}`
   }
   /** True if the request itself is wrong, so that it fails however often it is made. */
   get isSenseless(): boolean {
