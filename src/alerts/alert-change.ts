@@ -1,4 +1,4 @@
-import type { Alert } from "../domain/alert.ts"
+import { type Alert, isMeasured, type StandingAlert } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { AlertReading, GroupChange } from "../policy/alert-reading.ts"
 import { groupChange } from "../policy/alert-reading.ts"
@@ -35,7 +35,8 @@ export interface ChangeMaker {
 const raisedOf = (
   { raised }: Pick<AlertRecord, "raised">,
   readings: ReadonlyArray<AlertReading>
-): Alert | undefined => raised.findLast((alert) => readings.some(({ name }) => name === alert.name))
+): StandingAlert | undefined =>
+  raised.findLast((alert) => readings.some(({ name }) => name === alert.name))
 
 /** What readings change, given what is raised; undefined if nothing. */
 export const changeOf = (
@@ -86,6 +87,32 @@ export const changeFor = (
   }
 }
 
+/** Least time between two stored values of an alert that stays raised, ms. */
+const renewEveryMs = 60_000
+
+/**
+ * The record with the present value of the alert that stays raised; undefined if it has not changed,
+ * was renewed less than a minute ago, or cannot be written now.
+ */
+export const renewalFor = (
+  entry: AlertEntry,
+  { at, readings }: Pick<SubjectReadings, "at" | "readings">
+): AlertRecord | undefined => {
+  const standing = raisedOf(entry.record, readings)
+  if (standing?.value === undefined || !isMeasured(standing.name)) return undefined
+  const found = readings.find(({ name }) => name === standing.name)
+  if (found?.value === undefined) return undefined
+  if (entry.uncertain || entry.record.unrecorded !== undefined) return undefined
+  if (at - (entry.renewedAt ?? standing.raisedAt) < renewEveryMs) return undefined
+  const value = rounded(found.value)
+  if (value === (standing.currentValue ?? standing.value)) return undefined
+  const renewed = { ...standing, currentValue: value }
+  return {
+    ...entry.record,
+    raised: entry.record.raised.map((one) => (one === standing ? renewed : one))
+  }
+}
+
 /** @param before the alert that goes on under another name, or what identifies a new one. */
 const raised = (
   entry: AlertEntry,
@@ -105,8 +132,18 @@ const raised = (
   ...more
 })
 
-const cleared = (before: Alert, { reading }: GroupChange, { more }: SubjectReadings): Alert => {
-  const { also: _also, replaces: _replaces, value: _value, ...kept } = before
+const cleared = (
+  before: StandingAlert,
+  { reading }: GroupChange,
+  { more }: SubjectReadings
+): Alert => {
+  const {
+    also: _also,
+    currentValue: _current,
+    replaces: _replaces,
+    value: _value,
+    ...kept
+  } = before
   return { ...kept, ...measured(reading), ...more }
 }
 
@@ -119,8 +156,10 @@ const measured = ({
   threshold,
   unit,
   ...(status === undefined ? {} : { status }),
-  ...(value === undefined ? {} : { value: Math.round(value * 100) / 100 })
+  ...(value === undefined ? {} : { value: rounded(value) })
 })
+
+const rounded = (value: number): number => Math.round(value * 100) / 100
 
 const reasonOf = ({ state }: AlertReading): string => {
   if (state === "off") return "nobody wants to know any more"

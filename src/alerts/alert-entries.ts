@@ -11,6 +11,8 @@ export interface AlertEntry extends AlertSubject {
   revision: number
   /** True if a write with an unknown result may have been stored. */
   uncertain: boolean
+  /** When a present value was last stored, ms since the epoch. */
+  renewedAt?: number
 }
 
 /**

@@ -5,7 +5,7 @@ import type { AlertName } from "../domain/alert.ts"
 import type { Fact } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 import type { ChangeMaker, SubjectReadings } from "./alert-change.ts"
-import { changeFor } from "./alert-change.ts"
+import { changeFor, renewalFor } from "./alert-change.ts"
 import type { AlertEntry } from "./alert-entries.ts"
 import { makeAlertEntries } from "./alert-entries.ts"
 import { makeAlertFacts } from "./alert-facts.ts"
@@ -67,14 +67,27 @@ export const makeAlertRegister = Effect.fnUntraced(function* (options: RegisterO
     const entry = entries.of(subject)
     for (let tries = 0; tries < 2 && options.holds(); tries++) {
       const changed = changeFor(entry, found, options)
-      if (changed === undefined) return
+      if (changed === undefined) return yield* renew(subject, found)
       if (!(yield* entries.write(entry, changed))) continue
       reached("alert-decided")
       return yield* record(entry, false)
     }
   })
 
+  /** Stores the present value of an alert that stays raised. */
+  const renew = Effect.fnUntraced(function* (
+    subject: AlertSubject,
+    found: Pick<SubjectReadings, "at" | "readings">
+  ) {
+    const entry = entries.of(subject)
+    const renewal = options.holds() ? renewalFor(entry, found) : undefined
+    if (renewal === undefined) return
+    entry.renewedAt = found.at
+    yield* entries.write(entry, renewal)
+  })
+
   return {
+    renew,
     /** Loads the alerts that are raised already. */
     load: entries.load,
     judge,

@@ -1,7 +1,12 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { eraseValue, readEntry, readValues, writeValue } from "../broker/values.ts"
-import { Alert, SystemAlertSettings, TenantAlertChoice } from "../domain/alert.ts"
+import {
+  type Alert,
+  StandingAlert,
+  SystemAlertSettings,
+  TenantAlertChoice
+} from "../domain/alert.ts"
 import { Fact, type ThresholdsChange } from "../domain/fact.ts"
 import { nobody } from "../domain/token.ts"
 
@@ -25,7 +30,7 @@ export const AlertRecord = Schema.Struct({
   v: Schema.Literal(1),
   /** The endpoint's generation: a new endpoint under the same name starts without alerts. */
   generation: Schema.optionalKey(Schema.String),
-  raised: Schema.Array(Alert),
+  raised: Schema.Array(StandingAlert),
   /** The latest change, until it is in the history. */
   unrecorded: Schema.optionalKey(Fact)
 })
@@ -87,7 +92,7 @@ export const readRaised = Effect.fnUntraced(function* (subject: AlertSubject) {
 export interface RaisedAlert {
   readonly tenant: string
   readonly endpoint: string
-  readonly alert: Alert
+  readonly alert: StandingAlert
 }
 
 const order = ["system", "tenant", "endpoint"]

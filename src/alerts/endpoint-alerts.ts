@@ -147,7 +147,8 @@ export class EndpointJudge {
       generation: endpoint.config.generation
     }
     const change = changeOf(this.#register.raised(subject), found)
-    if (change !== undefined) {
+    if (change === undefined) yield* this.#register.renew(subject, found)
+    else {
       const more = this.#moreOf(key, endpoint)
       yield* this.#register.judge(subject, {
         ...found,

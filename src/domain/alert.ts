@@ -61,6 +61,14 @@ export const AlertName = Schema.Literals([
 ])
 export type AlertName = typeof AlertName.Type
 
+const states: ReadonlySet<AlertName> = new Set<AlertName>([
+  ...(["circuit-opened", "endpoint-disabled", "endpoint-suspended", "deliveries-missing"] as const),
+  "test"
+])
+
+/** False for an alert about a state, whose value is 1 while it lasts and says nothing more. */
+export const isMeasured = (name: AlertName): boolean => !states.has(name)
+
 /** A delivery that was given up, with its attempts. */
 export const DeadLetterAttempts = Schema.Struct({
   /** `<event id>.<endpoint id>` */
@@ -123,6 +131,14 @@ export const Alert = Schema.Struct({
   lastDeadLetter: Schema.optionalKey(DeadLetterAttempts)
 })
 export type Alert = typeof Alert.Type
+
+/** An alert while it is raised. */
+export const StandingAlert = Schema.Struct({
+  ...Alert.fields,
+  /** The value measured last, once it differed from `value`. Renewed once a minute at most. */
+  currentValue: Schema.optionalKey(Schema.Number)
+})
+export type StandingAlert = typeof StandingAlert.Type
 
 /** Whom to notify about an endpoint or a tenant, on one line. */
 export const Contact = Schema.String.check(

@@ -1,13 +1,27 @@
 import { Option, Schema } from "effect"
 import type { DeadLetterAttempts } from "../domain/alert.ts"
-import { Alert } from "../domain/alert.ts"
+import { Alert, type StandingAlert } from "../domain/alert.ts"
 import { spanText } from "./quantities.ts"
 
 const number = (value: number): string =>
   value.toLocaleString("en-US", { maximumFractionDigits: 2 })
 
-/** The alert's finding and its threshold, without its subject. */
-export const alertText = ({ name, status, threshold, value = 0, windowMs }: Alert): string => {
+const measureText = (value: number, unit: string): string => {
+  if (unit === "ms") return spanText(value)
+  return unit === "percent" ? `${number(value)}%` : number(value)
+}
+
+/**
+ * The alert's finding when it was raised, its threshold, and its present value if that differs;
+ * without its subject.
+ */
+export const alertText = (alert: StandingAlert): string => {
+  const { currentValue: now, unit, value } = alert
+  const found = findingText(alert)
+  return now === undefined || now === value ? found : `${found}; now ${measureText(now, unit)}`
+}
+
+const findingText = ({ name, status, threshold, value = 0, windowMs }: Alert): string => {
   const over = `over ${spanText(windowMs)}`
   switch (name) {
     case "circuit-opened":

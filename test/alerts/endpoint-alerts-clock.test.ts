@@ -31,6 +31,7 @@ const makeRegister = () => {
     ...{ load: Effect.void, resume: Effect.void },
     entries: () => (raised.size === 0 ? [] : [{ tenant: "acme", endpoint: "hook" }]),
     raised: record,
+    renew: () => Effect.void,
     judge: (_, found) =>
       Effect.sync(() => {
         const change = changeOf(record(), found)
@@ -40,7 +41,7 @@ const makeRegister = () => {
         raised.clear()
         if (change.transition !== "clear") raised.add(name)
       })
-  } as Pick<AlertRegister, "judge"> as AlertRegister
+  } as Pick<AlertRegister, "judge" | "renew"> as AlertRegister
   return { changes, register }
 }
 

@@ -42,6 +42,12 @@ const adaptations: ReadonlyArray<Replacement> = [
     find: "    yield* this.#judgeIncoming(troubled)\n",
     replace: ""
   },
+  // Present values of raised alerts are written once a minute, which is more requests, too.
+  {
+    file: "alerts/alert-register.ts",
+    find: "if (changed === undefined) return yield* renew(subject, found)",
+    replace: "if (changed === undefined) return"
+  },
   {
     file: "worker/partition-runner.ts",
     find: "    yield* Effect.forkScoped(keepIntakeRoom(holds))\n",

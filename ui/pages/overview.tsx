@@ -214,10 +214,16 @@ type Filters = Readonly<Record<string, string | undefined>>
 /** Alerts that are raised or not, without a value. */
 const hasNoValue = /^(circuit-opened|endpoint-(disabled|suspended)|deliveries-missing)$/
 
+const measured = (value: number, unit: string): string => {
+  if (unit === "percent") return `${count(value)} %`
+  return unit === "ms" ? lasting(value) : count(value)
+}
+
+/** The value when the alert was raised. */
 const valueText = ({ name, threshold, unit, value }: Alert): string => {
   if (value === undefined || hasNoValue.test(name)) return ""
-  if (unit === "percent") return `${count(value)} %, threshold ${count(threshold)} %`
-  if (unit === "ms") return `${lasting(value)}, threshold ${lasting(threshold)}`
+  if (unit === "percent" || unit === "ms")
+    return `${measured(value, unit)}, threshold ${measured(threshold, unit)}`
   return `${count(value)} ${value === 1 ? unit.replace(/s$/, "") : unit}`
 }
 
@@ -260,7 +266,7 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
       </>
     }
     row={(alert) => {
-      const { endpoint, level, name, raisedAt, tenant } = alert
+      const { currentValue, endpoint, level, name, raisedAt, tenant, unit, value } = alert
       return (
         <>
           <td>
@@ -274,6 +280,9 @@ export const AlertRows = ({ alerts }: { readonly alerts: ReadonlyArray<Alert> })
           </td>
           <td class="breaks">
             <State is={level} says={name} /> <Value of={alert} />
+            {currentValue === undefined || currentValue === value ? null : (
+              <span class="sub"> when raised, now {measured(currentValue, unit)}</span>
+            )}
           </td>
           <td class="n">
             <Ago at={raisedAt} />

@@ -30,6 +30,7 @@ export interface Alert {
       readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
     }>
   }
+  readonly currentValue?: number
   readonly tenant?: string
   readonly endpoint?: string
 }

@@ -19,6 +19,7 @@ import { readUser } from "../../broker/user.ts"
 import {
   Alert,
   AlertSettings,
+  StandingAlert,
   SystemAlertSettings,
   type TenantAlertChoice
 } from "../../domain/alert.ts"
@@ -34,7 +35,7 @@ import { durationText } from "../../text/quantities.ts"
 
 /** An alert that is raised. */
 export const RaisedAlertView = Schema.Struct({
-  ...Alert.fields,
+  ...StandingAlert.fields,
   /** Absent if it is about the system. */
   tenant: Schema.optionalKey(Schema.String),
   /** Absent if it is not about one endpoint. */

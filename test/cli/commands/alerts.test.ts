@@ -5,7 +5,7 @@ import type { AlertRecord } from "../../../src/alerts/alert-store.ts"
 import { alertKey } from "../../../src/alerts/alert-store.ts"
 import { Broker } from "../../../src/broker/broker.ts"
 import { writeValue } from "../../../src/broker/values.ts"
-import type { Alert } from "../../../src/domain/alert.ts"
+import type { Alert, StandingAlert } from "../../../src/domain/alert.ts"
 import type { Fact } from "../../../src/domain/fact.ts"
 import { answeredFact } from "../../../src/history/fact-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
@@ -104,14 +104,16 @@ describe("petrel alerts", () => {
           { tenant: "acme", endpoint: "_" }
         ]) {
           const about = subject.endpoint === "_" ? "tenant" : "endpoint"
-          const record: AlertRecord = { v: 1, raised: [{ ...alert, about }] }
+          const standing: StandingAlert =
+            about === "tenant" ? { ...alert, about, currentValue: 98.6 } : { ...alert, about }
+          const record: AlertRecord = { v: 1, raised: [standing] }
           yield* writeValue(names.buckets.alerts, alertKey(subject), JSON.stringify(record))
         }
         const listed = yield* run("alerts", "list", ...flags)
         assert.strictEqual(listed.out.length, 3)
         assert.match(
           listed.out[1] ?? "",
-          /^acme +2001-09-09 .* warn +success-low +97.5% succeeded over 10 min, less than 99%/
+          /^acme +2001-09-09 .* warn +success-low +97.5% succeeded over 10 min, less than 99%; now 98.6%; 7 failed/
         )
         assert.match(
           listed.out[2] ?? "",
@@ -121,7 +123,7 @@ describe("petrel alerts", () => {
         assert.deepStrictEqual(
           json.out.map((line) => JSON.parse(line)),
           [
-            { ...alert, ...raisedAt, about: "tenant", tenant: "acme" },
+            { ...alert, ...raisedAt, about: "tenant", currentValue: 98.6, tenant: "acme" },
             { ...alert, ...raisedAt, tenant: "acme", endpoint: "billing" }
           ]
         )

@@ -1,4 +1,4 @@
-import type { Alert } from "../../../domain/alert.ts"
+import type { StandingAlert } from "../../../domain/alert.ts"
 import type { Endpoint } from "../../../domain/endpoint.ts"
 import { endpointLabel } from "../../../domain/endpoint.ts"
 import type {
@@ -206,7 +206,7 @@ export const endpointText = (endpoint: EndpointDetail, { at: now, width }: TextO
   ].join("\n")
 }
 
-const raisedText = (alert: Alert, now: number): string => {
+const raisedText = (alert: StandingAlert, now: number): string => {
   const { level, name, raisedAt } = alert
   const said = plainText([alertText(alert), ...alertDetails(alert)].join("; "))
   return `${name} (${level}) since ${localTime(raisedAt, now)}: ${said}`
