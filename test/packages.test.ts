@@ -1,4 +1,8 @@
-import { readFile } from "node:fs/promises"
+import { execFile } from "node:child_process"
+import { copyFile, mkdir, mkdtemp, readFile, rm } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { promisify } from "node:util"
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 
@@ -49,5 +53,31 @@ describe("package-lock.json", () => {
         (platform) => `node-${platform} ${process.versions.node}`
       )
     )
+  })
+})
+
+describe("the program of a clone", () => {
+  const program = new URL("../src/cli/petrel.js", import.meta.url)
+  const run = (path: string) =>
+    promisify(execFile)(process.execPath, [path, "--version"]).then(
+      ({ stdout }) => stdout,
+      ({ stderr }: { readonly stderr: string }) => stderr
+    )
+
+  it("runs the sources, and says how to make a package where it was packed with them", async () => {
+    assert.match(await run(program.pathname), /^petrel v?\d+\.\d+/)
+    const folder = await mkdtemp(join(tmpdir(), "petrel-test-packed-"))
+    const cli = join(folder, "node_modules/petrel/src/cli")
+    try {
+      await mkdir(cli, { recursive: true })
+      await copyFile(program, join(cli, "petrel.js"))
+      await copyFile(new URL("main.ts", program), join(cli, "main.ts"))
+      assert.match(
+        await run(join(cli, "petrel.js")),
+        /^petrel: .*`npm run build && npm pack \.\/dist`/
+      )
+    } finally {
+      await rm(folder, { recursive: true })
+    }
   })
 })

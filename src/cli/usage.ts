@@ -124,6 +124,15 @@ const withPlainFlags = (help: HelpDoc.HelpDoc): HelpDoc.HelpDoc => ({
   })
 })
 
+/** The library prints no blank line between subcommands and examples, unless there are two groups. */
+const withBlankLine = (help: HelpDoc.HelpDoc): HelpDoc.HelpDoc =>
+  help.subcommands?.length === 1 && (help.examples ?? []).length > 0
+    ? {
+        ...help,
+        subcommands: [...help.subcommands, { group: undefined, commands: [] as never }]
+      }
+    : help
+
 const presenter: CliOutput.Presenter = {
   present: (event) => {
     switch (event._tag) {
@@ -132,7 +141,7 @@ const presenter: CliOutput.Presenter = {
       case "Help":
         return CliOutput.defaultPresenter.present({
           ...event,
-          helpDoc: withPlainFlags(event.helpDoc)
+          helpDoc: withBlankLine(withPlainFlags(event.helpDoc))
         })
       case "InvalidInvocation":
         return Console.error(

@@ -37,10 +37,14 @@ const flags = {
     "TYPE",
     "Only of this type; with * at the end, of all types with this beginning"
   ),
-  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
-  until: timeFlag("until", "Up to then, in the same form"),
   limit: limitFlag(`Show N, the newest first (default: ${usualRows})`)
 }
+
+/** @param what happened to a row at the time that counts, such as `Made`. */
+const range = (what: string) => ({
+  since: timeFlag("since", `${what} from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'`),
+  until: timeFlag("until", `${what} up to then, in the same form`)
+})
 
 /** Leaves out what is not asked for. */
 const given = (fields: Readonly<Record<string, unknown>>) =>
@@ -104,6 +108,7 @@ export const attempts = Command.make(
   "attempts",
   {
     ...flags,
+    ...range("Made"),
     endpoint: endpointFlag,
     event: textFlag(
       "event",
@@ -163,6 +168,7 @@ export const events = Command.make(
   "events",
   {
     ...flags,
+    ...range("Stored"),
     channel: repeated(
       "channel",
       "CHANNEL",

@@ -22,6 +22,10 @@ export interface LiveSource {
   readonly until: number | undefined
 }
 
+const isSameRate = (a: Source["rate"], b: Source["rate"]): boolean =>
+  a?.perSecond === b?.perSecond && a?.burst === b?.burst
+
+/** @param before the source until now: a change that leaves its rate alone does not refill it. */
 const live = (key: string, source: Source, certificate: FetchCertificate, before?: LiveSource) => {
   const now = timers.wallMs()
   const provider = providerOf(source, now, certificate)
@@ -29,9 +33,9 @@ const live = (key: string, source: Source, certificate: FetchCertificate, before
     source,
     key,
     provider: Result.getOrUndefined(provider),
-    rate:
-      before?.rate ??
-      (source.rate === undefined ? undefined : new TokenBucket(source.rate, timers.monotonicMs())),
+    rate: isSameRate(source.rate, before?.source.rate)
+      ? before?.rate
+      : source.rate && new TokenBucket(source.rate, timers.monotonicMs()),
     until: secretsHoldUntil(source, now)
   }
   return one
@@ -49,11 +53,12 @@ export class SourceTable implements FollowedEntries {
 
   hear(key: string, text: string | undefined): void {
     const source = text === undefined || text === "" ? undefined : decodeSource(key, text)
+    const before = this.#sources.get(key)
     this.#sources.delete(key)
     this.#unreadable.delete(key)
     if (source === undefined) return
     if (Result.isFailure(source)) this.#unreadable.add(key)
-    else this.#sources.set(key, live(key, source.success, this.#certificate))
+    else this.#sources.set(key, live(key, source.success, this.#certificate, before))
   }
 
   get size(): number {

@@ -58,8 +58,8 @@ const typeFlag = Flag.String("type").pipe(
 
 const commonFlags = {
   tenant: tenantFlag,
-  since: timeFlag("since", "From then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
-  until: timeFlag("until", "Up to then, in the same form"),
+  since: timeFlag("since", "Ended from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  until: timeFlag("until", "Ended up to then, in the same form"),
   id: Flag.String("id").pipe(
     Flag.withMetavar("ID"),
     Flag.withDescription("Only the one of this number; may be repeated"),

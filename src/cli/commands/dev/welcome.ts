@@ -25,6 +25,17 @@ interface Welcome {
 
 const defaultUrl = "nats://127.0.0.1:4222"
 
+/**
+ * How a shell runs this program: by name where it was installed for all, else by npx.
+ *
+ * @param path of the program, as the process was told it.
+ */
+export const shellCommand = (path = ""): string => {
+  const [program, ...folders] = path.split(/[/\\]/).toReversed()
+  const isGlobal = program === "petrel" && folders[0] !== ".bin"
+  return isGlobal ? "petrel" : "npx petrel"
+}
+
 /** Returns the texts for an installation. */
 export const welcome = (options: {
   readonly nats: string
@@ -40,6 +51,7 @@ export const welcome = (options: {
   /** Where the worker's numbers are served. */
   readonly metrics?: string | undefined
 }): Welcome => {
+  const program = shellCommand(process.argv[1])
   const { console, data, eventBytes, eventRoot, metrics, nats, sample, store, token } = options
   const events = eventBytes < 0 ? "" : `, ${bytesText(eventBytes)} of them for events`
   const body = sample === undefined ? `'{"invoice":43}'` : `'{"invoice":43,"fail":1}'`
@@ -72,7 +84,7 @@ export const welcome = (options: {
           ? []
           : [`  export NATS_URL=${nats}`]
         : [`  export NATS_URL=${token.shellUrl(nats)}`]),
-      `  npx petrel publish default invoice.paid ${body}`,
+      `  ${program} publish default invoice.paid ${body}`,
       `  nats pub ${eventRoot}.default.invoice.paid ${body}`,
       `  curl ${console.address}/v1/tenants/default/raw-events/invoice.paid --json ${body} \\`,
       `    -H ${console.shellHeader}`,
@@ -80,8 +92,8 @@ export const welcome = (options: {
         ? []
         : ['The sample receiver refuses an event "fail" times before it takes it.']),
       "To send events to a receiver of your own:",
-      "  npx petrel endpoint add default/mine --url http://127.0.0.1:3000/hooks",
-      "To look back: npx petrel history, npx petrel dead list. What happens appears here:",
+      `  ${program} endpoint add default/mine --url http://127.0.0.1:3000/hooks`,
+      `To look back: ${program} history, ${program} dead list. What happens appears here:`,
       ""
     ]
   }
