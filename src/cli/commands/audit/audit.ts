@@ -58,7 +58,10 @@ const encodeProblem = jsonOf(AuditProblem)
 const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
 const flags = {
-  since: timeFlag("since", "Events stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  since: timeFlag(
+    "since",
+    "Events stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"
+  ),
   until: timeFlag("until", "Events stored up to then, in the same form"),
   tenant: tenantFlag,
   proof: file("proof", "Write a proof of what was read to FILE, for a later --against"),

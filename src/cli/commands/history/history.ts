@@ -81,7 +81,10 @@ const historyExport = Command.make(
   {
     tenant: tenantFlag,
     endpoint: endpointFlag,
-    since: timeFlag("since", "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+    since: timeFlag(
+      "since",
+      "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"
+    ),
     until: timeFlag("until", "Facts stored up to then, in the same form"),
     format: nameFlag("format", ["ndjson", "csv"]).pipe(
       Flag.withMetavar("FORMAT"),
@@ -126,7 +129,10 @@ const flags = {
     Flag.withDescription(`Only of this kind, may be repeated: ${factKinds.join(", ")}`),
     Flag.atLeast(0)
   ),
-  since: timeFlag("since", "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  since: timeFlag(
+    "since",
+    "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"
+  ),
   until: timeFlag("until", "Facts stored up to then, in the same form"),
   limit: limitFlag("Only the newest N, the newest last"),
   follow: Flag.Boolean("follow").pipe(

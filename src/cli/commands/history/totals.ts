@@ -99,7 +99,10 @@ const spreadLines = ({ attemptCounts, latencyMs, toSuccessMs }: SpreadTotals) =>
 
 const flags = {
   tenant: tenantFlag,
-  since: timeFlag("since", "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"),
+  since: timeFlag(
+    "since",
+    "Facts stored from then on: 2026-03-04T10:30:00Z, or ago: 15m, '1 hour'"
+  ),
   until: timeFlag("until", "Facts stored up to then, in the same form"),
   by: nameFlag("by", ["hour", "day"]).pipe(
     Flag.withMetavar("PERIOD"),
