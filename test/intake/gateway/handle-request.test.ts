@@ -23,30 +23,6 @@ const setUp = (requests = 0) => {
   return { ...handler, answered, ask, passes, runs, underWay }
 }
 
-describe("a source that is changed", () => {
-  const text = (changes: object) => {
-    const source = encode({
-      ...{ v: 1, tenant: "acme", id: "hub", provider: "github", createdAt: 0, updatedAt: 0 },
-      secrets: [{ value: "s", createdAt: 0 }]
-    })
-    return JSON.stringify({ ...JSON.parse(source), rate: { perSecond: 1, burst: 2 }, ...changes })
-  }
-
-  it("keeps what is left of its rate, unless the rate changes", () => {
-    onTestFinished(useTimers({ ...systemTimers, monotonicMs: () => 0 }))
-    const sources = new SourceTable(() => Promise.reject(new Error("none is asked for")))
-    const takes = () => sources.get("acme.hub", 0)?.rate?.take(0)
-    sources.hear("acme.hub", text({}))
-    assert.deepStrictEqual([takes(), takes(), takes()], [true, true, false])
-    sources.hear("acme.hub", text({ updatedAt: 1 }))
-    assert.isFalse(takes())
-    sources.hear("acme.hub", text({ updatedAt: 2, rate: { perSecond: 1, burst: 3 } }))
-    assert.isTrue(takes())
-    sources.hear("acme.hub", text({ updatedAt: 3, rate: undefined }))
-    assert.isUndefined(sources.get("acme.hub", 0)?.rate)
-  })
-})
-
 const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const taken: Answer = { status: 200, outcome: "taken" }
 

@@ -1,3 +1,4 @@
+import { access } from "node:fs/promises"
 import { join, resolve } from "node:path"
 import type { JsMsg } from "@nats-io/jetstream"
 import {
@@ -53,6 +54,8 @@ const loopback = ["127.0.0.0/8", "::1/128"].map(IpNetwork.fromStringUnsafe)
 const stopWithin = 1_400
 /** How long to wait for the sample events before the next steps are shown. */
 const sampleTime = "20 seconds"
+/** Pause between two looks whether the broker's files are there, ms. */
+const storeLookMs = 2_000
 /** Delivery starts within this time, unless the leases of a killed worker must expire first. */
 const leaseTime = "2 seconds"
 
@@ -220,15 +223,37 @@ const serve = Effect.fnUntraced(function* (
   yield* Effect.raceFirst(telling?.ended ?? Effect.never, worker.refused)
 })
 
-/** The broker is part of this command: when the broker exits, the command exits. */
-const untilBrokerEnds = (server: EmbeddedBroker, log: string) =>
-  Effect.flatMap(
+const isThere = (path: string) =>
+  Effect.promise(() =>
+    access(path).then(
+      () => true,
+      () => false
+    )
+  )
+
+/**
+ * The broker is part of this command: when the broker exits, the command exits. Likewise if its
+ * files are removed: it goes on in them, acknowledges what it stores, and loses it when it stops.
+ */
+const untilBrokerEnds = (server: EmbeddedBroker, dataDir: string) => {
+  const ended = Effect.flatMap(
     server.exited,
     (code) =>
       new Refused({
-        message: `the broker has stopped by itself (exit code ${code}): see ${log}, then start again`
+        message: `the broker has stopped by itself (exit code ${code}): see ${join(dataDir, "nats-server.log")}, then start again`
       })
   )
+  const removed = isThere(join(dataDir, "jetstream")).pipe(
+    Effect.delay(storeLookMs),
+    Effect.repeat({ while: (isThere) => isThere }),
+    Effect.andThen(
+      new Refused({
+        message: `the broker's files in ${dataDir} were removed while it ran: all that they held is lost. Start again to begin anew`
+      })
+    )
+  )
+  return Effect.raceFirst(ended, removed)
+}
 
 const run = Effect.fnUntraced(function* (options: DevOptions) {
   const { events, prefix } = yield* petrel
@@ -260,7 +285,7 @@ const run = Effect.fnUntraced(function* (options: DevOptions) {
     clientName: "petrel dev"
   }
   const broker = connectTo(client)
-  const brokerEnds = untilBrokerEnds(server, join(dataDir, "nats-server.log"))
+  const brokerEnds = untilBrokerEnds(server, dataDir)
   const services = yield* Effect.raceFirst(Layer.build(broker), brokerEnds)
   return yield* Effect.raceFirst(
     Effect.scoped(serve({ ...options, client }, token, server, size)),

@@ -265,7 +265,12 @@ describe("petrel dev", () => {
         again.err,
         "Warning: stream PETREL_DEAD was missing, and was made again: the dead letters are lost; the history still tells of each"
       )
-      yield* stop(again)
+
+      yield* Effect.promise(() =>
+        rm(join(data, "broker", "jetstream"), { recursive: true, force: true })
+      )
+      assert.strictEqual(yield* again.ended, 1)
+      assert.include(again.err.join("\n"), "were removed while it ran: all that they held is lost")
     }).pipe(Effect.scoped)
   )
 })
