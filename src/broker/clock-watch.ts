@@ -1,6 +1,6 @@
 import { Clock, Effect, Queue, Schedule } from "effect"
 import type { ClockState } from "../policy/clock-skew.ts"
-import { clockState, skewMs } from "../policy/clock-skew.ts"
+import { clockState, differs, skewMs } from "../policy/clock-skew.ts"
 import { clockSteps, seenClockSteps } from "../time/elapsed.ts"
 import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
@@ -24,11 +24,6 @@ export interface WorkerClock {
   /** How far it is ahead of the broker's clock, or behind it (negative), at least, ms. */
   readonly skewMs: () => number
 }
-
-const seconds = (ms: number): string => (Math.abs(ms) / 1_000).toFixed(1)
-
-const differs = (skew: number): string =>
-  `this machine's clock is ${seconds(skew)} s ${skew > 0 ? "ahead of" : "behind"} the broker's`
 
 /** What is logged when the clock comes into another state. */
 const logState = (state: ClockState, skew: number): Effect.Effect<void> => {

@@ -296,8 +296,10 @@ export const readLayout = Effect.gen(function* () {
     historyAtChange: record.historyAtChange ?? 0,
     ackWait: (consumer?.config.ack_wait ?? nanos(30_000)) / 1e6,
     moveDedupe: info.config.duplicate_window / 1e6,
-    isSourced: (events.config.sources?.length ?? 0) > 0
-  } satisfies Layout
+    isSourced: (events.config.sources?.length ?? 0) > 0,
+    /** The broker's clock meanwhile, ms since the epoch; NaN if it does not tell. */
+    brokerMs: Date.parse(info.ts ?? "")
+  } satisfies Layout & { readonly brokerMs: number }
 })
 
 const millis = (nanoseconds: number): number => nanoseconds / 1e6

@@ -38,9 +38,10 @@ export const arrayOf = (events: ReadonlyArray<Written<NewEvent>>): Uint8Array =>
 }
 
 /** What bounds a batch: how many events and bytes it has, and how long its first event waits, ms. */
-interface Bounds {
+export interface Bounds {
   readonly events: number
-  readonly bytes: number
+  /** Lowered if an answer says that less is taken. */
+  bytes: number
   readonly lingerMs: number
 }
 

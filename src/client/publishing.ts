@@ -1,4 +1,4 @@
-import { arrayOf, batchesOf, type Written, withId } from "./batches.ts"
+import { arrayOf, type Bounds, batchesOf, type Written, withId } from "./batches.ts"
 import { type Calling, pauseMs, requestOf, resultOf, send, type WrittenBody } from "./calling.ts"
 import { operations } from "./generated/operations.ts"
 import type { BatchAnswer, BatchResult, NewEvent, PublishedEvent } from "./generated/schemas.ts"
@@ -94,16 +94,41 @@ export const publishBytes = async (
 
 /** What an event of a batch is answered with where it is not known to be stored. */
 const notKnown = 503
+/** The answer to a body that is too large, of the API or of a proxy in front of it. */
+const tooLarge = 413
+
+/** Publishes the halves of a batch that was refused as too large; of one event, tells that. */
+const publishHalves = async <E extends NewEvent>(
+  [first, ...others]: ReadonlyArray<Written<E>>,
+  {
+    detail,
+    publish,
+    tell
+  }: {
+    readonly detail: string
+    readonly publish: (half: ReadonlyArray<Written<E>>) => Promise<void>
+    readonly tell: (outcome: Outcome<E>) => void
+  }
+): Promise<void> => {
+  if (first === undefined) return
+  if (others.length === 0) return tell({ event: first.event, answer: { status: tooLarge, detail } })
+  const half = Math.floor(others.length / 2)
+  await publish([first, ...others.slice(0, half)])
+  await publish(others.slice(half))
+}
 
 /**
- * Publishes a batch, and what of it was not known to be stored again, with the same ids.
+ * Publishes a batch, and what of it was not known to be stored again, with the same ids. Divides a
+ * batch that is too large for whoever answers.
  *
+ * @param bounds of further batches: lowered where this one is too large.
  * @throws PetrelProblem, NoAnswer if some are not known to be stored after all attempts.
  */
 const publishBatch = async <E extends NewEvent>(
   calling: Calling,
   events: ReadonlyArray<Written<E>>,
   { tenant, ...options }: CallOptions & { readonly tenant?: string | undefined },
+  bounds: Bounds,
   tell: (outcome: Outcome<E>) => void
 ): Promise<void> => {
   const until = nowMs() + (options.retryForMs ?? calling.retryForMs)
@@ -111,7 +136,16 @@ const publishBatch = async <E extends NewEvent>(
   for (let attempt = 0; left.length > 0; attempt++) {
     const body = { bytes: arrayOf(left), contentType: json }
     const remaining = { ...options, retryForMs: Math.max(0, until - nowMs()) }
-    const result = (await post(calling, tenant, body, remaining)) as BatchResult
+    let result: BatchResult
+    try {
+      result = (await post(calling, tenant, body, remaining)) as BatchResult
+    } catch (error) {
+      if (!(error instanceof PetrelProblem && error.status === tooLarge)) throw error
+      bounds.bytes = Math.min(bounds.bytes, Math.ceil(body.bytes.length / 2))
+      const publish = (half: ReadonlyArray<Written<E>>) =>
+        publishBatch(calling, half, { ...remaining, tenant }, bounds, tell)
+      return publishHalves(left, { detail: error.message, publish, tell })
+    }
     const again: Array<Written<E>> = []
     let why = ""
     for (const [index, one] of left.entries()) {
@@ -193,7 +227,7 @@ export const publishEvents = async <E extends NewEvent>(
   const bounds = { events: batch, bytes: calling.transport.maxBodyBytes(), lingerMs }
   const batches = batchesOf(source, bounds, reading.signal)
   const begin = (events: ReadonlyArray<Written<E>>) => {
-    const one: Promise<void> = publishBatch(calling, events, { ...rest, signal }, tell)
+    const one: Promise<void> = publishBatch(calling, events, { ...rest, signal }, bounds, tell)
       .catch((error: unknown) => reading.abort(error))
       .finally(() => inFlight.delete(one))
     inFlight.add(one)

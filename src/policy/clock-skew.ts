@@ -16,7 +16,7 @@ export const maxSkewMs = 30_000
 export const isFromWrongClock = (at: number, now: number): boolean => at - now > 2 * maxSkewMs
 
 /** One comparison of two clocks. All ms since the epoch. */
-interface ClockComparison {
+export interface ClockComparison {
   /** The worker's clock when it asked. */
   readonly askedAt: number
   /** The broker's clock when it answered. */
@@ -40,3 +40,9 @@ export const clockState = (skew: number): ClockState => {
   const size = Math.abs(skew)
   return size > maxSkewMs ? "wrong" : size >= reportedSkewMs ? "off" : "right"
 }
+
+const seconds = (ms: number): string => (Math.abs(ms) / 1_000).toFixed(1)
+
+/** Says by how much this machine's clock differs from the broker's, ms. */
+export const differs = (skew: number): string =>
+  `this machine's clock is ${seconds(skew)} s ${skew > 0 ? "ahead of" : "behind"} the broker's`

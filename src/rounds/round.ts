@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { readLayout, refuseChange, TopologyError } from "../broker/installed.ts"
 import type { Delivery, RoundIdentity } from "../domain/delivery.ts"
 import { getEndpoint } from "../endpoints/endpoint-store.ts"
@@ -6,6 +6,7 @@ import { forwardedTo } from "../endpoints/inherited-settings.ts"
 import type { Windows } from "../endpoints/live-endpoint.ts"
 import { windowsOf } from "../endpoints/live-endpoint.ts"
 import { readSettingsInForce } from "../endpoints/settings-store.ts"
+import { type ClockComparison, clockState, differs, skewMs } from "../policy/clock-skew.ts"
 
 /** A further round of one of an endpoint's deliveries. */
 export interface Round extends RoundIdentity {
@@ -73,12 +74,28 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
 })
 
 /**
+ * Fails if this machine's clock is wrong: deadlines of rounds are computed from it.
+ */
+const refuseWrongClock = (comparison: ClockComparison) => {
+  const skew = skewMs(comparison)
+  return clockState(skew) === "wrong"
+    ? new TopologyError({
+        message: `${differs(skew)}, so deliveries would be given up too early or too late: set the wrong one right, as with NTP`
+      })
+    : Effect.void
+}
+
+/**
  * Returns the layout and a check that it has not changed: a message stored by another number of
- * partitions would lie where its owner does not look. Fails during a repartition.
+ * partitions would lie where its owner does not look. Fails during a repartition, and if this machine's clock
+ * differs from the broker's by more than 30 s.
  */
 export const steadyLayout = Effect.gen(function* () {
   const { epoch } = yield* refuseChange
-  const layout = yield* readLayout
+  const askedAt = yield* Clock.currentTimeMillis
+  const { brokerMs: brokerAt, ...layout } = yield* readLayout
+  const answeredAt = yield* Clock.currentTimeMillis
+  if (!Number.isNaN(brokerAt)) yield* refuseWrongClock({ askedAt, brokerAt, answeredAt })
   return {
     layout,
     unchanged: Effect.flatMap(refuseChange, (now) =>

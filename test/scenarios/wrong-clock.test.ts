@@ -6,6 +6,7 @@ import { endpoint, eventually, history, publishMany, worker } from "../kit/engin
 import { movedTime } from "../kit/moved-time.ts"
 import { receiver } from "../kit/receiver.ts"
 import { outage } from "../kit/scenario.ts"
+import { replayTo } from "./replaying.ts"
 
 const hour = 3_600_000
 
@@ -88,4 +89,35 @@ describe("a worker whose clock is wrong", () => {
       yield* facts.count("delivered", 3)
     })
   )
+})
+
+describe("a machine whose clock is wrong", () => {
+  for (const shift of [hour, -hour])
+    outage(`begins no rounds while it is an hour ${shift > 0 ? "ahead" : "behind"}`, () =>
+      Effect.gen(function* () {
+        const hook = yield* receiver()
+        yield* endpoint({ url: hook.url })
+        const facts = yield* history
+        yield* worker()
+        yield* publishMany(3)
+        yield* facts.count("delivered", 3)
+        const wall = yield* movedMachine
+        wall.step(shift)
+        const again = Effect.provideService(
+          replayTo("hook", { until: Number.MAX_SAFE_INTEGER }),
+          Clock.Clock,
+          clock
+        )
+        const { message } = yield* Effect.flip(again)
+        const side = shift > 0 ? "ahead of" : "behind"
+        assert.match(
+          message,
+          new RegExp(`^this machine's clock is 3[56]..\\.. s ${side} the broker's`)
+        )
+        assert.lengthOf(facts.of("replayed"), 0)
+        wall.setRight()
+        assert.strictEqual((yield* again).begun, 3)
+        yield* facts.count("delivered", 6)
+      })
+    )
 })
