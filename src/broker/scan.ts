@@ -1,4 +1,5 @@
 import type { JsMsg, StoredMsg } from "@nats-io/jetstream"
+import type { MsgHdrs } from "@nats-io/transport-node"
 import { Effect, Option, Stream } from "effect"
 import { timers } from "../time/timers.ts"
 import type { BatchLimits, Range } from "./broker.ts"
@@ -111,6 +112,51 @@ export const seeStream = (
     )
     yield* Stream.runDrain(Stream.takeUntil(passes, ({ enough }) => enough))
   })
+
+/** A message of a stream, however it was read. */
+export interface SeenMessage {
+  readonly seq: number
+  readonly subject: string
+  /** When the broker stored it, ms since the epoch. */
+  readonly at: number
+  readonly headers: MsgHdrs | undefined
+  readonly string: () => string
+}
+
+/**
+ * Passes each message under a subject that was acknowledged before it began to `see`, for what is
+ * mostly the short rest of a stream: one direct get reads a few messages, and a consumer what follows
+ * them. A consumer takes the broker four requests, however little there is.
+ *
+ * @param see returns true to end the scan.
+ */
+export const seeRest = Effect.fnUntraced(function* (
+  {
+    fromSeq,
+    stream,
+    subject
+  }: { readonly subject: string } & Pick<ScanStart, "fromSeq" | "stream">,
+  see: (message: SeenMessage) => boolean
+) {
+  let next = fromSeq
+  // The only copy lacks nothing.
+  if ((yield* stateOfCopied(stream)) === undefined) {
+    const few = yield* readOneOfFew(stream, subject, fromSeq)
+    for (const message of few) {
+      const { header: headers, seq, subject, time } = message
+      const at = time.getTime()
+      if (see({ seq, subject, at, headers, string: () => message.string() })) return
+      next = seq + 1
+    }
+    const last = few.at(-1)
+    if (last === undefined || last.header.get("Nats-Num-Pending") === "0") return
+  }
+  yield* seeStream({ stream, subjects: [subject], fromSeq: next }, (message) => {
+    const { headers, seq, subject } = message
+    const at = storedAt(message)
+    return see({ seq, subject, at, headers, string: () => message.string() })
+  })
+})
 
 const readOneOfFew = (stream: string, subject: string, seq: number) =>
   Effect.flatMap(Broker, ({ batch, oneOfFew }) =>

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { readThrough } from "../broker/bulk-read.ts"
+import { seeRest } from "../broker/scan.ts"
 import type { Progress } from "../domain/delivery.ts"
 import { Fact } from "../domain/fact.ts"
 import { DeadReason } from "../domain/outcome.ts"
@@ -31,12 +31,16 @@ const eventSeqPattern = /"eventSeq":(\d+)/
 export const eventSeqIn = (text: string): number =>
   Number(eventSeqPattern.exec(text)?.[1] ?? Number.NaN)
 
-/** Reads the fact at a sequence of HISTORY from the stream's leader; none if there is none. */
-export const readFact = Effect.fnUntraced(function* (seq: number) {
+/** Reads the text at a sequence of HISTORY from the stream's leader; undefined if there is none. */
+export const readFactText = Effect.fnUntraced(function* (seq: number) {
   const { names, readMessage } = yield* Broker
   const message = yield* readMessage("read a fact", names.history, { seq })
-  return message === null ? Option.none() : decodeFact(message.string())
+  return message === null ? undefined : message.string()
 })
+
+/** Reads the fact at a sequence of HISTORY from the stream's leader; none if there is none. */
+export const readFact = (seq: number) =>
+  Effect.map(readFactText(seq), (text) => (text === undefined ? Option.none() : decodeFact(text)))
 
 /**
  * Reads all facts about an event and an endpoint, including the plan, in the order of the history.
@@ -52,26 +56,22 @@ export const readDeliveryFacts = Effect.fnUntraced(function* (
   event: string,
   after = 0
 ) {
-  const { names, streamInfo } = yield* Broker
-  const { fact } = names.subjects
-  const { state } = yield* streamInfo("look at the history", names.history)
+  const { names } = yield* Broker
   const { isAbout, mayBeAbout } = concerning(event)
   const found: Array<StoredFact> = []
-  yield* readThrough(
-    {
-      stream: names.history,
-      subjects: [fact(tenant, "*", "*", "*")],
-      from: Math.max(state.first_seq, after + 1),
-      to: state.last_seq
-    },
-    ({ message, seq }) => {
-      const text = message.string()
-      if (!mayBeAbout(text)) return
-      const stored = Option.getOrUndefined(parseFact(text, seq))
-      if (stored === undefined || !isAbout(stored.fact)) return
-      if (stored.fact.endpoint === endpoint || stored.fact.plan !== undefined) found.push(stored)
-    }
-  )
+  const rest = {
+    stream: names.history,
+    subject: names.subjects.fact(tenant, "*", "*", "*"),
+    fromSeq: after + 1
+  }
+  yield* seeRest(rest, (message) => {
+    const text = message.string()
+    if (!mayBeAbout(text)) return false
+    const stored = Option.getOrUndefined(parseFact(text, message.seq))
+    if (stored === undefined || !isAbout(stored.fact)) return false
+    if (stored.fact.endpoint === endpoint || stored.fact.plan !== undefined) found.push(stored)
+    return false
+  })
   return found
 })
 

@@ -1,16 +1,20 @@
-import { Effect, Option, Schema } from "effect"
+import { Effect, Option, Schema, Struct } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { readBatch } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
-import type { Fact } from "../../domain/fact.ts"
-import { isSuccess } from "../../domain/fact.ts"
+import { Fact, isSuccess } from "../../domain/fact.ts"
+import type { Names } from "../../domain/names.ts"
 import { Redirect, Response } from "../../domain/outcome.ts"
 import { present } from "../../domain/record.ts"
-import { readFact } from "../../history/delivery-facts.ts"
+import { readFact, readFactText } from "../../history/delivery-facts.ts"
 import { AttemptRow } from "../../projection/delivery-log.ts"
 
 /** Attempts of one delivery whose answers are shown: the newest. An answer has 1 KiB and headers. */
 const maxAnswers = 100
 /** Facts that are read at once: a usual page of attempts. Requests of one turn go out in one write. */
 const readAtOnce = 64
+/** Most that one request for many facts may answer with, bytes: some 1,000 of them. */
+const maxBytesTogether = 1_048_576
 
 /** What a receiver answered and when, as far as it is kept. */
 export const AnswerView = Schema.Struct({
@@ -40,7 +44,12 @@ const isAttempt = ({ kind }: Fact): boolean => kind === "attempt-failed" || isSu
 /** Finds the answer of an attempt; it is empty if there was none, or if it is not kept. */
 export type FindAnswer = (round: string, attempt: AttemptName) => AnswerView
 
-const answerIn = ({ connectMs, firstByteMs, redirects, response }: Fact): AnswerView =>
+const answerIn = ({
+  connectMs,
+  firstByteMs,
+  redirects,
+  response
+}: Pick<Fact, keyof AnswerView>): AnswerView =>
   present({ connectMs, firstByteMs, response, redirects })
 
 /** @param facts all facts about one delivery, in the order of the history. */
@@ -58,9 +67,18 @@ export const answersIn = (facts: ReadonlyArray<Fact>): FindAnswer => {
 export const AttemptView = Schema.Struct({ ...AttemptRow.fields, ...AnswerView.fields })
 export type AttemptView = typeof AttemptView.Type
 
+/** What of a fact tells which attempt it is of, and its answer: all of it costs twice as much. */
+const AnsweringFact = Schema.Struct(
+  Struct.pick(Fact.fields, [
+    ...(["at", "attempt", "endpoint", "eventAt", "eventSeq", "tenant"] as const),
+    ...(["connectMs", "firstByteMs", "redirects", "response"] as const)
+  ])
+)
+const decodeAnswering = Schema.decodeUnknownOption(Schema.fromJsonString(AnsweringFact))
+
 /** Whether a fact is of an attempt: a truncated history assigns sequences again. */
 const isOf = (
-  { at, attempt = 0, endpoint, eventAt, eventSeq, tenant }: Fact,
+  { at, attempt = 0, endpoint, eventAt, eventSeq, tenant }: typeof AnsweringFact.Type,
   row: AttemptRow
 ): boolean =>
   at === row.at &&
@@ -70,17 +88,50 @@ const isOf = (
   eventSeq === row.eventSeq &&
   eventAt === row.eventAt
 
-/** Adds to attempts of the log what their receivers answered, which the history has. */
-export const withAnswers = (attempts: ReadonlyArray<AttemptRow>) =>
-  Effect.forEach(
-    attempts,
-    (row) =>
-      Effect.map(readFact(row.seq), (fact): AttemptView => {
-        const own = Option.getOrUndefined(Option.filter(fact, (one) => isOf(one, row)))
-        return own === undefined ? row : { ...row, ...answerIn(own) }
-      }),
-    { concurrency: readAtOnce }
+/** The narrowest subject that the facts of some attempts have. */
+const subjectOf = (rows: ReadonlyArray<AttemptRow>, { subjects }: Names): string => {
+  const only = (values: ReadonlyArray<string>) =>
+    new Set(values).size === 1 ? (values[0] ?? "*") : "*"
+  const tenant = only(rows.map((row) => row.tenant))
+  const endpoint = tenant === "*" ? "*" : only(rows.map((row) => row.endpoint))
+  return tenant === "*" ? subjects.allFacts : subjects.fact(tenant, endpoint, "*", "*")
+}
+
+/**
+ * Reads the texts of facts that mostly lie close together, by one request: of each attempt that a page
+ * has there may be one other fact. A replica may answer that lacks the newest.
+ */
+const readTogether = Effect.fnUntraced(function* (rows: ReadonlyArray<AttemptRow>) {
+  const { names } = yield* Broker
+  const wanted = new Set(rows.map(({ seq }) => seq))
+  const limits = { batch: 2 * rows.length, max_bytes: maxBytesTogether }
+  const first = Math.min(...wanted)
+  const read = yield* readBatch(names.history, subjectOf(rows, names), first, limits)
+  return new Map(
+    read.flatMap((message) => (wanted.has(message.seq) ? [[message.seq, message.string()]] : []))
   )
+})
+
+/** Adds to attempts of the log what their receivers answered, which the history has. */
+export const withAnswers = Effect.fnUntraced(function* (attempts: ReadonlyArray<AttemptRow>) {
+  const texts = attempts.length > 1 ? yield* readTogether(attempts) : new Map<number, string>()
+  const missing = attempts.filter(({ seq }) => !texts.has(seq))
+  yield* Effect.forEach(
+    missing,
+    ({ seq }) =>
+      Effect.map(readFactText(seq), (text) => {
+        if (text !== undefined) texts.set(seq, text)
+      }),
+    { concurrency: readAtOnce, discard: true }
+  )
+  return attempts.map((row): AttemptView => {
+    const fact = Option.filter(decodeAnswering(texts.get(row.seq)), (one) => isOf(one, row))
+    return Option.match(fact, {
+      onNone: () => row,
+      onSome: (own) => ({ ...row, ...answerIn(own) })
+    })
+  })
+})
 
 /**
  * Reads the answers of a delivery's attempts, which the delivery log does not have.

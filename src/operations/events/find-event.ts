@@ -1,8 +1,8 @@
-import { Effect, HashMap, Schema, Stream } from "effect"
+import { Effect, HashMap, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { consumerNotFound } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
-import { seeStream, storedAt } from "../../broker/scan.ts"
+import { seeRest } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import {
   contentOf,
@@ -16,7 +16,7 @@ import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { type DeliveryLife, viewOf } from "../../history/fold/delivery.ts"
 import { attemptsOf, endOf } from "../../history/fold/round.ts"
-import { readFacts } from "../../history/read.ts"
+import { makePicker, type StoredFact } from "../../history/read.ts"
 import type { LoggedDeliveries } from "../../projection/delivery-log.ts"
 import { livesOf } from "../../projection/logged-round.ts"
 import { askLog, searchBeyondLog } from "../history/history-readings.ts"
@@ -48,8 +48,8 @@ const firstUnrouted = Effect.gen(function* () {
 )
 
 /**
- * Finds an event among those that are not routed: this reads their headers. Returns undefined if it
- * is none of them.
+ * Finds an event among those that are not routed: this reads them. Returns undefined if it is none of
+ * them.
  *
  * @param event its id, with or without the tenant in front.
  * @param from the first sequence that is not routed.
@@ -58,16 +58,13 @@ const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string,
   const { names } = yield* Broker
   const full = idOfTenant(tenant, event)
   let found: UnroutedEvent | undefined
-  const range = {
+  const rest = {
     stream: names.events,
-    subjects: [names.subjects.event(tenant, ">")],
-    fromSeq: from,
-    headersOnly: true
+    subject: names.subjects.event(tenant, ">"),
+    fromSeq: from
   }
-  yield* seeStream(range, (message) => {
-    const { seq, subject } = message
-    const at = storedAt(message)
-    const id = eventId(givenId(headerOf(message.headers)), seq, at)
+  yield* seeRest(rest, ({ at, headers, seq, subject }) => {
+    const id = eventId(givenId(headerOf(headers)), seq, at)
     if (id !== event && id !== full) return false
     const parsed = parseEventSubject(subject, names)
     const type = "type" in parsed ? parsed.type : ""
@@ -158,8 +155,21 @@ const loggedEvent = (found: LoggedDeliveries): KnownEvent | undefined => {
  *
  * @param after excludes facts up to this sequence of the history.
  */
-const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string, after?: number) {
-  const facts = yield* Stream.runCollect(readFacts({ tenant, event, after }))
+const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string, after = 0) {
+  const { names } = yield* Broker
+  const { pick, warnOfSkipped } = makePicker({ tenant, event })
+  const facts: Array<StoredFact> = []
+  const rest = {
+    stream: names.history,
+    subject: names.subjects.fact(tenant, "*", "*", "*"),
+    fromSeq: after + 1
+  }
+  yield* seeRest(rest, (message) => {
+    const stored = pick(message.string(), message.seq)
+    if (stored !== undefined) facts.push(stored)
+    return false
+  })
+  yield* warnOfSkipped
   const last = facts.findLast(({ fact }) => fact.eventSeq !== undefined)?.fact
   const { eventAt, eventSeq } = last ?? {}
   if (eventAt === undefined || eventSeq === undefined) return undefined
@@ -179,9 +189,9 @@ const findInHistory = Effect.fnUntraced(function* (tenant: string, event: string
 
 /** Finds an event, also one that is stored and not routed. Fails with EventNotKept. */
 const lookUp = Effect.fnUntraced(function* (tenant: string, event: string) {
-  // Before what is recorded is looked at: it may be routed meanwhile.
-  const from = yield* firstUnrouted
   const search = Effect.fnUntraced(function* (after?: number) {
+    // Before what is recorded is looked at: it may be routed meanwhile.
+    const from = yield* firstUnrouted
     const recorded: KnownEvent | undefined = yield* findInHistory(tenant, event, after)
     if (recorded !== undefined || from === undefined) return recorded
     const found = yield* findUnrouted(tenant, event, from)

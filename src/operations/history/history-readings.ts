@@ -1,7 +1,11 @@
 import { Context, Effect, Option } from "effect"
 import { timeText } from "../../domain/timestamp.ts"
 import { RefusedRequests } from "../../metrics/refused-requests.ts"
-import type { DeliveryLookup, LoggedDeliveries } from "../../projection/delivery-log.ts"
+import {
+  DeliveryLog,
+  type DeliveryLookup,
+  type LoggedDeliveries
+} from "../../projection/delivery-log.ts"
 import { getRemotely } from "../../projection/remote-log.ts"
 import { Busy } from "../caller.ts"
 import { inTenantTurn, TenantTurns } from "../tenant-turns.ts"
@@ -68,10 +72,20 @@ export const readingHistory = <A, E, R>(
 /** A log that is further behind the history is not asked about one event or delivery, ms. */
 const maxLagMs = 5_000
 
-/** Asks a projection; undefined if none runs or it is too far behind. */
+const isLevel = (found: LoggedDeliveries | undefined): boolean =>
+  found !== undefined && found.lag.ms <= maxLagMs
+
+/**
+ * Asks the log of this console, or else that of another one; undefined if none runs, or none that is
+ * near enough to the history.
+ */
 export const askLog = Effect.fnUntraced(function* (lookup: DeliveryLookup) {
-  const found = yield* getRemotely(lookup).pipe(Effect.orElseSucceed(() => undefined))
-  return found === undefined || found.lag.ms > maxLagMs ? undefined : found
+  const own = Option.getOrUndefined(yield* Effect.serviceOption(DeliveryLog))
+  const known =
+    own === undefined ? undefined : yield* Effect.orElseSucceed(own.get(lookup), () => undefined)
+  if (isLevel(known)) return known
+  const found = yield* Effect.orElseSucceed(getRemotely(lookup), () => undefined)
+  return isLevel(found) ? found : undefined
 })
 
 /** Returns what a log that has nothing of an event cannot know, for people. */

@@ -16,13 +16,18 @@ const tell = (message: FromAudit) => parentPort?.postMessage(message)
 const warn = (sentence: string, why: string) =>
   tell({ tells: "saying", saying: { level: "warning", sentence, details: { why } } })
 
+/** False once it has given back what reading days of events and facts took. */
+let isFresh = true
+
 const connection = connectTo({ ...broker, clientName: "petrel audit" })
 
 const auditing = Effect.runFork(
   standingAudit(options, (saying) => {
     tell({ tells: "saying", saying })
-    // What it says first comes after it has read days of events and facts.
-    collectGarbage()
+    // What it says first comes after it has read days of events and facts. It may say a lot: a word
+    // for each event that is missing.
+    if (isFresh) collectGarbage()
+    isFresh = false
   }).pipe(
     // Nobody waits for its connection to end: the broker may be gone.
     Effect.ensuring(Effect.sync(() => tell({ tells: "stopped" }))),
