@@ -2,7 +2,13 @@ import { Effect, Schema } from "effect"
 import { connectTo } from "../../src/broker/connection.ts"
 import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { watch } from "../machine.ts"
-import { memoryOf, runPetrelCommand, startConsole, startReceiver } from "../processes.ts"
+import {
+  memoryOf,
+  preciseCpuOf,
+  runPetrelCommand,
+  startConsole,
+  startReceiver
+} from "../processes.ts"
 import type { Row, Scenario } from "../scenario.ts"
 import { caughtUp } from "./log-beside.ts"
 
@@ -37,22 +43,53 @@ const questionsAbout = (event: string): ReadonlyArray<string> => [
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-const figuresOf = (times: ReadonlyArray<number>) => {
-  const sorted = times.toSorted((a, b) => a - b)
-  return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), most: sorted.at(-1) ?? 0 }
+/** What one question took, ms: until its answer was there, and of the CPU meanwhile. */
+interface Took {
+  readonly ms: number
+  readonly console: number
+  readonly broker: number
 }
 
-/** Asks for all paths in turn. Returns how long the answers took, ms, by path. */
-const ask = async (address: string, token: string, paths: ReadonlyArray<string>, times: number) => {
-  const took = new Map(paths.map((path) => [path, [] as Array<number>]))
+const figuresOf = (all: ReadonlyArray<Took>) => {
+  const sorted = (figure: keyof Took) => all.map((one) => one[figure]).toSorted((a, b) => a - b)
+  const ms = sorted("ms")
+  return {
+    p50: quantile(ms, 0.5),
+    p99: quantile(ms, 0.99),
+    most: ms.at(-1) ?? 0,
+    // What runs beside it counts as well, so the mean would be of the worker's load.
+    console: quantile(sorted("console"), 0.5),
+    broker: quantile(sorted("broker"), 0.5)
+  }
+}
+
+interface Asked {
+  readonly address: string
+  readonly token: string
+  /** The processes that answer. */
+  readonly console: number
+  readonly broker: number
+}
+
+/** Asks for all paths in turn. Returns what the answers took, by path. */
+const ask = async (of: Asked, paths: ReadonlyArray<string>, times: number) => {
+  const took = new Map(paths.map((path) => [path, [] as Array<Took>]))
+  const cpu = () => ({ console: preciseCpuOf(of.console), broker: preciseCpuOf(of.broker) })
   for (let time = 0; time < times; time++)
     for (const path of paths) {
+      const before = cpu()
       const began = performance.now()
-      const answer = await fetch(`${address}${path}`, {
-        headers: { authorization: `Bearer ${token}` }
+      const answer = await fetch(`${of.address}${path}`, {
+        headers: { authorization: `Bearer ${of.token}` }
       })
       const text = await answer.text()
-      took.get(path)?.push(performance.now() - began)
+      const ms = performance.now() - began
+      const after = cpu()
+      took.get(path)?.push({
+        ms,
+        console: after.console - before.console,
+        broker: after.broker - before.broker
+      })
       const isMissing = answer.status === 404 && path.includes("unknown")
       if (!answer.ok && !isMissing) throw new Error(`${path}: ${answer.status} ${text}`)
     }
@@ -73,6 +110,8 @@ export const logAsked: Scenario = {
     p50: { title: "p50", ...time },
     p99: { title: "p99", ...time, panel: "p99, ms" },
     most: { title: "slowest", ...time },
+    console: { title: "console CPU", ...time },
+    broker: { title: "broker CPU", ...time },
     memory: { title: "console memory", unit: "MiB", digits: 0 }
   },
   run: Effect.fnUntraced(function* ({ quick, rounds = quick ? 20 : 100 }, row) {
@@ -102,12 +141,10 @@ export const logAsked: Scenario = {
     const event = Schema.decodeUnknownSync(Page)(page).deliveries[0]?.event ?? ""
     const paths = questionsAbout(event).map((path) => `${base}/${path}`)
     const resting = memoryOf(console.pid)
-    const asking = Effect.promise(() =>
-      // The first round warms up.
-      ask(console.address, token, ["/healthz", "/metrics", ...paths], 2).then(() =>
-        ask(console.address, token, ["/healthz", "/metrics", ...paths], rounds)
-      )
-    )
+    const asked = { address: console.address, token, console: console.pid, broker: broker.pid }
+    const all = ["/healthz", "/metrics", ...paths]
+    // The first round warms up.
+    const asking = Effect.promise(() => ask(asked, all, 2).then(() => ask(asked, all, rounds)))
     const delivering = Effect.promise(() =>
       publisher.publish({ ...deliver, count: 3_600 * perSecond, perSecond })
     )
@@ -126,7 +163,7 @@ export const logAsked: Scenario = {
     }))
     const lists = named.filter(([path]) => !path.startsWith("/")).flatMap(([, times]) => times)
     rows.push({
-      of: all,
+      of: altogether,
       round: 1,
       figures: { ...figuresOf(lists), memory: memoryOf(console.pid) },
       machine: { petrel: use }
@@ -153,5 +190,5 @@ export const logAsked: Scenario = {
   })
 }
 
-const all = "all lists and gets"
+const altogether = "all lists and gets"
 const atRest = "the console before it is asked"

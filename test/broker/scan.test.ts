@@ -2,7 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { endOf, readStream, scanQueue } from "../../src/broker/scan.ts"
+import { endOf, readStream, scanQueue, seeRest } from "../../src/broker/scan.ts"
+import { alteredBroker } from "../kit/altered-broker.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -160,6 +161,56 @@ describe.concurrent("reading a stream", () => {
         ask("look", () => jsm.streams.info(names.dead)),
         ({ state }) => state.consumer_count === 0
       )
+    })
+  )
+})
+
+describe.concurrent("a scan of the rest of a stream", () => {
+  const subjectsOf = Effect.map(Broker, ({ names }) => ({
+    stream: names.history,
+    own: names.subjects.fact("acme", "e", "ok", "delivered"),
+    other: names.subjects.fact("globex", "e", "ok", "delivered")
+  }))
+  const seen = Effect.fnUntraced(function* (fromSeq: number, until?: string) {
+    const { own, stream } = yield* subjectsOf
+    const bodies: Array<string> = []
+    let consumers = 0
+    const counted = yield* alteredBroker(({ see }) => ({
+      see: (...what) => {
+        consumers++
+        return see(...what)
+      }
+    }))
+    yield* seeRest({ stream, subject: own, fromSeq }, (message) => {
+      assert.strictEqual(message.subject, own)
+      bodies.push(message.string())
+      return message.string() === until
+    }).pipe(Effect.provideService(Broker, counted))
+    return { bodies, consumers }
+  })
+
+  scenario("needs no consumer for a few messages, and finds all of many once", () =>
+    Effect.gen(function* () {
+      const { other, own, stream } = yield* subjectsOf
+      assert.deepStrictEqual(yield* seen(1), { bodies: [], consumers: 0 })
+      yield* store(other, numbers(5))
+      const before = yield* endOf(stream)
+      for (const body of numbers(3)) yield* store(own, [body])
+      yield* store(other, numbers(5))
+      assert.deepStrictEqual(yield* seen(1), { bodies: ["0", "1", "2"], consumers: 0 })
+      assert.deepStrictEqual((yield* seen(before + 2)).bodies, ["1", "2"])
+      assert.deepStrictEqual((yield* seen(before + 100)).bodies, [])
+      for (let n = 3; n < 700; n++) yield* store(own, [String(n)])
+      assert.deepStrictEqual(yield* seen(1), { bodies: [...numbers(700)], consumers: 1 })
+    })
+  )
+
+  scenario("ends where it has what it looks for, among the first messages or later", () =>
+    Effect.gen(function* () {
+      const { own } = yield* subjectsOf
+      for (const body of numbers(400)) yield* store(own, [body])
+      assert.deepStrictEqual(yield* seen(1, "9"), { bodies: [...numbers(10)], consumers: 0 })
+      assert.lengthOf((yield* seen(1, "300")).bodies, 301)
     })
   )
 })

@@ -23,14 +23,14 @@ const withHeldReadings = <A, E, R>(
     const { names } = yield* Broker
     const released = yield* Deferred.make<void>()
     let begun = 0
-    const altered = yield* alteredBroker(({ firstSince }) => ({
-      firstSince: (stream, time) =>
+    const altered = yield* alteredBroker(({ batch }) => ({
+      batch: (stream, ...what) =>
         stream === names.history
           ? Effect.suspend(() => {
               begun++
-              return Effect.andThen(Deferred.await(released), firstSince(stream, time))
+              return Effect.andThen(Deferred.await(released), batch(stream, ...what))
             })
-          : firstSince(stream, time)
+          : batch(stream, ...what)
     }))
     return yield* Effect.provideService(
       story({ begun: () => begun, goOn: Deferred.succeed(released, undefined) }),

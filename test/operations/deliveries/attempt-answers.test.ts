@@ -1,37 +1,84 @@
-import { assert, describe, it } from "@effect/vitest"
-import { firstRound } from "../../../src/domain/delivery.ts"
+import { assert, describe } from "@effect/vitest"
+import { Effect } from "effect"
+import { Broker } from "../../../src/broker/broker.ts"
 import type { Fact } from "../../../src/domain/fact.ts"
-import { answersIn } from "../../../src/operations/deliveries/attempt-answers.ts"
+import { Facts } from "../../../src/history/facts.ts"
+import { withAnswers } from "../../../src/operations/deliveries/attempt-answers.ts"
+import type { AttemptRow } from "../../../src/projection/delivery-log.ts"
+import { alteredBroker } from "../../kit/altered-broker.ts"
+import { onServer } from "../../kit/scenario.ts"
 
-const answered = (attempt: number, changes: Partial<Fact> = {}): Fact => ({
-  ...{ v: 1, kind: "attempt-failed", at: attempt, tenant: "acme", endpoint: "hook" },
-  ...{ eventSeq: 1, eventAt: 1, attempt, worker: "w1" },
-  response: { headers: {}, body: `answer ${attempt}`, bytes: 8 },
-  ...changes
+const { scenario } = onServer()
+
+const at = 1_700_000_000_000
+
+/** Stores the fact of an attempt. Returns its row in the log. */
+const attempted = Effect.fnUntraced(function* (eventSeq: number, endpoint = "hook") {
+  const facts = yield* Facts
+  const about = { tenant: "acme", endpoint, eventSeq, eventAt: at, at }
+  const response = { headers: {}, body: `answer ${eventSeq}`, bytes: 8 }
+  const fact: Fact = { v: 1, kind: "delivered", ...about, attempt: 1, status: 200, response }
+  const { seq } = yield* facts.append(fact, `${endpoint}.${eventSeq}`)
+  return {
+    ...about,
+    ...{
+      delivery: `evt_${eventSeq}.${endpoint}`,
+      event: `evt_${eventSeq}`,
+      round: "0",
+      type: null
+    },
+    ...{ number: 1, outcome: "success", isProbe: false, status: 200, error: null },
+    ...{ durationMs: null, nextAttemptAt: null, worker: null, seq }
+  } satisfies AttemptRow
 })
 
-const attempt = (number: number, worker = "w1") => ({ number, at: number, worker })
+/** Adds the answers. Returns them, and how many facts were read one by one. */
+const answersOf = Effect.fnUntraced(function* (
+  rows: ReadonlyArray<AttemptRow>,
+  alter: (broker: Broker["Service"]) => Partial<Broker["Service"]> = () => ({})
+) {
+  let single = 0
+  const counted = yield* alteredBroker((broker) => ({
+    readMessage: (...what) => {
+      single++
+      return broker.readMessage(...what)
+    },
+    ...alter(broker)
+  }))
+  const views = yield* Effect.provideService(withAnswers(rows), Broker, counted)
+  return { bodies: views.map(({ response }) => response?.body), single }
+})
 
-describe("the answers of a delivery's attempts", () => {
-  it("are those of the attempt with the round, the number, the time and the worker", () => {
-    const redirects = [{ status: 302, to: "https://a.example/" }]
-    const find = answersIn([
-      answered(1),
-      answered(1, { round: "again", response: undefined, redirects }),
-      answered(2, { kind: "delivered" }),
-      answered(2, { kind: "delivered-late", worker: "w2", response: undefined }),
-      answered(3, { kind: "dead-lettered" })
-    ])
-    assert.strictEqual(find(firstRound, attempt(1)).response?.body, "answer 1")
-    assert.deepStrictEqual(find("again", attempt(1)), { redirects })
-    assert.strictEqual(find(firstRound, attempt(2)).response?.body, "answer 2")
-    assert.deepStrictEqual(find(firstRound, attempt(2, "w2")), {})
-    assert.deepStrictEqual(find(firstRound, attempt(3)), {})
-  })
+const bodies = (rows: ReadonlyArray<AttemptRow>) => rows.map(({ eventSeq }) => `answer ${eventSeq}`)
 
-  it("are those of the last 100", () => {
-    const find = answersIn(Array.from({ length: 150 }, (_, n) => answered(n + 1)))
-    assert.deepStrictEqual(find(firstRound, attempt(50)), {})
-    assert.strictEqual(find(firstRound, attempt(51)).response?.body, "answer 51")
-  })
+describe.concurrent("the answers of a page of attempts", () => {
+  scenario("are read by one request where their facts lie close together", () =>
+    Effect.gen(function* () {
+      const rows = yield* Effect.forEach([1, 2, 3, 4], (n) => attempted(n))
+      yield* Effect.forEach([5, 6], (n) => attempted(n, "other"))
+      const page = rows.toReversed()
+      assert.deepStrictEqual(yield* answersOf(page), { bodies: bodies(page), single: 0 })
+    })
+  )
+
+  scenario("are read one by one where they lie far apart, or a replica lacks them", () =>
+    Effect.gen(function* () {
+      const first = yield* attempted(1)
+      for (let n = 2; n < 20; n++) yield* attempted(n)
+      const page = [yield* attempted(20), first]
+      assert.deepStrictEqual(yield* answersOf(page), { bodies: bodies(page), single: 1 })
+      const lagging = yield* answersOf(page, () => ({ batch: () => Effect.succeed([]) }))
+      assert.deepStrictEqual(lagging, { bodies: bodies(page), single: 2 })
+    })
+  )
+
+  scenario("are none of another attempt that has the sequence now", () =>
+    Effect.gen(function* () {
+      const rows = yield* Effect.forEach([1, 2], (n) => attempted(n))
+      const former = rows.map((row) => ({ ...row, eventAt: at - 1 }))
+      const gone = { ...rows[0], seq: 1_000 } as AttemptRow
+      const { bodies: found } = yield* answersOf([gone, ...former])
+      assert.deepStrictEqual(found, [undefined, undefined, undefined])
+    })
+  )
 })
