@@ -11,7 +11,7 @@ import type { NatsConnection } from "@nats-io/transport-node"
 import { connect } from "@nats-io/transport-node"
 import type { Scope } from "effect"
 import { Effect, Exit } from "effect"
-import { afterEach, beforeEach } from "vitest"
+import { afterEach, beforeEach, vi } from "vitest"
 import type { EmbeddedBroker } from "../../src/broker/embedded/embedded.ts"
 import { startEmbedded } from "../../src/broker/embedded/embedded.ts"
 
@@ -46,13 +46,7 @@ const isAlive = (pid: number) => {
     return false
   }
 }
-const gone = async (pid: number) => {
-  const deadline = performance.now() + 10_000
-  while (isAlive(pid)) {
-    assert.isBelow(performance.now(), deadline, `process ${pid} lives on`)
-    await new Promise((next) => setTimeout(next, 10))
-  }
-}
+const gone = (pid: number) => vi.waitUntil(() => !isAlive(pid), { timeout: 10_000, interval: 10 })
 
 describe("the embedded broker", () => {
   it.live("takes a free port and has JetStream on disk, with messages of up to 1 MiB", () =>

@@ -1,8 +1,7 @@
 import { connect, createServer, type Socket } from "node:net"
-import { setTimeout } from "node:timers/promises"
 import { Pool, type PoolClient, type PoolConfig } from "pg"
 import postgres from "postgres"
-import { afterAll, assert, beforeAll, describe, it } from "vitest"
+import { afterAll, assert, beforeAll, describe, it, vi } from "vitest"
 import type { NewEntry } from "../../src/receiver/entry.ts"
 import { receiver } from "../../src/receiver/receiver.ts"
 import { type Store, StoreUnavailable } from "../../src/receiver/store.ts"
@@ -236,12 +235,11 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
         await tx.query("insert into effects values ('c1')")
       }
       // The server commits, and its answer gets lost.
-      const committed = async () => {
-        for (;;) {
-          if ((await direct.query("select 1 from effects")).rowCount === 1) return
-          await setTimeout(2)
-        }
-      }
+      const committed = () =>
+        vi.waitUntil(async () => (await direct.query("select 1 from effects")).rowCount === 1, {
+          timeout: 20_000,
+          interval: 2
+        })
       const client = await pool.connect()
       const query = client.query.bind(client)
       client.query = ((text: string, ...rest: []) => {

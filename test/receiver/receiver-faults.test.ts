@@ -1,4 +1,4 @@
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, vi } from "vitest"
 import type { LogLine } from "../../src/receiver/log.ts"
 import { receiver } from "../../src/receiver/receiver.ts"
 import type { ReceiverSettings } from "../../src/receiver/settings.ts"
@@ -20,15 +20,8 @@ const make = (settings: Partial<ReceiverSettings<undefined>> = {}) => {
   return { hooks, lines, post, queue: store.queue as Queue<undefined> }
 }
 
-const until = async <A>(ask: () => Promise<A | undefined> | A | undefined): Promise<A> => {
-  const deadline = Date.now() + 20_000
-  for (;;) {
-    const found = await ask()
-    if (found !== undefined) return found
-    assert.isBelow(Date.now(), deadline, "it did not come to that")
-    await new Promise((resolve) => setTimeout(resolve, 5))
-  }
-}
+/** Waits until there is something, and returns it. */
+const until = <A>(ask: () => A | Promise<A>) => vi.waitUntil(ask, { timeout: 20_000, interval: 5 })
 
 describe("A receiver to which bad things happen", () => {
   it("gives up work that kills its process, when that has happened as often as it may", async () => {
@@ -77,7 +70,7 @@ describe("A receiver to which bad things happen", () => {
     const entry = async () => (await queue.list({}))[0]
     const failed = await until(async () => {
       const found = await entry()
-      return found?.error === undefined ? undefined : found
+      return found?.error !== undefined && found
     })
     assert.deepInclude(failed, { state: "received", attempts: 0 })
     isAway = false
@@ -151,13 +144,13 @@ describe("A receiver to which bad things happen", () => {
     })
     for (let at = 0; at < 20; at++) await post("shop", `evt_${at}`)
     hooks.start({ concurrency: 4, pollMs: 5 })
-    await until(() => (underWay === 2 ? true : undefined))
+    await until(() => underWay === 2)
     // It is stored last, and 18 events are before it.
     await post("bank", "evt_1")
     await until(() => done[0])
     assert.deepStrictEqual(done, ["bank"])
     end()
-    await until(() => (done.length === 21 ? true : undefined))
+    await until(() => done.length === 21)
     await hooks.stop()
     assert.strictEqual(most, 2)
     assert.lengthOf(await queue.list({ state: "done" }), 21)

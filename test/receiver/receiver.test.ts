@@ -1,4 +1,4 @@
-import { assert, describe, it } from "vitest"
+import { assert, describe, it, vi } from "vitest"
 import { PermanentError } from "../../src/receiver/entry.ts"
 import type { InboxEvent } from "../../src/receiver/inbox-event.ts"
 import type { LogLine } from "../../src/receiver/log.ts"
@@ -238,8 +238,9 @@ describe("A receiver", () => {
     const set = make({ answerWithinMs: 1 })
     // As most senders say how long they wait, nobody has to set it.
     const known = make({ sources: { shop: { ...sender(), waitsForMs: 1 } } })
+    const workMs = 20
     for (const { hooks, lines, post } of [set, known]) {
-      hooks.once("*", () => new Promise((resolve) => setTimeout(resolve, 20)))
+      hooks.once("*", () => new Promise((resolve) => setTimeout(resolve, workMs)))
       await post(event("evt_1"))
       const told = lines.filter(({ level, text }) => level === "warn" && /instead/.test(text))
       assert.lengthOf(told, 1)
@@ -326,6 +327,7 @@ describe("A receiver", () => {
   })
 
   it("raises an alert at a threshold, and says when it is over", async () => {
+    const patience = { timeout: 20_000, interval: 5 }
     const alerts: Array<string> = []
     const { hooks, post } = make({
       onAlert: ({ isRaised, name }) => alerts.push(`${name} ${isRaised}`)
@@ -336,17 +338,10 @@ describe("A receiver", () => {
     })
     hooks.start({ pollMs: 5 })
     for (let at = 0; at < 20; at++) await post(event(`bad-${at}`))
-    const until = async (isReached: () => boolean) => {
-      const deadline = Date.now() + 20_000
-      while (!isReached()) {
-        assert.isBelow(Date.now(), deadline, alerts.join())
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-    }
-    await until(() => alerts.includes("success-low true"))
+    await vi.waitUntil(() => alerts.includes("success-low true"), patience)
     fails = false
     for (let at = 0; at < 400; at++) await post(event(`good-${at}`))
-    await until(() => alerts.includes("success-low false"))
+    await vi.waitUntil(() => alerts.includes("success-low false"), patience)
     await hooks.stop()
   })
 
