@@ -1,5 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { healthy } from "../../src/domain/health.ts"
+import { getEndpoint } from "../../src/endpoints/endpoint-store.ts"
+import { eraseHealth, readHealth, writeHealth } from "../../src/endpoints/health-store.ts"
 import type { Answer } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
 import { deadLetters, endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
@@ -195,6 +198,17 @@ describe.concurrent("endpoints over HTTP", () => {
       assert.deepStrictEqual(yield* found(`state=closed&${gold}`), ["a", "e"])
       assert.deepStrictEqual(yield* found("state=closed&id=d"), ["d"])
       assert.deepStrictEqual(yield* found("state=paused&id=d"), [])
+      for (const id of ["c", "d", "e"]) {
+        const { endpoint: stored } = yield* getEndpoint("acme", id)
+        const { revision } = yield* readHealth("acme", id)
+        const generation = id === "e" ? "of an earlier one" : stored.generation
+        const open = { ...healthy(generation), circuit: { state: "open", since: 1 } } as const
+        yield* writeHealth(`acme.${id}`, open, revision)
+      }
+      assert.deepStrictEqual(yield* found("state=open"), ["d"])
+      assert.deepStrictEqual(yield* found("state=open&state=disabled"), ["c", "d"])
+      assert.deepStrictEqual(yield* found("state=half-open"), [])
+      for (const id of ["c", "d", "e"]) yield* eraseHealth(`acme.${id}`)
       for (const [id, how] of Object.entries({ b: "resume", c: "enable" }))
         yield* ask(`${acme}/${id}/${how}`, { method: "POST", token, body: {} })
       assert.deepStrictEqual(yield* found("state=closed"), ["a", "b", "c", "d", "e"])

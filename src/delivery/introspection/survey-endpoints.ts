@@ -131,29 +131,37 @@ export class KnownEndpoints extends Context.Service<KnownEndpoints, EndpointTabl
   static readonly make = () => KnownEndpoints.of(new EndpointTables())
 }
 
-class EndpointTables {
-  readonly #one = Semaphore.makeUnsafe(1)
-  #endpoints: Reading<Counted> | undefined
-  #health: Reading<typeof Fare.Type> | undefined
-
-  /** Reads what has changed, and returns what there is. What fails is read as a whole next time. */
-  readonly read = this.#one.withPermits(1)(
-    Effect.gen({ self: this }, function* () {
-      const { buckets } = (yield* Broker).names
-      this.#health = yield* current(buckets.health, this.#health)
-      yield* this.#health.table.read(this.#health, troubleIn)
-      this.#endpoints = yield* current(buckets.endpoints, this.#endpoints)
-      yield* this.#endpoints.table.read(this.#endpoints, countedIn)
-      return { health: this.#health.table.entries, endpoints: this.#endpoints.table.entries }
-    }).pipe(
-      Effect.tapError(() =>
-        Effect.sync(() => {
-          this.#health = undefined
-          this.#endpoints = undefined
-        })
-      )
-    )
+/** The table of a bucket that is kept: one reads what has changed at a time. */
+const kept = <A>(
+  nameIn: (buckets: Broker["Service"]["names"]["buckets"]) => string,
+  take: (text: string) => A | undefined
+) => {
+  let known: Reading<A> | undefined
+  const reading = Effect.gen(function* () {
+    const { names } = yield* Broker
+    known = yield* current(nameIn(names.buckets), known)
+    yield* known.table.read(known, take)
+    return known.table.entries
+  })
+  // What fails is read as a whole next time.
+  const forgetting = Effect.tapError(reading, () =>
+    Effect.sync(() => {
+      known = undefined
+    })
   )
+  return Semaphore.makeUnsafe(1).withPermits(1)(forgetting)
+}
+
+class EndpointTables {
+  /** Reads what has changed of the health of those whose circuit is not closed, and returns it. */
+  readonly readHealth = kept(({ health }) => health, troubleIn)
+  readonly #readEndpoints = kept(({ endpoints }) => endpoints, countedIn)
+
+  /** Reads what has changed, and returns what there is. */
+  readonly read = Effect.gen({ self: this }, function* () {
+    const health = yield* this.readHealth
+    return { health, endpoints: yield* this.#readEndpoints }
+  })
 }
 
 /** The table of a bucket, and what of the bucket it is to have read. */
@@ -174,10 +182,11 @@ const current = Effect.fnUntraced(function* <A>(bucket: string, known: Reading<A
   return { bucket, firstSeq, lastSeq, table } satisfies Reading<A>
 })
 
-const readTables = Effect.flatMap(
+const tables = Effect.map(
   Effect.serviceOption(KnownEndpoints),
-  (known) => Option.getOrElse(known, () => new EndpointTables()).read
+  Option.getOrElse(() => new EndpointTables())
 )
+const readTables = Effect.flatMap(tables, ({ read }) => read)
 
 /** Returns the state of an endpoint that is in the tables. */
 const stateIn = (
@@ -191,16 +200,28 @@ const stateIn = (
   return fare?.generation === found.generation ? fare.circuit.state : "closed"
 }
 
-/** Returns what tells the state of an endpoint by its key `<tenant>.<endpoint>`, as of now. */
-export const readEndpointStates = Effect.map(
-  readTables,
-  (tables) => (key: string) => stateIn(tables, key)
-)
+/** The states that the health of an endpoint tells, and nothing else. */
+const ofCircuits: ReadonlySet<EndpointState> = new Set(["open", "half-open"])
+
+/**
+ * Returns what tells by its key `<tenant>.<endpoint>` whether an endpoint may be in one of some states,
+ * as of now. Of circuits that are not closed only the health is read, which is little, while reading
+ * 100,000 endpoints takes seconds: it says so of one that is disabled or paused, too.
+ */
+export const readMayBeIn = Effect.fnUntraced(function* (states: ReadonlyArray<EndpointState>) {
+  const wanted: ReadonlySet<string | undefined> = new Set(states)
+  if (states.every((state) => ofCircuits.has(state))) {
+    const health = yield* Effect.flatMap(tables, ({ readHealth }) => readHealth)
+    return (key: string) => wanted.has(health.get(key)?.circuit.state)
+  }
+  const read = yield* readTables
+  return (key: string) => wanted.has(stateIn(read, key))
+})
 
 /** Counts the endpoints by state. */
 export const surveyEndpoints = Effect.gen(function* () {
-  const tables = yield* readTables
-  const { endpoints, health } = tables
+  const read = yield* readTables
+  const { endpoints, health } = read
   const counts = {
     ...{ closed: 0, open: 0, halfOpen: 0 },
     ...{ paused: 0, suspended: 0, disabled: 0, unreadable: 0 }
@@ -211,7 +232,7 @@ export const surveyEndpoints = Effect.gen(function* () {
     // Settings of tenants and of the system.
     if (!isEndpointKey(key)) continue
     total++
-    const state = stateIn(tables, key)
+    const state = stateIn(read, key)
     if (state === undefined) continue
     counts[state === "half-open" ? "halfOpen" : state]++
     if (state !== "open") continue

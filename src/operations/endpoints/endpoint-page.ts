@@ -1,8 +1,8 @@
 import { Context, Effect, Option } from "effect"
-import { readEndpointStates } from "../../delivery/introspection/survey-endpoints.ts"
+import { readMayBeIn } from "../../delivery/introspection/survey-endpoints.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { IdFilter } from "../../domain/endpoint-id-filter.ts"
-import type { EndpointState } from "../../domain/health.ts"
+import { type EndpointState, endpointStateOf, type Health } from "../../domain/health.ts"
 import { hasMetadata, type MetadataEntry } from "../../domain/metadata.ts"
 import { EndpointKeys } from "../../endpoints/endpoint-keys.ts"
 import { getEndpoint, type StoredEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -81,17 +81,15 @@ interface EndpointPageQuery {
  */
 const statesPatienceMs = 15_000
 
-/** Returns what tells whether an endpoint is in one of some states. */
-const inStates = Effect.fnUntraced(function* (states: ReadonlyArray<EndpointState> | undefined) {
+/** Returns what tells whether an endpoint may be in one of some states. */
+const mayBeIn = Effect.fnUntraced(function* (states: ReadonlyArray<EndpointState> | undefined) {
   if (states === undefined) return undefined
-  const read = yield* Effect.timeoutOption(readEndpointStates, statesPatienceMs)
-  if (Option.isNone(read))
-    return yield* new Busy({
-      message: "the endpoints are still being counted: ask again in a few seconds",
-      retryAfter: 5
-    })
-  const wanted: ReadonlySet<string | undefined> = new Set(states)
-  return (key: string) => wanted.has(read.value(key))
+  const read = yield* Effect.timeoutOption(readMayBeIn(states), statesPatienceMs)
+  if (Option.isSome(read)) return read.value
+  return yield* new Busy({
+    message: "the endpoints are still being counted: ask again in a few seconds",
+    retryAfter: 5
+  })
 })
 
 /** Reads an endpoint; nothing of one that is gone or unreadable. */
@@ -106,19 +104,29 @@ const readOne = (key: string) => {
   )
 }
 
-const withHealth = (stored: StoredEndpoint) => {
+/** Returns an endpoint as it is shown; nothing of one that is in none of the states now. */
+const shown = (
+  stored: StoredEndpoint,
+  health: Health,
+  states: ReadonlyArray<EndpointState> | undefined
+): ReadonlyArray<EndpointHealthView> =>
+  (states?.includes(endpointStateOf(stored.endpoint, health.circuit.state)) ?? true)
+    ? [endpointHealthView(stored, health)]
+    : []
+
+const withHealth = (stored: StoredEndpoint, states: ReadonlyArray<EndpointState> | undefined) => {
   const { endpoint } = stored
   return Effect.map(readHealthUnder(endpoint.tenant, endpoint.id), (healthOf) =>
-    endpointHealthView(stored, healthOf(endpoint))
+    shown(stored, healthOf(endpoint), states)
   )
 }
 
-const showOne = (key: string) => {
+const showOne = (key: string, states: ReadonlyArray<EndpointState> | undefined) => {
   const [tenant = "", id = ""] = key.split(".")
   return Effect.map(
     Effect.all([readOne(key), readHealthUnder(tenant, id)], { concurrency: 2 }),
     ([found, healthOf]) =>
-      found.map((stored) => endpointHealthView(stored, healthOf(stored.endpoint)))
+      found.flatMap((stored) => shown(stored, healthOf(stored.endpoint), states))
   )
 }
 
@@ -126,7 +134,8 @@ const showOne = (key: string) => {
 const searchPage = Effect.fnUntraced(function* (
   keys: ReadonlyArray<string>,
   limit: number,
-  metadata: ReadonlyArray<MetadataEntry>
+  metadata: ReadonlyArray<MetadataEntry>,
+  states: ReadonlyArray<EndpointState> | undefined
 ) {
   const searched = keys.slice(0, maxSearched)
   const read = yield* Effect.forEach(searched, readOne, { concurrency })
@@ -136,15 +145,16 @@ const searchPage = Effect.fnUntraced(function* (
     .slice(0, limit)
   const last = found.length < limit ? undefined : found.at(-1)?.endpoint
   const after = last === undefined ? searched.at(-1) : endpointKey(last.tenant, last.id)
+  const views = yield* Effect.forEach(found, (one) => withHealth(one, states), { concurrency })
   return {
-    endpoints: yield* Effect.forEach(found, withHealth, { concurrency }),
+    endpoints: views.flat(),
     next: after === keys.at(-1) ? undefined : after
   } satisfies EndpointPage
 })
 
 /**
- * Reads a page of endpoints. Those that are removed meanwhile or whose configuration does not parse
- * are left out.
+ * Reads a page of endpoints. Those that are removed meanwhile, whose configuration does not parse, or
+ * that are not in a state that was asked for are left out: the page is shorter then.
  */
 export const pageEndpoints = Effect.fnUntraced(function* ({
   after,
@@ -155,14 +165,14 @@ export const pageEndpoints = Effect.fnUntraced(function* ({
   tenant
 }: EndpointPageQuery) {
   const { current } = yield* EndpointKeys
-  const isWanted = yield* inStates(states)
+  const isWanted = yield* mayBeIn(states)
   const keys = (most: number) => current().page(tenant, after, most, ids, isWanted)
-  if (metadata.length > 0) return yield* searchPage(keys(maxSearched + 1), limit, metadata)
+  if (metadata.length > 0) return yield* searchPage(keys(maxSearched + 1), limit, metadata, states)
   const left = keys(limit + 1)
   const page = left.slice(0, limit)
-  const shown = yield* Effect.forEach(page, showOne, { concurrency })
+  const views = yield* Effect.forEach(page, (key) => showOne(key, states), { concurrency })
   return {
-    endpoints: shown.flat(),
+    endpoints: views.flat(),
     next: left.length > limit ? page.at(-1) : undefined
   } satisfies EndpointPage
 })
