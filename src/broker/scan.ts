@@ -5,6 +5,8 @@ import { timers } from "../time/timers.ts"
 import type { BatchLimits, Range } from "./broker.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
+import { readThrough } from "./bulk-read.ts"
+import { millisOf } from "./stream-message.ts"
 
 /** Pause before a lagging replica is read again, ms. */
 const catchUpPauseMs = 100
@@ -128,17 +130,20 @@ export interface SeenMessage {
  * mostly the short rest of a stream: one direct get reads a few messages, and a consumer what follows
  * them. A consumer takes the broker four requests, however little there is.
  *
- * @param see returns true to end the scan.
+ * @param range `headersOnly`: whether bodies may be left out, which they are where there are many.
+ * @param see returns true once it needs no more.
  */
 export const seeRest = Effect.fnUntraced(function* (
-  {
-    fromSeq,
-    stream,
-    subject
-  }: { readonly subject: string } & Pick<ScanStart, "fromSeq" | "stream">,
+  range: {
+    readonly stream: string
+    readonly subject: string
+    readonly fromSeq: number
+    readonly headersOnly?: boolean
+  },
   see: (message: SeenMessage) => boolean
 ) {
-  let next = fromSeq
+  const { fromSeq, headersOnly = false, stream, subject } = range
+  let from = fromSeq
   // The only copy lacks nothing.
   if ((yield* stateOfCopied(stream)) === undefined) {
     const few = yield* readOneOfFew(stream, subject, fromSeq)
@@ -146,15 +151,19 @@ export const seeRest = Effect.fnUntraced(function* (
       const { header: headers, seq, subject, time } = message
       const at = time.getTime()
       if (see({ seq, subject, at, headers, string: () => message.string() })) return
-      next = seq + 1
+      from = seq + 1
     }
     const last = few.at(-1)
     if (last === undefined || last.header.get("Nats-Num-Pending") === "0") return
   }
-  yield* seeStream({ stream, subjects: [subject], fromSeq: next }, (message) => {
-    const { headers, seq, subject } = message
-    const at = storedAt(message)
-    return see({ seq, subject, at, headers, string: () => message.string() })
+  const to = yield* endOf(stream)
+  let enough = false
+  const all = { stream, subjects: [subject], from, to, headersOnly }
+  yield* readThrough(all, ({ message, nanoseconds, seq }) => {
+    if (enough) return
+    const { headers, subject } = message
+    const at = millisOf(nanoseconds)
+    enough = see({ seq, subject, at, headers, string: () => message.string() })
   })
 })
 

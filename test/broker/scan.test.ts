@@ -175,10 +175,10 @@ describe.concurrent("a scan of the rest of a stream", () => {
     const { own, stream } = yield* subjectsOf
     const bodies: Array<string> = []
     let consumers = 0
-    const counted = yield* alteredBroker(({ see }) => ({
-      see: (...what) => {
+    const counted = yield* alteredBroker(({ readRun }) => ({
+      readRun: (...what) => {
         consumers++
-        return see(...what)
+        return readRun(...what)
       }
     }))
     yield* seeRest({ stream, subject: own, fromSeq }, (message) => {
@@ -211,6 +211,21 @@ describe.concurrent("a scan of the rest of a stream", () => {
       for (const body of numbers(400)) yield* store(own, [body])
       assert.deepStrictEqual(yield* seen(1, "9"), { bodies: [...numbers(10)], consumers: 0 })
       assert.lengthOf((yield* seen(1, "300")).bodies, 301)
+    })
+  )
+
+  scenario("leaves bodies out where there are many, if it may", () =>
+    Effect.gen(function* () {
+      const { own, stream } = yield* subjectsOf
+      for (const body of numbers(400)) yield* store(own, [body])
+      const bodies: Array<string> = []
+      const headersOnly = true
+      yield* seeRest({ stream, subject: own, fromSeq: 1, headersOnly }, (message) => {
+        bodies.push(message.string())
+        return false
+      })
+      assert.lengthOf(bodies, 400)
+      assert.strictEqual(bodies.at(-1), "")
     })
   )
 })

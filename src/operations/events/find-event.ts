@@ -61,7 +61,8 @@ const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string,
   const rest = {
     stream: names.events,
     subject: names.subjects.event(tenant, ">"),
-    fromSeq: from
+    fromSeq: from,
+    headersOnly: true
   }
   yield* seeRest(rest, ({ at, headers, seq, subject }) => {
     const id = eventId(givenId(headerOf(headers)), seq, at)
