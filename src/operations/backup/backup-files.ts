@@ -13,7 +13,7 @@ const because = (what: string) => (cause: unknown) => {
   const code = cause instanceof Error && "code" in cause ? cause.code : undefined
   const why =
     code === "ENOSPC"
-      ? "there is no room left on its disk"
+      ? "there is no room left on its disk: make some, or give another folder"
       : code === "EACCES" || code === "EPERM"
         ? "this user may not"
         : code === "ENOENT"
@@ -48,6 +48,7 @@ export class BackupWriter {
   readonly #file: FileHandle
   readonly #hash: Hash = createHash("sha256")
   #bytes = 0
+  #failure: unknown
 
   constructor(file: FileHandle) {
     this.#file = file
@@ -56,7 +57,17 @@ export class BackupWriter {
   readonly write = async (chunk: Uint8Array): Promise<void> => {
     this.#hash.update(chunk)
     this.#bytes += chunk.length
-    await this.#file.writeFile(chunk)
+    try {
+      await this.#file.writeFile(chunk)
+    } catch (error) {
+      this.#failure = error
+      throw error
+    }
+  }
+
+  /** Why a chunk could not be written; undefined if all could. */
+  get failure(): unknown {
+    return this.#failure
   }
 
   async close(name: string): Promise<BackupFile> {
@@ -79,7 +90,13 @@ export const writeBackupFile = <A, E, R>(
     attempt(`write ${name}`, () => open(join(directory, name), "w", fileMode)),
     Effect.fnUntraced(function* (file) {
       const writer = new BackupWriter(file)
-      const filled = yield* fill(writer)
+      const filled = yield* Effect.catchCause(
+        fill(writer),
+        (cause): Effect.Effect<never, E | BackupError> =>
+          writer.failure === undefined
+            ? Effect.failCause(cause)
+            : Effect.fail(because(`write ${name}`)(writer.failure))
+      )
       const written = yield* attempt(`write ${name}`, () => writer.close(name))
       return { ...written, filled }
     }),

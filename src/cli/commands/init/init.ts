@@ -15,7 +15,13 @@ import { isToken } from "../../../domain/token.ts"
 import { listEndpoints } from "../../../endpoints/endpoint-store.ts"
 import { readNeededEventAge } from "../../../history/backlog-count.ts"
 import { policiesOf, windowMs } from "../../../policy/endpoint-policies.ts"
-import { bytesExpected, bytesText, durationText, readBytes } from "../../../text/quantities.ts"
+import {
+  bytesExpected,
+  bytesText,
+  durationText,
+  plural,
+  readBytes
+} from "../../../text/quantities.ts"
 import { durationFlag, maybe, wholeNumber } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connectedWithAccess, petrel } from "../../root-command.ts"
@@ -202,7 +208,13 @@ const warnOfTenants = Effect.fnUntraced(function* (
     yield* Effect.logWarning(
       `${names.events} took what was published and is sourced from ${names.ownEvents} and the tenants' streams now: restart the workers, which find out only then that a source may bring an event twice`
     )
-  for (const tenant of yield* unheardTenants)
+  const { pending, unheard } = yield* unheardTenants
+  const [first] = pending
+  if (first !== undefined)
+    yield* Effect.logWarning(
+      `the broker has yet to begin to copy from ${plural(pending.length, "tenant's stream", "tenants' streams")}, such as that of ${first}: it does so within a minute of its start; run this again then to see whether all are heard`
+    )
+  for (const tenant of unheard)
     yield* Effect.logWarning(
       `nothing is heard of ${names.tenantEvents(tenant)}: let the account of ${tenant} export the stream "${names.subjects.tenantDeliver(tenant)}.>" and the service "$JS.FC.${names.tenantEvents(tenant)}.>", and import both here, as nats.conf shows`
     )
