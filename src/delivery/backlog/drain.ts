@@ -20,6 +20,9 @@ import { DrainWindow } from "./drain-window.ts"
  */
 const suspectCount = 100
 
+/** Memory that is reserved for a read at least, bytes: no body of the backlog may be known yet. */
+const minReservedBytes = 64 * 1024
+
 /** Pause before a delivery is read again that could not be decided about, ms. */
 const undecidedPauseMs = 100
 
@@ -116,6 +119,8 @@ export class Drain {
   storedInAll: number | undefined
   /** True until its last message was looked at, which a former owner may have written. */
   isUnseen: boolean
+  /** The largest body that was read, bytes. */
+  largestBody = 0
   /** How many deliveries the message that was read last holds. */
   perMessage = 256
   /** Number of finished deliveries for which nothing remains to be done until others finish. */
@@ -161,6 +166,11 @@ export class Drain {
     this.#wake = wake
     this.window = new DrainWindow(beginning)
     this.#memory = memory
+  }
+
+  /** Returns how much memory to reserve for a read of so many deliveries, at most `most` bytes. */
+  bytesFor(deliveries: number, most: number): number {
+    return Math.min(most, Math.max(minReservedBytes, deliveries * this.largestBody))
   }
 
   /** Returns what is held of a message of references. */

@@ -52,8 +52,13 @@ const saveEndedAfterMs = 5_000
  */
 const rereadPauseMs = 100
 const failurePauseMs = 1_000
-/** Backlogs that are read, purged or searched at the same time. */
-const maxConcurrentSteps = 64
+/**
+ * Backlogs of a partition that are worked on at the same time. A read may reserve 1 MiB: with more of
+ * them, reads alone would use so much of their tenant's memory that each reads one delivery.
+ */
+const maxConcurrentSteps = 8
+/** Backlogs from which what has ended is removed at the same time, as a partition passes on. */
+const maxConcurrentRemovals = 64
 /** Replicas that are further behind, ms, are no longer expected to answer reads. */
 const maxReplicaLagMs = 10 * 60_000
 
@@ -252,7 +257,7 @@ export class Drainer {
           Effect.andThen(() => this.#options.remover.thin(drain, drain.window.finished)),
           Effect.andThen(() => this.#options.remover.saveEnded(drain))
         ),
-      { concurrency: maxConcurrentSteps, discard: true }
+      { concurrency: maxConcurrentRemovals, discard: true }
     )
   }
 
@@ -314,7 +319,7 @@ export class Drainer {
     // That may have begun since this step did.
     if (drain.replacing > 0) return "never"
     drain.idleSince = undefined
-    const reserved = lanes.reserve(key, batch.bytes)
+    const reserved = lanes.reserve(key, drain.bytesFor(wanted, batch.bytes))
     drain.reading++
     const read = yield* reader.next(drain, wanted, reserved.bytes).pipe(
       Effect.ensuring(
@@ -324,6 +329,8 @@ export class Drainer {
         })
       )
     )
+    for (const { body } of read.deliveries)
+      drain.largestBody = Math.max(drain.largestBody, body.length)
     const standingOf = yield* this.#late.standing(drain, read.deliveries)
     if (this.#options.closed()) return "never"
     for (const position of read.passed) yield* this.#pass(drain, position)

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
-import { OrderedSet } from "../../broker/ordered-map.ts"
+import { OrderedMap, OrderedSet } from "../../broker/ordered-map.ts"
+import { tenantOfKey } from "../../domain/endpoint.ts"
 import { timers } from "../../time/timers.ts"
 
 /** When a key has work again: at once, after a pause (ms), or never. */
@@ -14,12 +15,37 @@ interface KeyedSchedulerOptions {
   readonly run: (work: Effect.Effect<void>) => void
 }
 
+/** Keys that wait for their turn. Tenants take turns, however many keys one of them has here. */
+class TenantLines {
+  readonly #lines = new OrderedMap<string, OrderedSet<string>>()
+
+  get isEmpty(): boolean {
+    return this.#lines.size === 0
+  }
+
+  add(key: string): void {
+    const tenant = tenantOfKey(key)
+    const line = this.#lines.get(tenant) ?? new OrderedSet<string>()
+    line.add(key)
+    this.#lines.set(tenant, line)
+  }
+
+  /** Removes the oldest key of the tenant whose turn it is. */
+  take(): string | undefined {
+    const next = this.#lines.takeOldest()
+    if (next === undefined) return undefined
+    const key = next.value.takeOldest()
+    if (next.value.size > 0) this.#lines.set(next.key, next.value)
+    return key
+  }
+}
+
 /**
- * Schedules work for many keys, most of which are idle. A waiting key costs one map entry; a fiber
+ * Schedules work for many endpoint keys, most of which are idle, one tenant after the other. A waiting key costs one map entry; a fiber
  * per key took tens of KB. At most one worker works for a key at a time.
  */
 export class KeyedScheduler {
-  readonly #ready = new OrderedSet<string>()
+  readonly #ready = new TenantLines()
   readonly #busy = new Set<string>()
   /** Keys that were woken while they were worked on. */
   readonly #woken = new Set<string>()
@@ -67,9 +93,9 @@ export class KeyedScheduler {
 
   readonly #workOff = Effect.suspend(() =>
     Effect.whileLoop({
-      while: () => this.#ready.size > 0,
+      while: () => !this.#ready.isEmpty,
       body: () => {
-        const key = this.#ready.takeOldest() ?? ""
+        const key = this.#ready.take() ?? ""
         this.#busy.add(key)
         return Effect.map(this.#options.work(key), (next) => ({ key, next }))
       },

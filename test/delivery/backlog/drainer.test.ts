@@ -231,6 +231,28 @@ describe("a backlog with messages that are unreadable", () => {
   )
 })
 
+describe("memory for what is read of a backlog", () => {
+  it.live("is reserved by the size of the bodies, not as if each read took all it may", () =>
+    Effect.gen(function* () {
+      const reserved: Array<number> = []
+      const { begun, drained, store } = yield* partition(() => false, {
+        lanes: {
+          rateBudget: () => 20,
+          awaitCapacity: () => undefined,
+          reserve: (_, bytes) => {
+            reserved.push(bytes)
+            return { bytes, giveBack: () => undefined }
+          }
+        }
+      })
+      store(200)
+      yield* drained
+      assert.lengthOf(begun, 200)
+      assert.isAtMost(Math.max(...reserved), 64 * 1024)
+    })
+  )
+})
+
 describe("what a former owner stored late", () => {
   it.live("is begun again where its lane has given it back, though it is known since", () =>
     Effect.gen(function* () {

@@ -47,6 +47,14 @@ describe("work for many keys", () => {
     assert.deepStrictEqual(begun, ["a", "b", "c", "d"])
   })
 
+  it("is done for each tenant in turn, however many keys one of them has", async () => {
+    const { begun, end, keyedScheduler } = makeRota(1)
+    for (const key of ["big.0", "big.1", "big.2", "big.3", "small.0", "tiny.0"])
+      keyedScheduler.wake(key)
+    for (const key of ["big.0", "big.1", "small.0", "tiny.0", "big.2"]) await end(key, "never")
+    assert.deepStrictEqual(begun, ["big.0", "big.1", "small.0", "tiny.0", "big.2", "big.3"])
+  })
+
   it("goes on at once, behind the others, where it says so", async () => {
     const { begun, end, keyedScheduler } = makeRota(1)
     for (const key of ["a", "b"]) keyedScheduler.wake(key)
