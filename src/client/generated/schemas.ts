@@ -968,6 +968,7 @@ export interface EndpointDetail {
         readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
       }>
     }
+    readonly currentValue?: number
   }>
 }
 

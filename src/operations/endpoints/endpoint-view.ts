@@ -1,6 +1,6 @@
 import { Duration, Schema } from "effect"
 import type { EndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
-import { Alert } from "../../domain/alert.ts"
+import { StandingAlert } from "../../domain/alert.ts"
 import { Circuit } from "../../domain/circuit.ts"
 import { PositiveDuration } from "../../domain/duration.ts"
 import { circuitOf, Endpoint, Secret } from "../../domain/endpoint.ts"
@@ -184,7 +184,7 @@ export const EndpointDetail = Schema.Struct({
   ),
   /** The longest time-out that counts, where one of its own or of its policies is longer. */
   timeoutsCutTo: Schema.optionalKey(PositiveDuration),
-  raised: Schema.Array(Alert)
+  raised: Schema.Array(StandingAlert)
 })
 export type EndpointDetail = typeof EndpointDetail.Type
 

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Duration, Effect, Schema } from "effect"
+import type { StandingAlert } from "../../../src/domain/alert.ts"
 import { mask } from "../../../src/domain/settings/endpoint-table.ts"
 import { operatorNamed } from "../../../src/operations/caller.ts"
 import {
@@ -35,6 +36,12 @@ describe("what an operator can ask about endpoints", () => {
 
       const shown = Schema.encodeSync(EndpointDetail)(yield* showEndpoint(name))
       assert.deepInclude(shown, { ...name, timeout: "5 seconds", owner: null, raised: [] })
+      const alert: StandingAlert = {
+        ...{ id: "1", name: "success-low", about: "endpoint", level: "warn", unit: "%" },
+        ...{ value: 97.5, currentValue: 98.6, threshold: 99, windowMs: 600_000, raisedAt: 0 }
+      }
+      const alerted = { ...(yield* showEndpoint(name)), raised: [alert] }
+      assert.propertyVal(Schema.encodeSync(EndpointDetail)(alerted).raised[0], "currentValue", 98.6)
       assert.deepInclude(shown.circuit, { state: "closed", coolDown: "30 seconds" })
       assert.strictEqual(shown.secrets[0]?.value, mask)
       const revealed = yield* showEndpoint(name, { revealTo: "ana" })
