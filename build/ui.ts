@@ -25,7 +25,7 @@ const scriptOf = async (): Promise<string> => {
     input: join(root, "ui/main.tsx"),
     platform: "browser",
     transform: {
-      jsx: { runtime: "automatic", importSource: "preact" },
+      jsx: { runtime: "automatic", importSource: "preact", pure: false },
       define: { "process.env.NODE_ENV": '"production"' }
     }
   })
