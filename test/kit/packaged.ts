@@ -54,7 +54,7 @@ export const packaged = () => {
   const startDev = Effect.gen(function* () {
     const data = `data-${developed++}`
     const dev = yield* start(["dev", "--nats-port", "0", "--data", data])
-    yield* dev.until((out) => out.some((line) => / #3 {2}200 .* delivered$/.test(line)))
+    yield* dev.until((out) => out.some((line) => / #3 {2}200 .* delivered: /.test(line)))
     const said = dev.out.join("\n")
     const [, nats = ""] = /takes events at (\S+)/.exec(said) ?? []
     const [, url = ""] = /HTTP API is at (\S+)/.exec(said) ?? []
