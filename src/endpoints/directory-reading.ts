@@ -191,7 +191,7 @@ class DirectoryReading {
       return
     }
     const config = decoded.success
-    const before = table.generationOf(key)
+    const before = table.outline(key)?.generation
     table.put(key, config, text, revision)
     const isReplaced = before !== undefined && before !== config.generation
     const isGivenUp = config.disabled !== undefined || config.suspended !== undefined

@@ -97,10 +97,6 @@ export class DirectoryTable {
     return this.#rows.get(key)
   }
 
-  generationOf(key: string): string | undefined {
-    return this.#rows.get(key)?.generation
-  }
-
   /** Returns 0 for an unknown key. */
   revisionOf(key: string): number {
     if (isSettingsKey(key)) return this.#settings.shown(key).revision

@@ -18,11 +18,10 @@ import { Throttles } from "./throttles.ts"
 /** Pause between checks of ownership, ms. */
 const ownerPause = 250
 /**
- * Endpoints that each tick revises although nothing tells that something is due, one after the other.
- * Their configuration may have to be decoded, which takes 20 µs: a tick of thousands would hold up
- * all tenants.
+ * Maximum endpoints that a tick revises although nothing tells that something is due: they take turns.
+ * The configuration of each may have to be decoded, 20 µs, so thousands would hold up all tenants.
  */
-const inTurn = 20
+const maxRevisedInTurn = 20
 /** Concurrency for a removed or disabled endpoint: its deliveries only end. */
 const ending = 16
 const removed = { generation: "", isDisabled: true, isHeldBack: false }
@@ -63,7 +62,7 @@ export class EndpointHealth {
   readonly #random: typeof Random.Random.Service
   readonly #states = new Map<string, HealthState>()
   readonly #turns = new Turns(() => this.#states.entries())
-  /** The directory's, when its endpoints were looked at last. */
+  /** The version of the directory at the last tick. */
   #version: number | undefined
   readonly #records = new Map<string, HealthRecord>()
   /** Endpoints that were seen paused or suspended. */
@@ -238,7 +237,7 @@ export class EndpointHealth {
     for (const [key, state] of this.#states)
       if (state.isDue(now) || (mayDiffer && state.revisedFor !== this.#revisionOf(key)))
         this.#revise(key, state, now)
-    for (let left = Math.min(inTurn, this.#states.size); left > 0; left--) {
+    for (let left = Math.min(maxRevisedInTurn, this.#states.size); left > 0; left--) {
       const [key, state] = this.#turns.next() ?? []
       if (key !== undefined && state !== undefined) this.#revise(key, state, now)
     }

@@ -52,7 +52,7 @@ export class HealthState {
   /** Concurrency limit while the endpoint recovers; undefined once it has. */
   limit: number | undefined
   readonly record: HealthRecord
-  /** The revision of the endpoint's configuration that it was last revised for. */
+  /** The revision of the endpoint's configuration at the last revision of its health, paused or not. */
   revisedFor: number | undefined
   readonly #write: (state: HealthState, health: Health | undefined) => void
   readonly #window = new RateWindow()
@@ -61,7 +61,7 @@ export class HealthState {
   /** The health that was last written to the bucket, and when. */
   #stored: Health | undefined
   #storedAt = Number.NEGATIVE_INFINITY
-  /** The revision of the endpoint's configuration that was seen last. */
+  /** The revision of the endpoint's configuration that was last seen while it was not held back. */
   #revision: number
   #changesAt: number
 

@@ -73,9 +73,7 @@ export const readTarget = Effect.fnUntraced(function* (tenant: string, endpoint:
   )
 })
 
-/**
- * Fails if this machine's clock is wrong: deadlines of rounds are computed from it.
- */
+/** Fails if this machine's clock is wrong: deadlines of rounds are computed from it. */
 const refuseWrongClock = (comparison: ClockComparison) => {
   const skew = skewMs(comparison)
   return clockState(skew) === "wrong"
@@ -87,8 +85,8 @@ const refuseWrongClock = (comparison: ClockComparison) => {
 
 /**
  * Returns the layout and a check that it has not changed: a message stored by another number of
- * partitions would lie where its owner does not look. Fails during a repartition, and if this machine's clock
- * differs from the broker's by more than 30 s.
+ * partitions would lie where its owner does not look. Fails during a repartition, and if this
+ * machine's clock differs from the broker's by more than 30 s.
  */
 export const steadyLayout = Effect.gen(function* () {
   const { epoch } = yield* refuseChange

@@ -20,7 +20,10 @@ import { DrainWindow } from "./drain-window.ts"
  */
 const suspectCount = 100
 
-/** Memory that is reserved for a read at least, bytes: no body of the backlog may be known yet. */
+/**
+ * Minimum memory that is reserved for a read, bytes: no body of the backlog may be known yet. A read
+ * returns at least one delivery, so one that is larger exceeds it, and counts once it is in its lane.
+ */
 const minReservedBytes = 64 * 1024
 
 /** Pause before a delivery is read again that could not be decided about, ms. */

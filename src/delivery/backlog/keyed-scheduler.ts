@@ -15,7 +15,7 @@ interface KeyedSchedulerOptions {
   readonly run: (work: Effect.Effect<void>) => void
 }
 
-/** Keys that wait for their turn. Tenants take turns, however many keys one of them has here. */
+/** Keys with work, in line by tenant: a tenant with thousands holds up no other one. */
 class TenantLines {
   readonly #lines = new OrderedMap<string, OrderedSet<string>>()
 
@@ -41,8 +41,8 @@ class TenantLines {
 }
 
 /**
- * Schedules work for many endpoint keys, most of which are idle, one tenant after the other. A waiting key costs one map entry; a fiber
- * per key took tens of KB. At most one worker works for a key at a time.
+ * Schedules work for many endpoint keys, most of which are idle. Tenants take turns. A waiting key
+ * costs one map entry; a fiber per key took tens of KB. At most one worker works for a key at a time.
  */
 export class KeyedScheduler {
   readonly #ready = new TenantLines()

@@ -108,7 +108,7 @@ export interface AuditReach {
   readonly clocksApart: number
 }
 
-/** True if events are stored, none of which the remaining facts reach back to, and no range was requested. */
+/** True if no range was requested, and the remaining facts reach back to none of the stored events. */
 export const reachesNoEvent = ({ asked, begins, lastEvent, scope }: AuditReach): boolean =>
   asked === undefined && begins.events.first <= lastEvent && scope.firstEvent > lastEvent
 

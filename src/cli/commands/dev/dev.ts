@@ -212,7 +212,7 @@ const serve = Effect.fnUntraced(function* (
         remark(
           "Deliveries have not begun yet: after a worker was killed, that takes up to 10 s.\n"
         ),
-        worker.delivering.pipe(Effect.andThen(remark("Deliveries begin.")), Effect.forkScoped)
+        worker.delivering.pipe(Effect.andThen(remark("Deliveries have begun.")), Effect.forkScoped)
       )
   })
   if (sample?.first === true) {
