@@ -16,6 +16,9 @@ export default defineConfig({
     pool: "forks",
     // What tests share is the process, and with it what was loaded; each makes its own of the rest.
     isolate: false,
+    // MiB of each half of V8's young generation: what a story makes lives for some ms, and with more
+    // room it is collected before it has to be copied.
+    execArgv: ["--max-semi-space-size=64"],
     maxWorkers: 4,
     // The stories have real brokers and processes on a machine that others may use: one of several
     // thousand that fails once does not fail the run, but is named at its end.

@@ -31,12 +31,12 @@ export const startWith = (options: ReadonlyArray<string>, ...args: ReadonlyArray
  * Starts Node; killed at the latest when the scope closes.
  *
  * @param cwd its working directory. (Default: that of this process)
- * @param variables of its environment, beside those of this process.
+ * @param variables of its environment, beside those of this process. Undefined leaves one out.
  */
 export const startNode = (
   args: ReadonlyArray<string>,
   cwd?: string,
-  variables: Readonly<Record<string, string>> = {}
+  variables: NodeJS.ProcessEnv = {}
 ) =>
   Effect.map(
     Effect.acquireRelease(

@@ -41,6 +41,9 @@ export default async ({ provide }: TestProject): Promise<void> => {
   }
   await removeOld(name)
   provide("programs", made)
+  // For the processes of tests, what they load of packages, and the threads and processes that they
+  // start. It goes with the bundle.
+  process.env.NODE_COMPILE_CACHE ??= join(made, "compiled")
 }
 
 const exists = (path: string): Promise<boolean> =>

@@ -47,7 +47,9 @@ export const packaged = () => {
   const start = (args: ReadonlyArray<string>, options: ReadonlyArray<string> = []) =>
     startNode(
       [...options, path("project/node_modules/petrel/cli/petrel.js"), ...args],
-      path("empty")
+      path("empty"),
+      // What is installed has a cache of its own.
+      { NODE_COMPILE_CACHE: undefined }
     )
   let developed = 0
   /** Starts `petrel dev` with data of its own. Returns what a program has to know of it. */

@@ -10,7 +10,6 @@ import type { Parameters } from "./crashing-worker.ts"
 import type { Installation } from "./engine.ts"
 
 const program = join(inject("programs"), "crashing-worker.js")
-const compiled = join(import.meta.dirname, "../../node_modules/.cache/petrel-tests")
 
 export interface WorkerProcess {
   readonly pid: number
@@ -62,8 +61,7 @@ export const workerProcess = (
       }
       const limits = heap === undefined ? [] : [`--max-old-space-size=${heap}`]
       const child = spawn(process.execPath, [...limits, program, JSON.stringify(parameters)], {
-        stdio: "pipe",
-        env: { ...process.env, NODE_COMPILE_CACHE: compiled }
+        stdio: "pipe"
       })
       const said: Array<string> = []
       const conditions = makeConditions()
