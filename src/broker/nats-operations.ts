@@ -8,6 +8,7 @@ import { ask, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
 import { countSince, firstSince, readBatch, readOrdered, seeOrdered } from "./nats-reads.ts"
 import { pullWith } from "./pull.ts"
+import { TakeTurns } from "./take-turns.ts"
 
 /** Messages per request. Two requests are open, so that the broker is never idle. */
 const messagesPerRequest = 2_000
@@ -102,13 +103,14 @@ export const operationsOf = (
 ): Omit<Broker["Service"], "names" | "oneOfFew"> => {
   const { bucket, connection, js, jsm, publisher, wire } = clients
   const { outbound } = publisher
+  const turns = new TakeTurns()
   return {
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
     send: (subject, body, headers, settle) => publisher.send(subject, body, headers, settle),
     life: () => outbound.life,
     unanswered: () => publisher.unanswered.streams(timers.monotonicMs()),
     largestMessage: () => outbound.largest,
-    pull: (options) => pullWith(wire, outbound, onReconnect, options),
+    pull: (options) => pullWith(wire, outbound, turns, onReconnect, options),
     readMessage: (operation, stream, query) =>
       Effect.catchIf(
         ask(operation, () => jsm.streams.getMessage(stream, query)),

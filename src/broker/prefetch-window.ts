@@ -186,6 +186,11 @@ export class PrefetchWindow {
     prefetched.parts = remaining
   }
 
+  /** Sets how many deliveries of an excluded message have not ended. */
+  restate(prefetched: Prefetched, remaining: number): void {
+    if (prefetched.isExcluded) prefetched.parts = remaining
+  }
+
   release(prefetched: Prefetched): void {
     if (!this.#messages.remove(prefetched)) return
     this.#allowed = Math.min(this.#capacity.deliveries, this.#allowed + prefetched.parts)

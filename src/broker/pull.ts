@@ -3,6 +3,7 @@ import { timers } from "../time/timers.ts"
 import type { Outbound } from "./outbound.ts"
 import type { PullDemand, PullEnd, Take } from "./puller.ts"
 import { Puller } from "./puller.ts"
+import type { TakeTurns } from "./take-turns.ts"
 import type { Wire } from "./wire.ts"
 
 /**
@@ -49,11 +50,12 @@ export interface Pull {
 export const pullWith = Effect.fnUntraced(function* (
   wire: Wire,
   outbound: Outbound,
+  turns: TakeTurns,
   onReconnect: (listener: () => void) => () => void,
   options: Pull
 ) {
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(wire, outbound, options, options.take, requestExpiryMs)),
+    Effect.sync(() => new Puller(wire, outbound, turns, options, options.take, requestExpiryMs)),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false

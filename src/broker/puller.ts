@@ -4,6 +4,7 @@ import { timers } from "../time/timers.ts"
 import { headersOf } from "./headers.ts"
 import type { Outbound } from "./outbound.ts"
 import { StreamMessage } from "./stream-message.ts"
+import type { TakeLine, TakeTurns } from "./take-turns.ts"
 import type { Wire } from "./wire.ts"
 
 /** Limits of a request for messages. */
@@ -32,6 +33,7 @@ export type PullEnd =
 export class Puller {
   readonly #wire: Wire
   readonly #outbound: Outbound
+  readonly #turns: TakeTurns
   readonly #subject: string
   readonly #take: Take
   readonly #expires: number
@@ -39,17 +41,20 @@ export class Puller {
 
   /**
    * @param outbound sends requests and acknowledgements.
+   * @param turns of all that is pulled through the connection.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(
     wire: Wire,
     outbound: Outbound,
+    turns: TakeTurns,
     of: { readonly stream: string; readonly consumer: string },
     take: Take,
     expires: number
   ) {
     this.#wire = wire
     this.#outbound = outbound
+    this.#turns = turns
     this.#subject = `$JS.API.CONSUMER.MSG.NEXT.${of.stream}.${of.consumer}`
     this.#take = take
     this.#expires = expires
@@ -57,7 +62,7 @@ export class Puller {
 
   /** Requests messages. `ended` is called once, unless the request is abandoned. */
   request(wanted: PullDemand, ended: (how: PullEnd) => void): void {
-    this.#inbox ??= new Inbox(this.#wire, this.#outbound, this.#take, this.#expires)
+    this.#inbox ??= new Inbox(this.#wire, this.#outbound, this.#turns, this.#take, this.#expires)
     const { bytes, messages } = wanted
     const request = {
       batch: messages,
@@ -89,23 +94,22 @@ export class Puller {
 class Inbox {
   readonly #subject: string
   readonly #unsubscribe: () => void
+  readonly #outbound: Outbound
+  readonly #line: TakeLine<Msg>
+  readonly #take: Take
   readonly #expires: number
   #number = 0
   #missing = 0
   #ended: ((how: PullEnd) => void) | undefined
   #abandoned = false
 
-  constructor(wire: Wire, outbound: Outbound, take: Take, expires: number) {
+  constructor(wire: Wire, outbound: Outbound, turns: TakeTurns, take: Take, expires: number) {
+    this.#outbound = outbound
+    this.#take = take
     this.#expires = expires
     this.#subject = wire.inbox()
-    this.#unsubscribe = wire.subscribe(`${this.#subject}.*`, (message) => {
-      if (!message.reply?.startsWith("$JS.ACK.")) return this.#onStatus(message)
-      const taken = new StreamMessage(message, outbound)
-      // Without a delay the message would arrive here again.
-      if (this.#abandoned) return taken.nak(expires)
-      take(taken, headersOf(message))
-      if (--this.#missing === 0) this.#end("done")
-    })
+    this.#line = turns.line((message) => this.#onMessage(message))
+    this.#unsubscribe = wire.subscribe(`${this.#subject}.*`, this.#line.take)
   }
 
   /** Begins a request, and returns the subject that its messages are sent to. */
@@ -123,6 +127,23 @@ class Inbox {
 
   close(): void {
     this.#unsubscribe()
+    this.#abandoned = true
+    for (const message of this.#line.clear()) this.#onMessage(message)
+  }
+
+  #onMessage(message: Msg): void {
+    if (!message.reply?.startsWith("$JS.ACK.")) {
+      this.#onStatus(message)
+      return
+    }
+    const taken = new StreamMessage(message, this.#outbound)
+    // Without a delay the message would arrive here again.
+    if (this.#abandoned) {
+      taken.nak(this.#expires)
+      return
+    }
+    this.#take(taken, headersOf(message))
+    if (--this.#missing === 0) this.#end("done")
   }
 
   #onStatus({ headers, subject }: Msg): void {

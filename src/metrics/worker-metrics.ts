@@ -141,8 +141,11 @@ export class WorkerMetrics {
   }
   #unanswered = 0
   #refusedCommands = 0
+  #returnedEvents = 0
   /** Returns what the worker does now. Set once it delivers. */
   load: () => WorkerLoad = () => idle
+  /** Returns how many events with many deliveries wait for their turns. Set once it routes. */
+  largeEvents: () => number = () => 0
 
   /** @param isByTenant true for series by tenant. (Default: false) */
   constructor(isByTenant = false) {
@@ -173,6 +176,11 @@ export class WorkerMetrics {
     this.#refusedCommands++
   }
 
+  /** Counts an event with many deliveries that is left to the broker for a while. */
+  returnedEvent(): void {
+    this.#returnedEvents++
+  }
+
   families(): ReadonlyArray<Family> {
     const { byHost, byTenant, connections, ...load } = this.load()
     const { maxRequests, partitions, requests, slowRequests } = load
@@ -189,6 +197,16 @@ export class WorkerMetrics {
         this.#refusedCommands
       ),
       this.#rateLimits(),
+      gauge(
+        "petrel.large_events.held",
+        "Events for more than 64 endpoints that the worker has begun to route, or holds for their turn.",
+        this.largeEvents()
+      ),
+      counter(
+        "petrel.large_events.returned",
+        "Events for more than 64 endpoints that were left to the broker for a while, since the tenant has too many.",
+        this.#returnedEvents
+      ),
       gauge("petrel.inflight.requests", "Requests in flight.", requests),
       gauge(
         "petrel.inflight.slow_requests",

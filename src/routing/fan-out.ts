@@ -28,7 +28,7 @@ export const maxConcurrentStores = 64
 const planCommitDelayMs = 1_000
 
 /**
- * An event whose plan has one part: it was stored just now, or is committed with its only delivery.
+ * An event and a part of its plan, which was stored just now, or is committed with its only delivery.
  */
 export interface Routed {
   readonly message: StreamMessage
@@ -38,6 +38,12 @@ export interface Routed {
   /** When its routing began, ms of the monotonic clock. */
   readonly began: number
 }
+
+/** The steps of an event's routing: none once it has ended or was cancelled. */
+type Steps = Pick<InFlightWork<Broker>, "step">
+
+/** Brings a part of an event's plan to its endpoints. */
+export type FanOutParts = (routed: Routed, work: Steps, then: FanOutCallbacks) => void
 
 interface FanOutOptions {
   /** Number of partitions. */
@@ -54,6 +60,8 @@ interface FanOutOptions {
 export interface FanOutCallbacks {
   /** Called when each delivery is stored or has ended. */
   readonly onComplete: () => void
+  /** Called, perhaps repeatedly, when no delivery is left to begin. */
+  readonly onBegun?: () => void
   /** Called when the recovery path must continue, with the progress so far. */
   readonly onFallback: (routingProgress: RoutingProgress) => void
   /**
@@ -95,7 +103,7 @@ class FanOut implements TimedEvent {
   since = 0
   readonly #common: Common
   readonly #routed: Routed
-  readonly #work: InFlightWork<Broker>
+  readonly #work: Steps
   readonly #then: FanOutCallbacks
   #mode: FanOutMode = "waiting"
   /** Number of endpoints of the plan that it has come to. */
@@ -117,7 +125,7 @@ class FanOut implements TimedEvent {
   /** The progress of direct deliveries that failed, by endpoint. Allocated on first use. */
   #failed: Map<string, Progress> | undefined
 
-  constructor(common: Common, routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) {
+  constructor(common: Common, routed: Routed, work: Steps, then: FanOutCallbacks) {
     this.#common = common
     this.#routed = routed
     this.#work = work
@@ -159,7 +167,9 @@ class FanOut implements TimedEvent {
       const key = keys[this.#next++] ?? endpointKey(event.tenant, planned.id)
       if (!this.#attempt(planned, key)) this.#storeUntried(planned)
     }
-    if (this.#isBeginning) this.#mode = "waiting"
+    if (!this.#isBeginning) return
+    this.#mode = "waiting"
+    if (this.#next >= plan.endpoints.length) this.#then.onBegun?.()
   }
 
   /** Read anew each time: what is begun may close the fan-out at once. */
@@ -358,6 +368,7 @@ export const makeFanOut = Effect.fnUntraced(function* (options: FanOutOptions) {
     run(Effect.logError("ignored what a direct delivery cannot do", { what, ...event }))
   }
   const common: Common = { options, reached, slowTimer, load, logDefect }
-  return (routed: Routed, work: InFlightWork<Broker>, then: FanOutCallbacks) =>
+  const fanOut: FanOutParts = (routed, work, then) =>
     new FanOut(common, routed, work, then).advance()
+  return fanOut
 })

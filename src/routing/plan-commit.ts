@@ -41,6 +41,20 @@ export class PlanCommit implements UncommittedPlan {
     this.plan = plan
   }
 
+  /** Makes one of a part that the history holds as a fact of its own. */
+  static ofStored(
+    plans: PlanStore,
+    event: Event,
+    { plan, seq }: StoredPart,
+    at: number,
+    began: number
+  ): PlanCommit {
+    const made = new PlanCommit(plans, event, plan, at, began)
+    made.#isFree = false
+    made.#take({ seq, duplicate: false })
+    return made
+  }
+
   get id(): string {
     return factId(this.event, this.plan)
   }
@@ -131,7 +145,7 @@ export class PlanCommit implements UncommittedPlan {
     )
   }
 
-  #take({ duplicate, seq }: PubAck): number {
+  #take({ duplicate, seq }: Pick<PubAck, "duplicate" | "seq">): number {
     if (duplicate && this.stored?.seq !== seq) return this.adoptExisting(seq)
     this.#seq = seq
     this.isUnsure = false

@@ -3,17 +3,22 @@ import { Broker } from "../broker/broker.ts"
 import { consumerNotFound } from "../broker/broker-error.ts"
 import type { InFlight, InFlightWork } from "../broker/in-flight.ts"
 import { makeInFlight } from "../broker/in-flight.ts"
+import type { Prefetched } from "../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publication.ts"
 import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
+import type { EventIdentity } from "../domain/event.ts"
 import { subjectWithId } from "../domain/event.ts"
 import type { GetHeader } from "../domain/header-names.ts"
 import { Directory } from "../endpoints/directory.ts"
+import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
+import { Metrics } from "../metrics/worker-metrics.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
-import type { FanOutCallbacks, Routed } from "./fan-out.ts"
+import type { FanOutCallbacks, FanOutParts, Routed } from "./fan-out.ts"
 import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
+import { isLarge, makeLargeEvents, RouterStops, TooManyLarge } from "./large-events.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
 import { isSole, nextPart, partSize } from "./plan.ts"
 import { PlanCommit } from "./plan-commit.ts"
@@ -53,6 +58,8 @@ export interface RouterOptions extends RoutingOptions {
 
 /** Callbacks of one event on the fast path. */
 interface EventCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> {
+  /** Called for an event that is routed in turns. */
+  readonly onLarge: () => void
   /** Called with the number of deliveries of the event. */
   readonly goesTo: (deliveries: number) => void
 }
@@ -64,14 +71,17 @@ export interface RouterParts {
   readonly inFlight: InFlight<Broker>
   readonly partial: Effect.Success<ReturnType<typeof makePartialRoutings>>
   readonly recovery: RoutingRecovery
+  readonly large: Effect.Success<ReturnType<typeof makeLargeEvents>>
+  readonly metrics: Pick<WorkerMetrics, "returnedEvent">
   readonly queueBrake: Effect.Success<ReturnType<typeof makeQueueBrake>>
-  readonly fanOut: Effect.Success<ReturnType<typeof makeFanOut>>
+  readonly fanOut: FanOutParts
 }
 
 const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const { ackWait, partitions } = options.layout
   const services = yield* makeRoutingServices(options)
   const directory = yield* Directory
+  const metrics = yield* Metrics
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     atFirst: prefetchedAtFirst,
@@ -79,17 +89,22 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     usualParts: defaultParts
   })
   yield* prefetch.keepAlive(ackWait)
+  const fanOut = yield* makeFanOut({
+    ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
+    hasOtherTenants: () => directory.tenantCount() > 1
+  })
+  const large = yield* makeLargeEvents(partitions, options.prefetchBytes)
+  metrics.largeEvents = large.size
   const parts: RouterParts = {
     services,
     prefetch,
+    fanOut,
     partial: yield* makePartialRoutings(partitions),
-    recovery: yield* RoutingRecovery.make(services),
+    recovery: yield* RoutingRecovery.make(services, fanOut),
     inFlight: yield* makeInFlight<Broker>(),
-    queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes),
-    fanOut: yield* makeFanOut({
-      ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
-      hasOtherTenants: () => directory.tenantCount() > 1
-    })
+    large,
+    metrics,
+    queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes)
   }
   return parts
 })
@@ -135,6 +150,7 @@ export class Router {
       remake: Effect.provideService(this.#remake, Broker, this.#services.broker),
       demand: Effect.provideService(this.#capacity, Broker, this.#services.broker)
     })
+    this.#parts.large.close()
     yield* inFlight.none
   })
 
@@ -190,16 +206,16 @@ export class Router {
       redeliverOnFailure(message, routed)
     const event = { eventSeq: seq, eventAt: storedAt }
     const isRedelivered = deliveryCount > 1
+    const large = (isNew: boolean) => guarded(this.#routeLarge(message, header, prefetched, isNew))
     if (!partial.isNew(event, isRedelivered)) {
-      // Look the event up only after the wait for the endpoints, so that the result is current.
-      const { pass } = this.#services.endpoints
-      const known = Effect.andThen(pass, partial.of(event, isRedelivered))
+      const known = this.#lookUp(event, isRedelivered)
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
-      inFlight.run(guarded(routed), ended)
+      inFlight.run(this.#isLarge(message) ? large(false) : guarded(routed), ended)
       return
     }
     const work = inFlight.begin(ended, (defect) => guarded(Effect.die(defect)))
     this.#route(message, header, work, {
+      onLarge: () => work.continueInFiber(large(true)),
       goesTo: (deliveries) => {
         prefetch.weigh(prefetched, Math.min(deliveries, maxConcurrentStores))
         queueBrake.routed(data.length, deliveries - parts)
@@ -207,6 +223,60 @@ export class Router {
       onFallback: (progress) =>
         work.continueInFiber(guarded(recovery.route(message, header, progress))),
       onSlow: (remaining) => prefetch.exclude(prefetched, remaining)
+    })
+  }
+
+  /** Finds what was stored of an event: after the wait for the endpoints, so that it is current. */
+  #lookUp(event: EventIdentity, isRedelivered: boolean) {
+    const { pass } = this.#services.endpoints
+    return Effect.andThen(pass, this.#parts.partial.of(event, isRedelivered))
+  }
+
+  #isLarge({ subject }: StreamMessage): boolean {
+    return isLarge(this.#services.routes.of(subject).all.length)
+  }
+
+  /**
+   * Routes an event with many deliveries in turns, or leaves it to the broker for a while if its
+   * tenant has as many of them here as it may have.
+   *
+   * @param isNew whether routing of the event had not begun when it came.
+   */
+  #routeLarge(
+    message: StreamMessage,
+    header: GetHeader,
+    prefetched: Prefetched,
+    isNew: boolean
+  ): Effect.Effect<void, unknown, Broker> {
+    const { large, metrics, prefetch, queueBrake, recovery } = this.#parts
+    const { broker, routes, safeRepublishMs } = this.#services
+    const { data, seq, storedAt } = message
+    const came = elapsedMs()
+    return Effect.suspend((): Effect.Effect<void, unknown, Broker> => {
+      const { all, subject } = routes.of(message.subject)
+      const held = large.hold(subject.tenant ?? "", data.length, (deliveries) => {
+        prefetch.restate(prefetched, deliveries)
+        queueBrake.routed(data.length, deliveries)
+      })
+      if (held === undefined) {
+        metrics.returnedEvent()
+        return Effect.fail(new TooManyLarge())
+      }
+      prefetch.weigh(prefetched, maxConcurrentStores)
+      prefetch.exclude(prefetched, 0)
+      const first = Math.min(all.length, partSize(broker.largestMessage()))
+      const progress = Effect.suspend(() =>
+        isNew && elapsedMs() - came < safeRepublishMs / 2
+          ? Effect.succeed({ known: undefined, began: came })
+          : Effect.map(this.#lookUp({ eventSeq: seq, eventAt: storedAt }, true), (known) => ({
+              known
+            }))
+      )
+      return held.turn(first).pipe(
+        Effect.andThen(progress),
+        Effect.flatMap((progress) => recovery.route(message, header, progress, held)),
+        Effect.ensuring(Effect.sync(() => held.leave()))
+      )
     })
   }
 
@@ -227,6 +297,7 @@ export class Router {
       const fromStart = () => callbacks.onFallback({ known: undefined, began })
       if (!endpoints.isOpen()) return fromStart()
       const route = routes.of(message.subject)
+      if (isLarge(route.all.length)) return callbacks.onLarge()
       const subject = subjectWithId(route.subject, header)
       if ("problem" in subject || !deliveries.isHealthy()) return fromStart()
       const event = eventOf(message, header, subject, route.forwards, dropped)
@@ -289,8 +360,8 @@ const redeliverOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<
       (cause) => {
         const why = Cause.squash(cause)
         // The directory gate has logged this, once for all events that wait.
-        if (why instanceof EndpointsNotCurrent) return giveBack
-        if (why instanceof PublishError) return comeBack
+        if (why instanceof EndpointsNotCurrent || why instanceof RouterStops) return giveBack
+        if (why instanceof PublishError || why instanceof TooManyLarge) return comeBack
         return Effect.andThen(
           Effect.logError("an event could not be routed; it is tried again", cause, {
             seq: message.seq

@@ -5,6 +5,7 @@ import { natsClients } from "../../src/broker/clients.ts"
 import type { PullDemand, PullEnd, Take } from "../../src/broker/puller.ts"
 import { Puller } from "../../src/broker/puller.ts"
 import type { StreamMessage } from "../../src/broker/stream-message.ts"
+import { TakeTurns } from "../../src/broker/take-turns.ts"
 import { wireOf } from "../../src/broker/wire.ts"
 import type { GetHeader } from "../../src/domain/header-names.ts"
 import { eventually } from "../kit/engine.ts"
@@ -23,7 +24,9 @@ const pulling = Effect.fnUntraced(function* (expires: number) {
   }
   const of = { stream: names.deliveries(0), consumer: names.deliverConsumer }
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(wireOf(connection), publisher.outbound, of, take, expires)),
+    Effect.sync(
+      () => new Puller(wireOf(connection), publisher.outbound, new TakeTurns(), of, take, expires)
+    ),
     (puller) => Effect.sync(() => puller.close())
   )
   const ask = (wanted: PullDemand) =>
@@ -83,7 +86,9 @@ describe("a request for messages", () => {
     Effect.gen(function* () {
       const { connection, names, publisher } = yield* natsClients
       const of = { stream: names.deliveries(0), consumer: "nobody" }
-      const puller = new Puller(wireOf(connection), publisher.outbound, of, () => undefined, 1_000)
+      const { outbound } = publisher
+      const wire = wireOf(connection)
+      const puller = new Puller(wire, outbound, new TakeTurns(), of, () => undefined, 1_000)
       const how = yield* Effect.callback<PullEnd>((resume) =>
         puller.request({ messages: 1 }, (how) => resume(Effect.succeed(how)))
       )

@@ -22,11 +22,13 @@ interface World {
   /** Whether the history took a fact recently, and whether it takes the plan. */
   readonly isHistoryTaking: boolean
   readonly isPlanTaken: boolean
+  readonly hasRoomForLarge: boolean
 }
 
 const usual: World = {
   ...{ endpoints: ["hook"], isNew: true, isCurrent: true, isRoutable: true },
-  ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true }
+  ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
+  hasRoomForLarge: true
 }
 
 const known = { ...nothingRouted(event), parts: [{ plan: planFor("hook"), seq: 3 }] }
@@ -74,7 +76,11 @@ const take = (changes: Partial<World> = {}, times = 1) => {
   const services = makeServices(world, log)
   const pull = ({ take }: Pull) =>
     Effect.sync(() => {
-      for (let count = 0; count < times; count++) take(makeMessage().message, () => undefined)
+      for (let count = 0; count < times; count++) {
+        const { message } = makeMessage()
+        const nak = (ms: number) => void log.push(`again in ${ms} ms`)
+        take(Object.assign(message, { nak }), () => undefined)
+      }
     })
   const parts = {
     services: { ...services, broker: { ...services.broker, pull } },
@@ -96,6 +102,17 @@ const take = (changes: Partial<World> = {}, times = 1) => {
       route: (_: unknown, __: unknown, progress: RoutingProgress) =>
         Effect.sync(() => void log.push(`recovery: ${progressText(progress)}`))
     },
+    large: {
+      hold: (tenant: string) => {
+        if (!world.hasRoomForLarge) return undefined
+        const leave = () => void log.push("leave")
+        const turn = (deliveries: number) =>
+          Effect.sync(() => void log.push(`turn of ${tenant} for ${deliveries}`))
+        return { turn, leave }
+      },
+      close: () => undefined
+    },
+    metrics: { returnedEvent: () => void log.push("returned") },
     queueBrake: { routed: () => undefined },
     fanOut: () => void log.push("fan-out")
   }
@@ -140,10 +157,26 @@ describe("an event that a router takes", () => {
       { isFirstOfOrigin: false },
       ["recovery: start"]
     ],
+    ["has no turns up to 64 endpoints", { endpoints: endpointIds(64) }, ["plan", "fan-out"]],
     [
-      "goes on in recovery where its plan has several parts",
+      "is routed in turns from 65 endpoints on",
+      { endpoints: endpointIds(65) },
+      ["turn of acme for 65", "recovery: start", "leave"]
+    ],
+    [
+      "is routed in parts of 1,000",
       { endpoints: endpointIds(1_001) },
-      ["recovery: start"]
+      ["turn of acme for 1000", "recovery: start", "leave"]
+    ],
+    [
+      "is looked up in its turn where it was delivered before",
+      { endpoints: endpointIds(65), isNew: false },
+      ["turn of acme for 65", "recovery: known", "leave"]
+    ],
+    [
+      "is left to the broker where too many of its tenant wait for their turn",
+      { endpoints: endpointIds(65), hasRoomForLarge: false },
+      ["returned", "again in 5000 ms"]
     ]
   ] satisfies ReadonlyArray<readonly [string, Partial<World>, ReadonlyArray<string>]>)
     it(what, () => assert.deepStrictEqual(take(world), log))

@@ -4,6 +4,7 @@ import { makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publication.ts"
 import type { Progress } from "../../src/domain/delivery.ts"
 import type { Plan } from "../../src/domain/fact.ts"
+import type { FanOutParts } from "../../src/routing/fan-out.ts"
 import { candidates } from "../../src/routing/plan.ts"
 import type { Located, RoutingProgress } from "../../src/routing/routing-progress.ts"
 import { nothingRouted } from "../../src/routing/routing-progress.ts"
@@ -24,10 +25,14 @@ interface World {
   readonly earlier: Plan | undefined
   readonly located: Located
   readonly isRepeat: boolean
+  readonly areDeliveriesTaken: boolean
+  /** An endpoint whose delivery the fan-out leaves to recovery: it may be stored. */
+  readonly leaves: string | undefined
 }
 
 const usual: World = {
   ...{ endpoints: ["hook"], earlier: undefined, isRepeat: false },
+  ...{ areDeliveriesTaken: true, leaves: undefined },
   located: { isSent: false, failed: undefined }
 }
 
@@ -59,7 +64,7 @@ const recover = Effect.fnUntraced(function* (
     options: { worker: "w1", layout: { partitions: 2 } },
     broker: { largestMessage: () => 5_000 },
     routes: { of: () => ({ subject: { tenant: "acme", type: "paid" }, all, directory: 1 }) },
-    endpoints: { pass: Effect.void },
+    endpoints: { pass: Effect.void, isOpen: () => true },
     origins: {
       repeated: () =>
         Effect.sync(() => {
@@ -74,7 +79,9 @@ const recover = Effect.fnUntraced(function* (
         return Effect.succeed<PubAck>({ stream: "", seq: isThere ? 1 : 9, duplicate: isThere })
       }
     },
-    deliveries: makeGate("closed", "open"),
+    deliveries: Object.assign(makeGate("closed", "open"), {
+      isHealthy: () => world.areDeliveriesTaken
+    }),
     store: {
       enqueue: ({ endpoint, progress }: { endpoint: string; progress: Progress }) => {
         log.push(`queue ${endpoint}${progress.attempts > 0 ? ` after ${progress.attempts}` : ""}`)
@@ -82,10 +89,24 @@ const recover = Effect.fnUntraced(function* (
       }
     }
   }
-  const recovery = new RoutingRecovery(services as unknown as RoutingServices, (_, { id }) => {
-    log.push(`locate ${id}`)
-    return Effect.succeed(world.located)
-  })
+  const fanOut: FanOutParts = ({ planCommit }, _, { onBegun, onComplete, onFallback }) => {
+    const { event, plan, stored } = planCommit
+    log.push(...plan.endpoints.map(({ id }) => `fan out ${id}`))
+    onBegun?.()
+    const { leaves } = world
+    if (leaves === undefined || stored === undefined) return onComplete()
+    const sent = plan.endpoints.map(({ id }) => id).filter((id) => id !== leaves)
+    const known = { ...nothingRouted(event), parts: [stored], sent: new Set(sent) }
+    onFallback({ known, tried: new Set([leaves]) })
+  }
+  const recovery = new RoutingRecovery(
+    services as unknown as RoutingServices,
+    fanOut,
+    (_, { id }) => {
+      log.push(`locate ${id}`)
+      return Effect.succeed(world.located)
+    }
+  )
   const { answers, message } = makeMessage()
   const exit = yield* Effect.exit(broker.run(recovery.route(message, () => undefined, progress)))
   return { log, answers, error: Exit.isFailure(exit) ? String(exit.cause) : undefined, broker }
@@ -103,13 +124,25 @@ describe("an event on the recovery path", () => {
       "is planned where it has no plan",
       { known: undefined },
       {},
+      ["claim origin", "plan hook", "fan out hook"]
+    ],
+    [
+      "is stored where deliveries were not taken just now",
+      { known: undefined },
+      { areDeliveriesTaken: false },
       ["claim origin", "plan hook", "queue hook"]
+    ],
+    [
+      "follows what the fan-out leaves",
+      { known: undefined },
+      { endpoints: ["a", "b"], leaves: "b" },
+      ["claim origin", "plan a,b", "fan out a", "fan out b", "locate b", "queue b"]
     ],
     [
       "follows the plan whose append was tried",
       { known: undefined, asked },
       {},
-      ["claim origin", "plan a as asked", "queue a"]
+      ["claim origin", "plan a as asked", "fan out a"]
     ],
     [
       "follows the plan that was there before the one whose append was tried",
@@ -174,7 +207,7 @@ describe("an event on the recovery path", () => {
     })
   )
 
-  it.effect("has its plan in parts, each after the deliveries of the one before", () =>
+  it.effect("has its plan in parts, each after the deliveries of the one before have begun", () =>
     Effect.gen(function* () {
       const endpoints = endpointIds(5)
       const { log } = yield* recover({ known: undefined }, { endpoints })
@@ -185,14 +218,14 @@ describe("an event on the recovery path", () => {
         endpoints
       )
       let planned: ReadonlyArray<string> = []
-      let queued = 0
+      let begun = 0
       for (const line of log) {
-        if (line.startsWith("queue")) queued++
+        if (line.startsWith("fan out")) begun++
         if (!line.startsWith("plan")) continue
-        assert.strictEqual(queued, planned.length, "no part is planned before the last has gone")
+        assert.strictEqual(begun, planned.length, "no part is planned before the last has begun")
         planned = [...planned, ...line.slice("plan ".length).split(",")]
       }
-      assert.strictEqual(queued, endpoints.length)
+      assert.strictEqual(begun, endpoints.length)
     })
   )
 })

@@ -60,6 +60,16 @@ const adaptations: ReadonlyArray<Replacement> = [
  * in the order in which things happened then, and names what it needs (`formerly`).
  */
 const formerly: Readonly<Record<string, Replacement>> = {
+  "taken-at-once": {
+    file: "broker/take-turns.ts",
+    find: "const unwatched = 8\n",
+    replace: "const unwatched = 1_000_000_000\n"
+  },
+  "recovered-through-queues": {
+    file: "routing/routing-recovery.ts",
+    find: "if (keys !== undefined && this.#mayFanOut)",
+    replace: "if (keys !== undefined && this.#mayFanOut && false)"
+  },
   "written-at-once": {
     file: "delivery/backlog/endpoint-writes.ts",
     find: "const lingerMs = 20\n",

@@ -17,6 +17,7 @@ import type { Clients } from "../../src/broker/clients.ts"
 import { registerClients } from "../../src/broker/clients.ts"
 import { Publisher } from "../../src/broker/publisher.ts"
 import { pullWith } from "../../src/broker/pull.ts"
+import { TakeTurns } from "../../src/broker/take-turns.ts"
 import { Unanswered } from "../../src/broker/unanswered.ts"
 import type { Life, Wire } from "../../src/broker/wire.ts"
 import type { Names } from "../../src/domain/names.ts"
@@ -484,6 +485,7 @@ export class SimConnection implements Wire, Peer {
         )
       })
     const { monotonicMs } = this.process.timers
+    const turns = new TakeTurns()
     return {
       names,
       oneOfFew: Semaphore.makeUnsafe(4),
@@ -492,7 +494,7 @@ export class SimConnection implements Wire, Peer {
       life: () => this.#info,
       unanswered: () => publisher.unanswered.streams(monotonicMs()),
       largestMessage: () => outbound.largest,
-      pull: (options) => pullWith(this, outbound, onReconnect, options),
+      pull: (options) => pullWith(this, outbound, turns, onReconnect, options),
       readMessage: (operation, stream, query) =>
         ask(operation, () => {
           const of = server.led(stream)
