@@ -11,7 +11,7 @@ import { RequestAge } from "./request-age.ts"
  * many leave as there are places. Who is refused at once comes again at once by the same connection,
  * and each refusal takes a sixth of the time of a webhook that is taken.
  */
-const refusedAtMs = 42
+const refusedAtMs = 32
 /** What it waits at least, ms, where the process is so slow that it is old already. */
 const waitsAtLeastMs = 10
 /** Requests that wait at the same time. Further ones are refused at once. */

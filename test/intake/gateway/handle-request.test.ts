@@ -27,10 +27,10 @@ const turn = () => new Promise<void>((resolve) => setImmediate(resolve))
 const taken: Answer = { status: 200, outcome: "taken" }
 
 describe("a request for which there is no place", () => {
-  it("waits for one for 42 ms, and then is refused", () => {
+  it("waits for one for 32 ms, and then is refused", () => {
     const { answered, ask, runs } = setUp()
     ask()
-    runs(41)
+    runs(31)
     assert.deepStrictEqual(answered, [])
     runs(1)
     assert.deepStrictEqual(answered, [503])
@@ -42,11 +42,11 @@ describe("a request for which there is no place", () => {
     assert.deepStrictEqual(answered, [])
     ask()
     assert.deepStrictEqual(answered, [503])
-    runs(42)
+    runs(32)
     assert.lengthOf(answered, 513)
     ask()
     assert.lengthOf(answered, 513)
-    runs(42)
+    runs(32)
     state.isStopping = true
     ask()
     assert.lengthOf(answered, 515)
@@ -62,7 +62,7 @@ describe("a request for which there is no place", () => {
     await turn()
     ask()
     ask()
-    passes(42)
+    passes(32)
     assert.deepStrictEqual(answered, [])
     // One place is free: the first of them has it.
     underWay[0]?.(taken)
@@ -70,7 +70,7 @@ describe("a request for which there is no place", () => {
     assert.deepStrictEqual(answered, [200, 503])
     assert.lengthOf(underWay, 2)
     ask()
-    passes(42)
+    passes(32)
     ask()
     assert.deepStrictEqual(answered, [200, 503, 503])
   })
@@ -97,7 +97,7 @@ describe("a request for which there is no place", () => {
     underWay[1]?.(taken)
     await turn()
     assert.lengthOf(underWay, 3)
-    runs(42)
+    runs(32)
     assert.deepStrictEqual(answered, [200, 200, 503])
     underWay[2]?.(taken)
     await turn()

@@ -25,7 +25,7 @@ describe("requests that wait for a place", () => {
       assert.deepStrictEqual(resumed, ["a1", "b1", "a2", "a3"])
       assert.isFalse(waiting.has(one.key))
       assert.isTrue(waiting.has(two.key))
-      runs(41)
+      runs(31)
       assert.lengthOf(resumed, 4)
       runs(1)
       assert.deepStrictEqual(resumed, ["a1", "b1", "a2", "a3", "b2"])
@@ -47,7 +47,7 @@ describe("requests that wait for a place", () => {
       assert.strictEqual(fill(of("acme", "two")), 512)
       assert.strictEqual(fill(of("acme", "three")), 0)
       assert.strictEqual(fill(of("globex", "one")), 512)
-      runs(42)
+      runs(32)
       assert.isFalse(waiting.has("acme.one"))
       assert.strictEqual(fill(of("acme", "three")), 512)
     }))
@@ -87,21 +87,21 @@ describe("requests that wait for a place", () => {
       takes(4)
       come("late in the second")
       nextTurn()
-      takes(25)
+      takes(15)
       assert.deepStrictEqual(resumed, [])
       takes(1)
       assert.deepStrictEqual(resumed, [
-        "first at 42",
-        "late in the first at 42",
-        "in the second at 42",
-        "late in the second at 42"
+        "first at 32",
+        "late in the first at 32",
+        "in the second at 32",
+        "late in the second at 32"
       ])
       nextTurn()
       // Nobody may have come while nothing was handled.
       now += 1_000
       nextTurn()
       come("after a pause")
-      takes(40)
+      takes(30)
       assert.lengthOf(resumed, 4)
       takes(1)
       assert.lengthOf(resumed, 5)
