@@ -232,6 +232,38 @@ const withHeaders = (value: Json): Json => {
   return { ...value, responses: Object.fromEntries(answers) }
 }
 
+/** The members that each problem document has (RFC 9457). */
+const problemTexts: ReadonlyMap<string, string> = new Map([
+  ["type", "The kind of the problem: a name for programs, and no address."],
+  ["title", "The kind of the problem, for people."],
+  ["status", "The status of the answer."],
+  ["detail", "What is wrong, and what to do about it."],
+  ["instance", "What the problem is about."]
+])
+
+const isProblem = (properties: { readonly [key: string]: Json }): boolean =>
+  [...problemTexts.keys()].every((name) => Object.hasOwn(properties, name))
+
+/** The library names the members of a problem, and does not describe them. */
+const withProblemTexts = (value: Json): Json => {
+  if (Array.isArray(value)) return value.map(withProblemTexts)
+  if (!isObject(value)) return value
+  const { properties } = value
+  if (isObject(properties) && isProblem(properties)) {
+    const described = Object.entries(properties).map(([name, schema]) => [
+      name,
+      isObject(schema)
+        ? {
+            ...(problemTexts.has(name) ? { description: problemTexts.get(name) ?? "" } : {}),
+            ...schema
+          }
+        : schema
+    ])
+    return { ...value, properties: Object.fromEntries(described) }
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withProblemTexts(one)]))
+}
+
 /** In a package: the document, which `npm run build` has made. */
 const packaged = new URL("./openapi.json", import.meta.url)
 
@@ -242,7 +274,8 @@ const makeDocument = (): Json =>
     withDescriptions,
     withOptionalBodies,
     withAnyContent,
-    withHeaders
+    withHeaders,
+    withProblemTexts
   ].reduce<Json>(
     (written, rewrite) => rewrite(written),
     JSON.parse(withPlainNames(JSON.stringify(OpenApi.fromApi(Api))))

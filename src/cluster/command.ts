@@ -56,34 +56,45 @@ export type Withdrawal = typeof Withdrawal.Type
 /** What became of deliveries that were to be tried now. */
 export const Retried = Schema.Struct({
   /** Waited for their next attempt, and go on now. */
-  moved: Schema.Int,
+  moved: Schema.Int.annotateKey({ description: "Deliveries that are due now." }),
   /** Are being attempted, wait for their turn in memory, or were attempted since. */
-  inFlight: Schema.Int,
+  inFlight: Schema.Int.annotateKey({ description: "Deliveries that were under way." }),
   /** Were in the endpoint's backlog, and go on when the endpoint takes them. */
-  inBacklog: Schema.Int,
+  inBacklog: Schema.Int.annotateKey({ description: "Deliveries that wait in the backlog." }),
   /** Stay as they are: the backlog is full, or the broker refused. */
-  left: Schema.Int
+  left: Schema.Int.annotateKey({ description: "Deliveries that wait as before." })
 })
 export type Retried = typeof Retried.Type
 
 /** A test event's request and answer. */
 export const TestExchange = Schema.Struct({
-  url: Schema.String,
+  url: Schema.String.annotateKey({ description: "Where the request went." }),
   /** Names and values alternate. The values of the endpoint's own headers are masked. */
-  headers: Schema.Array(Schema.String),
+  headers: Schema.Array(Schema.String).annotateKey({ description: "The headers that were sent." }),
   /** When the request began, ms since the epoch. */
-  at: Timestamp,
-  status: Schema.optionalKey(Schema.Int),
-  error: Schema.optionalKey(Schema.Struct({ class: ErrorClass, message: Schema.String })),
-  response: Schema.optionalKey(Response),
+  at: Timestamp.annotateKey({ description: "When it was sent." }),
+  status: Schema.optionalKey(Schema.Int).annotateKey({ description: "The status of the answer." }),
+  error: Schema.optionalKey(
+    Schema.Struct({
+      class: ErrorClass.annotateKey({ description: "The class of the error." }),
+      message: Schema.String.annotateKey({ description: "What the error says." })
+    })
+  ).annotateKey({ description: "Why there was no complete answer." }),
+  response: Schema.optionalKey(Response).annotateKey({ description: "The answer." }),
   /** The redirects that were followed; status and answer are those of the last request. */
-  redirects: Schema.optionalKey(Schema.Array(Redirect)),
-  durationMs: Schema.Number,
+  redirects: Schema.optionalKey(Schema.Array(Redirect)).annotateKey({
+    description: "The redirects that were followed, in order."
+  }),
+  durationMs: Schema.Number.annotateKey({ description: "How long the request took, ms." }),
   /** Absent where a kept connection was used. */
-  connectMs: Schema.optionalKey(Schema.Number),
-  firstByteMs: Schema.optionalKey(Schema.Number),
+  connectMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "How long it took to connect, ms."
+  }),
+  firstByteMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "When the answer began, ms after the request."
+  }),
   /** What such an answer would be for a delivery. */
-  verdict: Verdict
+  verdict: Verdict.annotateKey({ description: "What Petrel makes of the answer." })
 })
 export type TestExchange = typeof TestExchange.Type
 

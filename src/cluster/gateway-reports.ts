@@ -6,27 +6,24 @@ import { Token } from "../domain/token.ts"
 
 /** A source that refuses all that comes, as one gateway sees it. */
 export const RefusingSource = Schema.Struct({
-  tenant: Token,
-  source: Token,
-  /** One sentence. */
-  reason: Schema.String,
-  /** When the first was refused. */
-  since: Timestamp
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
+  source: Token.annotateKey({ description: "The id of the source." }),
+  reason: Schema.String.annotateKey({ description: "One sentence." }),
+  since: Timestamp.annotateKey({ description: "When the first was refused." })
 })
 export type RefusingSource = typeof RefusingSource.Type
 
 /** What a gateway last said of itself. */
 export const GatewayReport = Schema.Struct({
   v: Schema.Literal(1),
-  /** The process. */
-  gateway: Token,
-  host: Schema.String,
-  startedAt: Timestamp,
-  /** When it said so. */
-  at: Timestamp,
-  /** Requests under way. */
-  underWay: Schema.Int,
-  refusing: Schema.Array(RefusingSource)
+  gateway: Token.annotateKey({ description: "The process." }),
+  host: Schema.String.annotateKey({ description: "The host that it runs on." }),
+  startedAt: Timestamp.annotateKey({ description: "When it was started." }),
+  at: Timestamp.annotateKey({ description: "When it said so." }),
+  underWay: Schema.Int.annotateKey({ description: "Requests under way." }),
+  refusing: Schema.Array(RefusingSource).annotateKey({
+    description: "Sources that refuse all that comes."
+  })
 })
 export type GatewayReport = typeof GatewayReport.Type
 

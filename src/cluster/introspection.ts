@@ -85,9 +85,11 @@ export type TenantCounts = typeof TenantCounts.Type
 
 /** A delivery in the owner's memory. */
 export const TaskActivity = Schema.Struct({
-  mode: TaskMode,
+  mode: TaskMode.annotateKey({ description: "What it is doing." }),
   /** Time since it joined its lane; of a task that was begun, since then, ms. */
-  forMs: Schema.Int
+  forMs: Schema.Int.annotateKey({
+    description: "Time since it joined its lane; of a task that was begun, since then, ms."
+  })
 })
 export type TaskActivity = typeof TaskActivity.Type
 

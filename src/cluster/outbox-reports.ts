@@ -7,20 +7,25 @@ import { Token } from "../domain/token.ts"
 /** What a relay last said of its outbox. */
 export const OutboxReport = Schema.Struct({
   v: Schema.Literal(1),
-  name: Token,
-  /** When it said so. */
-  at: Timestamp,
-  /** The process. */
-  relay: Schema.String,
-  /** Rows that wait to be published, counted up to 100,000. */
-  pending: Schema.Int,
-  /** How long the oldest of them has waited, ms. */
-  oldestMs: Schema.Number,
-  /** Rows that can never be published as they are, and that nobody has released or discarded. */
-  setAside: Schema.Int,
-  /** What keeps it from publishing, and for how long that has, ms. */
-  problem: Schema.optionalKey(Schema.String),
-  problemMs: Schema.optionalKey(Schema.Number)
+  name: Token.annotateKey({ description: "The name of the outbox." }),
+  at: Timestamp.annotateKey({ description: "When it said so." }),
+  relay: Schema.String.annotateKey({ description: "The process." }),
+  pending: Schema.Int.annotateKey({
+    description: "Rows that wait to be published, counted up to 100,000."
+  }),
+  oldestMs: Schema.Number.annotateKey({
+    description: "How long the oldest of them has waited, ms."
+  }),
+  setAside: Schema.Int.annotateKey({
+    description:
+      "Rows that can never be published as they are, and that nobody has released or discarded."
+  }),
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "What keeps it from publishing, one sentence; absent if nothing does."
+  }),
+  problemMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "How long it has had its problem, ms."
+  })
 })
 export type OutboxReport = typeof OutboxReport.Type
 

@@ -34,8 +34,13 @@ export const Heartbeat = Schema.Struct({
   leaving: Schema.optionalKey(Schema.Boolean),
   /** The partitions that their live owners do not hand over to it, for a while now. */
   withheld: Schema.optionalKey(
-    Schema.Array(Schema.Struct({ partition: Schema.Int, owner: Schema.String }))
-  ),
+    Schema.Array(
+      Schema.Struct({
+        partition: Schema.Int.annotateKey({ description: "The index of the partition." }),
+        owner: Schema.String.annotateKey({ description: "The worker that owns it." })
+      })
+    )
+  ).annotateKey({ description: "Partitions of its share that their owners do not hand over." }),
   /** True if the worker was missed for a while and may not take partitions yet. */
   returning: Schema.optionalKey(Schema.Boolean),
   /**
@@ -43,7 +48,11 @@ export const Heartbeat = Schema.Struct({
    * one over, or finishes what is in flight to hand it on.
    */
   partitions: Schema.Array(
-    Schema.Struct({ partition: Schema.Int, inFlight: Schema.Int, inMemory: Schema.Int })
+    Schema.Struct({
+      partition: Schema.Int.annotateKey({ description: "The index of the partition." }),
+      inFlight: Schema.Int,
+      inMemory: Schema.Int
+    })
   )
 })
 export type Heartbeat = typeof Heartbeat.Type

@@ -71,23 +71,24 @@ export const isMeasured = (name: AlertName): boolean => !states.has(name)
 
 /** A delivery that was given up, with its attempts. */
 export const DeadLetterAttempts = Schema.Struct({
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  type: Schema.optionalKey(Schema.String),
-  /** Why it was given up. */
-  reason: Schema.optionalKey(Schema.String),
+  delivery: Schema.String.annotateKey({ description: "`<event id>.<endpoint id>`" }),
+  type: Schema.optionalKey(Schema.String).annotateKey({ description: "The type of the event." }),
+  reason: Schema.optionalKey(Schema.String).annotateKey({ description: "Why it was given up." }),
   /** The last ones, in order. */
   attempts: Schema.Array(
     Schema.Struct({
-      /** Its number in its round, from 1. */
-      attempt: Schema.Int,
+      attempt: Schema.Int.annotateKey({ description: "Its number in its round, from 1." }),
       /** ms since the epoch. */
-      at: Timestamp,
-      durationMs: Schema.optionalKey(Schema.Number),
-      status: Schema.optionalKey(Schema.Int),
-      error: Schema.optionalKey(ErrorClass)
+      at: Timestamp.annotateKey({ description: "When it was made." }),
+      durationMs: Schema.optionalKey(Schema.Number).annotateKey({
+        description: "How long the request took, ms."
+      }),
+      status: Schema.optionalKey(Schema.Int).annotateKey({
+        description: "The status of the answer."
+      }),
+      error: Schema.optionalKey(ErrorClass).annotateKey({ description: "The class of the error." })
     })
-  )
+  ).annotateKey({ description: "The last ones, in order." })
 })
 export type DeadLetterAttempts = typeof DeadLetterAttempts.Type
 
@@ -96,47 +97,58 @@ export type DeadLetterAttempts = typeof DeadLetterAttempts.Type
  * event sent to an operational endpoint.
  */
 export const Alert = Schema.Struct({
-  /**
-   * Identifies one raising of the alert. An alert that replaces it, and the clearing, carry the same
-   * id.
-   */
-  id: Schema.String,
-  name: AlertName,
-  about: Schema.Literals(["endpoint", "tenant", "system"]),
-  level: Schema.Literals(["warn", "critical"]),
-  /**
-   * The value measured when the alert was raised or cleared. Absent if there was nothing to
-   * measure.
-   */
-  value: Schema.optionalKey(Schema.Number),
-  threshold: Schema.Number,
-  /** The unit of value and threshold. */
-  unit: Schema.String,
-  /** The window over which the value was measured, ms. */
-  windowMs: Schema.Number,
-  /** When the first alert of this id was raised, ms since the epoch. */
-  raisedAt: Timestamp,
-  /** The alert that was raised under this id until now. */
-  replaces: Schema.optionalKey(AlertName),
-  /** Alerts about the same endpoint or tenant that are not raised themselves, because this one is. */
-  also: Schema.optionalKey(Schema.Array(AlertName)),
-  /** Whom to notify: the endpoint's contact, or else the tenant's. */
-  contact: Schema.optionalKey(Schema.String),
-  failuresInRow: Schema.optionalKey(Schema.Int),
-  lastStatus: Schema.optionalKey(Schema.Int),
-  /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
-  status: Schema.optionalKey(Schema.String),
-  lastError: Schema.optionalKey(Schema.String),
-  /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
-  lastDeadLetter: Schema.optionalKey(DeadLetterAttempts)
+  id: Schema.String.annotateKey({
+    description:
+      "Identifies one raising of the alert. An alert that replaces it, and the clearing, carry the same id."
+  }),
+  name: AlertName.annotateKey({ description: "The name of the alert." }),
+  about: Schema.Literals(["endpoint", "tenant", "system"]).annotateKey({
+    description: "What it is about."
+  }),
+  level: Schema.Literals(["warn", "critical"]).annotateKey({ description: "How bad it is." }),
+  value: Schema.optionalKey(Schema.Number).annotateKey({
+    description:
+      "The value measured when the alert was raised or cleared. Absent if there was nothing to measure."
+  }),
+  threshold: Schema.Number.annotateKey({ description: "The threshold that it has passed." }),
+  unit: Schema.String.annotateKey({ description: "The unit of value and threshold." }),
+  windowMs: Schema.Number.annotateKey({
+    description: "The window over which the value was measured, ms."
+  }),
+  raisedAt: Timestamp.annotateKey({ description: "When the first alert of this id was raised." }),
+  replaces: Schema.optionalKey(AlertName).annotateKey({
+    description: "The alert that was raised under this id until now."
+  }),
+  also: Schema.optionalKey(Schema.Array(AlertName)).annotateKey({
+    description:
+      "Alerts about the same endpoint or tenant that are not raised themselves, because this one is."
+  }),
+  contact: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Whom to notify: the endpoint's contact, or else the tenant's."
+  }),
+  failuresInRow: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Attempts that failed in a row."
+  }),
+  lastStatus: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "The status of the last answer."
+  }),
+  status: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The status or class that an alert about answers in a row is about: `404`, `5xx`."
+  }),
+  lastError: Schema.optionalKey(Schema.String).annotateKey({ description: "The last error." }),
+  lastDeadLetter: Schema.optionalKey(DeadLetterAttempts).annotateKey({
+    description: "In `dead-letters`: the delivery that was given up last when the alert was raised."
+  })
 })
 export type Alert = typeof Alert.Type
 
 /** An alert while it is raised. */
 export const StandingAlert = Schema.Struct({
   ...Alert.fields,
-  /** The value measured last, once it differed from `value`. Renewed once a minute at most. */
-  currentValue: Schema.optionalKey(Schema.Number)
+  currentValue: Schema.optionalKey(Schema.Number).annotateKey({
+    description:
+      "The value measured last, once it differed from `value`. Renewed once a minute at most."
+  })
 })
 export type StandingAlert = typeof StandingAlert.Type
 

@@ -28,25 +28,45 @@ type GivingUp = typeof GivingUp.Type
  * A circuit in an endpoint's configuration. Settings left out default to {@link defaultCircuit}.
  */
 export const Circuit = Schema.Struct({
-  failures: Schema.optionalKey(count(10_000)),
+  failures: Schema.optionalKey(count(10_000)).annotateKey({
+    description: "Transient failures in a row that open it."
+  }),
   rate: Schema.optionalKey(
     Schema.Union([
       Schema.Literal("none"),
       Schema.Struct({
-        percent: Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 })),
+        percent: Schema.Finite.check(Schema.isBetween({ minimum: 1, maximum: 100 })).annotateKey({
+          description: "How many of the attempts have to fail, percent."
+        }),
         of: count(100_000),
-        over: PositiveDuration
+        over: PositiveDuration.annotateKey({ description: "The time over which they are counted." })
       })
     ])
-  ),
-  coolDown: Schema.optionalKey(PositiveDuration),
-  maxCoolDown: Schema.optionalKey(PositiveDuration),
-  successes: Schema.optionalKey(count(100)),
-  onOpen: Schema.optionalKey(Schema.Literals(["backlog", "dead-letter"])),
-  giveUpAfter: Schema.optionalKey(PositiveDuration),
-  permanentFailures: Schema.optionalKey(count(1_000_000)),
-  onGiveUp: Schema.optionalKey(GivingUp),
-  onGone: Schema.optionalKey(GivingUp)
+  ).annotateKey({ description: "The share of failures that opens it, or `none`." }),
+  coolDown: Schema.optionalKey(PositiveDuration).annotateKey({
+    description: "How long it stays open at first."
+  }),
+  maxCoolDown: Schema.optionalKey(PositiveDuration).annotateKey({
+    description: "How long it stays open at most."
+  }),
+  successes: Schema.optionalKey(count(100)).annotateKey({
+    description: "Probes in a row that have to succeed to close it."
+  }),
+  onOpen: Schema.optionalKey(Schema.Literals(["backlog", "dead-letter"])).annotateKey({
+    description: "What happens to deliveries while it is open."
+  }),
+  giveUpAfter: Schema.optionalKey(PositiveDuration).annotateKey({
+    description: "How long an endpoint may fail before it is given up."
+  }),
+  permanentFailures: Schema.optionalKey(count(1_000_000)).annotateKey({
+    description: "Permanent failures in a row at which it is given up."
+  }),
+  onGiveUp: Schema.optionalKey(GivingUp).annotateKey({
+    description: "What happens to an endpoint that is given up."
+  }),
+  onGone: Schema.optionalKey(GivingUp).annotateKey({
+    description: "What happens to an endpoint that answers 410."
+  })
 })
   .check(Schema.makeFilter(isOrdered))
   .annotate({

@@ -27,8 +27,10 @@ export const Configuration = Schema.Struct({
   generation,
   /** Scheme, host and port of its URL. */
   origin,
-  /** The first 12 hex digits of the SHA-256 of the whole URL. Shows whether the URL has changed. */
-  urlDigest: Schema.String,
+  urlDigest: Schema.String.annotateKey({
+    description:
+      "The first 12 hex digits of the SHA-256 of the whole URL. Shows whether the URL has changed."
+  }),
   types,
   sign,
   signatureHeader,
@@ -48,10 +50,13 @@ export type Configuration = typeof Configuration.Encoded
 /** One change of an endpoint's configuration, with its revision in the endpoints bucket. */
 export const ConfigurationChange = Schema.Struct({
   revision: Schema.Int,
-  /** When the bucket stored the change, ms since the epoch. 0 if a removal left no entry. */
-  storedAt: Timestamp,
-  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
-  now: Schema.optionalKey(Schema.toEncoded(Configuration)),
+  storedAt: Timestamp.annotateKey({
+    description: "When the bucket stored the change. 0 if a removal left no entry."
+  }),
+  now: Schema.optionalKey(Schema.toEncoded(Configuration)).annotateKey({
+    description:
+      "The configuration after the change. Absent if the endpoint was removed or is unreadable."
+  }),
   isUnreadable: Schema.optionalKey(Schema.Literal(true))
 })
 export type ConfigurationChange = typeof ConfigurationChange.Type
@@ -76,14 +81,16 @@ export const configurationOf = (endpoint: EndpointJson): Configuration => {
 
 /** A setting that differs between two configurations. Values are JSON, absent if not set. */
 export const SettingDifference = Schema.Struct({
-  /**
-   * The name in the configuration, such as `circuit.failures` for a part of a setting. Of `url`,
-   * only scheme, host and port are shown: if these are equal, the path or the query differs.
-   */
-  setting: Schema.String,
-  /** JSON; absent if it is not set. */
-  from: Schema.optionalKey(Schema.Unknown),
-  to: Schema.optionalKey(Schema.Unknown)
+  setting: Schema.String.annotateKey({
+    description:
+      "The name in the configuration, such as `circuit.failures` for a part of a setting. Of `url`, only scheme, host and port are shown: if these are equal, the path or the query differs."
+  }),
+  from: Schema.optionalKey(Schema.Unknown).annotateKey({
+    description: "JSON; absent if it is not set."
+  }),
+  to: Schema.optionalKey(Schema.Unknown).annotateKey({
+    description: "JSON; absent if it is not set any more."
+  })
 })
 export type SettingDifference = typeof SettingDifference.Type
 

@@ -2,53 +2,62 @@ import { Schema } from "effect"
 import { ErrorClass } from "./outcome.ts"
 import { Timestamp } from "./timestamp.ts"
 
-const Trouble = Schema.Struct({ class: ErrorClass, message: Schema.String })
+const Trouble = Schema.Struct({
+  class: ErrorClass.annotateKey({ description: "The class of the error." }),
+  message: Schema.String.annotateKey({ description: "What the error says." })
+})
 
 /** A certificate of the chain that a receiver shows. Times in ms since the epoch. */
 export const ShownCertificate = Schema.Struct({
-  /** Its common name, or its first alternative name. */
-  subject: Schema.String,
-  issuer: Schema.String,
-  validFrom: Timestamp,
-  validUntil: Timestamp
+  subject: Schema.String.annotateKey({
+    description: "Its common name, or its first alternative name."
+  }),
+  issuer: Schema.String.annotateKey({ description: "Who issued the certificate." }),
+  validFrom: Timestamp.annotateKey({ description: "When the certificate begins to be valid." }),
+  validUntil: Timestamp.annotateKey({ description: "When the certificate ceases to be valid." })
 })
 export type ShownCertificate = typeof ShownCertificate.Type
 
 /** The TLS handshake at one address. */
 export const HandshakeCheck = Schema.Struct({
-  /** Such as TLSv1.3. */
-  protocol: Schema.String,
-  /** The receiver's own certificate first. */
-  chain: Schema.Array(ShownCertificate),
-  /** Why requests would not trust the certificate. */
-  distrust: Schema.optionalKey(Schema.String)
+  protocol: Schema.String.annotateKey({ description: "Such as TLSv1.3." }),
+  chain: Schema.Array(ShownCertificate).annotateKey({
+    description: "The receiver's own certificate first."
+  }),
+  distrust: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why requests would not trust the certificate."
+  })
 })
 export type HandshakeCheck = typeof HandshakeCheck.Type
 
 /** A connection to one address of a receiver. */
 export const AddressCheck = Schema.Struct({
-  address: Schema.String,
-  /** TCP and TLS together, ms. */
-  durationMs: Schema.Number,
-  /** Absent for http, and where no handshake was completed. */
-  tls: Schema.optionalKey(HandshakeCheck),
-  /** Why there is no connection. */
-  error: Schema.optionalKey(Trouble)
+  address: Schema.String.annotateKey({ description: "The address." }),
+  durationMs: Schema.Number.annotateKey({ description: "TCP and TLS together, ms." }),
+  tls: Schema.optionalKey(HandshakeCheck).annotateKey({
+    description: "Absent for http, and where no handshake was completed."
+  }),
+  error: Schema.optionalKey(Trouble).annotateKey({ description: "Why there is no connection." })
 })
 export type AddressCheck = typeof AddressCheck.Type
 
 /** How a worker reaches the host of an endpoint, without a request. */
 export const ConnectionCheck = Schema.Struct({
-  host: Schema.String,
-  port: Schema.Int,
-  isSecure: Schema.Boolean,
-  /** The look-up of the name, ms. Absent where the host is an address. */
-  lookupMs: Schema.optionalKey(Schema.Number),
-  /** Why no address is known, or none may be connected to. */
-  error: Schema.optionalKey(Trouble),
-  /** Addresses that this worker may not connect to. They are not named: see `AddressRefused`. */
-  refused: Schema.Int,
-  /** The allowed addresses, in the order in which requests try them. */
-  addresses: Schema.Array(AddressCheck)
+  host: Schema.String.annotateKey({ description: "The host of the URL." }),
+  port: Schema.Int.annotateKey({ description: "The port." }),
+  isSecure: Schema.Boolean.annotateKey({ description: "Whether TLS is used." }),
+  lookupMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "The look-up of the name, ms. Absent where the host is an address."
+  }),
+  error: Schema.optionalKey(Trouble).annotateKey({
+    description: "Why no address is known, or none may be connected to."
+  }),
+  refused: Schema.Int.annotateKey({
+    description:
+      "Addresses that this worker may not connect to. They are not named: see `AddressRefused`."
+  }),
+  addresses: Schema.Array(AddressCheck).annotateKey({
+    description: "The allowed addresses, in the order in which requests try them."
+  })
 })
 export type ConnectionCheck = typeof ConnectionCheck.Type

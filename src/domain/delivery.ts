@@ -9,33 +9,49 @@ import { Timestamp } from "./timestamp.ts"
 
 /** Answers in a row that one rule of the policy's `statuses` holds for. */
 export const StatusRow = Schema.Struct({
-  /** The status or class that the rule names: `404`, `5xx`. */
-  status: Schema.String,
-  /** Requests that were answered so, without probes. */
-  attempts: Schema.Int,
-  /** When the first of them was answered, ms since the epoch. */
-  since: Timestamp
+  status: Schema.String.annotateKey({
+    description: "The status or class that the rule names: `404`, `5xx`."
+  }),
+  attempts: Schema.Int.annotateKey({
+    description: "Requests that were answered so, without probes."
+  }),
+  since: Timestamp.annotateKey({ description: "When the first of them was answered." })
 })
 export type StatusRow = typeof StatusRow.Type
 
 /** The progress of a delivery in its round. Times in ms since the epoch. */
 export const Progress = Schema.Struct({
-  /** Requests made in this round. */
-  attempts: Schema.Int,
-  /** How many of them were probes: they leave its place in the policy's schedule as it is. */
-  probes: Schema.optionalKey(Schema.Int),
-  firstAttemptAt: Schema.optionalKey(Timestamp),
-  lastAttemptAt: Schema.optionalKey(Timestamp),
-  nextAttemptAt: Schema.optionalKey(Timestamp),
-  /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
-  delayMs: Schema.optionalKey(Schema.Number),
-  /** Present if the last answer has a limit of its own in the policy. */
-  inARow: Schema.optionalKey(StatusRow),
-  lastStatus: Schema.optionalKey(Schema.Int),
-  lastErrorClass: Schema.optionalKey(ErrorClass),
-  lastError: Schema.optionalKey(Schema.String),
-  /** The last attempt was final, and the delivery ends for this reason. */
-  ends: Schema.optionalKey(DeadReason)
+  attempts: Schema.Int.annotateKey({ description: "Requests made in this round." }),
+  probes: Schema.optionalKey(Schema.Int).annotateKey({
+    description:
+      "How many of them were probes: they leave its place in the policy's schedule as it is."
+  }),
+  firstAttemptAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the first attempt was made."
+  }),
+  lastAttemptAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the last attempt was made."
+  }),
+  nextAttemptAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the next attempt is due."
+  }),
+  delayMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description:
+      "The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it."
+  }),
+  inARow: Schema.optionalKey(StatusRow).annotateKey({
+    description: "Present if the last answer has a limit of its own in the policy."
+  }),
+  lastStatus: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "The status of the last answer."
+  }),
+  lastErrorClass: Schema.optionalKey(ErrorClass).annotateKey({
+    description: "The class of the last error."
+  }),
+  lastError: Schema.optionalKey(Schema.String).annotateKey({ description: "The last error." }),
+  ends: Schema.optionalKey(DeadReason).annotateKey({
+    description: "The last attempt was final, and the delivery ends for this reason."
+  })
 })
 export type Progress = typeof Progress.Type
 

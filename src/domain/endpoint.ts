@@ -10,17 +10,19 @@ import { isOwnType } from "./type-filter.ts"
  * A signing secret. A rotation sets `until` (ms since the epoch) on the secret that it replaces.
  */
 export const Secret = Schema.Struct({
-  value: Schema.String,
-  createdAt: Timestamp,
-  until: Schema.optionalKey(Timestamp)
+  value: Schema.String.annotateKey({ description: "The secret." }),
+  createdAt: Timestamp.annotateKey({ description: "When it was made." }),
+  until: Schema.optionalKey(Timestamp).annotateKey({
+    description: "Until when it holds; absent for the present one."
+  })
 })
 export type Secret = typeof Secret.Type
 
 /** Why and since when (ms since the epoch) an endpoint is disabled or suspended. */
 export const Stopped = Schema.Struct({
-  at: Timestamp,
-  reason: Schema.String,
-  by: Schema.String
+  at: Timestamp.annotateKey({ description: "Since when." }),
+  reason: Schema.String.annotateKey({ description: "Why." }),
+  by: Schema.String.annotateKey({ description: "Who did it." })
 })
 export type Stopped = typeof Stopped.Type
 
@@ -29,34 +31,41 @@ export type Stopped = typeof Stopped.Type
  * later.
  */
 export const Paused = Schema.Struct({
-  at: Timestamp,
-  by: Schema.String,
-  reason: Schema.optionalKey(Schema.String),
-  /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
-  lacksUrl: Schema.optionalKey(Schema.Literal(true))
+  at: Timestamp.annotateKey({ description: "Since when." }),
+  by: Schema.String.annotateKey({ description: "Who did it." }),
+  reason: Schema.optionalKey(Schema.String).annotateKey({ description: "Why." }),
+  lacksUrl: Schema.optionalKey(Schema.Literal(true)).annotateKey({
+    description:
+      "The endpoint was made again and nobody knows its URL: it is not resumed before it has one."
+  })
 })
 export type Paused = typeof Paused.Type
 
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({
-  v: Schema.Literal(1),
-  tenant: Token,
-  id: Token,
-  /**
-   * Created each time an endpoint of this name is added, so that old deliveries do not go to a new
-   * endpoint.
-   */
-  generation: Schema.String,
+  v: Schema.Literal(1).annotateKey({ description: "The version of the record." }),
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
+  id: Token.annotateKey({ description: "The id of the endpoint." }),
+  generation: Schema.String.annotateKey({
+    description:
+      "Created each time an endpoint of this name is added, so that old deliveries do not go to a new endpoint."
+  }),
   ...column(endpointSettings, "stored"),
-  /** Newest first. Empty only for `sign: none`. */
-  secrets: Schema.Array(Secret),
-  /** It gets no events, and its waiting deliveries are dead-lettered. */
-  disabled: Schema.optionalKey(Stopped),
-  /** It was given up, and its deliveries wait until it is resumed or their deadlines pass. */
-  suspended: Schema.optionalKey(Stopped),
-  paused: Schema.optionalKey(Paused),
-  createdAt: Timestamp,
-  updatedAt: Timestamp
+  secrets: Schema.Array(Secret).annotateKey({
+    description: "Newest first. Empty only for `sign: none`."
+  }),
+  disabled: Schema.optionalKey(Stopped).annotateKey({
+    description: "It gets no events, and its waiting deliveries are dead-lettered."
+  }),
+  suspended: Schema.optionalKey(Stopped).annotateKey({
+    description:
+      "It was given up, and its deliveries wait until it is resumed or their deadlines pass."
+  }),
+  paused: Schema.optionalKey(Paused).annotateKey({
+    description: "Since when its deliveries wait, and why."
+  }),
+  createdAt: Timestamp.annotateKey({ description: "When it was made." }),
+  updatedAt: Timestamp.annotateKey({ description: "When it was changed last." })
 })
 export type Endpoint = typeof Endpoint.Type
 export type EndpointJson = typeof Endpoint.Encoded
@@ -92,7 +101,10 @@ export const tenantOfKey = (key: string): string => key.slice(0, key.indexOf("."
 export const isEndpointKey = (key: string): boolean => key.split(".").length === 2
 
 /** The name of an endpoint: `<tenant>/<id>`. */
-export const EndpointName = Schema.Struct({ tenant: Token, id: Token })
+export const EndpointName = Schema.Struct({
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
+  id: Token.annotateKey({ description: "The id of the endpoint." })
+})
 export type EndpointName = typeof EndpointName.Type
 
 /** Returns an endpoint's name for people: `acme/billing`. */

@@ -43,39 +43,47 @@ export const endpointStateOf = (
  */
 export const Health = Schema.Struct({
   v: Schema.Literal(1),
-  /** The generation of the endpoint. An endpoint added again under the same name starts healthy. */
-  generation: Schema.String,
+  generation: Schema.String.annotateKey({
+    description:
+      "The generation of the endpoint. An endpoint added again under the same name starts healthy."
+  }),
   circuit: Schema.Struct({
     state: CircuitState,
-    /** 0: no change of the circuit's state is known. */
-    since: Timestamp,
-    /**
-     * The latest cool-down, ms. A closed circuit keeps it until traffic has ramped up, so that a
-     * failure before then starts a longer cool-down, not the first one.
-     */
-    coolDown: Schema.optionalKey(Schema.Number),
-    /** When the next probe may be sent. */
-    until: Schema.optionalKey(Timestamp),
-    /** Successful probes since the circuit became half-open. */
-    successes: Schema.optionalKey(Schema.Int),
-    /** The delivery of the latest probe, for people. */
-    lastProbe: Schema.optionalKey(Schema.String),
-    /** Why it opened. */
-    why: Schema.optionalKey(Schema.String)
+    since: Timestamp.annotateKey({ description: "0: no change of the circuit's state is known." }),
+    coolDown: Schema.optionalKey(Schema.Number).annotateKey({
+      description:
+        "The latest cool-down, ms. A closed circuit keeps it until traffic has ramped up, so that a failure before then starts a longer cool-down, not the first one."
+    }),
+    until: Schema.optionalKey(Timestamp).annotateKey({
+      description: "When the next probe may be sent."
+    }),
+    successes: Schema.optionalKey(Schema.Int).annotateKey({
+      description: "Successful probes since the circuit became half-open."
+    }),
+    lastProbe: Schema.optionalKey(Schema.String).annotateKey({
+      description: "The delivery of the latest probe, for people."
+    }),
+    why: Schema.optionalKey(Schema.String).annotateKey({ description: "Why it opened." })
   }),
-  /** Transient failures since the endpoint last gave any other answer. */
-  failuresInRow: Schema.Int,
-  /** Permanent failures since the last success. */
-  permanentInRow: Schema.Int,
-  /** The time of the first of the consecutive failures. */
-  failingSince: Schema.optionalKey(Timestamp),
-  /** When the endpoint is disabled if it keeps failing. */
-  giveUpAt: Schema.optionalKey(Timestamp),
-  /** The end of the receiver's Retry-After. */
-  notBefore: Schema.optionalKey(Timestamp),
-  /** The status of the latest failure. */
-  lastStatus: Schema.optionalKey(Schema.Int),
-  lastError: Schema.optionalKey(Schema.String)
+  failuresInRow: Schema.Int.annotateKey({
+    description: "Transient failures since the endpoint last gave any other answer."
+  }),
+  permanentInRow: Schema.Int.annotateKey({
+    description: "Permanent failures since the last success."
+  }),
+  failingSince: Schema.optionalKey(Timestamp).annotateKey({
+    description: "The time of the first of the consecutive failures."
+  }),
+  giveUpAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the endpoint is disabled if it keeps failing."
+  }),
+  notBefore: Schema.optionalKey(Timestamp).annotateKey({
+    description: "The end of the receiver's Retry-After."
+  }),
+  lastStatus: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "The status of the latest failure."
+  }),
+  lastError: Schema.optionalKey(Schema.String).annotateKey({ description: "The last error." })
 })
 export type Health = typeof Health.Type
 

@@ -42,21 +42,20 @@ export const errorFamilies = {
 
 /** The part of the receiver's answer that is kept. */
 export const Response = Schema.Struct({
-  /** A selection of headers, by lower-case name. */
-  headers: Schema.Record(Schema.String, Schema.String),
-  /** The first 1 KiB, as text. */
-  body: Schema.String,
-  /** Bytes read; reading stops at 64 KiB. */
-  bytes: Schema.Number
+  headers: Schema.Record(Schema.String, Schema.String).annotateKey({
+    description: "A selection of headers, by lower-case name."
+  }),
+  body: Schema.String.annotateKey({ description: "The first 1 KiB, as text." }),
+  bytes: Schema.Number.annotateKey({ description: "Bytes read; reading stops at 64 KiB." })
 })
 export type Response = typeof Response.Type
 
 /** A redirect that an attempt followed. */
 export const Redirect = Schema.Struct({
-  /** The status of the answer that redirected. */
-  status: Schema.Int,
-  /** Where to, without the query, which often carries tokens. */
-  to: Schema.String
+  status: Schema.Int.annotateKey({ description: "The status of the answer that redirected." }),
+  to: Schema.String.annotateKey({
+    description: "Where to, without the query, which often carries tokens."
+  })
 })
 export type Redirect = typeof Redirect.Type
 

@@ -2,16 +2,14 @@ import { Schema } from "effect"
 
 /** One thing that is wrong with the input of an operation. */
 export const Problem = Schema.Struct({
-  /**
-   * The field of the input, with dots for a field of a field: `circuit.coolDown`. Empty for the
-   * input as a whole.
-   */
-  field: Schema.String,
-  /**
-   * The sentence about the field, without its subject: `must be between 1 and 1000`. It names other
-   * fields in backticks.
-   */
-  message: Schema.String
+  field: Schema.String.annotateKey({
+    description:
+      "The field of the input, with dots for a field of a field: `circuit.coolDown`. Empty for the input as a whole."
+  }),
+  message: Schema.String.annotateKey({
+    description:
+      "The sentence about the field, without its subject: `must be between 1 and 1000`. It names other fields in backticks."
+  })
 })
 export type Problem = typeof Problem.Type
 

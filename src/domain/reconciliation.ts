@@ -9,22 +9,27 @@ export const maxNamedMissing = 20
  * that is listed came in, or is missing, or is too old for it to be known.
  */
 export const Reconciliation = Schema.Struct({
-  /** What was asked for. */
-  since: Timestamp,
-  until: Timestamp,
-  listed: Schema.Int,
-  /** Those of them that came in, or had been fetched before. */
-  present: Schema.Int,
-  missing: Schema.Int,
-  /** Missing ones that were fetched and are events now. */
-  fetched: Schema.Int,
-  /** Missing ones that the provider was asked to send again. */
-  asked: Schema.Int,
-  /** Not known: neither INTAKE nor EVENTS goes back so far. They are not fetched. */
-  tooOld: Schema.Int,
-  /** The first missing ones, by their ids at the provider. */
-  missingIds: Schema.Array(Schema.String),
-  /** Why the first of those could not be had that were neither fetched nor asked for. */
-  problem: Schema.optionalKey(Schema.String)
+  since: Timestamp.annotateKey({ description: "What was asked for." }),
+  until: Timestamp.annotateKey({ description: "Up to when it compared." }),
+  listed: Schema.Int.annotateKey({ description: "Events that the provider listed." }),
+  present: Schema.Int.annotateKey({
+    description: "Those of them that came in, or had been fetched before."
+  }),
+  missing: Schema.Int.annotateKey({ description: "Those that had not come in." }),
+  fetched: Schema.Int.annotateKey({
+    description: "Missing ones that were fetched and are events now."
+  }),
+  asked: Schema.Int.annotateKey({
+    description: "Missing ones that the provider was asked to send again."
+  }),
+  tooOld: Schema.Int.annotateKey({
+    description: "Not known: neither INTAKE nor EVENTS goes back so far. They are not fetched."
+  }),
+  missingIds: Schema.Array(Schema.String).annotateKey({
+    description: "The first missing ones, by their ids at the provider."
+  }),
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why the first of those could not be had that were neither fetched nor asked for."
+  })
 })
 export type Reconciliation = typeof Reconciliation.Type

@@ -30,34 +30,40 @@ const TypePatterns = Schema.Array(Schema.String).check(
 
 /** What is set of a source, beside its provider and secrets. */
 export const sourceSettings = {
-  /** How far the signed time may be off. */
-  tolerance: Schema.optionalKey(PositiveDuration),
-  /** The URL that the provider was given, where it signs that. */
-  publicUrl: Schema.optionalKey(Schema.String),
-  /**
-   * What the provider calls the webhook: where it signs that, and where its API is asked for what it
-   * has sent (providers/listings).
-   */
-  webhookId: Schema.optionalKey(Schema.String),
-  /** What the provider repeats when the webhook is set up. A secret. */
-  verifyToken: Schema.optionalKey(Schema.String),
-  /** How a sender of the provider `hmac` signs (providers/generic-hmac-scheme.ts). */
-  scheme: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  /** Requests that are taken; others are refused for now, and the provider sends them again. (Default: no limit) */
-  rate: Schema.optionalKey(RateLimit),
-  /** Credentials for the provider's API. A secret. */
-  apiKey: Schema.optionalKey(ApiKey),
-  /** Where the provider's API is. (Default: the provider's own) */
-  apiUrl: Schema.optionalKey(Schema.String),
+  tolerance: Schema.optionalKey(PositiveDuration).annotateKey({
+    description: "How far the signed time may be off."
+  }),
+  publicUrl: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The URL that the provider was given, where it signs that."
+  }),
+  webhookId: Schema.optionalKey(Schema.String).annotateKey({
+    description:
+      "What the provider calls the webhook: where it signs that, and where its API is asked for what it has sent (providers/listings)."
+  }),
+  verifyToken: Schema.optionalKey(Schema.String).annotateKey({
+    description: "What the provider repeats when the webhook is set up. A secret."
+  }),
+  scheme: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)).annotateKey({
+    description: "How a sender of the provider `hmac` signs."
+  }),
+  rate: Schema.optionalKey(RateLimit).annotateKey({
+    description:
+      "Requests that are taken; others are refused for now, and the provider sends them again. (Default: no limit)"
+  }),
+  apiKey: Schema.optionalKey(ApiKey).annotateKey({
+    description: "Credentials for the provider's API. A secret."
+  }),
+  apiUrl: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Where the provider's API is. (Default: the provider's own)"
+  }),
   /** How often gateways fetch what never came in. (Default: never) */
   reconcile: Schema.optionalKey(
     durationBetween([60_000, "1 minute"], [7 * 24 * 3_600_000, "7 days"])
   ),
-  /**
-   * Patterns of the provider's types that are then compared: `invoice.*`. (Default: those that the
-   * webhook gets, or all)
-   */
-  reconcileTypes: Schema.optionalKey(TypePatterns),
+  reconcileTypes: Schema.optionalKey(TypePatterns).annotateKey({
+    description:
+      "Patterns of the provider's types that are then compared: `invoice.*`. (Default: those that the webhook gets, or all)"
+  }),
   /** How many may be missing before the history has `provider-lost`. (Default: 0) */
   alertAbove: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000 }))
@@ -69,16 +75,18 @@ export const sourceSettings = {
  * `<tenant>.<source>` in the bucket of sources. Times in ms since the epoch.
  */
 export const Source = Schema.Struct({
-  v: Schema.Literal(1),
-  tenant: Token,
+  v: Schema.Literal(1).annotateKey({ description: "The version of the record." }),
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
   id: SourceId,
-  /** One of `providers` (providers/providers.ts). */
-  provider: Schema.String,
-  /** Newest first. A rotation sets `until` on those that it replaces. */
-  secrets: Schema.Array(Secret),
+  provider: Schema.String.annotateKey({
+    description: "The name of the provider."
+  }),
+  secrets: Schema.Array(Secret).annotateKey({
+    description: "Newest first. A rotation sets `until` on those that it replaces."
+  }),
   ...sourceSettings,
-  createdAt: Timestamp,
-  updatedAt: Timestamp
+  createdAt: Timestamp.annotateKey({ description: "When it was made." }),
+  updatedAt: Timestamp.annotateKey({ description: "When it was changed last." })
 })
 export type Source = typeof Source.Type
 
@@ -107,10 +115,10 @@ export const readSourceLabel = (text: string): SourceName | undefined => {
  */
 export const SourceChange = Schema.Struct({
   id: Schema.String,
-  provider: Schema.String,
-  /** The revision in the bucket of sources. */
-  revision: Schema.Int,
-  /** The settings that differ from before, by name; of a new source those that it has. */
-  changed: Schema.Array(Schema.String)
+  provider: Schema.String.annotateKey({ description: "The name of the provider." }),
+  revision: Schema.Int.annotateKey({ description: "The revision in the bucket of sources." }),
+  changed: Schema.Array(Schema.String).annotateKey({
+    description: "The settings that differ from before, by name; of a new source those that it has."
+  })
 })
 export type SourceChange = typeof SourceChange.Type

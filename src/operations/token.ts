@@ -39,14 +39,15 @@ const TokenName = Schema.String.check(
 
 /** A token to be made. */
 export const NewToken = Schema.Struct({
-  tenant: TokenTenant,
-  scopes: Schema.NonEmptyArray(TokenScope),
-  /** What it is for, for people. */
-  name: Schema.optionalKey(TokenName),
-  /** Requests per second. (Default: 1,000) */
-  rate: Schema.optionalKey(Rate),
-  /** When it expires, ms since the epoch. (Default: never) */
-  expiresAt: Schema.optionalKey(Timestamp)
+  tenant: TokenTenant.annotateKey({ description: "The name of the tenant." }),
+  scopes: Schema.NonEmptyArray(TokenScope).annotateKey({ description: "What it may do." }),
+  name: Schema.optionalKey(TokenName).annotateKey({ description: "What it is for, for people." }),
+  rate: Schema.optionalKey(Rate).annotateKey({
+    description: "Requests per second. (Default: 1,000)"
+  }),
+  expiresAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When it expires. (Default: never)"
+  })
 })
 export type NewToken = typeof NewToken.Type
 
@@ -80,16 +81,18 @@ export type Brand = typeof Brand.Type
 
 /** What makes a token one of a browser. */
 const sessionFields = {
-  /**
-   * `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a
-   * browser's, in a cookie. (Default: a program's)
-   */
-  use: Schema.optionalKey(Schema.Literals(["link", "session"])),
-  /** Until when a link opens a session, ms since the epoch. */
-  opensUntil: Schema.optionalKey(Timestamp),
-  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
-  endpoint: Schema.optionalKey(Token),
-  brand: Schema.optionalKey(Brand)
+  use: Schema.optionalKey(Schema.Literals(["link", "session"])).annotateKey({
+    description:
+      "`link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's)"
+  }),
+  opensUntil: Schema.optionalKey(Timestamp).annotateKey({
+    description: "Until when a link opens a session."
+  }),
+  endpoint: Schema.optionalKey(Token).annotateKey({
+    description:
+      "The one endpoint of its tenant that it is about: everything else is as if it was not there."
+  }),
+  brand: Schema.optionalKey(Brand).annotateKey({ description: "What the pages of a portal show." })
 }
 
 /** A token to be made, of a program or of a browser. */
@@ -97,14 +100,13 @@ export const AnyNewToken = Schema.Struct({ ...NewToken.fields, ...sessionFields 
 export type AnyNewToken = typeof AnyNewToken.Type
 
 const shownFields = {
-  id: Schema.String,
+  id: Schema.String.annotateKey({ description: "The id of the token." }),
   ...AnyNewToken.fields,
-  /** ms since the epoch. */
-  createdAt: Timestamp,
-  /** Who made it. */
-  by: Schema.String,
-  /** The id of the token that it was made with, with which it is revoked. */
-  parent: Schema.optionalKey(Schema.String)
+  createdAt: Timestamp.annotateKey({ description: "When it was made." }),
+  by: Schema.String.annotateKey({ description: "Who made it." }),
+  parent: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The id of the token that it was made with, with which it is revoked."
+  })
 }
 
 /** A token without its secret. */
@@ -113,14 +115,12 @@ export type TokenView = typeof TokenView.Type
 
 /** A token as the bucket holds it, under its id. */
 export const TokenRecord = Schema.Struct({
-  /**
-   * 2: of a browser, or about one endpoint. A console that does not know of these would take the token
-   * for one of its whole tenant, and knows no 2 either.
-   */
-  v: Schema.Literals([1, 2]),
+  v: Schema.Literals([1, 2]).annotateKey({
+    description:
+      "2: of a browser, or about one endpoint. A console that does not know of these would take the token for one of its whole tenant, and knows no 2 either."
+  }),
   ...shownFields,
-  /** SHA-256 of the token, hexadecimal. */
-  hash: Schema.String
+  hash: Schema.String.annotateKey({ description: "SHA-256 of the token, hexadecimal." })
 })
 export type TokenRecord = typeof TokenRecord.Type
 
@@ -131,8 +131,9 @@ export type CreatedToken = typeof CreatedToken.Type
 /** A token that was revoked. */
 export const RevokedToken = Schema.Struct({
   ...shownFields,
-  /** The ids of the tokens that were made with it, and are revoked with it. */
-  with: Schema.Array(Schema.String)
+  with: Schema.Array(Schema.String).annotateKey({
+    description: "The ids of the tokens that were made with it, and are revoked with it."
+  })
 })
 export type RevokedToken = typeof RevokedToken.Type
 

@@ -55,14 +55,13 @@ const Status = Schema.String.check(
 )
 
 const pageFields = {
-  /** (Default: every tenant) */
-  tenant: Schema.optionalKey(Token),
+  tenant: Schema.optionalKey(Token).annotateKey({ description: "(Default: every tenant)" }),
   since: Schema.optionalKey(Timestamp),
   until: Schema.optionalKey(Timestamp),
-  /** Of another page. */
-  cursor: Schema.optionalKey(Schema.String),
-  /** (Default: 50) */
-  limit: Schema.optionalKey(Limit)
+  cursor: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The `cursor` or `previous` of another page."
+  }),
+  limit: Schema.optionalKey(Limit).annotateKey({ description: "(Default: 50)" })
 }
 
 const Types = several(Text)
@@ -74,10 +73,13 @@ const Types = several(Text)
 export const DeliveryQuery = Schema.Struct({
   ...pageFields,
   endpoint: several(Token),
-  /** The event's id, exactly; or its beginning, if it ends with `*`. */
-  event: Schema.optionalKey(Text),
-  /** The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`. */
-  type: Types,
+  event: Schema.optionalKey(Text).annotateKey({
+    description: "The event's id, exactly; or its beginning, if it ends with `*`."
+  }),
+  type: Types.annotateKey({
+    description:
+      "The event's type, exactly; or its beginning, if it ends with `*`, such as `invoice.*`."
+  }),
   state: several(DeliveryState),
   /** Of the last answer: a status, a class of them, or `none`. */
   status: several(Status),
@@ -90,9 +92,11 @@ export type DeliveryQuery = typeof DeliveryQuery.Type
 export const AttemptQuery = Schema.Struct({
   ...pageFields,
   endpoint: several(Token),
-  event: Schema.optionalKey(Text),
-  type: Types,
-  outcome: Schema.optionalKey(AttemptOutcome),
+  event: Schema.optionalKey(Text).annotateKey({ description: "The id of the event." }),
+  type: Types.annotateKey({ description: "The type of the event." }),
+  outcome: Schema.optionalKey(AttemptOutcome).annotateKey({
+    description: "Whether the delivery succeeded by it."
+  }),
   status: several(Status),
   error: several(ErrorClass)
 })
@@ -101,7 +105,7 @@ export type AttemptQuery = typeof AttemptQuery.Type
 /** Which events to find, as in DeliveryQuery; times of when they were stored. */
 export const EventQuery = Schema.Struct({
   ...pageFields,
-  type: Types,
+  type: Types.annotateKey({ description: "The type of the event." }),
   /** How it came: see domain/origin.ts. Or the beginning of that, if it ends with `*`. */
   channel: several(Text)
 })
@@ -109,131 +113,145 @@ export type EventQuery = typeof EventQuery.Type
 
 /** Whose a row is. */
 const roundFields = {
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  round: Schema.String,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /** The event's id. */
-  event: Schema.String,
-  /** The event's sequence in EVENTS. */
-  eventSeq: Schema.Int,
-  /** When the event was stored. */
-  eventAt: Timestamp,
-  type: Schema.NullOr(Schema.String)
+  delivery: Schema.String.annotateKey({ description: "`<event id>.<endpoint id>`" }),
+  round: Schema.String.annotateKey({
+    description: "Which round of the delivery: `0` is the first."
+  }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  event: Schema.String.annotateKey({ description: "The event's id." }),
+  eventSeq: Schema.Int.annotateKey({ description: "The event's sequence in EVENTS." }),
+  eventAt: Timestamp.annotateKey({ description: "When the event was stored." }),
+  type: Schema.NullOr(Schema.String).annotateKey({ description: "The type of the event." })
 }
 
 /** One round of a delivery. Times in ms since the epoch. */
 export const DeliveryRow = Schema.Struct({
   ...roundFields,
   state: DeliveryState,
-  /** The success was recorded by a worker that no longer owned the partition. */
-  late: Schema.Boolean,
-  /** The highest number of an attempt. */
-  attempts: Schema.Int,
-  /** How many of the recorded attempts were probes. */
-  probes: Schema.Int,
-  /** Of the success, else of the last recorded attempt. */
-  status: Schema.NullOr(Schema.Int),
-  /** Of the same attempt: the class of its error. */
-  error: Schema.NullOr(Schema.String),
-  /** Why it was dead-lettered or skipped. */
-  reason: Schema.NullOr(Schema.String),
-  /** Null if that is not in the history any more. */
-  beganAt: Schema.NullOr(Timestamp),
-  /** When it ended; of one that waits, when it began. */
-  at: Timestamp,
-  /** Duration of the same attempt. */
-  durationMs: Schema.NullOr(Schema.Number),
-  /** Of one that waits for a further attempt. */
-  nextAttemptAt: Schema.NullOr(Timestamp),
-  /** Sequence in DEAD of the dead letter that it left. */
-  dead: Schema.NullOr(Schema.Int),
-  /** The round that sent its dead letter again. */
-  redeliveredAs: Schema.NullOr(Schema.String),
-  /** The fact that ended it, or that began it if it waits: its sequence in HISTORY. */
-  seq: Schema.Int
+  late: Schema.Boolean.annotateKey({
+    description: "The success was recorded by a worker that no longer owned the partition."
+  }),
+  attempts: Schema.Int.annotateKey({ description: "The highest number of an attempt." }),
+  probes: Schema.Int.annotateKey({ description: "How many of the recorded attempts were probes." }),
+  status: Schema.NullOr(Schema.Int).annotateKey({
+    description: "The status of the success, or else of the last recorded attempt."
+  }),
+  error: Schema.NullOr(Schema.String).annotateKey({
+    description: "The class of that attempt's error."
+  }),
+  reason: Schema.NullOr(Schema.String).annotateKey({
+    description: "Why it was dead-lettered or skipped."
+  }),
+  beganAt: Schema.NullOr(Timestamp).annotateKey({
+    description: "Null if that is not in the history any more."
+  }),
+  at: Timestamp.annotateKey({ description: "When it ended; of one that waits, when it began." }),
+  durationMs: Schema.NullOr(Schema.Number).annotateKey({
+    description: "How long that attempt took, ms."
+  }),
+  nextAttemptAt: Schema.NullOr(Timestamp).annotateKey({
+    description: "When the next attempt is due, of a delivery that waits for one."
+  }),
+  dead: Schema.NullOr(Schema.Int).annotateKey({
+    description: "Sequence in DEAD of the dead letter that it left."
+  }),
+  redeliveredAs: Schema.NullOr(Schema.String).annotateKey({
+    description: "The round that sent its dead letter again."
+  }),
+  seq: Schema.Int.annotateKey({
+    description: "The fact that ended it, or that began it if it waits: its sequence in HISTORY."
+  })
 })
 export type DeliveryRow = typeof DeliveryRow.Type
 
 /** How far the projection is behind the history. */
 export const Lag = Schema.Struct({
-  /** Facts that are stored and not yet seen. */
-  facts: Schema.Int,
-  /**
-   * How long ago the newest fact that was seen was stored, if there are newer ones. If none is known
-   * it is 0, or how long ago that was looked at, where that is more than 5 s.
-   */
-  ms: Schema.Number
+  facts: Schema.Int.annotateKey({ description: "Facts that are stored and not yet seen." }),
+  ms: Schema.Number.annotateKey({
+    description:
+      "How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s."
+  })
 })
 export type Lag = typeof Lag.Type
 
 /** The fields of a page other than its rows, which are newest first. */
 const pageEnds = {
-  /**
-   * A page ends after 40 ms of searching. It then has what was found among all that is newer than
-   * this, or older on the way back, ms since the epoch; null if it is full or nothing is left.
-   */
-  searchedUntil: Schema.NullOr(Timestamp),
-  /** For the next page, of what is older; null if there is none. */
-  cursor: Schema.NullOr(Schema.String),
-  /** For the previous page, of what is newer; null if there is none. */
-  previous: Schema.NullOr(Schema.String)
+  searchedUntil: Schema.NullOr(Timestamp).annotateKey({
+    description:
+      "A page ends after 40 ms of searching. It then has what was found among all that is newer than this, or older on the way back; null if it is full or nothing is left."
+  }),
+  cursor: Schema.NullOr(Schema.String).annotateKey({
+    description: "For the next page, of what is older; null if there is none."
+  }),
+  previous: Schema.NullOr(Schema.String).annotateKey({
+    description: "For the previous page, of what is newer; null if there is none."
+  })
 }
 export type PageEnds = Schema.Struct.Type<typeof pageEnds>
 
 export const DeliveryPage = Schema.Struct({
   deliveries: Schema.Array(DeliveryRow),
   ...pageEnds,
-  lag: Lag
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." })
 })
 export type DeliveryPage = typeof DeliveryPage.Type
 
 /** One attempt of a delivery. Times in ms since the epoch. */
 export const AttemptRow = Schema.Struct({
   ...roundFields,
-  /** Its number within its round, from 1. */
-  number: Schema.Int,
-  at: Timestamp,
-  outcome: AttemptOutcome,
-  /** It was sent while the circuit was half-open. */
-  isProbe: Schema.Boolean,
-  status: Schema.NullOr(Schema.Int),
-  error: Schema.NullOr(Schema.Struct({ class: Schema.String, message: Schema.String })),
-  durationMs: Schema.NullOr(Schema.Number),
-  nextAttemptAt: Schema.NullOr(Timestamp),
-  worker: Schema.NullOr(Schema.String),
-  /** Sequence in HISTORY of its fact, which has the answer. */
-  seq: Schema.Int
+  number: Schema.Int.annotateKey({ description: "Its number within its round, from 1." }),
+  at: Timestamp.annotateKey({ description: "When it was made." }),
+  outcome: AttemptOutcome.annotateKey({ description: "Whether the delivery succeeded by it." }),
+  isProbe: Schema.Boolean.annotateKey({
+    description: "It was sent while the circuit was half-open."
+  }),
+  status: Schema.NullOr(Schema.Int).annotateKey({
+    description: "The status of the complete answer; null without one."
+  }),
+  error: Schema.NullOr(
+    Schema.Struct({
+      class: Schema.String.annotateKey({ description: "The class of the error." }),
+      message: Schema.String.annotateKey({ description: "What the error says." })
+    })
+  ).annotateKey({ description: "Why there was no complete answer; null if there was one." }),
+  durationMs: Schema.NullOr(Schema.Number).annotateKey({
+    description: "How long the request took, ms."
+  }),
+  nextAttemptAt: Schema.NullOr(Timestamp).annotateKey({
+    description: "When the next attempt is due."
+  }),
+  worker: Schema.NullOr(Schema.String).annotateKey({ description: "The id of the worker." }),
+  seq: Schema.Int.annotateKey({
+    description: "Sequence in HISTORY of its fact, which has the answer."
+  })
 })
 export type AttemptRow = typeof AttemptRow.Type
 
 export const AttemptPage = Schema.Struct({
   attempts: Schema.Array(AttemptRow),
   ...pageEnds,
-  lag: Lag
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." })
 })
 export type AttemptPage = typeof AttemptPage.Type
 
 /** An event. Times in ms since the epoch. */
 export const EventRow = Schema.Struct({
-  /** Its id. */
-  id: Schema.String,
-  tenant: Schema.String,
-  /** Its sequence in EVENTS. */
-  seq: Schema.Int,
-  /** When it was stored. */
-  at: Timestamp,
-  type: Schema.NullOr(Schema.String),
-  /** How it came; null if that is not known. */
-  channel: Schema.NullOr(Schema.String),
+  id: Schema.String.annotateKey({ description: "Its id." }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  seq: Schema.Int.annotateKey({ description: "Its sequence in EVENTS." }),
+  at: Timestamp.annotateKey({ description: "When it was stored." }),
+  type: Schema.NullOr(Schema.String).annotateKey({ description: "The type of the event." }),
+  channel: Schema.NullOr(Schema.String).annotateKey({
+    description: "How it came; null if that is not known."
+  }),
   /** Rounds of its deliveries, by their states. */
   rounds: Schema.Struct({
-    waiting: Schema.Int,
-    delivered: Schema.Int,
-    deadLettered: Schema.Int,
-    discarded: Schema.Int,
-    skipped: Schema.Int
+    waiting: Schema.Int.annotateKey({ description: "Deliveries that wait." }),
+    delivered: Schema.Int.annotateKey({ description: "Deliveries that ended with success." }),
+    deadLettered: Schema.Int.annotateKey({ description: "Deliveries that ended as dead letters." }),
+    discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." }),
+    skipped: Schema.Int.annotateKey({ description: "Endpoints that the plan left out." })
   })
 })
 export type EventRow = typeof EventRow.Type
@@ -241,55 +259,66 @@ export type EventRow = typeof EventRow.Type
 export const EventPage = Schema.Struct({
   events: Schema.Array(EventRow),
   ...pageEnds,
-  lag: Lag
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." })
 })
 export type EventPage = typeof EventPage.Type
 
 /** One recorded attempt. The answer's snippet is in the history, under `seq`. */
 export const LoggedAttempt = Schema.Struct({
   number: Schema.Int,
-  /** Sequence in HISTORY of its fact. */
-  seq: Schema.Int,
+  seq: Schema.Int.annotateKey({ description: "Sequence in HISTORY of its fact." }),
   at: Timestamp,
   isSuccess: Schema.Boolean,
   isProbe: Schema.Boolean,
-  status: Schema.NullOr(Schema.Int),
-  error: Schema.NullOr(Schema.Struct({ class: ErrorClass, message: Schema.String })),
-  durationMs: Schema.NullOr(Schema.Number),
-  nextAttemptAt: Schema.NullOr(Timestamp),
-  worker: Schema.NullOr(Schema.String)
+  status: Schema.NullOr(Schema.Int).annotateKey({
+    description: "The status of the complete answer; null without one."
+  }),
+  error: Schema.NullOr(
+    Schema.Struct({
+      class: ErrorClass.annotateKey({ description: "The class of the error." }),
+      message: Schema.String.annotateKey({ description: "What the error says." })
+    })
+  ).annotateKey({ description: "Why there was no complete answer; null if there was one." }),
+  durationMs: Schema.NullOr(Schema.Number).annotateKey({
+    description: "How long the request took, ms."
+  }),
+  nextAttemptAt: Schema.NullOr(Timestamp).annotateKey({
+    description: "When the next attempt is due."
+  }),
+  worker: Schema.NullOr(Schema.String).annotateKey({ description: "The id of the worker." })
 })
 export type LoggedAttempt = typeof LoggedAttempt.Type
 
 /** A round with its attempts. */
 export const LoggedRound = Schema.Struct({
   ...DeliveryRow.fields,
-  /** What began it; null if that is not in the history any more. */
-  begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])),
+  begunBy: Schema.NullOr(Schema.Literals(["routed", "redelivered", "replayed"])).annotateKey({
+    description: "What began it; null if that is not in the history any more."
+  }),
   deadline: Schema.NullOr(Timestamp),
-  /** How it waits for a further attempt. */
-  waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])),
+  waitsBy: Schema.NullOr(Schema.Literals(["nak", "schedule"])).annotateKey({
+    description: "How it waits for a further attempt."
+  }),
   discardedAt: Schema.NullOr(Timestamp),
-  /** How many of all its attempts were probes, where it ended without success. */
-  endProbes: Schema.NullOr(Schema.Int),
-  /** Facts that repeat others. */
-  repeats: Schema.Int,
-  /** The state in bits: see history/fold/round.ts. */
-  bits: Schema.Int,
+  endProbes: Schema.NullOr(Schema.Int).annotateKey({
+    description: "How many of all its attempts were probes, where it ended without success."
+  }),
+  repeats: Schema.Int.annotateKey({ description: "Facts that repeat others." }),
+  bits: Schema.Int.annotateKey({ description: "The state in bits." }),
   recorded: Schema.Array(LoggedAttempt)
 })
 export type LoggedRound = typeof LoggedRound.Type
 
 /** Names one delivery. */
 export const DeliveryLookup = Schema.Struct({
-  tenant: Schema.optionalKey(Token),
-  /**
-   * The event's id; where the tenant is given, also without it in front. Or `evt_` + its sequence,
-   * which works for every event.
-   */
-  event: Text,
-  /** (Default: all endpoints of the event) */
-  endpoint: Schema.optionalKey(Token)
+  tenant: Schema.optionalKey(Token).annotateKey({ description: "The name of the tenant." }),
+  event: Text.annotateKey({
+    description:
+      "The event's id; where the tenant is given, also without it in front. Or `evt_` + its sequence, which works for every event."
+  }),
+  endpoint: Schema.optionalKey(Token).annotateKey({
+    description: "(Default: all endpoints of the event)"
+  })
 })
 export type DeliveryLookup = typeof DeliveryLookup.Type
 
@@ -298,25 +327,32 @@ export const maxLoggedRounds = 1_000
 
 /** An event as the log knows it. */
 export const LoggedEvent = Schema.Struct({
-  tenant: Schema.String,
-  /** Its id. */
-  event: Schema.String,
-  eventSeq: Schema.Int,
-  eventAt: Timestamp,
-  type: Schema.NullOr(Schema.String)
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  event: Schema.String.annotateKey({ description: "Its id." }),
+  eventSeq: Schema.Int.annotateKey({
+    description: "The sequence of the event in the event stream."
+  }),
+  eventAt: Timestamp.annotateKey({ description: "When the event was stored." }),
+  type: Schema.NullOr(Schema.String).annotateKey({ description: "The type of the event." })
 })
 export type LoggedEvent = typeof LoggedEvent.Type
 
 /** The rounds of a delivery or of an event, oldest first. */
 export const LoggedDeliveries = Schema.Struct({
-  rounds: Schema.Array(LoggedRound),
-  /** Events of this id that no endpoint wanted, oldest first: they have no rounds. */
-  unwanted: Schema.Array(LoggedEvent),
-  /** How far the log reaches back: when the oldest of its ended rounds ended; null without any. */
-  oldest: Schema.NullOr(Timestamp),
-  /** Sequence in HISTORY up to which it has taken the facts. */
-  position: Schema.Int,
-  lag: Lag
+  rounds: Schema.Array(LoggedRound).annotateKey({
+    description: "The rounds of the delivery, the first one first."
+  }),
+  unwanted: Schema.Array(LoggedEvent).annotateKey({
+    description: "Events of this id that no endpoint wanted, oldest first: they have no rounds."
+  }),
+  oldest: Schema.NullOr(Timestamp).annotateKey({
+    description:
+      "How far the log reaches back: when the oldest of its ended rounds ended; null without any."
+  }),
+  position: Schema.Int.annotateKey({
+    description: "Sequence in HISTORY up to which it has taken the facts."
+  }),
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." })
 })
 export type LoggedDeliveries = typeof LoggedDeliveries.Type
 
@@ -326,35 +362,40 @@ export type LogSums = typeof LogSums.Type
 
 /** How full the sums of hours are. */
 export const SumsFill = Schema.Struct({
-  /** Rows that there are, and that there may be: the oldest hours go first. */
-  rows: Schema.Int,
-  maxRows: Schema.Int,
-  /** Times that an endpoint or type was summed up with others since the start: its tenant had too many. */
-  together: Schema.Int
+  rows: Schema.Int.annotateKey({
+    description: "Rows that are kept. At `maxRows` the oldest hours are removed."
+  }),
+  maxRows: Schema.Int.annotateKey({ description: "The most rows that are kept." }),
+  together: Schema.Int.annotateKey({
+    description:
+      "Times that an endpoint or type was summed up with others since the start: its tenant had too many."
+  })
 })
 export type SumsFill = typeof SumsFill.Type
 
 /** How the projection does. */
 export const ProjectionStatus = Schema.Struct({
-  /** `stopped`: a problem keeps it from going on. */
-  state: Schema.Literals(["rebuilding", "following", "stopped"]),
-  /** The sentence about what is wrong; null if nothing is. */
-  problem: Schema.NullOr(Schema.String),
-  /** Up to which fact it has read: a sequence in HISTORY. */
-  position: Schema.Int,
-  lag: Lag,
-  /** Rounds that have ended, and those that have not. */
-  rows: Schema.Int,
-  waiting: Schema.Int,
-  /** Attempts that were recorded again, since the files were made or rebuilt. */
-  repeatedAttempts: Schema.Int,
-  /** On disk. */
-  bytes: Schema.Int,
-  sums: SumsFill,
-  /** When the oldest round that is kept ended, ms since the epoch; null if none is. */
-  oldest: Schema.NullOr(Timestamp),
-  /** Where the files are. */
-  data: Schema.String
+  state: Schema.Literals(["rebuilding", "following", "stopped"]).annotateKey({
+    description: "`stopped`: a problem keeps it from going on."
+  }),
+  problem: Schema.NullOr(Schema.String).annotateKey({
+    description: "The sentence about what is wrong; null if nothing is."
+  }),
+  position: Schema.Int.annotateKey({
+    description: "Up to which fact it has read: a sequence in HISTORY."
+  }),
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." }),
+  rows: Schema.Int.annotateKey({ description: "Rounds that have ended, and those that have not." }),
+  waiting: Schema.Int.annotateKey({ description: "Deliveries that wait." }),
+  repeatedAttempts: Schema.Int.annotateKey({
+    description: "Attempts that were recorded again, since the files were made or rebuilt."
+  }),
+  bytes: Schema.Int.annotateKey({ description: "Size of its files, bytes." }),
+  sums: SumsFill.annotateKey({ description: "The sums of hours." }),
+  oldest: Schema.NullOr(Timestamp).annotateKey({
+    description: "When the oldest round that is kept ended; null if none is."
+  }),
+  data: Schema.String.annotateKey({ description: "Where the files are." })
 })
 export type ProjectionStatus = typeof ProjectionStatus.Type
 

@@ -10,16 +10,18 @@ const SumsBy = Schema.Literals(["hour", "day", "endpoint", "type"])
  * hour in which the broker stored it.
  */
 export const SumsQuery = Schema.Struct({
-  /** (Default: every tenant) */
-  tenant: Schema.optionalKey(Token),
-  /** Of the tenant. By hour or day only. */
-  endpoint: Schema.optionalKey(Token),
+  tenant: Schema.optionalKey(Token).annotateKey({ description: "(Default: every tenant)" }),
+  endpoint: Schema.optionalKey(Token).annotateKey({
+    description: "Of the tenant. By hour or day only."
+  }),
   since: Timestamp,
   until: Timestamp,
-  /** Days are those of UTC. */
-  by: SumsBy,
-  /** Endpoints or types that are listed; the others are summed up. (Default: 50) */
-  limit: Schema.optionalKey(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000 })))
+  by: SumsBy.annotateKey({ description: "Days are those of UTC." }),
+  limit: Schema.optionalKey(
+    Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000 }))
+  ).annotateKey({
+    description: "Endpoints or types that are listed; the others are summed up. (Default: 50)"
+  })
 })
 export type SumsQuery = typeof SumsQuery.Type
 
@@ -38,12 +40,13 @@ export const LoggedSum = Schema.Struct({
     deliveredLate: Schema.Int,
     attemptsFailed: Schema.Int,
     retries: Schema.Int,
-    deadLettered: Schema.Int,
+    deadLettered: Schema.Int.annotateKey({ description: "Deliveries that ended as dead letters." }),
     attemptsOfEnded: Schema.Int,
-    discarded: Schema.Int
+    discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." })
   }),
-  /** Attempts by the class of their answer, `none` for those without one. */
-  answers: Schema.Record(Schema.String, Schema.Int),
+  answers: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description: "Attempts by the class of their answer, `none` for those without one."
+  }),
   attemptCounts: Schema.Record(Schema.String, Schema.Int),
   toSuccess: Quantiles,
   latency: Quantiles
@@ -53,13 +56,12 @@ export type LoggedSum = typeof LoggedSum.Type
 /** A sum of the list: of a period, or of an endpoint or type, or of all that are not listed. */
 export const ListedSum = Schema.Struct({
   ...LoggedSum.fields,
-  /** When the period begins. */
-  begins: Schema.optionalKey(Timestamp),
-  tenant: Schema.optionalKey(Schema.String),
-  /** `TENANT/ENDPOINT` or the type; null in the sum of the others. */
-  name: Schema.optionalKey(Schema.NullOr(Schema.String)),
-  /** How many are not listed. */
-  others: Schema.optionalKey(Schema.Int)
+  begins: Schema.optionalKey(Timestamp).annotateKey({ description: "When the period begins." }),
+  tenant: Schema.optionalKey(Schema.String).annotateKey({ description: "The name of the tenant." }),
+  name: Schema.optionalKey(Schema.NullOr(Schema.String)).annotateKey({
+    description: "`TENANT/ENDPOINT` or the type; null in the sum of the others."
+  }),
+  others: Schema.optionalKey(Schema.Int).annotateKey({ description: "How many are not listed." })
 })
 export type ListedSum = typeof ListedSum.Type
 
@@ -67,7 +69,8 @@ export type ListedSum = typeof ListedSum.Type
 export const LoggedSums = Schema.Struct({
   sums: Schema.Array(ListedSum),
   whole: LoggedSum,
-  /** The beginning of the oldest hour that the log has sums of; null without any. */
-  oldestHour: Schema.NullOr(Timestamp)
+  oldestHour: Schema.NullOr(Timestamp).annotateKey({
+    description: "The beginning of the oldest hour that the log has sums of; null without any."
+  })
 })
 export type LoggedSums = typeof LoggedSums.Type

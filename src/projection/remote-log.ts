@@ -48,8 +48,9 @@ type LogAnswer = typeof LogAnswer.Type
 
 /** A piece of an answer, which may be longer than a message. */
 const Piece = Schema.Struct({
-  /** Of the projection that answers: there may be several. */
-  from: Schema.String,
+  from: Schema.String.annotateKey({
+    description: "Of the projection that answers: there may be several."
+  }),
   isLast: Schema.Boolean,
   text: Schema.String
 })

@@ -109,13 +109,17 @@ describe("the OpenAPI document", () => {
         assert.property(parameter, "description", `${id} ${parameter.name}`)
   })
 
-  it("says what each field of a request means, but for what a page of the reference explains", () => {
+  /** The fields of bodies that nothing describes, with the schemas that they are in. */
+  const undescribed = (of: "request" | "answer"): ReadonlyArray<string> => {
     const { components, paths } = JSON.parse(text)
     const found = new Set<string>()
+    const seen = new Set<string>()
     const look = (schema: Described, place: string): void => {
       const name = schema.$ref?.split("/").at(-1)
       if (name !== undefined) {
-        if (!explained.has(name)) look(components.schemas[name], name)
+        if (explained.has(name) || seen.has(name)) return
+        seen.add(name)
+        look(components.schemas[name], name)
         return
       }
       for (const part of [...(schema.anyOf ?? []), ...(schema.oneOf ?? [])]) look(part, place)
@@ -128,14 +132,26 @@ describe("the OpenAPI document", () => {
         look(one, `${place}.${field}`)
       }
     }
-    type Bodies = Record<
-      string,
-      { requestBody?: { content: Record<string, { schema: Described }> } }
-    >
+    type Body = { content?: Record<string, { schema: Described }> }
+    type Bodies = Record<string, { requestBody?: Body; responses: Record<string, Body> }>
     for (const methods of Object.values<Bodies>(paths))
-      for (const { requestBody } of Object.values(methods))
-        for (const { schema } of Object.values(requestBody?.content ?? {})) look(schema, "")
-    assert.deepStrictEqual([...found], [])
+      for (const { requestBody, responses } of Object.values(methods))
+        for (const body of of === "request" ? [requestBody] : Object.values(responses))
+          for (const { schema } of Object.values(body?.content ?? {})) look(schema, "")
+    return [...found]
+  }
+
+  it("says what each field of a request means, but for what a page of the reference explains", () => {
+    assert.deepStrictEqual(undescribed("request"), [])
+  })
+
+  it("says what each field of an answer means, too", () => {
+    // docs/reference/settings.md explains circuits and the settings of a tenant.
+    const isExplained = (field: string) => /\.circuit\.|TenantSettings\.system\./.test(field)
+    assert.deepStrictEqual(
+      undescribed("answer").filter((field) => !isExplained(field)),
+      []
+    )
   })
 
   it("has every route, each path once, and its scheme", () => {

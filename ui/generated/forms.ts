@@ -155,7 +155,7 @@ export const endpointFields: ReadonlyArray<Field> = [
       "parts": [
         {
           "name": "failures",
-          "text": "",
+          "text": "Transient failures in a row that open it.",
           "usual": "5",
           "removal": "null",
           "kind": {
@@ -166,7 +166,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "rate",
-          "text": "",
+          "text": "The share of failures that opens it, or `none`.",
           "usual": "{\"percent\":50,\"of\":20,\"over\":\"1 minute\"}",
           "removal": "null",
           "kind": {
@@ -195,7 +195,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "successes",
-          "text": "",
+          "text": "Probes in a row that have to succeed to close it.",
           "usual": "2",
           "removal": "null",
           "kind": {
@@ -206,7 +206,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "onOpen",
-          "text": "",
+          "text": "What happens to deliveries while it is open.",
           "usual": "backlog",
           "removal": "null",
           "kind": {
@@ -229,7 +229,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "permanentFailures",
-          "text": "",
+          "text": "Permanent failures in a row at which it is given up.",
           "usual": "100",
           "removal": "null",
           "kind": {
@@ -240,7 +240,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "onGiveUp",
-          "text": "",
+          "text": "What happens to an endpoint that is given up.",
           "usual": "disable",
           "removal": "null",
           "kind": {
@@ -253,7 +253,7 @@ export const endpointFields: ReadonlyArray<Field> = [
         },
         {
           "name": "onGone",
-          "text": "",
+          "text": "What happens to an endpoint that answers 410.",
           "usual": "disable",
           "removal": "null",
           "kind": {

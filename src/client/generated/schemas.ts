@@ -2,40 +2,70 @@
 
 /** An alert that is raised. */
 export interface Alert {
+  /** Identifies one raising of the alert. An alert that replaces it, and the clearing, carry the same id. */
   readonly id: string
+  /** The name of the alert. */
   readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  /** What it is about. */
   readonly about: "endpoint" | "tenant" | "system"
+  /** How bad it is. */
   readonly level: "warn" | "critical"
+  /** The value measured when the alert was raised or cleared. Absent if there was nothing to measure. */
   readonly value?: number
+  /** The threshold that it has passed. */
   readonly threshold: number
+  /** The unit of value and threshold. */
   readonly unit: string
+  /** The window over which the value was measured, ms. */
   readonly windowMs: number
+  /** When the first alert of this id was raised. */
   readonly raisedAt: string
+  /** The alert that was raised under this id until now. */
   readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+  /** Alerts about the same endpoint or tenant that are not raised themselves, because this one is. */
   readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+  /** Whom to notify: the endpoint's contact, or else the tenant's. */
   readonly contact?: string
+  /** Attempts that failed in a row. */
   readonly failuresInRow?: number
+  /** The status of the last answer. */
   readonly lastStatus?: number
+  /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
   readonly status?: string
+  /** The last error. */
   readonly lastError?: string
+  /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
   readonly lastDeadLetter?: {
+    /** `<event id>.<endpoint id>` */
     readonly delivery: string
+    /** The type of the event. */
     readonly type?: string
+    /** Why it was given up. */
     readonly reason?: string
+    /** The last ones, in order. */
     readonly attempts: ReadonlyArray<{
+      /** Its number in its round, from 1. */
       readonly attempt: number
+      /** When it was made. */
       readonly at: string
+      /** How long the request took, ms. */
       readonly durationMs?: number
+      /** The status of the answer. */
       readonly status?: number
+      /** The class of the error. */
       readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
     }>
   }
+  /** The value measured last, once it differed from `value`. Renewed once a minute at most. */
   readonly currentValue?: number
+  /** Absent if it is about the system. */
   readonly tenant?: string
+  /** Absent if it is not about one endpoint. */
   readonly endpoint?: string
 }
 
 export interface AlertList {
+  /** The alerts. */
   readonly alerts: ReadonlyArray<Alert>
 }
 
@@ -83,6 +113,7 @@ export interface AlertThresholds {
 
 /** When alerts are raised. */
 export interface AlertThresholds_1 {
+  /** Absent for the system. */
   readonly tenant?: string
   /** Of each alert; `off` and `on` for an alert as a whole, durations in words. */
   readonly thresholds: { readonly [name: string]: number | string }
@@ -97,6 +128,7 @@ export interface AlertThresholds_1 {
 }
 
 export interface AttemptList {
+  /** The attempts. */
   readonly attempts: ReadonlyArray<LoggedAttempt>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
@@ -106,7 +138,9 @@ export interface AttemptList {
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
@@ -154,7 +188,9 @@ export interface BatchAnswer {
   readonly detail?: string
   /** What is wrong with it, field by field. */
   readonly errors?: ReadonlyArray<{
+    /** The field of the input, with dots for a field of a field: `circuit.coolDown`. Empty for the input as a whole. */
     readonly field: string
+    /** The sentence about the field, without its subject: `must be between 1 and 1000`. It names other fields in backticks. */
     readonly message: string
   }>
 }
@@ -172,6 +208,7 @@ export interface BatchResult {
 
 /** An endpoint after a change. */
 export interface ChangedEndpoint {
+  /** The version of the record. */
   readonly v: 1
   /** Its tenant. */
   readonly tenant: string
@@ -212,13 +249,19 @@ export interface ChangedEndpoint {
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
+    /** When the next probe may be sent. Absent for a closed circuit. */
     readonly nextProbeAt?: string
+    /** Successful probes of a half-open circuit. */
     readonly probesSucceeded?: number
+    /** The delivery of the latest probe. */
     readonly lastProbe?: string
+    /** Why it opened. */
     readonly why?: string
+    /** The circuit has closed, and deliveries come back gradually. */
     readonly ramping?: true
     readonly failures: number
     readonly rate: "none" | {
+      /** How many of the attempts have to fail, percent. */
       readonly percent: number
       readonly of: number
       readonly over: string
@@ -254,27 +297,40 @@ export interface ChangedEndpoint {
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
   readonly disabled?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why it was given up; its deliveries wait. */
   readonly suspended?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why its deliveries are held back. */
   readonly paused?: {
+    /** Since when. */
     readonly at: string
+    /** Who did it. */
     readonly by: string
+    /** Why. */
     readonly reason?: string
+    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -295,6 +351,7 @@ export interface ChangedEndpoint {
 
 /** Settings of a tenant, or of the system, after a change. */
 export interface ChangedTenantSettings {
+  /** Absent for the system. */
   readonly tenant?: string
   /** Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
   readonly hostCap?: number
@@ -306,6 +363,7 @@ export interface ChangedTenantSettings {
   readonly maxTokens?: number
   /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>
+  /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
   readonly system?: {
     readonly hostCap?: number
     readonly maxTimeout?: string
@@ -313,25 +371,34 @@ export interface ChangedTenantSettings {
     readonly maxTokens?: number
     readonly forwardHeaders: ReadonlyArray<string>
   }
+  /** The revision in the endpoints bucket; 0 where nothing was ever set. */
   readonly revision: number
   /** The settings that differ from before. */
   readonly changed: ReadonlyArray<string>
 }
 
 export interface Circuit {
+  /** Transient failures in a row that open it. */
   readonly failures?: number | undefined
+  /** The share of failures that opens it, or `none`. */
   readonly rate?: "none" | {
+    /** How many of the attempts have to fail, percent. */
     readonly percent: number
     readonly of: number
     readonly over: string
   } | undefined
   readonly coolDown?: string | undefined
   readonly maxCoolDown?: string | undefined
+  /** Probes in a row that have to succeed to close it. */
   readonly successes?: number | undefined
+  /** What happens to deliveries while it is open. */
   readonly onOpen?: "backlog" | "dead-letter" | undefined
   readonly giveUpAfter?: string | undefined
+  /** Permanent failures in a row at which it is given up. */
   readonly permanentFailures?: number | undefined
+  /** What happens to an endpoint that is given up. */
   readonly onGiveUp?: "disable" | "suspend" | undefined
+  /** What happens to an endpoint that answers 410. */
   readonly onGone?: "disable" | "suspend" | undefined
 }
 
@@ -349,9 +416,13 @@ export interface CreatedToken {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  /** `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's) */
   readonly use?: "link" | "session"
+  /** Until when a link opens a session. */
   readonly opensUntil?: string
+  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
   readonly endpoint?: string
+  /** What the pages of a portal show. */
   readonly brand?: {
     /** What stands in place of Petrel's name. */
     readonly name?: string
@@ -374,47 +445,75 @@ export interface CreatedToken {
 export interface DeadLetter {
   /** Its number. */
   readonly id: number
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
   /** The event's id. */
   readonly event: string
+  /** The sequence of the event in the event stream. */
   readonly eventSeq: number
+  /** When the event was stored. */
   readonly eventAt: string
+  /** The type of the event. */
   readonly type: string
+  /** Which round of the delivery: `0` is the first. */
   readonly round: string
   /** Why it ended without success. */
   readonly reason: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"
+  /** Requests made in this round. */
   readonly attempts: number
+  /** How many of them were probes: they leave its place in the policy's schedule as it is. */
   readonly probes?: number
+  /** When the first attempt was made. */
   readonly firstAttemptAt?: string
+  /** When the last attempt was made. */
   readonly lastAttemptAt?: string
+  /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
   readonly delayMs?: number
+  /** Present if the last answer has a limit of its own in the policy. */
   readonly inARow?: {
+    /** The status or class that the rule names: `404`, `5xx`. */
     readonly status: string
+    /** Requests that were answered so, without probes. */
     readonly attempts: number
+    /** When the first of them was answered. */
     readonly since: string
   }
+  /** The status of the last answer. */
   readonly lastStatus?: number
+  /** The class of the last error. */
   readonly lastErrorClass?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+  /** The last error. */
   readonly lastError?: string
+  /** The last attempt was final, and the delivery ends for this reason. */
   readonly ends?: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"
   /** When it would have been given up. */
   readonly deadline: string
   /** When it ended. */
   readonly deadAt: string
+  /** The place that its message was moved from. */
   readonly origin?: string
   /** What came of sending it again. */
   readonly redelivered?: {
+    /** Which round of the delivery: `0` is the first. */
     readonly round: string
+    /** When. */
     readonly at: string
+    /** Who asked for it. */
     readonly by?: string | null
+    /** `waiting` while the round is open, otherwise how it ended. */
     readonly outcome: "waiting" | "delivered" | "delivered-late" | "dead-lettered"
+    /** When it ended. */
     readonly endedAt?: string | null
+    /** Id of the new dead letter, if the round was dead-lettered. */
     readonly dead?: number | null
   }
   /** The receiver has it after all: a former owner recorded the success. */
   readonly deliveredLate?: {
+    /** When. */
     readonly at: string
+    /** The id of the worker. */
     readonly worker?: string | null
   }
 }
@@ -423,51 +522,82 @@ export interface DeadLetter {
 export interface DeadLetterDetail {
   /** Its number. */
   readonly id: number
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
   /** The event's id. */
   readonly event: string
+  /** The sequence of the event in the event stream. */
   readonly eventSeq: number
+  /** When the event was stored. */
   readonly eventAt: string
+  /** The type of the event. */
   readonly type: string
+  /** Which round of the delivery: `0` is the first. */
   readonly round: string
   /** Why it ended without success. */
   readonly reason: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"
+  /** Requests made in this round. */
   readonly attempts: number
+  /** How many of them were probes: they leave its place in the policy's schedule as it is. */
   readonly probes?: number
+  /** When the first attempt was made. */
   readonly firstAttemptAt?: string
+  /** When the last attempt was made. */
   readonly lastAttemptAt?: string
+  /** The delay that `decorrelated` backoff has drawn last, ms: the next draw depends on it. */
   readonly delayMs?: number
+  /** Present if the last answer has a limit of its own in the policy. */
   readonly inARow?: {
+    /** The status or class that the rule names: `404`, `5xx`. */
     readonly status: string
+    /** Requests that were answered so, without probes. */
     readonly attempts: number
+    /** When the first of them was answered. */
     readonly since: string
   }
+  /** The status of the last answer. */
   readonly lastStatus?: number
+  /** The class of the last error. */
   readonly lastErrorClass?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+  /** The last error. */
   readonly lastError?: string
+  /** The last attempt was final, and the delivery ends for this reason. */
   readonly ends?: "permanent" | "attempts" | "status-limit" | "deadline" | "endpoint-disabled" | "endpoint-removed" | "circuit-open" | "backlog-full" | "defect" | "event-gone" | "gone"
   /** When it would have been given up. */
   readonly deadline: string
   /** When it ended. */
   readonly deadAt: string
+  /** The place that its message was moved from. */
   readonly origin?: string
   /** What came of sending it again. */
   readonly redelivered?: {
+    /** Which round of the delivery: `0` is the first. */
     readonly round: string
+    /** When. */
     readonly at: string
+    /** Who asked for it. */
     readonly by?: string | null
+    /** `waiting` while the round is open, otherwise how it ended. */
     readonly outcome: "waiting" | "delivered" | "delivered-late" | "dead-lettered"
+    /** When it ended. */
     readonly endedAt?: string | null
+    /** Id of the new dead letter, if the round was dead-lettered. */
     readonly dead?: number | null
   }
   /** The receiver has it after all: a former owner recorded the success. */
   readonly deliveredLate?: {
+    /** When. */
     readonly at: string
+    /** The id of the worker. */
     readonly worker?: string | null
   }
+  /** When its round began. */
   readonly began: string
+  /** The headers that every receiver gets, by their usual names, without the signature and those of the endpoint's configuration. */
   readonly headers: { readonly [name: string]: string }
+  /** Size of the body. */
   readonly bytes: number
   /** The body, if it is text, for tokens with the scope payloads:read. */
   readonly body?: string
@@ -478,6 +608,7 @@ export interface DeadLetterDetail {
 }
 
 export interface DeadLetterList {
+  /** The dead letters. */
   readonly deadLetters: ReadonlyArray<DeadLetter>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
@@ -487,85 +618,150 @@ export interface DeadLetterList {
 
 /** One event for one endpoint: its rounds and attempts, and why it waits. */
 export interface Delivery {
+  /** `<event id>.<endpoint id>` */
   readonly delivery: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** The id of the event. */
   readonly event?: string
+  /** The sequence of the event in the event stream. */
   readonly eventSeq: number
+  /** The type of the event. */
   readonly type?: string
+  /** The rounds of the delivery, the first one first. */
   readonly rounds: ReadonlyArray<{
+    /** Which round of the delivery: `0` is the first. */
     readonly round: string
+    /** What began it; null if that is not in the history any more. */
     readonly begun: {
+      /** What it was. */
       readonly by: "routed" | "redelivered" | "replayed"
+      /** When. */
       readonly at: string
+      /** When the delivery is given up. */
       readonly deadline?: string
     } | null
+    /** The attempts that are known, in order. */
     readonly attempts: ReadonlyArray<{
+      /** Its number in its round, from 1. */
       readonly number: number
+      /** When. */
       readonly at: string
+      /** Whether the delivery succeeded by it. */
       readonly isSuccess: boolean
+      /** Sent while the circuit was half-open: it used up none of the policy's attempts. */
       readonly isProbe?: true
+      /** The status of the answer. */
       readonly status?: number
+      /** Why there was no complete answer. */
       readonly error?: {
+        /** The class of the error. */
         readonly class: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+        /** What the error says. */
         readonly message: string
       } | null
+      /** How long the request took, ms. */
       readonly durationMs?: number
+      /** When the next attempt is due. */
       readonly nextAttemptAt?: string
+      /** The id of the worker. */
       readonly worker?: string
+      /** How long it took to connect, ms, if a connection was made for it. */
       readonly connectMs?: number
+      /** When the answer began, ms since the beginning of the attempt. */
       readonly firstByteMs?: number
+      /** Absent if there was none, or if it is not kept. */
       readonly response?: {
+        /** A selection of headers, by lower-case name. */
         readonly headers: { readonly [name: string]: string }
+        /** The first 1 KiB, as text. */
         readonly body: string
+        /** Bytes read; reading stops at 64 KiB. */
         readonly bytes: number
       }
+      /** The redirects that were followed. `response` is the answer of the last address. */
       readonly redirects?: ReadonlyArray<{
+        /** The status of the answer that redirected. */
         readonly status: number
+        /** Where to, without the query, which often carries tokens. */
         readonly to: string
       }>
     }>
+    /** The highest number of an attempt that is known; older ones may not be in the history any more. */
     readonly lastAttempt: number
+    /** Whether the round is open, or how it ended. */
     readonly state: "open" | "delivered" | "dead-lettered" | "discarded"
+    /** How it ended. */
     readonly end?: {
+      /** When. */
       readonly at: string
+      /** Why it was given up. */
       readonly reason?: string
+      /** The dead letter that it left, or that the late success resolves. */
       readonly dead?: number
+      /** How many of its attempts were probes, where it ended without success. */
       readonly probes?: number
+      /** A former owner recorded the success. */
       readonly late?: true
     }
+    /** When its dead letter was discarded. */
     readonly discardedAt?: string
+    /** Until when it waits for its next attempt, and how. */
     readonly waits?: {
+      /** Until when. */
       readonly until: string
+      /** What it was. */
       readonly by?: "nak" | "schedule"
     }
+    /** Facts that repeat others. */
     readonly repeats: number
+    /** The message of an open round; null if none was found. */
     readonly waitsIn?: {
+      /** The stream that has it. */
       readonly stream: string
+      /** Its sequence there. */
       readonly seq: number
+      /** Null if this version cannot read it. */
       readonly deadline: string | null
+      /** Which one it is of all that wait in its endpoint's backlog, 1 for the first. */
       readonly position?: number
+      /** How many wait there. */
       readonly of?: number
     } | null
+    /** What the owner of its partition is doing with an open round that it has in memory. */
     readonly inMemory?: {
+      /** The id of the worker. */
       readonly worker: string
+      /** What it is doing. */
       readonly mode: "waiting" | "deciding" | "sending" | "recording" | "released" | "returned" | "cancelled"
+      /** Time since it joined its lane; of a task that was begun, since then, ms. */
       readonly forMs: number
     }
+    /** What blocks an open round, the most important first. */
     readonly holds?: ReadonlyArray<{
+      /** What blocks it. */
       readonly by: "missing" | "unreadable" | "event" | "dead-letters" | "endpoint-removed" | "endpoint-disabled" | "no-worker" | "time" | "paused" | "suspended" | "circuit" | "retry-after" | "cap" | "rate" | "host-cap" | "turn" | "answer" | "outcome"
+      /** What blocks it, as a sentence. */
       readonly says: string
+      /** Until when. */
       readonly until?: string
+      /** What frees it. */
       readonly freedBy: string
     }>
   }>
+  /** How far the delivery log was behind the history, if the rounds are from there. */
   readonly lag?: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 export interface DeliveryList {
+  /** The deliveries. */
   readonly deliveries: ReadonlyArray<LoggedDelivery>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
@@ -575,84 +771,139 @@ export interface DeliveryList {
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 /** Why an endpoint gets nothing or fails, and what to do. */
 export interface Diagnosis {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly id: string
+  /** When it was looked at. */
   readonly at: string
+  /** Where its deliveries go. */
   readonly url: string
+  /** What was looked at. */
   readonly checks: ReadonlyArray<{
+    /** What was looked at. */
     readonly name: "state" | "worker" | "events" | "name" | "connection" | "certificate" | "failures" | "rate" | "circuit" | "waiting" | "dead letters"
+    /** Whether it is well. */
     readonly result: "ok" | "unknown" | "warning" | "problem"
+    /** What was found. */
     readonly says: string
+    /** What to do. Absent where nothing is to be done. */
     readonly advice?: string
   }>
+  /** What came of a connection. */
   readonly connection?: {
+    /** The host of the URL. */
     readonly host: string
+    /** The port. */
     readonly port: number
+    /** Whether TLS is used. */
     readonly isSecure: boolean
+    /** The look-up of the name, ms. Absent where the host is an address. */
     readonly lookupMs?: number
+    /** Why no address is known, or none may be connected to. */
     readonly error?: {
+      /** The class of the error. */
       readonly class: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+      /** What the error says. */
       readonly message: string
     }
+    /** Addresses that this worker may not connect to. They are not named: see `AddressRefused`. */
     readonly refused: number
+    /** The allowed addresses, in the order in which requests try them. */
     readonly addresses: ReadonlyArray<{
+      /** The address. */
       readonly address: string
+      /** TCP and TLS together, ms. */
       readonly durationMs: number
+      /** Absent for http, and where no handshake was completed. */
       readonly tls?: {
+        /** Such as TLSv1.3. */
         readonly protocol: string
+        /** The receiver's own certificate first. */
         readonly chain: ReadonlyArray<{
+          /** Its common name, or its first alternative name. */
           readonly subject: string
+          /** Who issued the certificate. */
           readonly issuer: string
+          /** When the certificate begins to be valid. */
           readonly validFrom: string
+          /** When the certificate ceases to be valid. */
           readonly validUntil: string
         }>
+        /** Why requests would not trust the certificate. */
         readonly distrust?: string
       }
+      /** Why there is no connection. */
       readonly error?: {
+        /** The class of the error. */
         readonly class: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+        /** What the error says. */
         readonly message: string
       }
     }>
   }
+  /** What to do, the most important first. Empty where nothing is wrong. */
   readonly advice: ReadonlyArray<string>
 }
 
 export interface DiscardedDeadLetter {
+  /** The number of the dead letter. */
   readonly id: number
+  /** It is gone. */
   readonly discarded: true
 }
 
 export interface DiscardedSeveral {
+  /** What was discarded. */
   readonly discarded: ReadonlyArray<{
+    /** Its number, in the order in which all of it came. */
     readonly number: number
+    /** The name of the tenant. */
     readonly tenant: string
+    /** The id of the source. */
     readonly source: string
+    /** The name of the provider. */
     readonly provider: string
+    /** Why it is no event. */
     readonly reason: "unreadable" | "id-collision" | "invalid"
+    /** What is wrong, in a sentence. */
     readonly problem: string
+    /** When it came in. */
     readonly at: string
+    /** Size in bytes. */
     readonly bytes: number
+    /** The media type of the body. */
     readonly contentType: string
+    /** The sender's id and type, where they could be read. */
     readonly event?: string
+    /** The type of the event. */
     readonly type?: string
+    /** Headers of the request, and its bytes in base64: where one is shown. */
     readonly headers?: { readonly [name: string]: string }
+    /** The body that came in. */
     readonly body?: string
   }>
+  /** What stays in the quarantine, and why. */
   readonly left: ReadonlyArray<{
+    /** Its number in the quarantine. */
     readonly number: number
+    /** What is wrong, in a sentence. */
     readonly problem: string
   }>
 }
 
 /** An endpoint: its settings, and its health. */
 export interface Endpoint {
+  /** The version of the record. */
   readonly v: 1
   /** Its tenant. */
   readonly tenant: string
@@ -693,13 +944,19 @@ export interface Endpoint {
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
+    /** When the next probe may be sent. Absent for a closed circuit. */
     readonly nextProbeAt?: string
+    /** Successful probes of a half-open circuit. */
     readonly probesSucceeded?: number
+    /** The delivery of the latest probe. */
     readonly lastProbe?: string
+    /** Why it opened. */
     readonly why?: string
+    /** The circuit has closed, and deliveries come back gradually. */
     readonly ramping?: true
     readonly failures: number
     readonly rate: "none" | {
+      /** How many of the attempts have to fail, percent. */
       readonly percent: number
       readonly of: number
       readonly over: string
@@ -735,27 +992,40 @@ export interface Endpoint {
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
   readonly disabled?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why it was given up; its deliveries wait. */
   readonly suspended?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why its deliveries are held back. */
   readonly paused?: {
+    /** Since when. */
     readonly at: string
+    /** Who did it. */
     readonly by: string
+    /** Why. */
     readonly reason?: string
+    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -766,33 +1036,52 @@ export interface Endpoint {
   readonly publicKey?: string
   /** Changes with every change; the ETag of the endpoint. */
   readonly revision: number
+  /** Its failures, and when it may be sent to. */
   readonly health: {
+    /** Transient failures since the endpoint last gave any other answer. */
     readonly failuresInRow: number
+    /** Permanent failures since the last success. */
     readonly permanentInRow: number
+    /** The time of the first of the consecutive failures. */
     readonly failingSince?: string
+    /** When the endpoint is disabled if it keeps failing. */
     readonly giveUpAt?: string
+    /** The end of the receiver's Retry-After. */
     readonly notBefore?: string
+    /** The status of the last answer. */
     readonly lastStatus?: number
+    /** The last error. */
     readonly lastError?: string
   }
 }
 
 export interface EndpointChange {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly id: string
+  /** The revision in the endpoints bucket. */
   readonly revision: number
+  /** When the bucket stored it. */
   readonly at: string
+  /** Its author, if known. */
   readonly by?: string
+  /** What happened. */
   readonly change: "added" | "changed" | "removed" | "unreadable"
+  /** The settings that differ. */
   readonly differences: ReadonlyArray<{
+    /** The name in the configuration, such as `circuit.failures` for a part of a setting. Of `url`, only scheme, host and port are shown: if these are equal, the path or the query differs. */
     readonly setting: string
+    /** JSON; absent if it is not set. */
     readonly from?: unknown
+    /** JSON; absent if it is not set any more. */
     readonly to?: unknown
   }>
 }
 
 /** An endpoint: its settings, its health, and what waits for it. */
 export interface EndpointDetail {
+  /** The version of the record. */
   readonly v: 1
   /** Its tenant. */
   readonly tenant: string
@@ -833,13 +1122,19 @@ export interface EndpointDetail {
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
+    /** When the next probe may be sent. Absent for a closed circuit. */
     readonly nextProbeAt?: string
+    /** Successful probes of a half-open circuit. */
     readonly probesSucceeded?: number
+    /** The delivery of the latest probe. */
     readonly lastProbe?: string
+    /** Why it opened. */
     readonly why?: string
+    /** The circuit has closed, and deliveries come back gradually. */
     readonly ramping?: true
     readonly failures: number
     readonly rate: "none" | {
+      /** How many of the attempts have to fail, percent. */
       readonly percent: number
       readonly of: number
       readonly over: string
@@ -875,27 +1170,40 @@ export interface EndpointDetail {
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
   readonly disabled?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why it was given up; its deliveries wait. */
   readonly suspended?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why its deliveries are held back. */
   readonly paused?: {
+    /** Since when. */
     readonly at: string
+    /** Who did it. */
     readonly by: string
+    /** Why. */
     readonly reason?: string
+    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -906,79 +1214,138 @@ export interface EndpointDetail {
   readonly publicKey?: string
   /** Changes with every change; the ETag of the endpoint. */
   readonly revision: number
+  /** Its failures, and when it may be sent to. */
   readonly health: {
+    /** Transient failures since the endpoint last gave any other answer. */
     readonly failuresInRow: number
+    /** Permanent failures since the last success. */
     readonly permanentInRow: number
+    /** The time of the first of the consecutive failures. */
     readonly failingSince?: string
+    /** When the endpoint is disabled if it keeps failing. */
     readonly giveUpAt?: string
+    /** The end of the receiver's Retry-After. */
     readonly notBefore?: string
+    /** The status of the last answer. */
     readonly lastStatus?: number
+    /** The last error. */
     readonly lastError?: string
   }
+  /** The index of the partition. */
   readonly partition: number
+  /** The worker that owns the partition. */
   readonly owner: string | null
+  /** Requests that are under way. */
   readonly inFlight: number | null
+  /** What waits for it, by where; null if no owner answers. */
   readonly waiting: {
+    /** Deliveries in its owner's memory. */
     readonly memory: number | null
+    /** Deliveries in the queue. */
     readonly queue: number
+    /** Null if there are too many to count. */
     readonly schedules: number | null
+    /** Deliveries that wait in backlogs. */
     readonly backlog: number
   }
+  /** Attempts within the last hour; null if no owner answers. */
   readonly lastHour: {
+    /** Start of the count: later than an hour ago if the partition changed owner. */
     readonly since: string
+    /** How many were made. */
     readonly attempts: number
+    /** How many of them succeeded. */
     readonly delivered: number
+    /** From 0 to 1; null without attempts. */
     readonly successRate: number | null
+    /** Duration of an attempt, ms. */
     readonly p50Ms: number | null
+    /** 95% are not longer, ms. */
     readonly p95Ms: number | null
   } | null
+  /** Headers of the publisher that it gets: its tenant's, the system's, and its own. */
   readonly forwards: ReadonlyArray<string>
+  /** The host whose requests are capped over several endpoints. Absent without a cap. */
   readonly sharedHost?: {
+    /** The host of its URL. */
     readonly host: string
+    /** Concurrent requests of all endpoints of the tenant. */
     readonly tenantCap?: number
+    /** The same of all endpoints of all tenants. */
     readonly systemCap?: number
   }
+  /** The longest time-out that counts, where one of its own or of its policies is longer. */
   readonly timeoutsCutTo?: string
+  /** The alerts that are raised about it. */
   readonly raised: ReadonlyArray<{
+    /** Identifies one raising of the alert. An alert that replaces it, and the clearing, carry the same id. */
     readonly id: string
+    /** The name of the alert. */
     readonly name: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    /** What it is about. */
     readonly about: "endpoint" | "tenant" | "system"
+    /** How bad it is. */
     readonly level: "warn" | "critical"
+    /** The value measured when the alert was raised or cleared. Absent if there was nothing to measure. */
     readonly value?: number
+    /** The threshold that it has passed. */
     readonly threshold: number
+    /** The unit of value and threshold. */
     readonly unit: string
+    /** The window over which the value was measured, ms. */
     readonly windowMs: number
+    /** When the first alert of this id was raised. */
     readonly raisedAt: string
+    /** The alert that was raised under this id until now. */
     readonly replaces?: "circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test"
+    /** Alerts about the same endpoint or tenant that are not raised themselves, because this one is. */
     readonly also?: ReadonlyArray<"circuit-opened" | "endpoint-disabled" | "endpoint-suspended" | "dead-letters" | "success-low" | "success-critical" | "retries-high" | "permanent-high" | "attempts-high" | "median-slow" | "p99-slow" | "endpoint-not-found" | "status-repeated" | "failures-in-row" | "tenant-dead-letters" | "source-refusing" | "quarantined" | "provider-lost" | "events-unrouted" | "waiting-growing" | "circuits-open" | "deliveries-missing" | "disk-failed" | "system-dead-letters" | "outbox-stuck" | "outbox-set-aside" | "test">
+    /** Whom to notify: the endpoint's contact, or else the tenant's. */
     readonly contact?: string
+    /** Attempts that failed in a row. */
     readonly failuresInRow?: number
+    /** The status of the last answer. */
     readonly lastStatus?: number
+    /** The status or class that an alert about answers in a row is about: `404`, `5xx`. */
     readonly status?: string
+    /** The last error. */
     readonly lastError?: string
+    /** In `dead-letters`: the delivery that was given up last when the alert was raised. */
     readonly lastDeadLetter?: {
+      /** `<event id>.<endpoint id>` */
       readonly delivery: string
+      /** The type of the event. */
       readonly type?: string
+      /** Why it was given up. */
       readonly reason?: string
+      /** The last ones, in order. */
       readonly attempts: ReadonlyArray<{
+        /** Its number in its round, from 1. */
         readonly attempt: number
+        /** When it was made. */
         readonly at: string
+        /** How long the request took, ms. */
         readonly durationMs?: number
+        /** The status of the answer. */
         readonly status?: number
+        /** The class of the error. */
         readonly error?: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
       }>
     }
+    /** The value measured last, once it differed from `value`. Renewed once a minute at most. */
     readonly currentValue?: number
   }>
 }
 
 export interface EndpointHistory {
+  /** The changes, the newest first. */
   readonly changes: ReadonlyArray<EndpointChange>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
 }
 
 export interface EndpointList {
+  /** The endpoints. */
   readonly endpoints: ReadonlyArray<Endpoint>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
@@ -1045,16 +1412,22 @@ export interface EndpointPatch {
 
 /** The secrets of an endpoint, for callers who may see them. */
 export interface EndpointSecrets {
+  /** The signing secrets, the newest first. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
+  /** The headers that it is sent, with their values. */
   readonly headers: { readonly [name: string]: string }
 }
 
 /** An endpoint after a change of its state. */
 export interface EndpointState {
+  /** The version of the record. */
   readonly v: 1
   /** Its tenant. */
   readonly tenant: string
@@ -1095,13 +1468,19 @@ export interface EndpointState {
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
+    /** When the next probe may be sent. Absent for a closed circuit. */
     readonly nextProbeAt?: string
+    /** Successful probes of a half-open circuit. */
     readonly probesSucceeded?: number
+    /** The delivery of the latest probe. */
     readonly lastProbe?: string
+    /** Why it opened. */
     readonly why?: string
+    /** The circuit has closed, and deliveries come back gradually. */
     readonly ramping?: true
     readonly failures: number
     readonly rate: "none" | {
+      /** How many of the attempts have to fail, percent. */
       readonly percent: number
       readonly of: number
       readonly over: string
@@ -1137,27 +1516,40 @@ export interface EndpointState {
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
   readonly disabled?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why it was given up; its deliveries wait. */
   readonly suspended?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why its deliveries are held back. */
   readonly paused?: {
+    /** Since when. */
     readonly at: string
+    /** Who did it. */
     readonly by: string
+    /** Why. */
     readonly reason?: string
+    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -1174,8 +1566,11 @@ export interface EndpointState {
 
 /** An event, and what became of it at each endpoint. */
 export interface Event {
+  /** The id of the event. */
   readonly id: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The type of the event. */
   readonly type: string
   /** Its sequence in the stream of events. */
   readonly seq: number
@@ -1183,21 +1578,29 @@ export interface Event {
   readonly at: string
   /** Size of its body; absent if the event is not kept any more. */
   readonly bytes?: number
+  /** The media type of the body. */
   readonly contentType?: string
   /** False while nothing is recorded of it: it is stored, and to which endpoints it goes is not known yet. */
   readonly routed: boolean
   /** What became of it at each endpoint: the last round. */
   readonly deliveries: ReadonlyArray<{
+    /** `<event id>.<endpoint id>` */
     readonly delivery: string
+    /** The id of the endpoint. */
     readonly endpoint: string
+    /** Which round of the delivery: `0` is the first. */
     readonly round: string
+    /** `skipped`: the endpoint wanted the event and was sent none, for the reason. */
     readonly state: "open" | "delivered" | "dead-lettered" | "discarded" | "skipped"
+    /** Recorded requests. */
     readonly attempts: number
+    /** Why it was skipped, or ended without success. */
     readonly reason?: string
   }>
 }
 
 export interface EventList {
+  /** The events. */
   readonly events: ReadonlyArray<LoggedEvent>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
@@ -1207,62 +1610,93 @@ export interface EventList {
   readonly searchedUntil: string | null
   /** How far the log is behind what happens. */
   readonly lag: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 /** What happened at an endpoint or with an event type; those with most dead letters first. */
 export interface GroupTotals {
+  /** The length of the period, or what is summed up. */
   readonly by: "endpoint" | "type"
   /** `TENANT/ENDPOINT`, or the type; null for all that are not listed. */
   readonly name: string | null
+  /** In the remainder: how many endpoints or types it sums up. */
   readonly others?: number
+  /** Events that were routed. */
   readonly events: number
+  /** Deliveries that plans, redeliveries and replays began. */
   readonly begun: number
+  /** Deliveries that ended with success. */
   readonly delivered: number
+  /** Deliveries that plans left out, as the endpoint was disabled. */
   readonly skipped: number
+  /** Of those delivered: recorded by a former owner. */
   readonly deliveredLate: number
+  /** Attempts that were not the first of their round. */
   readonly retries: number
+  /** Deliveries that ended as dead letters. */
   readonly deadLettered: number
+  /** Dead letters that were discarded. */
   readonly discarded: number
+  /** Recorded requests. */
   readonly attempts: number
+  /** Of the deliveries that ended, from 0 to 1; null if none did. */
   readonly successRate: number | null
+  /** Of the deliveries that ended, to two decimals; null if none did. */
   readonly meanAttempts: number | null
+  /** Number of ended deliveries by the number of attempts that they took (`0`, `1`, `2`, `3-5`, `6-10`, `11-20`, `21+`), without empty groups. */
   readonly attemptCounts: { readonly [name: string]: number }
+  /** From when the event was stored until it was delivered. Further rounds are left out. */
   readonly toSuccessMs: {
+    /** The median, ms. */
     readonly p50: number
+    /** 90% are not longer, ms. */
     readonly p90: number
+    /** 99% are not longer, ms. */
     readonly p99: number
   } | null
+  /** Of all attempts. */
   readonly latencyMs: {
+    /** The median, ms. */
     readonly p50: number
+    /** 90% are not longer, ms. */
     readonly p90: number
+    /** 99% are not longer, ms. */
     readonly p99: number
   } | null
 }
 
 export interface GroupTotalsList {
+  /** The totals. */
   readonly totals: ReadonlyArray<GroupTotals>
   /** Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing. */
   readonly oldestHour?: string | null
   /** Of totals from the log of deliveries: how far it is behind. The hours that `since` and `until` fall into count as a whole then. */
   readonly lag?: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 export interface Health {
+  /** Whether it serves. */
   readonly status: "ok"
+  /** Whether the broker answers. */
   readonly broker: "connected" | "away"
 }
 
 /** Long work. It goes on with another console where its own has stopped. */
 export interface Job {
+  /** The id of the job. */
   readonly id: string
   /** Whose it is; `*`: of all tenants. */
   readonly tenant: string
+  /** How far it is. */
   readonly state: "waiting" | "running" | "done" | "failed" | "cancelled"
   /** Who asked for it. */
   readonly by: string
@@ -1272,13 +1706,16 @@ export interface Job {
   readonly endedAt?: string
   /** How far it has come. */
   readonly progress?: {
+    /** How many are done. */
     readonly done: number
+    /** How many there are. */
     readonly total: number
   }
   /** Its result, once it is done. */
   readonly result?: { readonly [name: string]: unknown }
   /** Why it failed. */
   readonly problem?: string
+  /** What it does. */
   readonly kind: "redelivery" | "replay" | "audit" | "retry" | "recovery"
   /** What was asked for: the fields of the request, with the times that it had by default. Of more than 20 `id`, the first ones, and in `ids` their number. */
   readonly asked: { readonly [name: string]: unknown }
@@ -1287,21 +1724,32 @@ export interface Job {
 }
 
 export interface JobList {
+  /** The jobs. */
   readonly jobs: ReadonlyArray<Job>
   /** The `cursor` of the next page; absent at the end. */
   readonly next?: string
 }
 
 export interface LinkOrSession {
+  /** The id of the token. */
   readonly id: string
+  /** The name of the tenant. */
   readonly tenant: "*" | string
+  /** What it may do. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
+  /** What it is for, for people. */
   readonly name?: string
+  /** Requests per second. (Default: 1,000) */
   readonly rate?: number
+  /** When it expires. (Default: never) */
   readonly expiresAt?: string
+  /** `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's) */
   readonly use?: "link" | "session"
+  /** Until when a link opens a session. */
   readonly opensUntil?: string
+  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
   readonly endpoint?: string
+  /** What the pages of a portal show. */
   readonly brand?: {
     /** What stands in place of Petrel's name. */
     readonly name?: string
@@ -1310,8 +1758,11 @@ export interface LinkOrSession {
     /** A data URL of an image. */
     readonly logo?: string
   }
+  /** When it was made. */
   readonly createdAt: string
+  /** Who made it. */
   readonly by: string
+  /** The id of the token that it was made with, with which it is revoked. */
   readonly parent?: string
 }
 
@@ -1319,41 +1770,63 @@ export interface LinkOrSession {
 export interface LoggedAttempt {
   /** Its delivery's id, <event id>.<endpoint id>. */
   readonly delivery: string
+  /** Which round of the delivery: `0` is the first. */
   readonly round: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** The event's id. */
   readonly event: string
+  /** The event's sequence in EVENTS. */
   readonly eventSeq: number
+  /** When the event was stored. */
   readonly eventAt: string
+  /** The type of the event. */
   readonly type: string | null
   /** Its number within its round, from 1. */
   readonly number: number
+  /** When it was made. */
   readonly at: string
+  /** Whether the delivery succeeded by it. */
   readonly outcome: "success" | "failure"
   /** It was sent while the endpoint's circuit was half-open. */
   readonly isProbe: boolean
+  /** The status of the complete answer; null without one. */
   readonly status: number | null
+  /** Why there was no complete answer; null if there was one. */
   readonly error: {
+    /** The class of the error. */
     readonly class: string
+    /** What the error says. */
     readonly message: string
   } | null
   /** How long it took, ms. */
   readonly durationMs: number | null
+  /** When the next attempt is due. */
   readonly nextAttemptAt: string | null
+  /** The id of the worker. */
   readonly worker: string | null
   /** The sequence of its fact in the history. */
   readonly seq: number
+  /** How long it took to connect, ms, if a connection was made for it. */
   readonly connectMs?: number
+  /** When the answer began, ms since the beginning of the attempt. */
   readonly firstByteMs?: number
   /** What the receiver answered, with the scope payloads:read. */
   readonly response?: {
+    /** A selection of headers, by lower-case name. */
     readonly headers: { readonly [name: string]: string }
+    /** The first 1 KiB, as text. */
     readonly body: string
+    /** Bytes read; reading stops at 64 KiB. */
     readonly bytes: number
   }
   /** The redirects that it followed, with the scope payloads:read. */
   readonly redirects?: ReadonlyArray<{
+    /** The status of the answer that redirected. */
     readonly status: number
+    /** Where to, without the query, which often carries tokens. */
     readonly to: string
   }>
 }
@@ -1362,18 +1835,27 @@ export interface LoggedAttempt {
 export interface LoggedDelivery {
   /** Its id, <event id>.<endpoint id>. */
   readonly delivery: string
+  /** Which round of the delivery: `0` is the first. */
   readonly round: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** The event's id. */
   readonly event: string
+  /** The event's sequence in EVENTS. */
   readonly eventSeq: number
+  /** When the event was stored. */
   readonly eventAt: string
+  /** The type of the event. */
   readonly type: string | null
   /** `waiting` has not ended; `skipped` was left out by the plan, as the endpoint was disabled. */
   readonly state: "waiting" | "delivered" | "dead-lettered" | "discarded" | "skipped"
+  /** The success was recorded by a worker that no longer owned the partition. */
   readonly late: boolean
   /** The highest number of an attempt. */
   readonly attempts: number
+  /** How many of the recorded attempts were probes. */
   readonly probes: number
   /** The status of the last answer. */
   readonly status: number | null
@@ -1391,7 +1873,9 @@ export interface LoggedDelivery {
   readonly nextAttemptAt: string | null
   /** The number of the dead letter that it left. */
   readonly dead: number | null
+  /** The round that sent its dead letter again. */
   readonly redeliveredAs: string | null
+  /** The fact that ended it, or that began it if it waits: its sequence in HISTORY. */
   readonly seq: number
 }
 
@@ -1399,20 +1883,27 @@ export interface LoggedDelivery {
 export interface LoggedEvent {
   /** Its id, as receivers get it. */
   readonly id: string
+  /** The name of the tenant. */
   readonly tenant: string
   /** Its sequence in the stream of events. */
   readonly seq: number
   /** When the broker stored it. */
   readonly at: string
+  /** The type of the event. */
   readonly type: string | null
   /** How it came; null if that is no longer known. */
   readonly channel: string | null
   /** How many rounds of its deliveries are in each state. */
   readonly rounds: {
+    /** Deliveries that wait. */
     readonly waiting: number
+    /** Deliveries that ended with success. */
     readonly delivered: number
+    /** Deliveries that ended as dead letters. */
     readonly deadLettered: number
+    /** Dead letters that were discarded. */
     readonly discarded: number
+    /** Endpoints that the plan left out. */
     readonly skipped: number
   }
 }
@@ -1575,15 +2066,25 @@ export interface NewToken {
 
 /** The outboxes of databases, as their relays last reported them. */
 export interface OutboxList {
+  /** The outboxes. */
   readonly outboxes: ReadonlyArray<{
+    /** The name of the outbox. */
     readonly name: string
+    /** When it said so. */
     readonly at: string
+    /** The process. */
     readonly relay: string
+    /** Rows that wait to be published, counted up to 100,000. */
     readonly pending: number
+    /** How long the oldest of them has waited, ms. */
     readonly oldestMs: number
+    /** Rows that can never be published as they are, and that nobody has released or discarded. */
     readonly setAside: number
+    /** What keeps it from publishing, one sentence; absent if nothing does. */
     readonly problem?: string
+    /** How long it has had its problem, ms. */
     readonly problemMs?: number
+    /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
     readonly isSilent: boolean
   }>
 }
@@ -1594,45 +2095,64 @@ export interface OutlinedPolicy {
   readonly name: string
   /** The event types that it holds for; absent for all that have no other. */
   readonly types?: string
+  /** The policy. */
   readonly policy: RetryPolicy
   /** Each wait between its shortest and longest; `attempt` follows it. */
   readonly waits: ReadonlyArray<{
+    /** The number of the attempt that follows. */
     readonly attempt: number
+    /** The shortest wait before it, ms. */
     readonly least: number
+    /** The longest wait before it, ms. */
     readonly most: number
+    /** The earliest, ms after the round began. */
     readonly earliest: number
+    /** The latest, ms after the round began. */
     readonly latest: number
+    /** Whether the end of the window may prevent it. */
     readonly mayBeCut: boolean
   }>
+  /** The most attempts. */
   readonly maxAttempts: number
   /** How long a round may last. */
   readonly window: number
   /** When the last attempt fails at the earliest and at the latest. */
   readonly givesUp: {
+    /** The earliest, ms after the round began. */
     readonly earliest: number
+    /** The latest, ms after the round began. */
     readonly latest: number
   }
   /** What ends the round: its attempts, its window, or either. */
   readonly endedBy: "attempts" | "either" | "window"
   /** Statuses with limits of their own. */
   readonly statuses: ReadonlyArray<{
+    /** The status, or its class. */
     readonly status: string
+    /** The most answers with it. */
     readonly attempts: number
+    /** How long it is tried, ms. */
     readonly window: number
+    /** The waits before each attempt. */
     readonly waits: ReadonlyArray<number>
   }>
 }
 
 /** A link that was made. */
 export interface PortalLink {
+  /** The id of the token. */
   readonly id: string
+  /** The name of the tenant. */
   readonly tenant: "*" | string
+  /** What it may do. */
   readonly scopes: ReadonlyArray<"endpoints:read" | "endpoints:write" | "secrets:read" | "events:publish" | "deliveries:read" | "payloads:read" | "dead:read" | "dead:write" | "replay:write" | "tokens:write" | "operator">
   /** Whom it is for. */
   readonly name?: string
+  /** Requests per second. (Default: 1,000) */
   readonly rate?: number
   /** When link and session end. */
   readonly expiresAt?: string
+  /** `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's) */
   readonly use?: "link" | "session"
   /** Until when it opens a session. */
   readonly opensUntil?: string
@@ -1647,43 +2167,65 @@ export interface PortalLink {
     /** A data URL of an image. */
     readonly logo?: string
   }
+  /** When it was made. */
   readonly createdAt: string
+  /** Who made it. */
   readonly by: string
+  /** The id of the token that it was made with, with which it is revoked. */
   readonly parent?: string
   /** What follows the console's address. It is shown only once. */
   readonly path: string
 }
 
 export interface PortalLinkList {
+  /** The links. */
   readonly links: ReadonlyArray<LinkOrSession>
 }
 
 /** The state of the projection, which the log of deliveries is read from. */
 export interface Projection {
+  /** `stopped`: a problem keeps it from going on. */
   readonly state: "rebuilding" | "following" | "stopped"
+  /** The sentence about what is wrong; null if nothing is. */
   readonly problem: string | null
+  /** Up to which fact it has read: a sequence in HISTORY. */
   readonly position: number
+  /** How far the log is behind the history. */
   readonly lag: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
+  /** Rounds that have ended, and those that have not. */
   readonly rows: number
+  /** Deliveries that wait. */
   readonly waiting: number
+  /** Attempts that were recorded again, since the files were made or rebuilt. */
   readonly repeatedAttempts: number
+  /** Size of its files, bytes. */
   readonly bytes: number
+  /** The sums of hours. */
   readonly sums: {
+    /** Rows that are kept. At `maxRows` the oldest hours are removed. */
     readonly rows: number
+    /** The most rows that are kept. */
     readonly maxRows: number
+    /** Times that an endpoint or type was summed up with others since the start: its tenant had too many. */
     readonly together: number
   }
+  /** When the oldest round that is kept ended; null if none is. */
   readonly oldest: string | null
+  /** Where the files are. */
   readonly data: string
 }
 
 export interface PublishedEvent {
   /** Its id, which receivers get. */
   readonly id: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The type of the event. */
   readonly type: string
   /** Its sequence in the stream of events; absent where tenants have streams of their own. */
   readonly seq?: number
@@ -1706,6 +2248,7 @@ export interface QuarantineChoice {
 }
 
 export interface QuarantineList {
+  /** What is in quarantine. */
   readonly quarantined: ReadonlyArray<Quarantined>
 }
 
@@ -1713,15 +2256,21 @@ export interface QuarantineList {
 export interface Quarantined {
   /** Its number, in the order in which all of it came. */
   readonly number: number
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the source. */
   readonly source: string
+  /** The name of the provider. */
   readonly provider: string
   /** `unreadable`: not of the shape that its provider documents; `id-collision`: an event with the same id and other bytes came before; `invalid`: it cannot be stored as an event. */
   readonly reason: "unreadable" | "id-collision" | "invalid"
   /** One sentence. */
   readonly problem: string
+  /** When it came in. */
   readonly at: string
+  /** Size in bytes. */
   readonly bytes: number
+  /** The media type of the body. */
   readonly contentType: string
   /** The sender's id, where it could be read. */
   readonly event?: string
@@ -1757,29 +2306,51 @@ export interface Recovery {
 }
 
 export interface RecoveryPlan {
+  /** Dead letters that were meant. */
   readonly selected: number
+  /** How many of them are sent, in all and by reason. */
   readonly redeliver: number
+  /** How many, by reason. */
   readonly reasons: { readonly [name: string]: number }
+  /** How many of them a receiver may have got already. */
   readonly mayRepeat?: number
+  /** Ids that do not exist any more: discarded, or too old and not kept. */
   readonly gone: number
+  /** Sent again before. */
   readonly before: number
+  /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
+  /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
+    /** `<tenant>/<endpoint>` */
     readonly endpoint: string
+    /** Why they are not sent. */
     readonly why: "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
+    /** How many they are. */
     readonly count: number
   }>
+  /** Dead letters of further such endpoints. */
   readonly skippedElsewhere: number
+  /** Waiting deliveries that are tried now. */
   readonly retried: {
+    /** Endpoints that were looked at: those for which something waits. */
     readonly endpoints: number
+    /** Deliveries that are due now. */
     readonly moved: number
+    /** Deliveries that were under way. */
     readonly inFlight: number
+    /** Deliveries that wait in the backlog. */
     readonly inBacklog: number
+    /** Deliveries that wait as before. */
     readonly left: number
+    /** Endpoints that take nothing now, and why; at most 100 of them. */
     readonly skipped: ReadonlyArray<{
+      /** The id of the endpoint. */
       readonly endpoint: string
+      /** Why it takes nothing. */
       readonly why: string
     }>
+    /** How many further ones take nothing. */
     readonly skippedElsewhere: number
   }
 }
@@ -1807,18 +2378,30 @@ export interface Redelivery {
 }
 
 export interface RedeliveryPlan {
+  /** Dead letters that were meant. */
   readonly selected: number
+  /** How many of them are sent, in all and by reason. */
   readonly redeliver: number
+  /** How many, by reason. */
   readonly reasons: { readonly [name: string]: number }
+  /** How many of them a receiver may have got already. */
   readonly mayRepeat?: number
+  /** Ids that do not exist any more: discarded, or too old and not kept. */
   readonly gone: number
+  /** Sent again before. */
   readonly before: number
+  /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
+  /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
+    /** `<tenant>/<endpoint>` */
     readonly endpoint: string
+    /** Why they are not sent. */
     readonly why: "endpoint-removed" | "endpoint-disabled" | "endpoint-unreadable"
+    /** How many they are. */
     readonly count: number
   }>
+  /** Dead letters of further such endpoints. */
   readonly skippedElsewhere: number
 }
 
@@ -1842,40 +2425,62 @@ export interface ReleaseChoice {
 }
 
 export interface Released {
+  /** Its number in the quarantine. */
   readonly number: number
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the source. */
   readonly source: string
+  /** The events that it became: their ids at the source, and their types without it. */
   readonly events: ReadonlyArray<{
+    /** The id of the event. */
     readonly id: string
+    /** The type of the event. */
     readonly type: string
   }>
 }
 
 export interface ReleasedSeveral {
+  /** What was released. */
   readonly released: ReadonlyArray<{
+    /** Its number in the quarantine. */
     readonly number: number
+    /** The name of the tenant. */
     readonly tenant: string
+    /** The id of the source. */
     readonly source: string
+    /** The events that it became: their ids at the source, and their types without it. */
     readonly events: ReadonlyArray<{
+      /** The id of the event. */
       readonly id: string
+      /** The type of the event. */
       readonly type: string
     }>
   }>
+  /** What stays in the quarantine, and why. */
   readonly left: ReadonlyArray<{
+    /** Its number in the quarantine. */
     readonly number: number
+    /** What is wrong, in a sentence. */
     readonly problem: string
   }>
 }
 
 export interface RemovedEndpoint {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly id: string
+  /** It is gone. */
   readonly removed: true
 }
 
 export interface RemovedSource {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the source. */
   readonly id: string
+  /** The name of the provider. */
   readonly provider: string
 }
 
@@ -1902,41 +2507,65 @@ export interface Replay {
 }
 
 export interface ReplayPlan {
+  /** The id of the replay. */
   readonly id: string
+  /** The time that is replayed. */
   readonly since: string
+  /** Up to when. */
   readonly until: string
+  /** Left out: sent by this replay before. */
   readonly before: number
+  /** Left out: the endpoint has taken them. */
   readonly delivered: number
+  /** Left out: on their way there already. */
   readonly underWay: number
+  /** Left out: workers are still to route them. */
   readonly unrouted: number
+  /** Deliveries that it begins. */
   readonly replay: number
+  /** Events by type, highest first; at most 1,000 types. */
   readonly types: { readonly [name: string]: number }
+  /** Events of further types. */
   readonly otherTypes: number
 }
 
 /** A delivery that is sent once more, in a round of its own. */
 export interface ResentDelivery {
+  /** The id of the delivery. */
   readonly delivery: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** The replay, whose round the delivery has. */
   readonly replay: string
 }
 
 export interface RetriedDelivery {
+  /** `<event id>.<endpoint id>` */
   readonly delivery: string
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** `moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full. */
   readonly state: "moved" | "in-flight" | "backlog" | "left"
   /** What sets its pace from here on. */
   readonly pace: ReadonlyArray<string>
 }
 
 export interface RetriedEndpoint {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly id: string
+  /** Deliveries that are due now. */
   readonly moved: number
+  /** Deliveries that were under way. */
   readonly inFlight: number
+  /** Deliveries that wait in the backlog. */
   readonly inBacklog: number
+  /** Deliveries that wait as before. */
   readonly left: number
   /** What sets the pace of its deliveries from here on. */
   readonly pace: ReadonlyArray<string>
@@ -1983,7 +2612,9 @@ export interface RetryPlan {
   readonly left: number
   /** Endpoints that take nothing now, and why; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
+    /** The id of the endpoint. */
     readonly endpoint: string
+    /** Why it takes nothing. */
     readonly why: string
   }>
   /** How many further ones take nothing. */
@@ -1991,6 +2622,7 @@ export interface RetryPlan {
 }
 
 export interface RetryPolicies {
+  /** The policies. */
   readonly policies: ReadonlyArray<OutlinedPolicy>
 }
 
@@ -2018,11 +2650,13 @@ export interface RetryPreset {
   readonly caution?: string
   /** Between attempts, without jitter. */
   readonly waits: ReadonlyArray<string>
+  /** Sum of all waits, without jitter. */
   readonly total: string
   readonly outline: OutlinedPolicy
 }
 
 export interface RetryPresetList {
+  /** The presets. */
   readonly presets: ReadonlyArray<RetryPreset>
 }
 
@@ -2040,9 +2674,13 @@ export interface RevokedToken {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  /** `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's) */
   readonly use?: "link" | "session"
+  /** Until when a link opens a session. */
   readonly opensUntil?: string
+  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
   readonly endpoint?: string
+  /** What the pages of a portal show. */
   readonly brand?: {
     /** What stands in place of Petrel's name. */
     readonly name?: string
@@ -2063,6 +2701,7 @@ export interface RevokedToken {
 
 /** An endpoint with a new secret. */
 export interface RotatedEndpoint {
+  /** The version of the record. */
   readonly v: 1
   /** Its tenant. */
   readonly tenant: string
@@ -2103,13 +2742,19 @@ export interface RotatedEndpoint {
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
+    /** When the next probe may be sent. Absent for a closed circuit. */
     readonly nextProbeAt?: string
+    /** Successful probes of a half-open circuit. */
     readonly probesSucceeded?: number
+    /** The delivery of the latest probe. */
     readonly lastProbe?: string
+    /** Why it opened. */
     readonly why?: string
+    /** The circuit has closed, and deliveries come back gradually. */
     readonly ramping?: true
     readonly failures: number
     readonly rate: "none" | {
+      /** How many of the attempts have to fail, percent. */
       readonly percent: number
       readonly of: number
       readonly over: string
@@ -2145,27 +2790,40 @@ export interface RotatedEndpoint {
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** Since when and why it gets no events. */
   readonly disabled?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why it was given up; its deliveries wait. */
   readonly suspended?: {
+    /** Since when. */
     readonly at: string
+    /** Why. */
     readonly reason: string
+    /** Who did it. */
     readonly by: string
   }
   /** Since when and why its deliveries are held back. */
   readonly paused?: {
+    /** Since when. */
     readonly at: string
+    /** Who did it. */
     readonly by: string
+    /** Why. */
     readonly reason?: string
+    /** The endpoint was made again and nobody knows its URL: it is not resumed before it has one. */
     readonly lacksUrl?: true
   }
   /** When it was added. */
@@ -2189,7 +2847,9 @@ export interface Rotation {
 
 /** A provider's webhooks that come in. Secrets are masked. */
 export interface Source {
+  /** The version of the record. */
   readonly v: 1
+  /** The name of the tenant. */
   readonly tenant: string
   /** Its name within the tenant: the first token of its events' types. */
   readonly id: string
@@ -2197,8 +2857,11 @@ export interface Source {
   readonly provider: string
   /** With which requests are verified, newest first. */
   readonly secrets: ReadonlyArray<{
+    /** The secret. */
     readonly value: string
+    /** When it was made. */
     readonly createdAt: string
+    /** Until when it holds; absent for the present one. */
     readonly until?: string
   }>
   /** How far the signed time may be off; what is usual depends on the provider. */
@@ -2223,29 +2886,45 @@ export interface Source {
   readonly reconcileTypes?: ReadonlyArray<string>
   /** How many may be missing before the history has `provider-lost`. */
   readonly alertAbove?: number
+  /** When it was made. */
   readonly createdAt: string
+  /** When it was changed last. */
   readonly updatedAt: string
   /** Where the provider posts, on a gateway (`petrel ingest`). */
   readonly path: string
+  /** The revision of its configuration. */
   readonly revision: number
   /** What its last reconciliation has found, where one source is shown. */
   readonly reconciled?: {
+    /** What was asked for. */
     readonly since: string
+    /** Up to when it compared. */
     readonly until: string
+    /** Events that the provider listed. */
     readonly listed: number
+    /** Those of them that came in, or had been fetched before. */
     readonly present: number
+    /** Those that had not come in. */
     readonly missing: number
+    /** Missing ones that were fetched and are events now. */
     readonly fetched: number
+    /** Missing ones that the provider was asked to send again. */
     readonly asked: number
+    /** Not known: neither INTAKE nor EVENTS goes back so far. They are not fetched. */
     readonly tooOld: number
+    /** The first missing ones, by their ids at the provider. */
     readonly missingIds: ReadonlyArray<string>
+    /** Why the first of those could not be had that were neither fetched nor asked for. */
     readonly problem?: string
+    /** When it ended. */
     readonly at: string
+    /** Why it was broken off; absent if it was not. */
     readonly failed?: string
   }
 }
 
 export interface SourceList {
+  /** The sources. */
   readonly sources: ReadonlyArray<Source>
 }
 
@@ -2285,218 +2964,389 @@ export interface SourceRotation {
 
 /** What attempts came to, by hour or day. Quantiles are within 5% of the exact ones, or within 0.1 ms. */
 export interface Stats {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint?: string
+  /** The length of the periods. */
   readonly by: "hour" | "day"
   /** The beginning of the first hour that is counted: later than asked for where the log does not reach back so far. */
   readonly since: string
+  /** Up to when. */
   readonly until: string
   /** All periods together. */
   readonly whole: {
+    /** Recorded requests. */
     readonly attempts: number
+    /** Those that succeeded. */
     readonly succeeded: number
+    /** Those that failed. */
     readonly failed: number
+    /** Of the attempts, from 0 to 1; null without any. */
     readonly successRate: number | null
+    /** Attempts by the class of their answer: `2xx`, …, `none` without one. */
     readonly answers: { readonly [name: string]: number }
+    /** How long they took, ms; null without any. */
     readonly latencyMs: {
+      /** The median, ms. */
       readonly p50: number
+      /** 95% are not longer, ms. */
       readonly p95: number
+      /** 99% are not longer, ms. */
       readonly p99: number
     } | null
   }
   /** Oldest first, those without attempts too. */
   readonly periods: ReadonlyArray<{
+    /** When the period begins. */
     readonly begins: string
+    /** Recorded requests. */
     readonly attempts: number
+    /** Those that succeeded. */
     readonly succeeded: number
+    /** Those that failed. */
     readonly failed: number
+    /** Of the attempts, from 0 to 1; null without any. */
     readonly successRate: number | null
+    /** Attempts by the class of their answer: `2xx`, …, `none` without one. */
     readonly answers: { readonly [name: string]: number }
+    /** How long they took, ms; null without any. */
     readonly latencyMs: {
+      /** The median, ms. */
       readonly p50: number
+      /** 95% are not longer, ms. */
       readonly p95: number
+      /** 99% are not longer, ms. */
       readonly p99: number
     } | null
   }>
   /** How far the log is behind what happens. */
   readonly lag: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 /** The state of the installation. */
 export interface Status {
+  /** When the state was read. */
   readonly at: string
+  /** The NATS servers. */
   readonly broker: {
+    /** The broker's version. */
     readonly version: string
+    /** The cluster's name; null for a single server. */
     readonly cluster: string | null
+    /** Copies of each stream. */
     readonly replicas: number
+    /** Of all streams. Replicas are not counted. */
     readonly storedBytes: number
+    /** What the broker's account stores, bytes. */
     readonly accountBytes: number | null
+    /** What the account may store, bytes. */
     readonly accountLimitBytes: number | null
+    /** What its servers say at `/healthz`; empty where their monitoring ports are not known. */
     readonly health: ReadonlyArray<{
+      /** The address or name of the server. */
       readonly server: string
+      /** Null where it does not answer. */
       readonly ok: boolean | null
+      /** What it says. */
       readonly says: string
     }>
+    /** Streams without a leader, or with copies that are not up to date. */
     readonly streamsInTrouble: ReadonlyArray<{
+      /** The name of the stream. */
       readonly name: string
+      /** `leaderless`, `missing` or `led`. */
       readonly state: string
+      /** The copies that are not up to date. */
       readonly copiesBehind: ReadonlyArray<{
+        /** The name of the server. */
         readonly server: string
+        /** Whether it is away. */
         readonly offline: boolean
+        /** How many messages it is behind. */
         readonly lag: number
       }>
     }>
   }
+  /** How much is stored, and how much there may be. */
   readonly room: {
+    /** The events, and how far their routing is. */
     readonly events: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
+      /** When the oldest message was stored; null without any. */
       readonly oldestAt: string | null
     }
+    /** The history. */
     readonly history: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
+      /** When the oldest message was stored; null without any. */
       readonly oldestAt: string | null
     }
+    /** The dead letters. */
     readonly deadLetters: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
     }
+    /** The queues. */
     readonly queues: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
     }
+    /** The backlogs. */
     readonly backlogs: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
     }
+    /** The broker's account. */
     readonly account: {
+      /** Size in bytes; null if it is not known. */
       readonly bytes: number | null
+      /** The most that there may be, bytes; null without a limit. */
       readonly limitBytes: number | null
     }
   }
+  /** The events, and how far their routing is. */
   readonly events: {
+    /** How many are stored. */
     readonly stored: number | null
+    /** Events that no router has taken yet. */
     readonly waitingForRouter: number | null
+    /** Events that a router is working on. */
     readonly inRouter: number | null
+    /** When the oldest event was stored that is not routed; null also if all are. */
     readonly oldestUnroutedAt: string | null
+    /** Events that left the stream before they were routed. */
     readonly lost: number
   }
+  /** Deliveries that wait, by where. */
   readonly deliveries: {
+    /** All that wait. */
     readonly waiting: number
+    /** Not delivered by the broker yet. */
     readonly new: number | null
+    /** Delivered by the broker and not acknowledged. */
     readonly ackPending: number | null
+    /** Requests that are under way. */
     readonly inFlight: number | null
+    /** Deliveries that wait in the memory of their owner. */
     readonly inLine: number | null
+    /** Those of `ackPending` that wait for a retry. */
     readonly retries: number | null
+    /** Retries that wait as schedules of the broker. */
     readonly scheduled: number | null
+    /** Deliveries that wait in backlogs. */
     readonly backlog: number | null
+    /** Messages that no owner can read. */
     readonly unreadable: number | null
+    /** Partitions whose owner answers. */
     readonly partitionsAnswering: number
   }
+  /** The delivery that has waited longest. */
   readonly oldestWaiting: {
+    /** The name of the tenant. */
     readonly tenant: string
+    /** The id of the endpoint. */
     readonly endpoint: string
+    /** Where the delivery waits. */
     readonly place: "queue" | "schedule" | "backlog"
+    /** When its round began. */
     readonly since: string
   } | null
+  /** The change of the number of partitions that is under way. */
   readonly repartition: {
+    /** The former number of partitions. */
     readonly from: number
+    /** The new number of partitions. */
     readonly to: number
   } | null
+  /** The partitions. */
   readonly partitions: ReadonlyArray<{
+    /** The index of the partition. */
     readonly partition: number
+    /** The worker that owns it. */
     readonly owner: string | null
+    /** Present if nobody owns it. */
     readonly unownedSince?: string | null
+    /** Whether its owner answers. */
     readonly answers: boolean
+    /** Not delivered by the broker yet. */
     readonly new: number | null
+    /** Delivered by the broker and not acknowledged. */
     readonly ackPending: number | null
+    /** Requests that are under way. */
     readonly inFlight: number | null
+    /** Deliveries that wait in the memory of their owner. */
     readonly inLine: number | null
+    /** Those of `ackPending` that wait for a retry. */
     readonly retries: number | null
+    /** Retries that wait as schedules of the broker. */
     readonly scheduled: number | null
+    /** Deliveries that wait in backlogs. */
     readonly backlog: number | null
+    /** Messages that no owner can read. */
     readonly unreadable: number | null
+    /** Endpoints that have a backlog. */
     readonly endpointsWithBacklog: number | null
   }>
+  /** Endpoints by state. */
   readonly endpoints: {
+    /** All endpoints. */
     readonly total: number
+    /** Endpoints whose circuit is closed. */
     readonly closed: number
+    /** Endpoints whose circuit is open. */
     readonly open: number
+    /** Endpoints whose circuit is half-open. */
     readonly halfOpen: number
+    /** Endpoints that are paused. */
     readonly paused: number
+    /** Endpoints that are suspended. */
     readonly suspended: number
+    /** Endpoints that are disabled. */
     readonly disabled: number
+    /** How many cannot be read. */
     readonly unreadable: number
+    /** Endpoints that have a backlog. */
     readonly withBacklog: number
   } | null
+  /** The workers. */
   readonly workers: ReadonlyArray<{
+    /** The id of the worker. */
     readonly worker: string
+    /** Whether its last heartbeat is recent. */
     readonly alive: boolean
+    /** The host that it runs on. */
     readonly host?: string
+    /** When it was started. */
     readonly startedAt?: string
+    /** What it does. */
     readonly roles?: ReadonlyArray<"router" | "deliver">
+    /** It is stopping. */
     readonly leaving?: boolean
+    /** The partitions. */
     readonly partitions: ReadonlyArray<number>
   }> | null
+  /** Attempts within the last hour, in the partitions whose owners answer. `since` is the start of the shortest count: that partition had another owner before. */
   readonly lastHour: {
+    /** Start of the count: later than an hour ago if the partition changed owner. */
     readonly since: string
+    /** How many were made. */
     readonly attempts: number
+    /** How many of them succeeded. */
     readonly delivered: number
+    /** From 0 to 1; null without attempts. */
     readonly successRate: number | null
+    /** Duration of an attempt, ms. */
     readonly p50Ms: number | null
+    /** 95% are not longer, ms. */
     readonly p95Ms: number | null
   } | null
+  /** The dead letters. */
   readonly deadLetters: {
+    /** How many are stored. */
     readonly stored: number | null
+    /** Neither sent again nor delivered late; also null where that takes too long to count. */
     readonly open: number | null
+    /** Dead letters of the last hour. */
     readonly lastHour: number | null
+    /** Size in bytes. */
     readonly bytes: number | null
+    /** The most that there may be, bytes. */
     readonly limitBytes: number | null
+    /** Dead letters by tenant. */
     readonly byTenant: { readonly [name: string]: number } | null
   }
+  /** What comes in from outside. Null also where the installation has no intake. */
   readonly incoming: {
+    /** Events that are recognised when they come again. */
     readonly events: number
+    /** Messages that are no events yet. */
     readonly notCopied: number | null
+    /** Size in bytes; null if it is not known. */
     readonly bytes: number | null
+    /** The most that there may be, bytes; null without a limit. */
     readonly limitBytes: number | null
+    /** When the oldest that is recognised came in. */
     readonly oldestAt: string | null
+    /** Requests in quarantine, in all and by tenant. */
     readonly quarantined: number
+    /** Requests in quarantine, by tenant. */
     readonly quarantinedByTenant: { readonly [name: string]: number }
+    /** The gateways that run, as they last told. */
     readonly gateways: ReadonlyArray<{
+      /** The process. */
       readonly gateway: string
+      /** The host that it runs on. */
       readonly host: string
+      /** When it was started. */
       readonly startedAt: string
+      /** When it said so. */
       readonly at: string
+      /** Requests under way. */
       readonly underWay: number
+      /** Sources that refuse all that comes. */
       readonly refusing: ReadonlyArray<{
+        /** The name of the tenant. */
         readonly tenant: string
+        /** The id of the source. */
         readonly source: string
+        /** One sentence. */
         readonly reason: string
+        /** When the first was refused. */
         readonly since: string
       }>
     }>
+    /** The outboxes of databases, as their relays last told. */
     readonly outboxes: ReadonlyArray<{
+      /** The name of the outbox. */
       readonly name: string
+      /** When it said so. */
       readonly at: string
+      /** The process. */
       readonly relay: string
+      /** Rows that wait to be published, counted up to 100,000. */
       readonly pending: number
+      /** How long the oldest of them has waited, ms. */
       readonly oldestMs: number
+      /** Rows that can never be published as they are, and that nobody has released or discarded. */
       readonly setAside: number
+      /** What keeps it from publishing, one sentence; absent if nothing does. */
       readonly problem?: string
+      /** How long it has had its problem, ms. */
       readonly problemMs?: number
+      /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
       readonly isSilent: boolean
     }>
   } | null
+  /** Work has stopped or is about to stop until an operator acts. */
   readonly problems: ReadonlyArray<{
+    /** A stable code for programs. */
     readonly code: string
+    /** What is so, and what to do about it. */
     readonly text: string
   }>
+  /** Notable states, and states that pass without action. */
   readonly notices: ReadonlyArray<{
+    /** A stable code for programs. */
     readonly code: string
+    /** What is so, and what to do about it. */
     readonly text: string
   }>
 }
@@ -2621,7 +3471,9 @@ export interface TenantAlerts {
 }
 
 export interface TenantList {
+  /** The tenants. */
   readonly tenants: ReadonlyArray<{
+    /** The name of the tenant. */
     readonly tenant: string
     /** How many endpoints it has. */
     readonly endpoints: number
@@ -2646,6 +3498,7 @@ export interface TenantPatch {
 
 /** What is set for all endpoints of a tenant together, or of the system. */
 export interface TenantSettings {
+  /** Absent for the system. */
   readonly tenant?: string
   /** Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
   readonly hostCap?: number
@@ -2657,6 +3510,7 @@ export interface TenantSettings {
   readonly maxTokens?: number
   /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>
+  /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
   readonly system?: {
     readonly hostCap?: number
     readonly maxTimeout?: string
@@ -2664,6 +3518,7 @@ export interface TenantSettings {
     readonly maxTokens?: number
     readonly forwardHeaders: ReadonlyArray<string>
   }
+  /** The revision in the endpoints bucket; 0 where nothing was ever set. */
   readonly revision: number
 }
 
@@ -2678,31 +3533,54 @@ export interface TestEvent {
 
 /** What was sent to an endpoint as a test, and what it answered. */
 export interface TestReport {
+  /** The name of the tenant. */
   readonly tenant: string
+  /** The id of the endpoint. */
   readonly endpoint: string
+  /** The event's id, as the receiver sees it. */
   readonly id: string
+  /** The type of the event. */
   readonly type: string
+  /** The body that was sent. */
   readonly body: string
+  /** Where the request went. */
   readonly url: string
+  /** The headers that were sent. */
   readonly headers: ReadonlyArray<string>
+  /** When it was sent. */
   readonly at: string
+  /** The status of the answer. */
   readonly status?: number
+  /** Why there was no complete answer. */
   readonly error?: {
+    /** The class of the error. */
     readonly class: "timeout" | "connect-timeout" | "refused" | "reset" | "unreachable" | "connection" | "dns" | "certificate" | "handshake" | "address" | "protocol" | "redirect" | "interrupted"
+    /** What the error says. */
     readonly message: string
   }
+  /** The answer. */
   readonly response?: {
+    /** A selection of headers, by lower-case name. */
     readonly headers: { readonly [name: string]: string }
+    /** The first 1 KiB, as text. */
     readonly body: string
+    /** Bytes read; reading stops at 64 KiB. */
     readonly bytes: number
   }
+  /** The redirects that were followed, in order. */
   readonly redirects?: ReadonlyArray<{
+    /** The status of the answer that redirected. */
     readonly status: number
+    /** Where to, without the query, which often carries tokens. */
     readonly to: string
   }>
+  /** How long the request took, ms. */
   readonly durationMs: number
+  /** How long it took to connect, ms. */
   readonly connectMs?: number
+  /** When the answer began, ms after the request. */
   readonly firstByteMs?: number
+  /** What Petrel makes of the answer. */
   readonly verdict: "delivered" | "retry" | "fail"
 }
 
@@ -2719,9 +3597,13 @@ export interface Token {
   readonly rate?: number
   /** When it expires. (Default: with the token it is made with, else never) */
   readonly expiresAt?: string
+  /** `link`: it opens one session in a browser, once, and does nothing else. `session`: it is a browser's, in a cookie. (Default: a program's) */
   readonly use?: "link" | "session"
+  /** Until when a link opens a session. */
   readonly opensUntil?: string
+  /** The one endpoint of its tenant that it is about: everything else is as if it was not there. */
   readonly endpoint?: string
+  /** What the pages of a portal show. */
   readonly brand?: {
     /** What stands in place of Petrel's name. */
     readonly name?: string
@@ -2739,6 +3621,7 @@ export interface Token {
 }
 
 export interface TokenList {
+  /** The tokens. */
   readonly tokens: ReadonlyArray<Token>
 }
 
@@ -2746,64 +3629,106 @@ export interface TokenList {
 export interface Totals {
   /** When the period begins. */
   readonly begins: string
+  /** The length of the period, or what is summed up. */
   readonly by: "hour" | "day"
+  /** The name of the tenant. */
   readonly tenant: string
+  /** Events that were routed. */
   readonly events: number
+  /** Deliveries that plans, redeliveries and replays began. */
   readonly begun: number
+  /** Deliveries that ended with success. */
   readonly delivered: number
+  /** Deliveries that plans left out, as the endpoint was disabled. */
   readonly skipped: number
+  /** Of those delivered: recorded by a former owner. */
   readonly deliveredLate: number
+  /** Attempts that were not the first of their round. */
   readonly retries: number
+  /** Deliveries that ended as dead letters. */
   readonly deadLettered: number
+  /** Dead letters that were discarded. */
   readonly discarded: number
+  /** Recorded requests. */
   readonly attempts: number
+  /** Of the deliveries that ended, from 0 to 1; null if none did. */
   readonly successRate: number | null
+  /** Of the deliveries that ended, to two decimals; null if none did. */
   readonly meanAttempts: number | null
+  /** Number of ended deliveries by the number of attempts that they took (`0`, `1`, `2`, `3-5`, `6-10`, `11-20`, `21+`), without empty groups. */
   readonly attemptCounts: { readonly [name: string]: number }
+  /** From when the event was stored until it was delivered. Further rounds are left out. */
   readonly toSuccessMs: {
+    /** The median, ms. */
     readonly p50: number
+    /** 90% are not longer, ms. */
     readonly p90: number
+    /** 99% are not longer, ms. */
     readonly p99: number
   } | null
+  /** Of all attempts. */
   readonly latencyMs: {
+    /** The median, ms. */
     readonly p50: number
+    /** 90% are not longer, ms. */
     readonly p90: number
+    /** 99% are not longer, ms. */
     readonly p99: number
   } | null
 }
 
 export interface TotalsList {
+  /** The totals. */
   readonly totals: ReadonlyArray<Totals>
   /** Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing. */
   readonly oldestHour?: string | null
   /** Of totals from the log of deliveries: how far it is behind. The hours that `since` and `until` fall into count as a whole then. */
   readonly lag?: {
+    /** Facts that are stored and not yet seen. */
     readonly facts: number
+    /** How long ago the newest fact that was seen was stored, if there are newer ones. If none is known it is 0, or how long ago that was looked at, where that is more than 5 s. */
     readonly ms: number
   }
 }
 
 /** The workers that are running, and the partitions that none of them has. */
 export interface Workers {
+  /** The workers. */
   readonly workers: ReadonlyArray<{
+    /** The id of the worker. */
     readonly worker: string
+    /** Whether its last heartbeat is recent. */
     readonly alive: boolean
+    /** The host that it runs on. */
     readonly host?: string
+    /** When it was started. */
     readonly startedAt?: string
+    /** What it does. */
     readonly roles?: ReadonlyArray<"router" | "deliver">
+    /** It is stopping. */
     readonly leaving?: boolean
+    /** The process id. */
     readonly pid?: number
+    /** Partitions of its share that their owners do not hand over. */
     readonly withheld?: ReadonlyArray<{
+      /** The index of the partition. */
       readonly partition: number
+      /** The worker that owns it. */
       readonly owner: string
     }>
+    /** The partitions whose leases it holds. */
     readonly partitions: ReadonlyArray<{
+      /** The index of the partition. */
       readonly partition: number
+      /** Whether it delivers; if not, it is taking the partition over or handing it on. */
       readonly delivering: boolean
+      /** Requests that are under way. */
       readonly inFlight: number
+      /** Deliveries in its memory. */
       readonly inMemory: number
     }>
   }>
+  /** The partitions that no worker owns. */
   readonly unowned: ReadonlyArray<number>
 }
 

@@ -36,10 +36,12 @@ import { durationText } from "../../text/quantities.ts"
 /** An alert that is raised. */
 export const RaisedAlertView = Schema.Struct({
   ...StandingAlert.fields,
-  /** Absent if it is about the system. */
-  tenant: Schema.optionalKey(Schema.String),
-  /** Absent if it is not about one endpoint. */
-  endpoint: Schema.optionalKey(Schema.String)
+  tenant: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Absent if it is about the system."
+  }),
+  endpoint: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Absent if it is not about one endpoint."
+  })
 })
 export type RaisedAlertView = typeof RaisedAlertView.Type
 
@@ -66,17 +68,21 @@ export const listRaisedAlerts = (tenant?: string) =>
 
 /** When alerts are raised about a tenant and its endpoints, or about the system and all others. */
 export const ThresholdsView = Schema.Struct({
-  /** Absent for the system. */
-  tenant: Schema.optionalKey(Schema.String),
-  /** `off` and `on` for an alert as a whole; durations in words. */
-  thresholds: Schema.Record(Schema.String, Schema.Union([Schema.Number, Schema.String])),
+  tenant: Schema.optionalKey(Schema.String).annotateKey({ description: "Absent for the system." }),
+  thresholds: Schema.Record(
+    Schema.String,
+    Schema.Union([Schema.Number, Schema.String])
+  ).annotateKey({ description: "`off` and `on` for an alert as a whole; durations in words." }),
   contact: Schema.optionalKey(Schema.String),
-  /** The tenant whose operational endpoints get the alerts about the system. */
-  systemAlertsTo: Schema.optionalKey(Schema.String),
-  /** The names of those that were set here. */
-  set: Schema.Array(Schema.String),
-  /** All alerts about the tenant and its endpoints were turned off. */
-  off: Schema.optionalKey(Schema.Literal(true))
+  systemAlertsTo: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The tenant whose operational endpoints get the alerts about the system."
+  }),
+  set: Schema.Array(Schema.String).annotateKey({
+    description: "The names of those that were set here."
+  }),
+  off: Schema.optionalKey(Schema.Literal(true)).annotateKey({
+    description: "All alerts about the tenant and its endpoints were turned off."
+  })
 })
 export type ThresholdsView = typeof ThresholdsView.Type
 
@@ -188,18 +194,23 @@ export const setSystemThresholds = Effect.fnUntraced(function* (
 /** A test alert, and where it went. */
 export const TestAlert = Schema.Struct({
   alert: Alert,
-  /** Whoever subscribes to it has got the alert. */
-  subject: Schema.String,
-  /** The tenant whose operational endpoints get it; absent for the system where none is set. */
-  tenant: Schema.optionalKey(Schema.String),
-  /** The id of the event for these endpoints; absent where there are none. */
-  event: Schema.optionalKey(Schema.String),
+  subject: Schema.String.annotateKey({
+    description: "Whoever subscribes to it has got the alert."
+  }),
+  tenant: Schema.optionalKey(Schema.String).annotateKey({
+    description:
+      "The tenant whose operational endpoints get it; absent for the system where none is set."
+  }),
+  event: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The id of the event for these endpoints; absent where there are none."
+  }),
   /** The operational endpoints that want it. */
   endpoints: Schema.Array(
     Schema.Struct({
       id: Schema.String,
-      /** Why it does not get it now. */
-      held: Schema.optionalKey(Schema.Literals(["disabled", "suspended", "paused"]))
+      held: Schema.optionalKey(Schema.Literals(["disabled", "suspended", "paused"])).annotateKey({
+        description: "Why it does not get it now."
+      })
     })
   )
 })

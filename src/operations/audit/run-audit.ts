@@ -90,11 +90,9 @@ const checkProof = Effect.fnUntraced(function* (
 
 /** What the last audit of all tenants came to. Times in ms since the epoch. */
 export const LastAudit = Schema.Struct({
-  /** When it ended. */
-  at: Timestamp,
+  at: Timestamp.annotateKey({ description: "When it ended." }),
   verdict: Schema.Literals(["clean", "problems", "unvouched"]),
-  /** Number of problems. */
-  problems: Schema.Int
+  problems: Schema.Int.annotateKey({ description: "Number of problems." })
 })
 export type LastAudit = typeof LastAudit.Type
 
@@ -138,21 +136,25 @@ const Counts = Schema.Record(Schema.String, Schema.Int)
 
 /** The scope of an audit and its result. Times in ms since the epoch. */
 export const AuditReport = Schema.Struct({
-  /** `unvouched`: nothing is wrong in what is there, but it does not reach back far enough. */
-  verdict: Schema.Literals(["clean", "problems", "unvouched"]),
+  verdict: Schema.Literals(["clean", "problems", "unvouched"]).annotateKey({
+    description:
+      "`unvouched`: nothing is wrong in what is there, but it does not reach back far enough."
+  }),
   range: Schema.Struct({
     firstEvent: Schema.Int,
     lastEvent: Schema.Int,
     since: Schema.optionalKey(Timestamp),
     until: Schema.optionalKey(Timestamp),
-    tenant: Schema.optionalKey(Schema.String),
-    /** What was before is not all there any more. */
-    vouchedSince: Schema.optionalKey(Timestamp)
+    tenant: Schema.optionalKey(Schema.String).annotateKey({
+      description: "The name of the tenant."
+    }),
+    vouchedSince: Schema.optionalKey(Timestamp).annotateKey({
+      description: "What was before is not all there any more."
+    })
   }),
   events: Schema.Struct({
     stored: Schema.Int,
-    /** Not routed yet. */
-    unreached: Schema.Int,
+    unreached: Schema.Int.annotateKey({ description: "Not routed yet." }),
     repeated: Schema.Int,
     deliveredAgain: Schema.Int,
     routerFloor: Schema.Int,
@@ -167,15 +169,14 @@ export const AuditReport = Schema.Struct({
   deliveries: Schema.Struct({
     begun: Schema.Int,
     delivered: Schema.Int,
-    /** Of those delivered: more than once. */
-    repeated: Schema.Int,
-    /** Of those delivered: recorded by a former owner. */
-    late: Schema.Int,
-    deadLettered: Schema.Int,
+    repeated: Schema.Int.annotateKey({ description: "Of those delivered: more than once." }),
+    late: Schema.Int.annotateKey({
+      description: "Of those delivered: recorded by a former owner."
+    }),
+    deadLettered: Schema.Int.annotateKey({ description: "Deliveries that ended as dead letters." }),
     reasons: Counts,
-    discarded: Schema.Int,
-    /** Found where they wait, and in time. */
-    pending: Schema.Int,
+    discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." }),
+    pending: Schema.Int.annotateKey({ description: "Found where they wait, and in time." }),
     overdue: Schema.Int,
     missing: Schema.Int
   }),
@@ -184,30 +185,28 @@ export const AuditReport = Schema.Struct({
     unknown: Schema.Int,
     unknownUntil: Schema.optionalKey(Timestamp)
   }),
-  /** Deliveries that plans left out, by reason. */
-  skipped: Counts,
-  /** Problems by kind. */
-  problems: Counts,
-  /** The number of problems that are listed one by one. */
-  shown: Schema.Int,
+  skipped: Counts.annotateKey({ description: "Deliveries that plans left out, by reason." }),
+  problems: Counts.annotateKey({ description: "Problems by kind." }),
+  shown: Schema.Int.annotateKey({
+    description: "The number of problems that are listed one by one."
+  }),
   remarks: Schema.Array(
     Schema.Struct({
       kind: Schema.Literal("health-differs"),
-      tenant: Schema.String,
-      endpoint: Schema.String,
+      tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+      endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
       says: Schema.String
     })
   ),
   cautions: Schema.Array(
     Schema.Struct({
       kind: Schema.Literals(["ids-without-tenant", "restored", "source-behind"]),
-      tenant: Schema.String,
+      tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
       events: Schema.Int,
       says: Schema.String
     })
   ),
-  /** How long the audit took. */
-  ms: Schema.Int
+  ms: Schema.Int.annotateKey({ description: "How long the audit took." })
 })
 export type AuditReport = typeof AuditReport.Type
 

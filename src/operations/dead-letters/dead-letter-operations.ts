@@ -103,7 +103,11 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
         "`true`: only those that were neither sent again nor delivered late. Such a page looks at 1,000 at most: it may be shorter than `limit`, and yet have `next`. (Default: false)"
     })
   },
-  output: Schema.Struct({ deadLetters: Schema.Array(Listed), next, previous }).annotate({
+  output: Schema.Struct({
+    deadLetters: Schema.Array(Listed).annotateKey({ description: "The dead letters." }),
+    next,
+    previous
+  }).annotate({
     identifier: "DeadLetterList"
   }),
   within: ({ query }) => onlyOne(query.endpoint),
@@ -146,7 +150,10 @@ const discard = operation("discard", "DELETE", one, {
   scope: "dead:write",
   summary: "Remove a dead letter for good",
   params: { tenant: Tenant, number },
-  output: Schema.Struct({ id: Schema.Int, discarded: Schema.Literal(true) }).annotate({
+  output: Schema.Struct({
+    id: Schema.Int.annotateKey({ description: "The number of the dead letter." }),
+    discarded: Schema.Literal(true).annotateKey({ description: "It is gone." })
+  }).annotate({
     identifier: "DiscardedDeadLetter"
   }),
   refusals: ["not-found", "conflict"],

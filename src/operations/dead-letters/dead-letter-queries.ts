@@ -26,38 +26,49 @@ const { nextAttemptAt: _, ...attempted } = Progress.fields
 
 /** The round that a redelivery of a dead letter began. Times in ms since the epoch. */
 export const Redelivery = Schema.Struct({
-  round: Schema.String,
-  at: Timestamp,
-  by: Schema.optional(Schema.String),
-  /** `waiting` while the round is open, otherwise how it ended. */
-  outcome: Schema.Literals(["waiting", "delivered", "delivered-late", "dead-lettered"]),
-  endedAt: Schema.optional(Timestamp),
-  /** Id of the new dead letter, if the round was dead-lettered. */
-  dead: Schema.optional(Schema.Int)
+  round: Schema.String.annotateKey({
+    description: "Which round of the delivery: `0` is the first."
+  }),
+  at: Timestamp.annotateKey({ description: "When." }),
+  by: Schema.optional(Schema.String).annotateKey({ description: "Who asked for it." }),
+  outcome: Schema.Literals(["waiting", "delivered", "delivered-late", "dead-lettered"]).annotateKey(
+    { description: "`waiting` while the round is open, otherwise how it ended." }
+  ),
+  endedAt: Schema.optional(Timestamp).annotateKey({ description: "When it ended." }),
+  dead: Schema.optional(Schema.Int).annotateKey({
+    description: "Id of the new dead letter, if the round was dead-lettered."
+  })
 })
 export type Redelivery = typeof Redelivery.Type
 
 /** A delivery that ended without success. Times in ms since the epoch. */
 export const DeadLetterView = Schema.Struct({
   id: Schema.Int,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /** The event's id. */
-  event: Schema.String,
-  eventSeq: Schema.Int,
-  eventAt: Timestamp,
-  type: Schema.String,
-  round: Schema.String,
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  event: Schema.String.annotateKey({ description: "The event's id." }),
+  eventSeq: Schema.Int.annotateKey({
+    description: "The sequence of the event in the event stream."
+  }),
+  eventAt: Timestamp.annotateKey({ description: "When the event was stored." }),
+  type: Schema.String.annotateKey({ description: "The type of the event." }),
+  round: Schema.String.annotateKey({
+    description: "Which round of the delivery: `0` is the first."
+  }),
   reason: DeadReason,
   ...attempted,
   deadline: Timestamp,
   deadAt: Timestamp,
-  /** The place that its message was moved from. */
-  origin: Schema.optionalKey(Schema.String),
+  origin: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The place that its message was moved from."
+  }),
   redelivered: Schema.optionalKey(Redelivery),
   /** A former owner recorded a success: the receiver has it. */
   deliveredLate: Schema.optionalKey(
-    Schema.Struct({ at: Timestamp, worker: Schema.optional(Schema.String) })
+    Schema.Struct({
+      at: Timestamp.annotateKey({ description: "When." }),
+      worker: Schema.optional(Schema.String).annotateKey({ description: "The id of the worker." })
+    })
   )
 })
 export type DeadLetterView = typeof DeadLetterView.Type
@@ -182,21 +193,20 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
 /** A dead letter as a whole: what was sent, and how each attempt went. */
 export const DeadLetterDetail = Schema.Struct({
   ...DeadLetterView.fields,
-  /** When its round began, ms since the epoch. */
-  began: Timestamp,
-  /**
-   * The headers that every receiver gets, by their usual names, without the signature and those of
-   * the endpoint's configuration.
-   */
-  headers: Schema.Record(Schema.String, Schema.String),
-  /** Size of the body. */
-  bytes: Schema.Int,
-  /** The body, if it is text. */
-  body: Schema.optionalKey(Schema.String),
-  /** The body, if it is not text. */
-  bodyBase64: Schema.optionalKey(Schema.String),
-  /** The facts of the round's attempts as they are stored, each with its `seq` in the history. */
-  history: Schema.Array(FactRecord)
+  began: Timestamp.annotateKey({ description: "When its round began." }),
+  headers: Schema.Record(Schema.String, Schema.String).annotateKey({
+    description:
+      "The headers that every receiver gets, by their usual names, without the signature and those of the endpoint's configuration."
+  }),
+  bytes: Schema.Int.annotateKey({ description: "Size of the body." }),
+  body: Schema.optionalKey(Schema.String).annotateKey({ description: "The body, if it is text." }),
+  bodyBase64: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The body, if it is not text."
+  }),
+  history: Schema.Array(FactRecord).annotateKey({
+    description:
+      "The facts of the round's attempts as they are stored, each with its `seq` in the history."
+  })
 })
 export type DeadLetterDetail = typeof DeadLetterDetail.Type
 

@@ -32,19 +32,18 @@ const Ids = Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).che
 
 /** Which dead letters are meant; all conditions hold at once. Times in ms since the epoch. */
 const DeadLetterFilter = Schema.Struct({
-  tenant: Schema.optional(Token),
-  endpoint: Schema.optional(EndpointName),
+  tenant: Schema.optional(Token).annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.optional(EndpointName).annotateKey({ description: "The id of the endpoint." }),
   reason: Schema.optional(DeadReason),
-  /** The last answer's status, or its class: `503`, `5xx`. */
-  status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))),
-  /** A filter of event types: `invoice.*`. */
-  type: Schema.optional(TypeFilter),
-  /** Stored then or later. */
-  since: Schema.optional(Timestamp),
-  /** Stored then or earlier. */
-  until: Schema.optional(Timestamp),
-  /** Ids. (Default: any) */
-  id: Schema.optional(Ids)
+  status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))).annotateKey({
+    description: "The last answer's status, or its class: `503`, `5xx`."
+  }),
+  type: Schema.optional(TypeFilter).annotateKey({
+    description: "A filter of event types: `invoice.*`."
+  }),
+  since: Schema.optional(Timestamp).annotateKey({ description: "Stored then or later." }),
+  until: Schema.optional(Timestamp).annotateKey({ description: "Stored then or earlier." }),
+  id: Schema.optional(Ids).annotateKey({ description: "Ids. (Default: any)" })
 })
 type DeadLetterFilter = typeof DeadLetterFilter.Type
 

@@ -74,21 +74,22 @@ export const discardDeadLetters = Effect.fnUntraced(function* (
 
 /** What a discard would do. */
 export const DiscardPlan = Schema.Struct({
-  selected: Schema.Int,
-  /** How many of them are discarded, in all and by reason. */
-  discard: Schema.Int,
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  discard: Schema.Int.annotateKey({
+    description: "How many of them are discarded, in all and by reason."
+  }),
   reasons: ReasonCounts,
-  /** Left alone: sent again, and on the way still. */
-  waiting: Schema.Int,
-  /** Ids that do not exist any more: discarded, or too old and not kept. */
-  gone: Schema.Int
+  waiting: Schema.Int.annotateKey({ description: "Left alone: sent again, and on the way still." }),
+  gone: Schema.Int.annotateKey({
+    description: "Ids that do not exist any more: discarded, or too old and not kept."
+  })
 })
 export type DiscardPlan = typeof DiscardPlan.Type
 
 /** What a discard did. */
 const Discarded = Schema.Struct({
-  selected: Schema.Int,
-  discarded: Schema.Int,
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." }),
   waiting: Schema.Int,
   gone: Schema.Int
 })

@@ -19,21 +19,27 @@ const defaultChunk = 20_000
 const maxSkipped = 100
 
 const left = {
-  /** Sent again before. */
-  before: Schema.Int,
-  /** Delivered late, so that the receiver has them. */
-  deliveredLate: Schema.Int,
+  before: Schema.Int.annotateKey({ description: "Sent again before." }),
+  deliveredLate: Schema.Int.annotateKey({
+    description: "Delivered late, so that the receiver has them."
+  }),
   /** Endpoints that take nothing now, with the number of their dead letters; at most 100 of them. */
   skipped: Schema.Array(
     Schema.Struct({
-      /** `<tenant>/<endpoint>` */
-      endpoint: Schema.String,
-      why: Schema.Literals(["endpoint-removed", "endpoint-disabled", "endpoint-unreadable"]),
-      count: Schema.Int
+      endpoint: Schema.String.annotateKey({ description: "`<tenant>/<endpoint>`" }),
+      why: Schema.Literals([
+        "endpoint-removed",
+        "endpoint-disabled",
+        "endpoint-unreadable"
+      ]).annotateKey({ description: "Why they are not sent." }),
+      count: Schema.Int.annotateKey({ description: "How many they are." })
     })
-  ),
-  /** Dead letters of further such endpoints. */
-  skippedElsewhere: Schema.Int
+  ).annotateKey({
+    description: "Dead letters that are not sent, by endpoint; at most 100 of them."
+  }),
+  skippedElsewhere: Schema.Int.annotateKey({
+    description: "Dead letters of further such endpoints."
+  })
 }
 
 /** What is left alone by a redelivery. */
@@ -44,36 +50,38 @@ export type LeftAlone = typeof LeftAlone.Type
  * Of those that are sent, how many may have been sent again before: the history has no facts from
  * then any more. (Default: 0)
  */
-const mayRepeat = Schema.optionalKey(Schema.Int)
+const mayRepeat = Schema.optionalKey(Schema.Int).annotateKey({
+  description: "How many of them a receiver may have got already."
+})
 
 /** What a redelivery would do. */
 export const RedeliveryPlan = Schema.Struct({
-  selected: Schema.Int,
-  /** How many of them are sent, in all and by reason. */
-  redeliver: Schema.Int,
-  reasons: ReasonCounts,
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  redeliver: Schema.Int.annotateKey({
+    description: "How many of them are sent, in all and by reason."
+  }),
+  reasons: ReasonCounts.annotateKey({ description: "How many, by reason." }),
   mayRepeat,
-  /** Ids that do not exist any more: discarded, or too old and not kept. */
-  gone: Schema.Int,
+  gone: Schema.Int.annotateKey({
+    description: "Ids that do not exist any more: discarded, or too old and not kept."
+  }),
   ...left
 })
 export type RedeliveryPlan = typeof RedeliveryPlan.Type
 
 /** What a redelivery did. */
 export const Redelivered = Schema.Struct({
-  selected: Schema.Int,
-  redelivered: Schema.Int,
+  selected: Schema.Int.annotateKey({ description: "Dead letters that were meant." }),
+  redelivered: Schema.Int.annotateKey({ description: "How many were sent." }),
   mayRepeat,
-  /** Discarded, or too old and not kept any more. */
-  gone: Schema.Int,
+  gone: Schema.Int.annotateKey({ description: "Discarded, or too old and not kept any more." }),
   ...left
 })
 export type Redelivered = typeof Redelivered.Type
 
 /** Where a redelivery goes on, and what it did before. */
 export const RedeliveryCursor = Schema.Struct({
-  /** All dead letters up to this id are done. */
-  after: Schema.Int,
+  after: Schema.Int.annotateKey({ description: "All dead letters up to this id are done." }),
   done: Redelivered
 })
 export type RedeliveryCursor = typeof RedeliveryCursor.Type

@@ -18,14 +18,18 @@ const maxBytesTogether = 1_048_576
 
 /** What a receiver answered and when, as far as it is kept. */
 export const AnswerView = Schema.Struct({
-  /** How long it took to connect, ms, if a connection was made for it. */
-  connectMs: Schema.optionalKey(Schema.Number),
-  /** When the answer began, ms since the beginning of the attempt. */
-  firstByteMs: Schema.optionalKey(Schema.Number),
-  /** Absent if there was none, or if it is not kept. */
-  response: Schema.optionalKey(Response),
-  /** The redirects that were followed. `response` is the answer of the last address. */
-  redirects: Schema.optionalKey(Schema.Array(Redirect))
+  connectMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "How long it took to connect, ms, if a connection was made for it."
+  }),
+  firstByteMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "When the answer began, ms since the beginning of the attempt."
+  }),
+  response: Schema.optionalKey(Response).annotateKey({
+    description: "Absent if there was none, or if it is not kept."
+  }),
+  redirects: Schema.optionalKey(Schema.Array(Redirect)).annotateKey({
+    description: "The redirects that were followed. `response` is the answer of the last address."
+  })
 })
 export type AnswerView = typeof AnswerView.Type
 

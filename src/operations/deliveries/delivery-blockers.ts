@@ -53,10 +53,10 @@ export const Blocker = Schema.Struct({
     "turn",
     "answer",
     "outcome"
-  ]),
-  says: Schema.String,
-  until: Schema.optionalKey(Timestamp),
-  freedBy: Schema.String
+  ]).annotateKey({ description: "What blocks it." }),
+  says: Schema.String.annotateKey({ description: "What blocks it, as a sentence." }),
+  until: Schema.optionalKey(Timestamp).annotateKey({ description: "Until when." }),
+  freedBy: Schema.String.annotateKey({ description: "What frees it." })
 })
 export type Blocker = typeof Blocker.Type
 

@@ -202,7 +202,7 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
           description: "What happened to a tenant's events within an hour or a day (UTC).",
           fields: { begins: "When the period begins." }
         })
-      ),
+      ).annotateKey({ description: "The totals." }),
       ...ofLog
     }).annotate({ identifier: "TotalsList" }),
     Schema.Struct({
@@ -213,7 +213,7 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
             "What happened at an endpoint or with an event type; those with most dead letters first.",
           fields: { name: "`TENANT/ENDPOINT`, or the type; null for all that are not listed." }
         })
-      ),
+      ).annotateKey({ description: "The totals." }),
       ...ofLog
     }).annotate({ identifier: "GroupTotalsList" })
   ],
@@ -230,7 +230,7 @@ const alerts = operation("alerts", "GET", `${tenantPath}/alerts`, {
         identifier: "Alert",
         description: "An alert that is raised."
       })
-    )
+    ).annotateKey({ description: "The alerts." })
   }).annotate({ identifier: "AlertList" }),
   run: ({ params }) =>
     Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))

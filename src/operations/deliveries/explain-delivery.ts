@@ -28,90 +28,134 @@ import { AnswerView, answersIn, readAnswers } from "./attempt-answers.ts"
 import { Blocker, blockersOf } from "./delivery-blockers.ts"
 
 const AttemptView = Schema.Struct({
-  number: Schema.Int,
-  at: Timestamp,
-  isSuccess: Schema.Boolean,
-  /** Sent while the circuit was half-open: it used up none of the policy's attempts. */
-  isProbe: Schema.optionalKey(Schema.Literal(true)),
-  status: Schema.optionalKey(Schema.Int),
-  error: Schema.optional(Schema.Struct({ class: ErrorClass, message: Schema.String })),
-  durationMs: Schema.optionalKey(Schema.Number),
-  nextAttemptAt: Schema.optionalKey(Timestamp),
-  worker: Schema.optionalKey(Schema.String),
+  number: Schema.Int.annotateKey({ description: "Its number in its round, from 1." }),
+  at: Timestamp.annotateKey({ description: "When." }),
+  isSuccess: Schema.Boolean.annotateKey({ description: "Whether the delivery succeeded by it." }),
+  isProbe: Schema.optionalKey(Schema.Literal(true)).annotateKey({
+    description: "Sent while the circuit was half-open: it used up none of the policy's attempts."
+  }),
+  status: Schema.optionalKey(Schema.Int).annotateKey({ description: "The status of the answer." }),
+  error: Schema.optional(
+    Schema.Struct({
+      class: ErrorClass.annotateKey({ description: "The class of the error." }),
+      message: Schema.String.annotateKey({ description: "What the error says." })
+    })
+  ).annotateKey({ description: "Why there was no complete answer." }),
+  durationMs: Schema.optionalKey(Schema.Number).annotateKey({
+    description: "How long the request took, ms."
+  }),
+  nextAttemptAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the next attempt is due."
+  }),
+  worker: Schema.optionalKey(Schema.String).annotateKey({ description: "The id of the worker." }),
   ...AnswerView.fields
 })
 
 /** One round of a delivery. Times in ms since the epoch. */
 export const RoundView = Schema.Struct({
-  round: Schema.String,
+  round: Schema.String.annotateKey({
+    description: "Which round of the delivery: `0` is the first."
+  }),
   /** What began it; null if that is not in the history any more. */
   begun: Schema.NullOr(
     Schema.Struct({
-      by: Schema.Literals(["routed", "redelivered", "replayed"]),
-      at: Timestamp,
-      deadline: Schema.optionalKey(Timestamp)
+      by: Schema.Literals(["routed", "redelivered", "replayed"]).annotateKey({
+        description: "What it was."
+      }),
+      at: Timestamp.annotateKey({ description: "When." }),
+      deadline: Schema.optionalKey(Timestamp).annotateKey({
+        description: "When the delivery is given up."
+      })
     })
-  ),
-  attempts: Schema.Array(AttemptView),
-  /** The highest number of an attempt that is known; older ones may not be in the history any more. */
-  lastAttempt: Schema.Int,
-  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]),
+  ).annotateKey({ description: "What began it; null if that is not in the history any more." }),
+  attempts: Schema.Array(AttemptView).annotateKey({
+    description: "The attempts that are known, in order."
+  }),
+  lastAttempt: Schema.Int.annotateKey({
+    description:
+      "The highest number of an attempt that is known; older ones may not be in the history any more."
+  }),
+  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded"]).annotateKey({
+    description: "Whether the round is open, or how it ended."
+  }),
   end: Schema.optionalKey(
     Schema.Struct({
-      at: Timestamp,
-      reason: Schema.optionalKey(Schema.String),
-      /** The dead letter that it left, or that the late success resolves. */
-      dead: Schema.optionalKey(Schema.Int),
-      /** How many of its attempts were probes, where it ended without success. */
-      probes: Schema.optionalKey(Schema.Int),
-      /** A former owner recorded the success. */
-      late: Schema.optionalKey(Schema.Literal(true))
+      at: Timestamp.annotateKey({ description: "When." }),
+      reason: Schema.optionalKey(Schema.String).annotateKey({
+        description: "Why it was given up."
+      }),
+      dead: Schema.optionalKey(Schema.Int).annotateKey({
+        description: "The dead letter that it left, or that the late success resolves."
+      }),
+      probes: Schema.optionalKey(Schema.Int).annotateKey({
+        description: "How many of its attempts were probes, where it ended without success."
+      }),
+      late: Schema.optionalKey(Schema.Literal(true)).annotateKey({
+        description: "A former owner recorded the success."
+      })
     })
-  ),
-  discardedAt: Schema.optionalKey(Timestamp),
+  ).annotateKey({ description: "How it ended." }),
+  discardedAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When its dead letter was discarded."
+  }),
   /** Until when it waits for its next attempt, and how. */
   waits: Schema.optionalKey(
     Schema.Struct({
-      until: Timestamp,
-      by: Schema.optionalKey(Schema.Literals(["nak", "schedule"]))
+      until: Timestamp.annotateKey({ description: "Until when." }),
+      by: Schema.optionalKey(Schema.Literals(["nak", "schedule"])).annotateKey({
+        description: "What it was."
+      })
     })
-  ),
-  /** Facts that repeat others. */
-  repeats: Schema.Int,
+  ).annotateKey({ description: "Until when it waits for its next attempt, and how." }),
+  repeats: Schema.Int.annotateKey({ description: "Facts that repeat others." }),
   /** The message of an open round; null if none was found. */
   waitsIn: Schema.optionalKey(
     Schema.NullOr(
       Schema.Struct({
-        stream: Schema.String,
-        seq: Schema.Int,
-        /** Null if this version cannot read it. */
-        deadline: Schema.NullOr(Timestamp),
-        /** Which one it is of all that wait in its endpoint's backlog, 1 for the first. */
-        position: Schema.optionalKey(Schema.Int),
-        /** How many wait there. */
-        of: Schema.optionalKey(Schema.Int)
+        stream: Schema.String.annotateKey({ description: "The stream that has it." }),
+        seq: Schema.Int.annotateKey({ description: "Its sequence there." }),
+        deadline: Schema.NullOr(Timestamp).annotateKey({
+          description: "Null if this version cannot read it."
+        }),
+        position: Schema.optionalKey(Schema.Int).annotateKey({
+          description:
+            "Which one it is of all that wait in its endpoint's backlog, 1 for the first."
+        }),
+        of: Schema.optionalKey(Schema.Int).annotateKey({ description: "How many wait there." })
       })
     )
-  ),
-  /** What the owner of its partition is doing with an open round that it has in memory. */
-  inMemory: Schema.optionalKey(Schema.Struct({ worker: Schema.String, ...TaskActivity.fields })),
-  /** What blocks an open round, the most important first. */
-  holds: Schema.optionalKey(Schema.Array(Blocker))
+  ).annotateKey({ description: "The message of an open round; null if none was found." }),
+  inMemory: Schema.optionalKey(
+    Schema.Struct({
+      worker: Schema.String.annotateKey({ description: "The id of the worker." }),
+      ...TaskActivity.fields
+    })
+  ).annotateKey({
+    description:
+      "What the owner of its partition is doing with an open round that it has in memory."
+  }),
+  holds: Schema.optionalKey(Schema.Array(Blocker)).annotateKey({
+    description: "What blocks an open round, the most important first."
+  })
 })
 export type RoundView = typeof RoundView.Type
 
 /** The life of one delivery. */
 export const ExplainedDelivery = Schema.Struct({
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  event: Schema.optionalKey(Schema.String),
-  eventSeq: Schema.Int,
-  type: Schema.optionalKey(Schema.String),
-  rounds: Schema.Array(RoundView),
-  /** How far the delivery log was behind the history, if the rounds are from there. */
-  lag: Schema.optionalKey(Lag)
+  delivery: Schema.String.annotateKey({ description: "`<event id>.<endpoint id>`" }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  event: Schema.optionalKey(Schema.String).annotateKey({ description: "The id of the event." }),
+  eventSeq: Schema.Int.annotateKey({
+    description: "The sequence of the event in the event stream."
+  }),
+  type: Schema.optionalKey(Schema.String).annotateKey({ description: "The type of the event." }),
+  rounds: Schema.Array(RoundView).annotateKey({
+    description: "The rounds of the delivery, the first one first."
+  }),
+  lag: Schema.optionalKey(Lag).annotateKey({
+    description: "How far the delivery log was behind the history, if the rounds are from there."
+  })
 })
 export type ExplainedDelivery = typeof ExplainedDelivery.Type
 

@@ -110,7 +110,10 @@ const list = operation("list", "GET", `${tenantPath}/deliveries`, {
     since: deliveryFilters.since.annotateKey(texts.since),
     until: deliveryFilters.until.annotateKey(texts.until)
   },
-  output: Schema.Struct({ deliveries: Schema.Array(Row), ...pageFields }).annotate({
+  output: Schema.Struct({
+    deliveries: Schema.Array(Row).annotateKey({ description: "The deliveries." }),
+    ...pageFields
+  }).annotate({
     identifier: "DeliveryList"
   }),
   within: ({ query }) => onlyOne(query.endpoint),
@@ -159,7 +162,10 @@ const attempts = operation("attempts", "GET", `${tenantPath}/attempts`, {
     since: attemptFilters.since.annotateKey({ description: "Made then or later." }),
     until: attemptFilters.until.annotateKey({ description: "Made then or earlier." })
   },
-  output: Schema.Struct({ attempts: Schema.Array(Attempt), ...pageFields }).annotate({
+  output: Schema.Struct({
+    attempts: Schema.Array(Attempt).annotateKey({ description: "The attempts." }),
+    ...pageFields
+  }).annotate({
     identifier: "AttemptList"
   }),
   within: ({ query }) => onlyOne(query.endpoint),
@@ -211,7 +217,7 @@ const events = operation("events", "GET", `${tenantPath}/events`, {
           rounds: "How many rounds of its deliveries are in each state."
         }
       })
-    ),
+    ).annotateKey({ description: "The events." }),
     ...pageFields
   }).annotate({ identifier: "EventList" }),
   run: ({ params, query: { limit = defaultLimit, ...query } }) =>

@@ -6,11 +6,10 @@ import { findDelivery } from "./explain-delivery.ts"
 
 /** A delivery that was sent again. */
 export const ResentDelivery = Schema.Struct({
-  delivery: Schema.String,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /** The replay, whose round the delivery has. */
-  replay: Schema.String
+  delivery: Schema.String.annotateKey({ description: "The id of the delivery." }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  replay: Schema.String.annotateKey({ description: "The replay, whose round the delivery has." })
 })
 export type ResentDelivery = typeof ResentDelivery.Type
 

@@ -19,16 +19,15 @@ export type StateReason = typeof StateReason.Type
 /** An endpoint after a change of its state. */
 export const EndpointState = Schema.Struct({
   ...EndpointView.fields,
-  /** False if it had that state already. */
-  changed: Schema.Boolean
+  changed: Schema.Boolean.annotateKey({ description: "False if it had that state already." })
 })
 export type EndpointState = typeof EndpointState.Type
 
 /** An endpoint that was removed. */
 export const RemovedEndpoint = Schema.Struct({
-  tenant: Schema.String,
-  id: Schema.String,
-  removed: Schema.Literal(true)
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  id: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  removed: Schema.Literal(true).annotateKey({ description: "It is gone." })
 })
 export type RemovedEndpoint = typeof RemovedEndpoint.Type
 

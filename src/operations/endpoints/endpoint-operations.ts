@@ -129,7 +129,10 @@ const list = operation("list", "GET", `${tenantPath}/endpoints`, {
   summary: "List endpoints, in the order of their names",
   params: { tenant: TenantOrAll },
   query: { ...pageQuery, ...filterQuery },
-  output: Schema.Struct({ endpoints: Schema.Array(Listed), next }).annotate({
+  output: Schema.Struct({
+    endpoints: Schema.Array(Listed).annotateKey({ description: "The endpoints." }),
+    next
+  }).annotate({
     identifier: "EndpointList"
   }),
   run: ({ params, query: { cursor, id, limit = defaultLimit, metadata = [], state } }) =>

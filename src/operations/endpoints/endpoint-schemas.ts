@@ -58,7 +58,11 @@ export const Listed = documented(EndpointHealthView, {
 export const Detail = documented(EndpointDetail, {
   identifier: "EndpointDetail",
   description: "An endpoint: its settings, its health, and what waits for it.",
-  fields: shownTexts
+  fields: {
+    ...shownTexts,
+    timeoutsCutTo:
+      "The longest time-out that counts, where one of its own or of its policies is longer."
+  }
 })
 
 export const Changed = documented(ChangedEndpointView, {
@@ -106,8 +110,12 @@ export const ReasonBody = documented(StateReason, {
 })
 
 export const Secrets = Schema.Struct({
-  secrets: EndpointDetail.fields.secrets,
-  headers: EndpointDetail.fields.headers
+  secrets: EndpointDetail.fields.secrets.annotateKey({
+    description: "The signing secrets, the newest first."
+  }),
+  headers: EndpointDetail.fields.headers.annotateKey({
+    description: "The headers that it is sent, with their values."
+  })
 }).annotate({
   identifier: "EndpointSecrets",
   description: "The secrets of an endpoint, for callers who may see them."

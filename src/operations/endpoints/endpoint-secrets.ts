@@ -59,8 +59,9 @@ export const rotatedSecrets = (
 
 /** What a rotation of an endpoint's secret asks for. */
 export const Rotation = Schema.Struct({
-  /** (Default: a new one is generated) */
-  secret: Schema.optional(Schema.String),
+  secret: Schema.optional(Schema.String).annotateKey({
+    description: "(Default: a new one is generated)"
+  }),
   /** How long the old secrets sign, too. Zero drops them at once. */
   keepOld: durationBetween([0, "0 seconds"], longestDuration)
 })

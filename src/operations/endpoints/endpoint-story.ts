@@ -48,18 +48,23 @@ const AnsweredDifference = Schema.declare(Schema.is(SettingDifference), {
 /** A recorded change of an endpoint. */
 export const EndpointStep = Schema.Struct({
   ...EndpointName.fields,
-  /** The revision in the endpoints bucket. */
-  revision: Schema.Int,
+  revision: Schema.Int.annotateKey({ description: "The revision in the endpoints bucket." }),
   /** ms since the epoch. */
-  at: Timestamp,
-  /** Its author, if known. */
-  by: Schema.optionalKey(Schema.String),
-  /** The broker's user that recorded it, if known. */
-  user: Schema.optionalKey(Schema.String),
-  change: Schema.Literals(["added", "changed", "removed", "unreadable"]),
-  differences: Schema.Array(AnsweredDifference),
-  /** The configuration after the change. Absent if the endpoint was removed or is unreadable. */
-  configuration: Schema.optionalKey(Schema.toEncoded(Configuration))
+  at: Timestamp.annotateKey({ description: "When the bucket stored it." }),
+  by: Schema.optionalKey(Schema.String).annotateKey({ description: "Its author, if known." }),
+  user: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The broker's user that recorded it, if known."
+  }),
+  change: Schema.Literals(["added", "changed", "removed", "unreadable"]).annotateKey({
+    description: "What happened."
+  }),
+  differences: Schema.Array(AnsweredDifference).annotateKey({
+    description: "The settings that differ."
+  }),
+  configuration: Schema.optionalKey(Schema.toEncoded(Configuration)).annotateKey({
+    description:
+      "The configuration after the change. Absent if the endpoint was removed or is unreadable."
+  })
 })
 export type EndpointStep = typeof EndpointStep.Type
 
@@ -75,9 +80,12 @@ export const Comparison = Schema.Struct({
   ...EndpointName.fields,
   from: Schema.optionalKey(Schema.Int),
   to: Schema.optionalKey(Schema.Int),
-  differences: Schema.Array(AnsweredDifference),
-  /** Why the revisions cannot be compared. */
-  problem: Schema.optionalKey(Schema.String)
+  differences: Schema.Array(AnsweredDifference).annotateKey({
+    description: "The settings that differ."
+  }),
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why the revisions cannot be compared."
+  })
 })
 export type Comparison = typeof Comparison.Type
 
@@ -95,7 +103,10 @@ export const endpointHistory = Effect.fnUntraced(function* ({ id, tenant }: Endp
 const maxPaged = 500
 
 /** Where a page of changes begins: behind the one of this time and revision. */
-const StepPosition = Schema.Struct({ at: Schema.Finite, revision: Schema.Int })
+const StepPosition = Schema.Struct({
+  at: Schema.Finite.annotateKey({ description: "When the bucket stored it." }),
+  revision: Schema.Int
+})
 type StepPosition = typeof StepPosition.Type
 
 /** A change of an endpoint, as its tenant sees it: what differs, and not all that is set. */
@@ -194,7 +205,9 @@ export const history = operation("history", "GET", `${tenantPath}/endpoints/:id/
   params: { tenant: Tenant, id: EndpointId },
   query: pageQuery,
   output: Schema.Struct({
-    changes: Schema.Array(PagedStep.annotate({ identifier: "EndpointChange" })),
+    changes: Schema.Array(PagedStep.annotate({ identifier: "EndpointChange" })).annotateKey({
+      description: "The changes, the newest first."
+    }),
     next
   }).annotate({ identifier: "EndpointHistory" }),
   refusals: ["not-found"],

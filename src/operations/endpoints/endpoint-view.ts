@@ -16,33 +16,40 @@ import { shareOf } from "../../text/quantities.ts"
 
 /** Attempts within the last hour. */
 export const LastHour = Schema.Struct({
-  /** Start of the count, ms since the epoch: later than an hour ago if the partition changed owner. */
-  since: Timestamp,
-  attempts: Schema.Int,
-  delivered: Schema.Int,
-  /** From 0 to 1; null without attempts. */
-  successRate: Schema.NullOr(Schema.Number),
-  /** Duration of an attempt, ms. */
-  p50Ms: Schema.NullOr(Schema.Number),
-  p95Ms: Schema.NullOr(Schema.Number)
+  since: Timestamp.annotateKey({
+    description: "Start of the count: later than an hour ago if the partition changed owner."
+  }),
+  attempts: Schema.Int.annotateKey({ description: "How many were made." }),
+  delivered: Schema.Int.annotateKey({ description: "How many of them succeeded." }),
+  successRate: Schema.NullOr(Schema.Number).annotateKey({
+    description: "From 0 to 1; null without attempts."
+  }),
+  p50Ms: Schema.NullOr(Schema.Number).annotateKey({ description: "Duration of an attempt, ms." }),
+  p95Ms: Schema.NullOr(Schema.Number).annotateKey({ description: "95% are not longer, ms." })
 })
 export type LastHour = typeof LastHour.Type
 
 /** An endpoint's current activity. What only its partition's owner knows is null if none answers. */
 export const ActivityView = Schema.Struct({
-  partition: Schema.Int,
-  /** The worker that owns the partition. */
-  owner: Schema.NullOr(Schema.String),
-  inFlight: Schema.NullOr(Schema.Int),
+  partition: Schema.Int.annotateKey({ description: "The index of the partition." }),
+  owner: Schema.NullOr(Schema.String).annotateKey({
+    description: "The worker that owns the partition."
+  }),
+  inFlight: Schema.NullOr(Schema.Int).annotateKey({ description: "Requests that are under way." }),
   /** Deliveries by the place where they wait. Those in memory or in flight are in a stream, too. */
   waiting: Schema.Struct({
-    memory: Schema.NullOr(Schema.Int),
-    queue: Schema.Int,
-    /** Null if there are too many to count. */
-    schedules: Schema.NullOr(Schema.Int),
-    backlog: Schema.Int
-  }),
-  lastHour: Schema.NullOr(LastHour)
+    memory: Schema.NullOr(Schema.Int).annotateKey({
+      description: "Deliveries in its owner's memory."
+    }),
+    queue: Schema.Int.annotateKey({ description: "Deliveries in the queue." }),
+    schedules: Schema.NullOr(Schema.Int).annotateKey({
+      description: "Null if there are too many to count."
+    }),
+    backlog: Schema.Int.annotateKey({ description: "Deliveries that wait in backlogs." })
+  }).annotateKey({ description: "What waits for it, by where; null if no owner answers." }),
+  lastHour: Schema.NullOr(LastHour).annotateKey({
+    description: "Attempts within the last hour; null if no owner answers."
+  })
 })
 export type ActivityView = typeof ActivityView.Type
 
@@ -79,16 +86,19 @@ const settings = Circuit.fields
 export const CircuitView = Schema.Struct({
   state: Schema.optionalKey(CircuitState),
   since: Schema.optionalKey(Timestamp),
-  /** When the next probe may be sent. Absent for a closed circuit. */
-  nextProbeAt: Schema.optionalKey(Timestamp),
-  /** Successful probes of a half-open circuit. */
-  probesSucceeded: Schema.optionalKey(Schema.Int),
-  /** The delivery of the latest probe. */
-  lastProbe: Schema.optionalKey(Schema.String),
-  /** Why it opened. */
-  why: Schema.optionalKey(Schema.String),
-  /** The circuit has closed, and deliveries come back gradually. */
-  ramping: Schema.optionalKey(Schema.Literal(true)),
+  nextProbeAt: Schema.optionalKey(Timestamp).annotateKey({
+    description: "When the next probe may be sent. Absent for a closed circuit."
+  }),
+  probesSucceeded: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Successful probes of a half-open circuit."
+  }),
+  lastProbe: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The delivery of the latest probe."
+  }),
+  why: Schema.optionalKey(Schema.String).annotateKey({ description: "Why it opened." }),
+  ramping: Schema.optionalKey(Schema.Literal(true)).annotateKey({
+    description: "The circuit has closed, and deliveries come back gradually."
+  }),
   failures: settings.failures.schema,
   rate: settings.rate.schema,
   coolDown: PositiveDuration,
@@ -109,8 +119,10 @@ export const HealthView = Schema.Struct({
   failingSince: Health.fields.failingSince,
   giveUpAt: Health.fields.giveUpAt,
   notBefore: Health.fields.notBefore,
-  lastStatus: Health.fields.lastStatus,
-  lastError: Health.fields.lastError
+  lastStatus: Health.fields.lastStatus.annotateKey({
+    description: "The status of the last answer."
+  }),
+  lastError: Health.fields.lastError.annotateKey({ description: "The last error." })
 })
 export type HealthView = typeof HealthView.Type
 
@@ -149,15 +161,18 @@ export const EndpointView = Schema.Struct({
   circuit: CircuitView,
   headers: Schema.Record(Schema.String, Schema.String),
   secrets: Schema.Array(Secret),
-  /** With which receivers verify, if the scheme has one. */
-  publicKey: Schema.optionalKey(Schema.String),
-  /** The revision in the endpoints bucket. */
-  revision: Schema.Int
+  publicKey: Schema.optionalKey(Schema.String).annotateKey({
+    description: "With which receivers verify, if the scheme has one."
+  }),
+  revision: Schema.Int.annotateKey({ description: "The revision in the endpoints bucket." })
 })
 export type EndpointView = typeof EndpointView.Type
 
 /** An endpoint's configuration and its health. */
-export const EndpointHealthView = Schema.Struct({ ...EndpointView.fields, health: HealthView })
+export const EndpointHealthView = Schema.Struct({
+  ...EndpointView.fields,
+  health: HealthView.annotateKey({ description: "Its failures, and when it may be sent to." })
+})
 export type EndpointHealthView = typeof EndpointHealthView.Type
 
 /** An endpoint in a list: its configuration and how it fares. */
@@ -170,21 +185,26 @@ export type ListedEndpoint = typeof ListedEndpoint.Type
 /** An endpoint, and the alerts that are raised about it. */
 export const EndpointDetail = Schema.Struct({
   ...ListedEndpoint.fields,
-  /** Headers of the publisher that it gets: its tenant's, the system's, and its own. */
-  forwards: Schema.Array(Schema.String),
-  /** The host whose requests are capped over several endpoints. Absent without a cap. */
+  forwards: Schema.Array(Schema.String).annotateKey({
+    description: "Headers of the publisher that it gets: its tenant's, the system's, and its own."
+  }),
   sharedHost: Schema.optionalKey(
     Schema.Struct({
-      host: Schema.String,
-      /** Concurrent requests of all endpoints of the tenant. */
-      tenantCap: Schema.optionalKey(Schema.Int),
-      /** The same of all endpoints of all tenants. */
-      systemCap: Schema.optionalKey(Schema.Int)
+      host: Schema.String.annotateKey({ description: "The host of its URL." }),
+      tenantCap: Schema.optionalKey(Schema.Int).annotateKey({
+        description: "Concurrent requests of all endpoints of the tenant."
+      }),
+      systemCap: Schema.optionalKey(Schema.Int).annotateKey({
+        description: "The same of all endpoints of all tenants."
+      })
     })
-  ),
-  /** The longest time-out that counts, where one of its own or of its policies is longer. */
+  ).annotateKey({
+    description: "The host whose requests are capped over several endpoints. Absent without a cap."
+  }),
   timeoutsCutTo: Schema.optionalKey(PositiveDuration),
-  raised: Schema.Array(StandingAlert)
+  raised: Schema.Array(StandingAlert).annotateKey({
+    description: "The alerts that are raised about it."
+  })
 })
 export type EndpointDetail = typeof EndpointDetail.Type
 

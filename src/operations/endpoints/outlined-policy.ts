@@ -10,35 +10,46 @@ import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
 
 const Wait = Schema.Struct({
-  attempt: Schema.Int,
-  least: Schema.Number,
-  most: Schema.Number,
-  earliest: Schema.Number,
-  latest: Schema.Number,
-  mayBeCut: Schema.Boolean
+  attempt: Schema.Int.annotateKey({ description: "The number of the attempt that follows." }),
+  least: Schema.Number.annotateKey({ description: "The shortest wait before it, ms." }),
+  most: Schema.Number.annotateKey({ description: "The longest wait before it, ms." }),
+  earliest: Schema.Number.annotateKey({ description: "The earliest, ms after the round began." }),
+  latest: Schema.Number.annotateKey({ description: "The latest, ms after the round began." }),
+  mayBeCut: Schema.Boolean.annotateKey({
+    description: "Whether the end of the window may prevent it."
+  })
 })
 
 /** What a retry policy makes of a delivery that always fails. Times in ms. */
 export const OutlinedPolicy = Schema.Struct({
-  /** The name of a preset, or `a policy of its own`. */
-  name: Schema.String,
-  /** The event types that it holds for; absent for all that have no other. */
-  types: Schema.optionalKey(Schema.String),
-  policy: RetryPolicy,
-  waits: Schema.Array(Wait),
-  maxAttempts: Schema.Int,
-  window: Schema.Number,
-  givesUp: Schema.Struct({ earliest: Schema.Number, latest: Schema.Number }),
-  endedBy: Schema.Literals(["attempts", "either", "window"]),
+  name: Schema.String.annotateKey({
+    description: "The name of a preset, or `a policy of its own`."
+  }),
+  types: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The event types that it holds for; absent for all that have no other."
+  }),
+  policy: RetryPolicy.annotateKey({ description: "The policy." }),
+  waits: Schema.Array(Wait).annotateKey({ description: "The waits before each attempt." }),
+  maxAttempts: Schema.Int.annotateKey({ description: "The most attempts." }),
+  window: Schema.Number.annotateKey({ description: "How long it is tried, ms." }),
+  givesUp: Schema.Struct({
+    earliest: Schema.Number.annotateKey({ description: "The earliest, ms after the round began." }),
+    latest: Schema.Number.annotateKey({ description: "The latest, ms after the round began." })
+  }).annotateKey({ description: "When it is given up." }),
+  endedBy: Schema.Literals(["attempts", "either", "window"]).annotateKey({
+    description: "Which limit ends it."
+  }),
   /** Statuses with limits of their own, and their nominal waits. */
   statuses: Schema.Array(
     Schema.Struct({
-      status: Schema.String,
-      attempts: Schema.Int,
-      window: Schema.Number,
-      waits: Schema.Array(Schema.Number)
+      status: Schema.String.annotateKey({ description: "The status, or its class." }),
+      attempts: Schema.Int.annotateKey({ description: "The most answers with it." }),
+      window: Schema.Number.annotateKey({ description: "How long it is tried, ms." }),
+      waits: Schema.Array(Schema.Number).annotateKey({
+        description: "The waits before each attempt."
+      })
     })
-  )
+  ).annotateKey({ description: "Statuses with limits of their own, and their nominal waits." })
 })
 export type OutlinedPolicy = typeof OutlinedPolicy.Type
 
@@ -113,7 +124,9 @@ export const retryPolicies = operation(
         description: "Only the policy that holds for this event type."
       })
     },
-    output: Schema.Struct({ policies: Schema.Array(OutlineView) }).annotate({
+    output: Schema.Struct({
+      policies: Schema.Array(OutlineView).annotateKey({ description: "The policies." })
+    }).annotate({
       identifier: "RetryPolicies"
     }),
     refusals: ["not-found", "conflict"],

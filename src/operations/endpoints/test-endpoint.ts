@@ -40,23 +40,23 @@ const ContentType = Schema.String.check(
 
 /** A test event. */
 export const TestEvent = Schema.Struct({
-  /** (Default: petrel.test) */
-  type: Schema.optional(EventType),
-  /** (Default: a JSON object that says what it is) */
-  body: Schema.optional(Body),
-  /** (Default: application/json) */
-  contentType: Schema.optional(ContentType)
+  type: Schema.optional(EventType).annotateKey({ description: "(Default: petrel.test)" }),
+  body: Schema.optional(Body).annotateKey({
+    description: "(Default: a JSON object that says what it is)"
+  }),
+  contentType: Schema.optional(ContentType).annotateKey({
+    description: "(Default: application/json)"
+  })
 })
 export type TestEvent = typeof TestEvent.Type
 
 /** What was sent to an endpoint as a test, and what it answered. */
 export const TestReport = Schema.Struct({
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /** The event's id, as the receiver sees it. */
-  id: Schema.String,
-  type: Schema.String,
-  body: Schema.String,
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  id: Schema.String.annotateKey({ description: "The event's id, as the receiver sees it." }),
+  type: Schema.String.annotateKey({ description: "The type of the event." }),
+  body: Schema.String.annotateKey({ description: "The body that was sent." }),
   ...TestExchange.fields
 })
 export type TestReport = typeof TestReport.Type

@@ -21,10 +21,12 @@ import { EndpointView, endpointView } from "./endpoint-view.ts"
 /** An endpoint that was added. */
 export const AddedEndpoint = Schema.Struct({
   ...EndpointView.fields,
-  /** The secret, if it was generated. It is not shown again without asking for it. */
-  secret: Schema.optionalKey(Schema.String),
-  /** Warnings about settings that are valid but seldom intended. */
-  cautions: Schema.Array(Schema.String)
+  secret: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The secret, if it was generated. It is not shown again without asking for it."
+  }),
+  cautions: Schema.Array(Schema.String).annotateKey({
+    description: "Warnings about settings that are valid but seldom intended."
+  })
 })
 export type AddedEndpoint = typeof AddedEndpoint.Type
 
@@ -63,8 +65,9 @@ export const addEndpoint = Effect.fnUntraced(function* (
 /** An endpoint after a change. Cautions are those that the change has brought. */
 export const ChangedEndpointView = Schema.Struct({
   ...AddedEndpoint.fields,
-  /** The names of the settings that differ from before. */
-  changed: Schema.Array(Schema.String)
+  changed: Schema.Array(Schema.String).annotateKey({
+    description: "The names of the settings that differ from before."
+  })
 })
 export type ChangedEndpointView = typeof ChangedEndpointView.Type
 

@@ -77,31 +77,44 @@ const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string,
 
 /** What became of an event at an endpoint: its last round. */
 const EventDelivery = Schema.Struct({
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  endpoint: Schema.String,
-  round: Schema.String,
-  /** `skipped`: the endpoint wanted the event and was sent none, for the reason. */
-  state: Schema.Literals(["open", "delivered", "dead-lettered", "discarded", "skipped"]),
-  attempts: Schema.Int,
-  /** Why it was skipped, or ended without success. */
-  reason: Schema.optionalKey(Schema.String)
+  delivery: Schema.String.annotateKey({ description: "`<event id>.<endpoint id>`" }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  round: Schema.String.annotateKey({
+    description: "Which round of the delivery: `0` is the first."
+  }),
+  state: Schema.Literals([
+    "open",
+    "delivered",
+    "dead-lettered",
+    "discarded",
+    "skipped"
+  ]).annotateKey({
+    description: "`skipped`: the endpoint wanted the event and was sent none, for the reason."
+  }),
+  attempts: Schema.Int.annotateKey({ description: "Recorded requests." }),
+  reason: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why it was skipped, or ended without success."
+  })
 })
 type EventDelivery = typeof EventDelivery.Type
 
 /** An event, and what became of it at each endpoint. Times in ms since the epoch. */
 export const EventView = Schema.Struct({
-  id: Schema.String,
-  tenant: Schema.String,
-  type: Schema.String,
+  id: Schema.String.annotateKey({ description: "The id of the event." }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  type: Schema.String.annotateKey({ description: "The type of the event." }),
   seq: Schema.Int,
-  /** When the broker stored it. */
-  at: Timestamp,
-  /** Absent if the event itself is not kept any more. */
-  bytes: Schema.optionalKey(Schema.Int),
-  contentType: Schema.optionalKey(Schema.String),
-  /** False while nothing is recorded of it: it is stored, and where it goes is not known yet. */
-  routed: Schema.Boolean,
+  at: Timestamp.annotateKey({ description: "When the broker stored it." }),
+  bytes: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Absent if the event itself is not kept any more."
+  }),
+  contentType: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The media type of the body."
+  }),
+  routed: Schema.Boolean.annotateKey({
+    description:
+      "False while nothing is recorded of it: it is stored, and where it goes is not known yet."
+  }),
   deliveries: Schema.Array(EventDelivery)
 })
 export type EventView = typeof EventView.Type

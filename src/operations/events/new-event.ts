@@ -8,18 +8,18 @@ import { shownValue } from "../input-words.ts"
 
 /** An event to be published, without its body. */
 export const NewEvent = Schema.Struct({
-  tenant: Schema.String,
-  /** Such as `invoice.paid`. */
-  type: Schema.String,
-  /**
-   * The same id within the deduplication window is the same event. Begins with the tenant and a
-   * dot, or else these are put before it. (Default: a new one)
-   */
-  id: Schema.optional(Schema.String),
-  /** (Default: application/json) */
-  contentType: Schema.optional(Schema.String),
-  /** Values by name, in any case. Receivers get only traceparent and tracestate. */
-  headers: Schema.optional(Schema.Record(Schema.String, Schema.String))
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  type: Schema.String.annotateKey({ description: "Such as `invoice.paid`." }),
+  id: Schema.optional(Schema.String).annotateKey({
+    description:
+      "The same id within the deduplication window is the same event. Begins with the tenant and a dot, or else these are put before it. (Default: a new one)"
+  }),
+  contentType: Schema.optional(Schema.String).annotateKey({
+    description: "(Default: application/json)"
+  }),
+  headers: Schema.optional(Schema.Record(Schema.String, Schema.String)).annotateKey({
+    description: "Values by name, in any case. Receivers get only traceparent and tracestate."
+  })
 })
 export type NewEvent = typeof NewEvent.Type
 

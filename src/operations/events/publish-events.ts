@@ -14,14 +14,17 @@ import { type CheckedEvent, checkEvent, type NewEvent } from "./new-event.ts"
 /** An event that the broker has. */
 export const PublishedEvent = Schema.Struct({
   id: Schema.String,
-  tenant: Schema.String,
-  type: Schema.String,
-  /** Absent if it is stored in a stream that the events are sourced from. */
-  seq: Schema.optionalKey(Schema.Int),
-  /** True if the broker had an event of this id already: nothing new was published. */
-  duplicate: Schema.Boolean,
-  /** Headers that are stored with the event and not forwarded to receivers. */
-  unsent: Schema.Array(Schema.String)
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  type: Schema.String.annotateKey({ description: "The type of the event." }),
+  seq: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "Absent if it is stored in a stream that the events are sourced from."
+  }),
+  duplicate: Schema.Boolean.annotateKey({
+    description: "True if the broker had an event of this id already: nothing new was published."
+  }),
+  unsent: Schema.Array(Schema.String).annotateKey({
+    description: "Headers that are stored with the event and not forwarded to receivers."
+  })
 })
 export type PublishedEvent = typeof PublishedEvent.Type
 

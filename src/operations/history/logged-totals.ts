@@ -71,35 +71,46 @@ export const logGroups = Effect.fnUntraced(function* (query: SumsQuery & GroupsQ
 })
 
 const stats = {
-  attempts: Schema.Int,
-  succeeded: Schema.Int,
-  failed: Schema.Int,
-  /** Of the attempts, from 0 to 1; null without any. */
-  successRate: Schema.NullOr(Schema.Number),
-  /** Attempts by the class of their answer: `2xx`, …, `none` without one. */
-  answers: Schema.Record(Schema.String, Schema.Int),
+  attempts: Schema.Int.annotateKey({ description: "Recorded requests." }),
+  succeeded: Schema.Int.annotateKey({ description: "Those that succeeded." }),
+  failed: Schema.Int.annotateKey({ description: "Those that failed." }),
+  successRate: Schema.NullOr(Schema.Number).annotateKey({
+    description: "Of the attempts, from 0 to 1; null without any."
+  }),
+  answers: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description: "Attempts by the class of their answer: `2xx`, …, `none` without one."
+  }),
   /** Of all attempts; null without any. */
   latencyMs: Schema.NullOr(
-    Schema.Struct({ p50: Schema.Number, p95: Schema.Number, p99: Schema.Number })
-  )
+    Schema.Struct({
+      p50: Schema.Number.annotateKey({ description: "The median, ms." }),
+      p95: Schema.Number.annotateKey({ description: "95% are not longer, ms." }),
+      p99: Schema.Number.annotateKey({ description: "99% are not longer, ms." })
+    })
+  ).annotateKey({ description: "How long they took, ms; null without any." })
 }
 
 /** What the attempts of an hour or a day came to. */
-export const PeriodStats = Schema.Struct({ begins: Timestamp, ...stats })
+export const PeriodStats = Schema.Struct({
+  begins: Timestamp.annotateKey({ description: "When the period begins." }),
+  ...stats
+})
 export type PeriodStats = typeof PeriodStats.Type
 
 /** What the attempts at an endpoint, or of a tenant, came to. */
 export const Stats = Schema.Struct({
-  tenant: Schema.String,
-  endpoint: Schema.optionalKey(Schema.String),
-  by: Period,
-  /** The beginning of the first hour that is counted. */
-  since: Timestamp,
-  until: Timestamp,
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The id of the endpoint."
+  }),
+  by: Period.annotateKey({ description: "The length of the periods." }),
+  since: Timestamp.annotateKey({ description: "The beginning of the first hour that is counted." }),
+  until: Timestamp.annotateKey({ description: "Up to when." }),
   whole: Schema.Struct(stats),
-  /** Oldest first, those without attempts too. */
-  periods: Schema.Array(PeriodStats),
-  lag: Lag
+  periods: Schema.Array(PeriodStats).annotateKey({
+    description: "Oldest first, those without attempts too."
+  }),
+  lag: Lag.annotateKey({ description: "How far the log is behind the history." })
 })
 export type Stats = typeof Stats.Type
 

@@ -12,7 +12,7 @@ export const Period = Schema.Literals(["hour", "day"])
 export const Grouping = Schema.Literals(["endpoint", "type"])
 
 const selection = {
-  tenant: Schema.optional(Token),
+  tenant: Schema.optional(Token).annotateKey({ description: "The name of the tenant." }),
   since: Schema.optional(Timestamp),
   until: Schema.optional(Timestamp)
 }
@@ -20,35 +20,39 @@ const selection = {
 /** Which facts are summed up. Times in ms since the epoch, of when the broker stored a fact. */
 export const TotalsQuery = Schema.Struct({
   ...selection,
-  /** Days are those of UTC. */
-  by: Period
+  by: Period.annotateKey({ description: "Days are those of UTC." })
 })
 export type TotalsQuery = typeof TotalsQuery.Type
 
 /** Which facts are summed up by endpoint or type. Times as in TotalsQuery. */
 export const GroupsQuery = Schema.Struct({
   ...selection,
-  by: Grouping,
-  /** Maximum number of endpoints or types that are listed; the others are summed up. */
-  limit: Schema.Int
+  by: Grouping.annotateKey({ description: "The length of the period, or what is summed up." }),
+  limit: Schema.Int.annotateKey({
+    description: "Maximum number of endpoints or types that are listed; the others are summed up."
+  })
 })
 export type GroupsQuery = typeof GroupsQuery.Type
 
 /** Durations in ms; null without any. Off by 5% at most, or by 0.1 ms. */
 const QuantilesMs = Schema.NullOr(
-  Schema.Struct({ p50: Schema.Number, p90: Schema.Number, p99: Schema.Number })
+  Schema.Struct({
+    p50: Schema.Number.annotateKey({ description: "The median, ms." }),
+    p90: Schema.Number.annotateKey({ description: "90% are not longer, ms." }),
+    p99: Schema.Number.annotateKey({ description: "99% are not longer, ms." })
+  })
 )
 
 const spreadFields = {
-  /**
-   * Number of ended deliveries by the number of attempts that they took (`0`, `1`, `2`, `3-5`,
-   * `6-10`, `11-20`, `21+`), without empty groups.
-   */
-  attemptCounts: Schema.Record(Schema.String, Schema.Int),
-  /** From when the event was stored until it was delivered. Further rounds are left out. */
-  toSuccessMs: QuantilesMs,
-  /** Of all attempts. */
-  latencyMs: QuantilesMs
+  attemptCounts: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description:
+      "Number of ended deliveries by the number of attempts that they took (`0`, `1`, `2`, `3-5`, `6-10`, `11-20`, `21+`), without empty groups."
+  }),
+  toSuccessMs: QuantilesMs.annotateKey({
+    description:
+      "From when the event was stored until it was delivered. Further rounds are left out."
+  }),
+  latencyMs: QuantilesMs.annotateKey({ description: "Of all attempts." })
 }
 
 /** How attempts, times until success and latencies are distributed. */
@@ -56,44 +60,50 @@ export const SpreadTotals = Schema.Struct(spreadFields)
 export type SpreadTotals = typeof SpreadTotals.Type
 
 const sums = {
-  /** Events that were routed. */
-  events: Schema.Int,
-  /** Deliveries that plans, redeliveries and replays began. */
-  begun: Schema.Int,
-  delivered: Schema.Int,
-  /** Deliveries that plans left out, as the endpoint was disabled. */
-  skipped: Schema.Int,
-  /** Of those delivered: recorded by a former owner. */
-  deliveredLate: Schema.Int,
-  /** Attempts that were not the first of their round. */
-  retries: Schema.Int,
-  deadLettered: Schema.Int,
-  discarded: Schema.Int,
-  attempts: Schema.Int,
-  /** Of the deliveries that ended, from 0 to 1; null if none did. */
-  successRate: Schema.NullOr(Schema.Number),
-  /** Of the deliveries that ended, to two decimals; null if none did. */
-  meanAttempts: Schema.NullOr(Schema.Number),
+  events: Schema.Int.annotateKey({ description: "Events that were routed." }),
+  begun: Schema.Int.annotateKey({
+    description: "Deliveries that plans, redeliveries and replays began."
+  }),
+  delivered: Schema.Int.annotateKey({ description: "Deliveries that ended with success." }),
+  skipped: Schema.Int.annotateKey({
+    description: "Deliveries that plans left out, as the endpoint was disabled."
+  }),
+  deliveredLate: Schema.Int.annotateKey({
+    description: "Of those delivered: recorded by a former owner."
+  }),
+  retries: Schema.Int.annotateKey({
+    description: "Attempts that were not the first of their round."
+  }),
+  deadLettered: Schema.Int.annotateKey({ description: "Deliveries that ended as dead letters." }),
+  discarded: Schema.Int.annotateKey({ description: "Dead letters that were discarded." }),
+  attempts: Schema.Int.annotateKey({ description: "Recorded requests." }),
+  successRate: Schema.NullOr(Schema.Number).annotateKey({
+    description: "Of the deliveries that ended, from 0 to 1; null if none did."
+  }),
+  meanAttempts: Schema.NullOr(Schema.Number).annotateKey({
+    description: "Of the deliveries that ended, to two decimals; null if none did."
+  }),
   ...spreadFields
 }
 
 /** What happened to a tenant's events within a period. */
 export const PeriodTotals = Schema.Struct({
-  /** ms since the epoch. */
-  begins: Timestamp,
-  by: Period,
-  tenant: Schema.String,
+  begins: Timestamp.annotateKey({ description: "When the period begins." }),
+  by: Period.annotateKey({ description: "The length of the period, or what is summed up." }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
   ...sums
 })
 export type PeriodTotals = typeof PeriodTotals.Type
 
 /** What happened to an endpoint, or with events of a type, or to all that are not listed. */
 export const GroupTotals = Schema.Struct({
-  by: Grouping,
-  /** `TENANT/ENDPOINT`, or the type; null in the remainder. */
-  name: Schema.NullOr(Schema.String),
-  /** In the remainder: how many endpoints or types it sums up. */
-  others: Schema.optionalKey(Schema.Int),
+  by: Grouping.annotateKey({ description: "The length of the period, or what is summed up." }),
+  name: Schema.NullOr(Schema.String).annotateKey({
+    description: "`TENANT/ENDPOINT`, or the type; null in the remainder."
+  }),
+  others: Schema.optionalKey(Schema.Int).annotateKey({
+    description: "In the remainder: how many endpoints or types it sums up."
+  }),
   ...sums
 })
 export type GroupTotals = typeof GroupTotals.Type

@@ -52,7 +52,7 @@ const { asked: ___, to: ____, types: _____, ...replay } = ReplayRequest.fields
 
 const Replay = documented(
   Schema.Struct({
-    endpoint: EndpointId,
+    endpoint: EndpointId.annotateKey({ description: "The id of the endpoint." }),
     ...replay,
     types: Schema.optional(Types),
     dryRun

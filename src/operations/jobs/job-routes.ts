@@ -33,7 +33,10 @@ const Job = documented(JobView, {
   }
 })
 
-const Jobs = Schema.Struct({ jobs: Schema.Array(Job), next }).annotate({ identifier: "JobList" })
+const Jobs = Schema.Struct({
+  jobs: Schema.Array(Job).annotateKey({ description: "The jobs." }),
+  next
+}).annotate({ identifier: "JobList" })
 
 /** The answer with a job that was made. */
 export const Accepted = withStatus(Job, 202)

@@ -10,27 +10,36 @@ import { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
 
 /** Which dead letters are sent again: those of one tenant, or all. */
 const RedeliveryJob = Schema.Struct({
-  kind: Schema.Literal("redelivery"),
+  kind: Schema.Literal("redelivery").annotateKey({ description: "What it does." }),
   selection: DeadLetterSelection
 })
 
 /** Which events are sent to an endpoint once more. */
-const ReplayJob = Schema.Struct({ kind: Schema.Literal("replay"), replay: ReplayRequest })
+const ReplayJob = Schema.Struct({
+  kind: Schema.Literal("replay").annotateKey({ description: "What it does." }),
+  replay: ReplayRequest
+})
 
 /** Which events are audited. Times in ms since the epoch. */
 export const AuditRequest = Schema.Struct({
-  tenant: Schema.optionalKey(Token),
+  tenant: Schema.optionalKey(Token).annotateKey({ description: "The name of the tenant." }),
   since: Schema.optionalKey(Timestamp),
   until: Schema.optionalKey(Timestamp)
 })
-const AuditJob = Schema.Struct({ kind: Schema.Literal("audit"), audit: AuditRequest })
+const AuditJob = Schema.Struct({
+  kind: Schema.Literal("audit").annotateKey({ description: "What it does." }),
+  audit: AuditRequest
+})
 
 /** Which waiting deliveries of a tenant are tried now. */
-const RetryJob = Schema.Struct({ kind: Schema.Literal("retry"), retry: RetrySelection })
+const RetryJob = Schema.Struct({
+  kind: Schema.Literal("retry").annotateKey({ description: "What it does." }),
+  retry: RetrySelection
+})
 
 /** What is sent again of all that failed at an endpoint. */
 const RecoveryJob = Schema.Struct({
-  kind: Schema.Literal("recovery"),
+  kind: Schema.Literal("recovery").annotateKey({ description: "What it does." }),
   recovery: RecoverySelection
 })
 
@@ -42,24 +51,28 @@ export type JobKind = JobTask["kind"]
 const JobState = Schema.Literals(["waiting", "running", "done", "failed", "cancelled"])
 
 /** How far a job has come: of what is known to be done. */
-export const JobProgress = Schema.Struct({ done: Schema.Int, total: Schema.Int })
+export const JobProgress = Schema.Struct({
+  done: Schema.Int.annotateKey({ description: "How many are done." }),
+  total: Schema.Int.annotateKey({ description: "How many there are." })
+})
 export type JobProgress = typeof JobProgress.Type
 
 const shownFields = {
-  id: Schema.String,
-  /** Whose it is; `*` for all tenants. */
-  tenant: Schema.String,
-  state: JobState,
-  /** Who asked for it. */
-  by: Schema.String,
-  /** ms since the epoch, as all times of a job. */
-  createdAt: Timestamp,
-  endedAt: Schema.optionalKey(Timestamp),
-  progress: Schema.optionalKey(JobProgress),
-  /** What it came to, once it is done. */
-  result: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)),
-  /** Why it failed, or why it waits. */
-  problem: Schema.optionalKey(Schema.String)
+  id: Schema.String.annotateKey({ description: "The id of the job." }),
+  tenant: Schema.String.annotateKey({ description: "Whose it is; `*` for all tenants." }),
+  state: JobState.annotateKey({ description: "How far it is." }),
+  by: Schema.String.annotateKey({ description: "Who asked for it." }),
+  createdAt: Timestamp.annotateKey({ description: ", as all times of a job." }),
+  endedAt: Schema.optionalKey(Timestamp).annotateKey({ description: "When it ended." }),
+  progress: Schema.optionalKey(JobProgress).annotateKey({
+    description: "How far it is, while it runs."
+  }),
+  result: Schema.optionalKey(Schema.Record(Schema.String, Schema.Unknown)).annotateKey({
+    description: "What it came to, once it is done."
+  }),
+  problem: Schema.optionalKey(Schema.String).annotateKey({
+    description: "Why it failed, or why it waits."
+  })
 }
 
 /** A job as the bucket holds it. */
@@ -67,30 +80,35 @@ export const JobRecord = Schema.Struct({
   v: Schema.Literal(1),
   ...shownFields,
   task: JobTask,
-  /** The console that works on it. If another one takes it up, this one ended in the middle of it. */
-  console: Schema.optionalKey(Schema.String),
-  /** Consoles that ended in the middle of it. */
-  endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)),
-  /** Since when it waits, if it gave its place to another one: ms since the epoch. */
-  waitsSince: Schema.optionalKey(Timestamp),
-  /** The last fact there was when it was made: what was sent in its name since is its own. */
-  historySeq: Schema.optionalKey(Schema.Int),
+  console: Schema.optionalKey(Schema.String).annotateKey({
+    description:
+      "The console that works on it. If another one takes it up, this one ended in the middle of it."
+  }),
+  endedConsoles: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
+    description: "Consoles that ended in the middle of it."
+  }),
+  waitsSince: Schema.optionalKey(Timestamp).annotateKey({
+    description: "Since when it waits, if it gave its place to another one:."
+  }),
+  historySeq: Schema.optionalKey(Schema.Int).annotateKey({
+    description:
+      "The last fact there was when it was made: what was sent in its name since is its own."
+  }),
   /** Failures in a row, without progress in between. */
   failures: Schema.optionalKey(
     Schema.Struct({
       count: Schema.Int,
-      /** `progress.done` at the last of them. */
-      done: Schema.Int,
-      /** When it is tried again, ms since the epoch. */
-      nextAt: Timestamp
+      done: Schema.Int.annotateKey({ description: "`progress.done` at the last of them." }),
+      nextAt: Timestamp.annotateKey({ description: "When it is tried again." })
     })
   ),
-  /** Where a redelivery goes on. */
-  redelivered: Schema.optionalKey(RedeliveryCursor),
-  /** Where a replay goes on. */
-  replayed: Schema.optionalKey(ReplayCursor),
-  /** Where a retry goes on. */
-  retried: Schema.optionalKey(RetryCursor)
+  redelivered: Schema.optionalKey(RedeliveryCursor).annotateKey({
+    description: "Where a redelivery goes on."
+  }),
+  replayed: Schema.optionalKey(ReplayCursor).annotateKey({
+    description: "Where a replay goes on."
+  }),
+  retried: Schema.optionalKey(RetryCursor).annotateKey({ description: "Where a retry goes on." })
 })
 export type JobRecord = typeof JobRecord.Type
 
@@ -105,12 +123,17 @@ const maxPauseMs = 60_000
 /** A job, for whoever asked for it. */
 export const JobView = Schema.Struct({
   ...shownFields,
-  kind: Schema.Literals(["redelivery", "replay", "audit", "retry", "recovery"]),
+  kind: Schema.Literals(["redelivery", "replay", "audit", "retry", "recovery"]).annotateKey({
+    description: "What it does."
+  }),
   /** How many consoles have ended in the middle of it, so that another one took it over. */
-  /** What was asked for: the fields of the request, with the defaults of its times. */
-  asked: Schema.Record(Schema.String, Schema.Unknown),
-  /** How many consoles have ended in the middle of it, so that another one took it over. */
-  takeovers: Schema.Int
+  asked: Schema.Record(Schema.String, Schema.Unknown).annotateKey({
+    description: "What was asked for: the fields of the request, with the defaults of its times."
+  }),
+  takeovers: Schema.Int.annotateKey({
+    description:
+      "How many consoles have ended in the middle of it, so that another one took it over."
+  })
 })
 export type JobView = typeof JobView.Type
 

@@ -18,7 +18,9 @@ const { endpoint: _, tenant: __, ...selection } = RetrySelection.fields
 
 const Retry = documented(
   Schema.Struct({
-    endpoint: Schema.optionalKey(EndpointId),
+    endpoint: Schema.optionalKey(EndpointId).annotateKey({
+      description: "The id of the endpoint."
+    }),
     ...selection,
     all: Schema.optionalKey(Schema.Boolean),
     dryRun

@@ -28,28 +28,32 @@ const maxEventIdLength = 255
 /** Which events of the past are sent to an endpoint. Times in ms since the epoch. */
 export const ReplayRequest = Schema.Struct({
   to: EndpointName,
-  /** Only the event of this id. (Default: all) */
-  event: Schema.optional(Schema.NonEmptyString.check(Schema.isMaxLength(maxEventIdLength))),
-  /**
-   * NATS wildcards, of which one must match. (Default: the types that the endpoint wants; of one
-   * event, any)
-   */
-  types: Schema.optional(Types),
-  /** Events stored then or later. (Default: all there are) */
-  since: Schema.optional(Timestamp),
-  /** Events stored then or earlier. (Default: now) */
-  until: Schema.optional(Timestamp),
-  /** Only what the endpoint was not sent because it was disabled then. */
-  skipped: Schema.optional(Schema.Boolean),
-  /** Not what the endpoint has taken, nor what is on its way there. */
-  onlyMissing: Schema.optional(Schema.Boolean),
-  /** (Default: made from the other fields) */
-  id: Schema.optional(ReplayId),
-  /**
-   * What was asked for, literally, if the times above were computed from it: `1h` asks for the same
-   * an hour later. (Default: the fields themselves)
-   */
-  asked: Schema.optional(Schema.String)
+  event: Schema.optional(
+    Schema.NonEmptyString.check(Schema.isMaxLength(maxEventIdLength))
+  ).annotateKey({ description: "Only the event of this id. (Default: all)" }),
+  types: Schema.optional(Types).annotateKey({
+    description:
+      "NATS wildcards, of which one must match. (Default: the types that the endpoint wants; of one event, any)"
+  }),
+  since: Schema.optional(Timestamp).annotateKey({
+    description: "Events stored then or later. (Default: all there are)"
+  }),
+  until: Schema.optional(Timestamp).annotateKey({
+    description: "Events stored then or earlier. (Default: now)"
+  }),
+  skipped: Schema.optional(Schema.Boolean).annotateKey({
+    description: "Only what the endpoint was not sent because it was disabled then."
+  }),
+  onlyMissing: Schema.optional(Schema.Boolean).annotateKey({
+    description: "Not what the endpoint has taken, nor what is on its way there."
+  }),
+  id: Schema.optional(ReplayId).annotateKey({
+    description: "(Default: made from the other fields)"
+  }),
+  asked: Schema.optional(Schema.String).annotateKey({
+    description:
+      "What was asked for, literally, if the times above were computed from it: `1h` asks for the same an hour later. (Default: the fields themselves)"
+  })
 })
 export type ReplayRequest = typeof ReplayRequest.Type
 
@@ -69,18 +73,13 @@ export const replayProblems = (
 }
 
 const selected = {
-  id: Schema.String,
-  /** The time that is replayed, ms since the epoch. */
-  since: Timestamp,
-  until: Timestamp,
-  /** Left out: sent by this replay before. */
-  before: Schema.Int,
-  /** Left out: the endpoint has taken them. */
-  delivered: Schema.Int,
-  /** Left out: on their way there already. */
-  underWay: Schema.Int,
-  /** Left out: workers are still to route them. */
-  unrouted: Schema.Int
+  id: Schema.String.annotateKey({ description: "The id of the replay." }),
+  since: Timestamp.annotateKey({ description: "The time that is replayed." }),
+  until: Timestamp.annotateKey({ description: "Up to when." }),
+  before: Schema.Int.annotateKey({ description: "Left out: sent by this replay before." }),
+  delivered: Schema.Int.annotateKey({ description: "Left out: the endpoint has taken them." }),
+  underWay: Schema.Int.annotateKey({ description: "Left out: on their way there already." }),
+  unrouted: Schema.Int.annotateKey({ description: "Left out: workers are still to route them." })
 }
 
 /** What a replay leaves out. */
@@ -90,11 +89,11 @@ export type ReplaySelection = typeof ReplaySelection.Type
 /** What a replay would send. */
 export const ReplayPlan = Schema.Struct({
   ...selected,
-  replay: Schema.Int,
-  /** Events by type, highest first; at most 1,000 types. */
-  types: Schema.Record(Schema.String, Schema.Int),
-  /** Events of further types. */
-  otherTypes: Schema.Int
+  replay: Schema.Int.annotateKey({ description: "Deliveries that it begins." }),
+  types: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description: "Events by type, highest first; at most 1,000 types."
+  }),
+  otherTypes: Schema.Int.annotateKey({ description: "Events of further types." })
 })
 export type ReplayPlan = typeof ReplayPlan.Type
 
@@ -102,17 +101,18 @@ export type ReplayPlan = typeof ReplayPlan.Type
 export const Replayed = Schema.Struct({
   ...selected,
   replayed: Schema.Int,
-  /** Left out: too old and not kept any more. */
-  gone: Schema.Int
+  gone: Schema.Int.annotateKey({ description: "Left out: too old and not kept any more." })
 })
 export type Replayed = typeof Replayed.Type
 
 /** Where a replay goes on, and what it did before. */
 export const ReplayCursor = Schema.Struct({
-  /** Of EVENTS or, for what was skipped, of HISTORY: all up to it is done. */
-  after: Schema.Int,
-  /** None of what is left was claimed before this sequence of HISTORY. */
-  from: Schema.Int,
+  after: Schema.Int.annotateKey({
+    description: "Of EVENTS or, for what was skipped, of HISTORY: all up to it is done."
+  }),
+  from: Schema.Int.annotateKey({
+    description: "None of what is left was claimed before this sequence of HISTORY."
+  }),
   done: Replayed
 })
 export type ReplayCursor = typeof ReplayCursor.Type

@@ -18,7 +18,7 @@ const endpoint = `${tenantPath}/endpoints/:id` as const
 const name = { tenant: Tenant, id: EndpointId }
 const delivery = `${tenantPath}/deliveries/:delivery` as const
 const ofDelivery = {
-  tenant: Tenant,
+  tenant: Tenant.annotateKey({ description: "The name of the tenant." }),
   delivery: DeliveryId
 }
 

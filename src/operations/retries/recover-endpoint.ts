@@ -15,16 +15,16 @@ import { RetriedDeliveries, retryWaiting } from "./retry-waiting.ts"
 
 /** What is sent again: all that failed at an endpoint from a time on. */
 export const RecoverySelection = Schema.Struct({
-  endpoint: EndpointName,
-  /** Failed then or later. */
-  since: Timestamp,
-  /** Failed then or earlier. */
-  until: Timestamp
+  endpoint: EndpointName.annotateKey({ description: "The id of the endpoint." }),
+  since: Timestamp.annotateKey({ description: "Failed then or later." }),
+  until: Timestamp.annotateKey({ description: "Failed then or earlier." })
 })
 export type RecoverySelection = typeof RecoverySelection.Type
 
 /** What waited for its next attempt, and goes on now. */
-const retried = { retried: RetriedDeliveries }
+const retried = {
+  retried: RetriedDeliveries.annotateKey({ description: "Waiting deliveries that are tried now." })
+}
 
 /** What a recovery would do: with dead letters, and with what waits. */
 export const RecoveryPlan = Schema.Struct({ ...RedeliveryPlan.fields, ...retried })

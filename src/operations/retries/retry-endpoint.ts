@@ -15,8 +15,9 @@ import { healthOf } from "../endpoints/endpoint-queries.ts"
 
 /** How deliveries are tried now. */
 export const RetryNowRequest = Schema.Struct({
-  /** Does not wait for the end of the receiver's Retry-After. (Default: false) */
-  ignoreRetryAfter: Schema.optional(Schema.Boolean)
+  ignoreRetryAfter: Schema.optional(Schema.Boolean).annotateKey({
+    description: "Does not wait for the end of the receiver's Retry-After. (Default: false)"
+  })
 })
 export type RetryNowRequest = typeof RetryNowRequest.Type
 
@@ -31,8 +32,9 @@ interface NarrowedRetry {
 export const RetriedEndpoint = Schema.Struct({
   ...EndpointName.fields,
   ...Retried.fields,
-  /** What sets their pace from here on, as sentences. */
-  pace: Schema.Array(Schema.String)
+  pace: Schema.Array(Schema.String).annotateKey({
+    description: "What sets their pace from here on, as sentences."
+  })
 })
 export type RetriedEndpoint = typeof RetriedEndpoint.Type
 
@@ -110,17 +112,16 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
 
 /** A delivery that was to be tried now. */
 export const RetriedDelivery = Schema.Struct({
-  /** `<event id>.<endpoint id>` */
-  delivery: Schema.String,
-  tenant: Schema.String,
-  endpoint: Schema.String,
-  /**
-   * `moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or
-   * about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full.
-   */
-  state: Schema.Literals(["moved", "in-flight", "backlog", "left"]),
-  /** What sets its pace from here on, as sentences. */
-  pace: Schema.Array(Schema.String)
+  delivery: Schema.String.annotateKey({ description: "`<event id>.<endpoint id>`" }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+  state: Schema.Literals(["moved", "in-flight", "backlog", "left"]).annotateKey({
+    description:
+      "`moved`: it waited for its next attempt, and goes on now. `in-flight`: it is being attempted, or about to be. `backlog`: it waits for its endpoint. `left`: its endpoint's backlog is full."
+  }),
+  pace: Schema.Array(Schema.String).annotateKey({
+    description: "What sets its pace from here on, as sentences."
+  })
 })
 export type RetriedDelivery = typeof RetriedDelivery.Type
 

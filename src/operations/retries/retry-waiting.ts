@@ -17,30 +17,35 @@ const maxSkipped = 100
 export const RetrySelection = Schema.Struct({
   ...WaitingFilter.fields,
   status: Schema.optionalKey(Schema.String.check(Schema.makeFilter(statusProblem))),
-  tenant: Token,
-  /** Only those of this endpoint. (Default: of all) */
-  endpoint: Schema.optionalKey(Token),
-  /** Does not wait for the end of the receiver's Retry-After. (Default: false) */
-  ignoreRetryAfter: Schema.optionalKey(Schema.Boolean)
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
+  endpoint: Schema.optionalKey(Token).annotateKey({
+    description: "Only those of this endpoint. (Default: of all)"
+  }),
+  ignoreRetryAfter: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "Does not wait for the end of the receiver's Retry-After. (Default: false)"
+  })
 })
 export type RetrySelection = typeof RetrySelection.Type
 
 /** What became, or would become, of the deliveries that were to be tried now. */
 export const RetriedDeliveries = Schema.Struct({
-  /** Endpoints that were looked at: those for which something waits. */
-  endpoints: Schema.Int,
+  endpoints: Schema.Int.annotateKey({
+    description: "Endpoints that were looked at: those for which something waits."
+  }),
   ...Retried.fields,
-  /** Endpoints that take nothing now, and why; at most 100 of them. */
-  skipped: Schema.Array(Schema.Struct({ endpoint: Schema.String, why: Schema.String })),
-  /** How many further ones take nothing. */
-  skippedElsewhere: Schema.Int
+  skipped: Schema.Array(
+    Schema.Struct({
+      endpoint: Schema.String.annotateKey({ description: "The id of the endpoint." }),
+      why: Schema.String.annotateKey({ description: "Why it takes nothing." })
+    })
+  ).annotateKey({ description: "Endpoints that take nothing now, and why; at most 100 of them." }),
+  skippedElsewhere: Schema.Int.annotateKey({ description: "How many further ones take nothing." })
 })
 export type RetriedDeliveries = typeof RetriedDeliveries.Type
 
 /** Where a retry goes on, and what it did before. */
 export const RetryCursor = Schema.Struct({
-  /** All endpoints up to this one are done. */
-  after: Schema.String,
+  after: Schema.String.annotateKey({ description: "All endpoints up to this one are done." }),
   done: RetriedDeliveries
 })
 export type RetryCursor = typeof RetryCursor.Type

@@ -18,32 +18,41 @@ import { getSource } from "../../intake/source-store.ts"
 
 /** Something that came in and is no event. */
 export const QuarantinedView = Schema.Struct({
-  /** Its number, in the order in which all of it came. */
-  number: Schema.Int,
-  tenant: Schema.String,
-  source: Schema.String,
-  provider: Schema.String,
-  reason: Schema.Literals(quarantineReasons),
-  problem: Schema.String,
-  at: Timestamp,
-  bytes: Schema.Int,
-  contentType: Schema.String,
-  /** The sender's id and type, where they could be read. */
-  event: Schema.optionalKey(Schema.String),
-  type: Schema.optionalKey(Schema.String),
-  /** Headers of the request, and its bytes in base64: where one is shown. */
-  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)),
-  body: Schema.optionalKey(Schema.String)
+  number: Schema.Int.annotateKey({
+    description: "Its number, in the order in which all of it came."
+  }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  source: Schema.String.annotateKey({ description: "The id of the source." }),
+  provider: Schema.String.annotateKey({ description: "The name of the provider." }),
+  reason: Schema.Literals(quarantineReasons).annotateKey({ description: "Why it is no event." }),
+  problem: Schema.String.annotateKey({ description: "What is wrong, in a sentence." }),
+  at: Timestamp.annotateKey({ description: "When it came in." }),
+  bytes: Schema.Int.annotateKey({ description: "Size in bytes." }),
+  contentType: Schema.String.annotateKey({ description: "The media type of the body." }),
+  event: Schema.optionalKey(Schema.String).annotateKey({
+    description: "The sender's id and type, where they could be read."
+  }),
+  type: Schema.optionalKey(Schema.String).annotateKey({ description: "The type of the event." }),
+  headers: Schema.optionalKey(Schema.Record(Schema.String, Schema.String)).annotateKey({
+    description: "Headers of the request, and its bytes in base64: where one is shown."
+  }),
+  body: Schema.optionalKey(Schema.String).annotateKey({ description: "The body that came in." })
 })
 export type QuarantinedView = typeof QuarantinedView.Type
 
 /** What became of something in quarantine. */
 export const Released = Schema.Struct({
-  number: Schema.Int,
-  tenant: Schema.String,
-  source: Schema.String,
-  /** The events that it became: their ids at the source, and their types without it. */
-  events: Schema.Array(Schema.Struct({ id: Schema.String, type: Schema.String }))
+  number: Schema.Int.annotateKey({ description: "Its number in the quarantine." }),
+  tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
+  source: Schema.String.annotateKey({ description: "The id of the source." }),
+  events: Schema.Array(
+    Schema.Struct({
+      id: Schema.String.annotateKey({ description: "The id of the event." }),
+      type: Schema.String.annotateKey({ description: "The type of the event." })
+    })
+  ).annotateKey({
+    description: "The events that it became: their ids at the source, and their types without it."
+  })
 })
 export type Released = typeof Released.Type
 
@@ -120,29 +129,35 @@ export const QuarantineChoice = Schema.Struct({
       Schema.isMinLength(1),
       Schema.isMaxLength(maxQuarantined)
     )
-  ),
-  source: Schema.optionalKey(SourceId),
-  reason: Schema.optionalKey(Schema.Literals(quarantineReasons)),
-  /** True for all of it: nothing is chosen by leaving everything out. */
-  all: Schema.optionalKey(Schema.Boolean)
+  ).annotateKey({ description: "Its number in the quarantine." }),
+  source: Schema.optionalKey(SourceId).annotateKey({ description: "The id of the source." }),
+  reason: Schema.optionalKey(Schema.Literals(quarantineReasons)).annotateKey({
+    description: "Why it is no event."
+  }),
+  all: Schema.optionalKey(Schema.Boolean).annotateKey({
+    description: "True for all of it: nothing is chosen by leaving everything out."
+  })
 })
 export type QuarantineChoice = typeof QuarantineChoice.Type
 
 /** What stays in quarantine, and why. */
-const Left = Schema.Struct({ number: Schema.Int, problem: Schema.String })
+const Left = Schema.Struct({
+  number: Schema.Int.annotateKey({ description: "Its number in the quarantine." }),
+  problem: Schema.String.annotateKey({ description: "What is wrong, in a sentence." })
+})
 type Left = typeof Left.Type
 
 /** What became of those that were to be released. */
 export const ReleasedSeveral = Schema.Struct({
-  released: Schema.Array(Released),
-  left: Schema.Array(Left)
+  released: Schema.Array(Released).annotateKey({ description: "What was released." }),
+  left: Schema.Array(Left).annotateKey({ description: "What stays in the quarantine, and why." })
 })
 export type ReleasedSeveral = typeof ReleasedSeveral.Type
 
 /** What became of those that were to be discarded. */
 export const DiscardedSeveral = Schema.Struct({
-  discarded: Schema.Array(QuarantinedView),
-  left: Schema.Array(Left)
+  discarded: Schema.Array(QuarantinedView).annotateKey({ description: "What was discarded." }),
+  left: Schema.Array(Left).annotateKey({ description: "What stays in the quarantine, and why." })
 })
 export type DiscardedSeveral = typeof DiscardedSeveral.Type
 

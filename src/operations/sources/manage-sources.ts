@@ -30,9 +30,10 @@ const given = { ...sourceSettings, rate: Schema.optionalKey(RateChoice) }
 
 /** A source that is to be added. */
 export const NewSource = Schema.Struct({
-  provider: Schema.String,
-  /** What the provider signs with, or its public keys. */
-  secrets: Schema.optionalKey(Schema.Array(Schema.String)),
+  provider: Schema.String.annotateKey({ description: "The name of the provider." }),
+  secrets: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
+    description: "What the provider signs with, or its public keys."
+  }),
   ...given
 })
 export type NewSource = typeof NewSource.Type
@@ -67,17 +68,18 @@ export type SourceRotation = typeof SourceRotation.Type
 export const SourceView = Schema.Struct({
   ...Source.fields,
   secrets: Schema.Array(Secret),
-  /** The path to which the provider posts, on a gateway. */
-  path: Schema.String,
-  revision: Schema.Int,
+  path: Schema.String.annotateKey({
+    description: "The path to which the provider posts, on a gateway."
+  }),
+  revision: Schema.Int.annotateKey({ description: "The revision of its configuration." }),
   /** What its last reconciliation has found: where one source is shown. */
   reconciled: Schema.optionalKey(
     Schema.Struct({
       ...Reconciliation.fields,
-      /** When it ended. */
-      at: Timestamp,
-      /** Why it was broken off; absent if it was not. */
-      failed: Schema.optionalKey(Schema.String)
+      at: Timestamp.annotateKey({ description: "When it ended." }),
+      failed: Schema.optionalKey(Schema.String).annotateKey({
+        description: "Why it was broken off; absent if it was not."
+      })
     })
   )
 })

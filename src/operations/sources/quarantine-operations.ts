@@ -44,7 +44,9 @@ const list = operation("list", "GET", `${tenantPath}/quarantine`, {
   scope: "payloads:read",
   summary: "List the requests in quarantine, oldest first",
   params: { tenant: Tenant },
-  output: Schema.Struct({ quarantined: Schema.Array(View) }).annotate({
+  output: Schema.Struct({
+    quarantined: Schema.Array(View).annotateKey({ description: "What is in quarantine." })
+  }).annotate({
     identifier: "QuarantineList"
   }),
   run: ({ params: { tenant } }) =>

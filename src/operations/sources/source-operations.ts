@@ -81,9 +81,9 @@ const Rotation = documented(
 )
 
 const Removed = Schema.Struct({
-  tenant: Token,
-  id: Schema.String,
-  provider: Schema.String
+  tenant: Token.annotateKey({ description: "The name of the tenant." }),
+  id: Schema.String.annotateKey({ description: "The id of the source." }),
+  provider: Schema.String.annotateKey({ description: "The name of the provider." })
 }).annotate({ identifier: "RemovedSource" })
 
 const defaultKeepOld = Duration.hours(24)
@@ -99,7 +99,9 @@ const list = operation("list", "GET", `${tenantPath}/sources`, {
   scope: "endpoints:read",
   summary: "List the sources of events, in the order of their names",
   params: { tenant: TenantOrAll },
-  output: Schema.Struct({ sources: Schema.Array(View) }).annotate({ identifier: "SourceList" }),
+  output: Schema.Struct({
+    sources: Schema.Array(View).annotateKey({ description: "The sources." })
+  }).annotate({ identifier: "SourceList" }),
   run: ({ params }) => Effect.map(listSources(tenantOf(params.tenant)), (sources) => ({ sources }))
 })
 

@@ -8,18 +8,19 @@ import { countText, plural, rangesText, spanText } from "../../text/quantities.t
 
 /** A problem or notice, with what to do about it. */
 export const Condition = Schema.Struct({
-  /** A stable code for programs. */
-  code: Schema.String,
-  text: Schema.String
+  code: Schema.String.annotateKey({ description: "A stable code for programs." }),
+  text: Schema.String.annotateKey({ description: "What is so, and what to do about it." })
 })
 export type Condition = typeof Condition.Type
 
 /** What is to be said of an installation. */
 export const Conditions = Schema.Struct({
-  /** Work has stopped or is about to stop until an operator acts. */
-  problems: Schema.Array(Condition),
-  /** Notable states, and states that pass without action. */
-  notices: Schema.Array(Condition)
+  problems: Schema.Array(Condition).annotateKey({
+    description: "Work has stopped or is about to stop until an operator acts."
+  }),
+  notices: Schema.Array(Condition).annotateKey({
+    description: "Notable states, and states that pass without action."
+  })
 })
 export type Conditions = typeof Conditions.Type
 

@@ -13,20 +13,26 @@ const { v: _, ...gatewayFields } = GatewayReport.fields
 
 /** What comes in from outside, and who takes it in. Times in ms since the epoch. */
 export const IncomingState = Schema.Struct({
-  /** Events that are recognised when they come again. */
-  events: Schema.Int,
-  /** Messages that are no events yet. */
-  notCopied: Count,
+  events: Schema.Int.annotateKey({
+    description: "Events that are recognised when they come again."
+  }),
+  notCopied: Count.annotateKey({ description: "Messages that are no events yet." }),
   ...Filled.fields,
-  /** When the oldest that is recognised came in. */
-  oldestAt: Schema.NullOr(Timestamp),
-  /** Requests in quarantine, in all and by tenant. */
-  quarantined: Schema.Int,
-  quarantinedByTenant: Schema.Record(Schema.String, Schema.Int),
-  /** The gateways that run, as they last told. */
-  gateways: Schema.Array(Schema.Struct(gatewayFields)),
-  /** The outboxes of databases, as their relays last told. */
-  outboxes: Schema.Array(OutboxView)
+  oldestAt: Schema.NullOr(Timestamp).annotateKey({
+    description: "When the oldest that is recognised came in."
+  }),
+  quarantined: Schema.Int.annotateKey({
+    description: "Requests in quarantine, in all and by tenant."
+  }),
+  quarantinedByTenant: Schema.Record(Schema.String, Schema.Int).annotateKey({
+    description: "Requests in quarantine, by tenant."
+  }),
+  gateways: Schema.Array(Schema.Struct(gatewayFields)).annotateKey({
+    description: "The gateways that run, as they last told."
+  }),
+  outboxes: Schema.Array(OutboxView).annotateKey({
+    description: "The outboxes of databases, as their relays last told."
+  })
 })
 export type IncomingState = typeof IncomingState.Type
 

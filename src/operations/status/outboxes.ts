@@ -6,12 +6,16 @@ const { v: _, ...fields } = OutboxReport.fields
 /** An outbox of a database, as its relay last told of it. */
 export const OutboxView = Schema.Struct({
   ...fields,
-  /** Its relay has said nothing for longer than 30 s: it does not run, or has no broker. */
-  isSilent: Schema.Boolean
+  isSilent: Schema.Boolean.annotateKey({
+    description:
+      "Its relay has said nothing for longer than 30 s: it does not run, or has no broker."
+  })
 })
 export type OutboxView = typeof OutboxView.Type
 
-export const OutboxList = Schema.Struct({ outboxes: Schema.Array(OutboxView) }).annotate({
+export const OutboxList = Schema.Struct({
+  outboxes: Schema.Array(OutboxView).annotateKey({ description: "The outboxes." })
+}).annotate({
   identifier: "OutboxList",
   description: "The outboxes of databases, as their relays last reported them."
 })

@@ -31,41 +31,51 @@ import {
 import { WorkerState, workerState } from "./workers.ts"
 
 const BrokerState = Schema.Struct({
-  version: Schema.String,
-  cluster: Schema.NullOr(Schema.String),
-  /** Copies of each stream. */
-  replicas: Schema.Int,
-  /** Of all streams. Replicas are not counted. */
-  storedBytes: Schema.Int,
-  accountBytes: Count,
-  accountLimitBytes: Count,
+  version: Schema.String.annotateKey({ description: "The broker's version." }),
+  cluster: Schema.NullOr(Schema.String).annotateKey({
+    description: "The cluster's name; null for a single server."
+  }),
+  replicas: Schema.Int.annotateKey({ description: "Copies of each stream." }),
+  storedBytes: Schema.Int.annotateKey({ description: "Of all streams. Replicas are not counted." }),
+  accountBytes: Count.annotateKey({ description: "What the broker's account stores, bytes." }),
+  accountLimitBytes: Count.annotateKey({ description: "What the account may store, bytes." }),
   /** What its servers say at `/healthz`; empty where their monitoring ports are not known. */
   health: Schema.Array(
     Schema.Struct({
-      server: Schema.String,
-      /** Null where it does not answer. */
-      ok: Schema.NullOr(Schema.Boolean),
-      says: Schema.String
+      server: Schema.String.annotateKey({ description: "The address or name of the server." }),
+      ok: Schema.NullOr(Schema.Boolean).annotateKey({
+        description: "Null where it does not answer."
+      }),
+      says: Schema.String.annotateKey({ description: "What it says." })
     })
-  ),
+  ).annotateKey({
+    description:
+      "What its servers say at `/healthz`; empty where their monitoring ports are not known."
+  }),
   streamsInTrouble: Schema.Array(
     Schema.Struct({
-      name: Schema.String,
-      state: Schema.String,
+      name: Schema.String.annotateKey({ description: "The name of the stream." }),
+      state: Schema.String.annotateKey({ description: "`leaderless`, `missing` or `led`." }),
       copiesBehind: Schema.Array(
-        Schema.Struct({ server: Schema.String, offline: Schema.Boolean, lag: Schema.Int })
-      )
+        Schema.Struct({
+          server: Schema.String.annotateKey({ description: "The name of the server." }),
+          offline: Schema.Boolean.annotateKey({ description: "Whether it is away." }),
+          lag: Schema.Int.annotateKey({ description: "How many messages it is behind." })
+        })
+      ).annotateKey({ description: "The copies that are not up to date." })
     })
-  )
+  ).annotateKey({
+    description: "Streams without a leader, or with copies that are not up to date."
+  })
 })
 
 const RoomState = Schema.Struct({
-  events: StreamSpace,
-  history: StreamSpace,
-  deadLetters: Filled,
-  queues: Filled,
-  backlogs: Filled,
-  account: Filled
+  events: StreamSpace.annotateKey({ description: "The events, and how far their routing is." }),
+  history: StreamSpace.annotateKey({ description: "The history." }),
+  deadLetters: Filled.annotateKey({ description: "The dead letters." }),
+  queues: Filled.annotateKey({ description: "The queues." }),
+  backlogs: Filled.annotateKey({ description: "The backlogs." }),
+  account: Filled.annotateKey({ description: "The broker's account." })
 })
 
 /**
@@ -73,32 +83,44 @@ const RoomState = Schema.Struct({
  * answers, is null.
  */
 export const Status = Schema.Struct({
-  at: Timestamp,
-  broker: BrokerState,
-  room: RoomState,
-  events: EventCounts,
+  at: Timestamp.annotateKey({ description: "When the state was read." }),
+  broker: BrokerState.annotateKey({ description: "The NATS servers." }),
+  room: RoomState.annotateKey({ description: "How much is stored, and how much there may be." }),
+  events: EventCounts.annotateKey({ description: "The events, and how far their routing is." }),
   deliveries: Schema.Struct({
-    waiting: Schema.Int,
+    waiting: Schema.Int.annotateKey({ description: "All that wait." }),
     ...Waiting,
-    partitionsAnswering: Schema.Int
+    partitionsAnswering: Schema.Int.annotateKey({ description: "Partitions whose owner answers." })
+  }).annotateKey({ description: "Deliveries that wait, by where." }),
+  oldestWaiting: Schema.NullOr(OldestDelivery).annotateKey({
+    description: "The delivery that has waited longest."
   }),
-  /** The delivery that has waited longest. */
-  oldestWaiting: Schema.NullOr(OldestDelivery),
-  /** The change of the number of partitions that is under way. */
-  repartition: Schema.NullOr(Schema.Struct({ from: Schema.Int, to: Schema.Int })),
-  partitions: Schema.Array(PartitionState),
-  endpoints: Schema.NullOr(EndpointCounts),
+  repartition: Schema.NullOr(
+    Schema.Struct({
+      from: Schema.Int.annotateKey({ description: "The former number of partitions." }),
+      to: Schema.Int.annotateKey({ description: "The new number of partitions." })
+    })
+  ).annotateKey({
+    description: "The change of the number of partitions that is under way."
+  }),
+  partitions: Schema.Array(PartitionState).annotateKey({ description: "The partitions." }),
+  endpoints: Schema.NullOr(EndpointCounts).annotateKey({ description: "Endpoints by state." }),
   workers: Schema.NullOr(
-    Schema.Array(Schema.Struct({ ...WorkerState.fields, partitions: Schema.Array(Schema.Int) }))
-  ),
-  /**
-   * Attempts within the last hour, in the partitions whose owners answer. `since` is the start of
-   * the shortest count: that partition had another owner before.
-   */
-  lastHour: Schema.NullOr(LastHour),
-  deadLetters: DeadLetterCounts,
-  /** What comes in from outside. Null also where the installation has no intake. */
-  incoming: Schema.NullOr(IncomingState),
+    Schema.Array(
+      Schema.Struct({
+        ...WorkerState.fields,
+        partitions: Schema.Array(Schema.Int).annotateKey({ description: "The partitions." })
+      })
+    )
+  ).annotateKey({ description: "The workers." }),
+  lastHour: Schema.NullOr(LastHour).annotateKey({
+    description:
+      "Attempts within the last hour, in the partitions whose owners answer. `since` is the start of the shortest count: that partition had another owner before."
+  }),
+  deadLetters: DeadLetterCounts.annotateKey({ description: "The dead letters." }),
+  incoming: Schema.NullOr(IncomingState).annotateKey({
+    description: "What comes in from outside. Null also where the installation has no intake."
+  }),
   ...Conditions.fields
 })
 export type Status = typeof Status.Type

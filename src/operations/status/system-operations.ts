@@ -76,10 +76,10 @@ const tenants = operation("tenants", "GET", "/v1/tenants", {
   output: Schema.Struct({
     tenants: Schema.Array(
       Schema.Struct({
-        tenant: Schema.String,
+        tenant: Schema.String.annotateKey({ description: "The name of the tenant." }),
         endpoints: Schema.Int.annotateKey({ description: "How many endpoints it has." })
       })
-    ),
+    ).annotateKey({ description: "The tenants." }),
     next
   }).annotate({ identifier: "TenantList" }),
   run: ({ query: { cursor, limit = defaultLimit } }) =>
@@ -105,8 +105,10 @@ const health = operation("health", "GET", "/healthz", {
   scope: undefined,
   summary: "Show that the process answers, and whether it has a broker",
   output: Schema.Struct({
-    status: Schema.Literal("ok"),
-    broker: Schema.Literals(["connected", "away"])
+    status: Schema.Literal("ok").annotateKey({ description: "Whether it serves." }),
+    broker: Schema.Literals(["connected", "away"]).annotateKey({
+      description: "Whether the broker answers."
+    })
   }).annotate({ identifier: "Health" }),
   run: () =>
     Effect.map(Broker, ({ life }) => ({

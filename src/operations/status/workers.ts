@@ -5,14 +5,13 @@ import { Timestamp } from "../../domain/timestamp.ts"
 
 /** A worker process. All but its name is absent if it has stopped. */
 export const WorkerState = Schema.Struct({
-  worker: Schema.String,
-  alive: Schema.Boolean,
-  host: Schema.optionalKey(Schema.String),
+  worker: Schema.String.annotateKey({ description: "The id of the worker." }),
+  alive: Schema.Boolean.annotateKey({ description: "Whether its last heartbeat is recent." }),
+  host: Schema.optionalKey(Schema.String).annotateKey({ description: "The host that it runs on." }),
   /** ms since the epoch. */
-  startedAt: Schema.optionalKey(Timestamp),
-  roles: Schema.optionalKey(Schema.Array(Role)),
-  /** It is stopping. */
-  leaving: Schema.optionalKey(Schema.Boolean)
+  startedAt: Schema.optionalKey(Timestamp).annotateKey({ description: "When it was started." }),
+  roles: Schema.optionalKey(Schema.Array(Role)).annotateKey({ description: "What it does." }),
+  leaving: Schema.optionalKey(Schema.Boolean).annotateKey({ description: "It is stopping." })
 })
 export type WorkerState = typeof WorkerState.Type
 
@@ -22,24 +21,30 @@ export type WorkerState = typeof WorkerState.Type
  */
 export const WorkerView = Schema.Struct({
   ...WorkerState.fields,
-  pid: Schema.optionalKey(Schema.Int),
-  /** Partitions of its share that their owners do not hand over. */
-  withheld: Heartbeat.fields.withheld,
+  pid: Schema.optionalKey(Schema.Int).annotateKey({ description: "The process id." }),
+  withheld: Heartbeat.fields.withheld.annotateKey({
+    description: "Partitions of its share that their owners do not hand over."
+  }),
   partitions: Schema.Array(
     Schema.Struct({
-      partition: Schema.Int,
-      delivering: Schema.Boolean,
-      inFlight: Schema.Int,
-      inMemory: Schema.Int
+      partition: Schema.Int.annotateKey({ description: "The index of the partition." }),
+      delivering: Schema.Boolean.annotateKey({
+        description:
+          "Whether it delivers; if not, it is taking the partition over or handing it on."
+      }),
+      inFlight: Schema.Int.annotateKey({ description: "Requests that are under way." }),
+      inMemory: Schema.Int.annotateKey({ description: "Deliveries in its memory." })
     })
-  )
+  ).annotateKey({ description: "The partitions whose leases it holds." })
 })
 export type WorkerView = typeof WorkerView.Type
 
 /** All workers, and the partitions that none of them owns. */
 export const Workers = Schema.Struct({
-  workers: Schema.Array(WorkerView),
-  unowned: Schema.Array(Schema.Int)
+  workers: Schema.Array(WorkerView).annotateKey({ description: "The workers." }),
+  unowned: Schema.Array(Schema.Int).annotateKey({
+    description: "The partitions that no worker owns."
+  })
 })
 export type Workers = typeof Workers.Type
 

@@ -82,19 +82,26 @@ const SystemChoice = Schema.Struct({
   examples: [{ alerts: { successWarnPercent: 98 } }]
 })
 
-const RetryPreset = Schema.Struct({
-  name: Schema.String.annotateKey({ description: "What `retry` of an endpoint may name." }),
-  source: Schema.String.annotateKey({ description: "Whose policy it is." }),
-  policy: RetryPolicy,
-  caution: Schema.optionalKey(Schema.String).annotateKey({
-    description: "What may not be intended, as the rest of a sentence about it."
+const RetryPreset = documented(
+  Schema.Struct({
+    name: Schema.String.annotateKey({ description: "What `retry` of an endpoint may name." }),
+    source: Schema.String.annotateKey({ description: "Whose policy it is." }),
+    policy: RetryPolicy,
+    caution: Schema.optionalKey(Schema.String).annotateKey({
+      description: "What may not be intended, as the rest of a sentence about it."
+    }),
+    waits: Schema.Array(PositiveDuration).annotateKey({
+      description: "Between attempts, without jitter."
+    }),
+    total: PositiveDuration,
+    outline: OutlineView
   }),
-  waits: Schema.Array(PositiveDuration).annotateKey({
-    description: "Between attempts, without jitter."
-  }),
-  total: PositiveDuration.annotateKey({ description: "Of all waits." }),
-  outline: OutlineView
-}).annotate({ identifier: "RetryPreset", description: "A retry policy that has a name." })
+  {
+    identifier: "RetryPreset",
+    description: "A retry policy that has a name.",
+    fields: { total: "Sum of all waits, without jitter." }
+  }
+)
 
 const showSettings = operation("tenant", "GET", settings, {
   scope: "endpoints:read",
@@ -165,7 +172,9 @@ const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
   scope: "endpoints:read",
   summary: "List the retry policies that have a name",
   params: ofTenant,
-  output: Schema.Struct({ presets: Schema.Array(RetryPreset) }).annotate({
+  output: Schema.Struct({
+    presets: Schema.Array(RetryPreset).annotateKey({ description: "The presets." })
+  }).annotate({
     identifier: "RetryPresetList"
   }),
   run: () =>

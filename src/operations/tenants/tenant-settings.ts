@@ -27,21 +27,24 @@ const settingsFields = {
 
 /** The settings of a tenant, or of the system. */
 export const TenantSettingsView = Schema.Struct({
-  /** Absent for the system. */
-  tenant: Schema.optionalKey(Schema.String),
+  tenant: Schema.optionalKey(Schema.String).annotateKey({ description: "Absent for the system." }),
   ...settingsFields,
-  /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
-  system: Schema.optionalKey(Schema.Struct(settingsFields)),
-  /** The revision in the endpoints bucket; 0 where nothing was ever set. */
-  revision: Schema.Int
+  system: Schema.optionalKey(Schema.Struct(settingsFields)).annotateKey({
+    description:
+      "What the system has set, which holds for the tenant's endpoints, too. Absent for the system."
+  }),
+  revision: Schema.Int.annotateKey({
+    description: "The revision in the endpoints bucket; 0 where nothing was ever set."
+  })
 })
 export type TenantSettingsView = typeof TenantSettingsView.Type
 
 /** Settings after a change. */
 export const ChangedTenant = Schema.Struct({
   ...TenantSettingsView.fields,
-  /** The names of the settings that differ from before. */
-  changed: Schema.Array(Schema.String)
+  changed: Schema.Array(Schema.String).annotateKey({
+    description: "The names of the settings that differ from before."
+  })
 })
 export type ChangedTenant = typeof ChangedTenant.Type
 

@@ -63,7 +63,9 @@ const list = operation("list", "GET", path, {
   summary: "List links that were not opened, and sessions, without their secrets",
   params,
   output: Schema.Struct({
-    links: Schema.Array(TokenView.annotate({ identifier: "LinkOrSession" }))
+    links: Schema.Array(TokenView.annotate({ identifier: "LinkOrSession" })).annotateKey({
+      description: "The links."
+    })
   }).annotate({ identifier: "PortalLinkList" }),
   run: ({ params: { tenant } }) =>
     Effect.map(listTokens(tenant), (all) => ({ links: all.filter(({ use }) => use !== undefined) }))

@@ -103,21 +103,22 @@ const portalScopes: ReadonlyArray<TokenScope> = [
 
 /** A link to the portal that is to be made. */
 export const NewPortalLink = Schema.Struct({
-  endpoint: Schema.optionalKey(Token),
+  endpoint: Schema.optionalKey(Token).annotateKey({ description: "The id of the endpoint." }),
   lastsMs: Schema.optionalKey(
     Schema.Int.check(Schema.isBetween({ minimum: 60_000, maximum: maxLinkMs }))
   ),
   name: TokenView.fields.name,
   readOnly: Schema.optionalKey(Schema.Boolean),
-  brand: Schema.optionalKey(Brand)
+  brand: Schema.optionalKey(Brand).annotateKey({ description: "What the pages of a portal show." })
 })
 export type NewPortalLink = typeof NewPortalLink.Type
 
 /** A link that was made. */
 export const MadeLink = Schema.Struct({
   ...TokenView.fields,
-  /** Path and fragment, to be put behind the console's address. It is shown this once. */
-  path: Schema.String
+  path: Schema.String.annotateKey({
+    description: "Path and fragment, to be put behind the console's address. It is shown this once."
+  })
 })
 export type MadeLink = typeof MadeLink.Type
 

@@ -75,7 +75,9 @@ const list = operation("list", "GET", path, {
   scope: "tokens:write",
   summary: "List tokens, without their secrets",
   params,
-  output: Schema.Struct({ tokens: Schema.Array(View) }).annotate({ identifier: "TokenList" }),
+  output: Schema.Struct({
+    tokens: Schema.Array(View).annotateKey({ description: "The tokens." })
+  }).annotate({ identifier: "TokenList" }),
   run: ({ params: { tenant } }) =>
     Effect.map(listTokens(tenantOf(tenant)), (tokens) => ({ tokens }))
 })

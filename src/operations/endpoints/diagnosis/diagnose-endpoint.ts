@@ -16,12 +16,15 @@ import { holdChecks, stateChecks, subscriptionCheck } from "./state-checks.ts"
 export const Diagnosis = Schema.Struct({
   ...EndpointName.fields,
   /** ms since the epoch. */
-  at: Timestamp,
-  url: Schema.String,
-  checks: Schema.Array(Check),
-  connection: Schema.optionalKey(ConnectionCheck),
-  /** What to do, the most important first. Empty where nothing is wrong. */
-  advice: Schema.Array(Schema.String)
+  at: Timestamp.annotateKey({ description: "When it was looked at." }),
+  url: Schema.String.annotateKey({ description: "Where its deliveries go." }),
+  checks: Schema.Array(Check).annotateKey({ description: "What was looked at." }),
+  connection: Schema.optionalKey(ConnectionCheck).annotateKey({
+    description: "What came of a connection."
+  }),
+  advice: Schema.Array(Schema.String).annotateKey({
+    description: "What to do, the most important first. Empty where nothing is wrong."
+  })
 })
 export type Diagnosis = typeof Diagnosis.Type
 

@@ -30,11 +30,12 @@ export const Check = Schema.Struct({
     "circuit",
     "waiting",
     "dead letters"
-  ]),
-  result: CheckResult,
-  says: Schema.String,
-  /** What to do. Absent where nothing is to be done. */
-  advice: Schema.optionalKey(Schema.String)
+  ]).annotateKey({ description: "What was looked at." }),
+  result: CheckResult.annotateKey({ description: "Whether it is well." }),
+  says: Schema.String.annotateKey({ description: "What was found." }),
+  advice: Schema.optionalKey(Schema.String).annotateKey({
+    description: "What to do. Absent where nothing is to be done."
+  })
 })
 export type Check = typeof Check.Type
 
