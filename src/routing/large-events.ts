@@ -8,6 +8,8 @@ const largeAbove = 64
 const maxTurns = 8
 /** Maximum large events that are held for their turns. */
 const maxHeld = 2_048
+/** Share of the bytes that one event counts as at most: the largest is held, too, once others have left. */
+const largestShare = 1 / 8
 /** How many deliveries may lie in all queues that no owner has taken yet. */
 const maxUntaken = 2_048
 /** Pause between two looks at queues that are long, ms. */
@@ -262,14 +264,15 @@ export const makeLargeEvents = Effect.fnUntraced(function* (partitions: number, 
       bytes: number,
       began: (deliveries: number) => void
     ): LargeEvent | undefined => {
+      const counted = Math.min(bytes, maxBytes * largestShare)
       if (!held.events.take(tenant)) return undefined
-      if (!held.bytes.take(tenant, bytes)) {
+      if (!held.bytes.take(tenant, counted)) {
         held.events.give(tenant)
         return undefined
       }
       return new HeldEvent(turns, tenant, began, () => {
         held.events.give(tenant)
-        held.bytes.give(tenant, bytes)
+        held.bytes.give(tenant, counted)
       })
     },
     /** Returns how many events are held. */

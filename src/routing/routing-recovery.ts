@@ -227,15 +227,18 @@ export class RoutingRecovery {
       const completed = Effect.flatMap(Deferred.await(ended), (progress) =>
         progress === undefined ? Effect.void : this.#follow(recovered, stored, progress, true)
       )
-      yield* Deferred.await(begun).pipe(
+      // None ends the other: what is attempted is not left to another router meanwhile.
+      const both = Effect.all([Effect.exit(completed), Effect.exit(rest)], { concurrency: 2 })
+      const exits = yield* Deferred.await(begun).pipe(
         Effect.andThen(Effect.sync(() => large?.over())),
-        Effect.andThen(Effect.all([completed, rest], { concurrency: 2, discard: true })),
+        Effect.andThen(both),
         Effect.ensuring(
           Effect.sync(() => {
             isOpen = false
           })
         )
       )
+      for (const exit of exits) yield* exit
     }
   )
 

@@ -110,12 +110,21 @@ describe("large events of a router", () => {
   it.effect("are held by number and bytes, of one tenant no more than others may have", () =>
     Effect.gen(function* () {
       const { hold } = yield* makeWorld(1_000)
-      assert.isDefined(hold("acme", 500))
+      for (let count = 0; count < 4; count++) assert.isDefined(hold("acme", 125))
       assert.isUndefined(hold("acme", 1))
-      assert.isDefined(hold("globex", 250))
+      for (let count = 0; count < 2; count++) assert.isDefined(hold("globex", 125))
       for (let count = 0; count < 1_024; count++) hold("initech", 0)
       assert.isUndefined(hold("initech", 0))
       assert.isDefined(hold("umbrella", 0))
+    })
+  )
+
+  it.effect("are held however large one is", () =>
+    Effect.gen(function* () {
+      const { hold } = yield* makeWorld(1_000)
+      for (let count = 0; count < 4; count++) assert.isDefined(hold("acme", 2_000))
+      assert.isUndefined(hold("acme", 2_000))
+      assert.isDefined(hold("globex", 2_000))
     })
   )
 

@@ -1,10 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit } from "effect"
+import { Effect, Exit, Fiber } from "effect"
 import { makeGate } from "../../src/broker/gate.ts"
 import type { PubAck } from "../../src/broker/publication.ts"
 import type { Progress } from "../../src/domain/delivery.ts"
 import type { Plan } from "../../src/domain/fact.ts"
 import type { FanOutParts } from "../../src/routing/fan-out.ts"
+import type { LargeEvent } from "../../src/routing/large-events.ts"
+import { RouterStops } from "../../src/routing/large-events.ts"
 import { candidates } from "../../src/routing/plan.ts"
 import type { Located, RoutingProgress } from "../../src/routing/routing-progress.ts"
 import { nothingRouted } from "../../src/routing/routing-progress.ts"
@@ -28,11 +30,15 @@ interface World {
   readonly areDeliveriesTaken: boolean
   /** An endpoint whose delivery the fan-out leaves to recovery: it may be stored. */
   readonly leaves: string | undefined
+  /** Collects what ends the deliveries of a fan-out. They end at once where it is undefined. */
+  readonly ends: Array<() => void> | undefined
+  /** The turns of a large event. */
+  readonly large: LargeEvent | undefined
 }
 
 const usual: World = {
   ...{ endpoints: ["hook"], earlier: undefined, isRepeat: false },
-  ...{ areDeliveriesTaken: true, leaves: undefined },
+  ...{ areDeliveriesTaken: true, leaves: undefined, ends: undefined, large: undefined },
   located: { isSent: false, failed: undefined }
 }
 
@@ -93,7 +99,8 @@ const recover = Effect.fnUntraced(function* (
     const { event, plan, stored } = planCommit
     log.push(...plan.endpoints.map(({ id }) => `fan out ${id}`))
     onBegun?.()
-    const { leaves } = world
+    const { ends, leaves } = world
+    if (ends !== undefined) return void ends.push(onComplete)
     if (leaves === undefined || stored === undefined) return onComplete()
     const sent = plan.endpoints.map(({ id }) => id).filter((id) => id !== leaves)
     const known = { ...nothingRouted(event), parts: [stored], sent: new Set(sent) }
@@ -108,7 +115,8 @@ const recover = Effect.fnUntraced(function* (
     }
   )
   const { answers, message } = makeMessage()
-  const exit = yield* Effect.exit(broker.run(recovery.route(message, () => undefined, progress)))
+  const routed = recovery.route(message, () => undefined, progress, world.large)
+  const exit = yield* Effect.exit(broker.run(routed))
   return { log, answers, error: Exit.isFailure(exit) ? String(exit.cause) : undefined, broker }
 })
 
@@ -226,6 +234,27 @@ describe("an event on the recovery path", () => {
         planned = [...planned, ...line.slice("plan ".length).split(",")]
       }
       assert.strictEqual(begun, endpoints.length)
+    })
+  )
+})
+
+describe("a large event whose router stops between two parts", () => {
+  it.effect("is given back once what was begun of it has ended", () =>
+    Effect.gen(function* () {
+      const ends: Array<() => void> = []
+      const turn = () => Effect.fail(new RouterStops())
+      const large = { turn, over: () => undefined, leave: () => undefined }
+      const world = { endpoints: endpointIds(5), ends, large }
+      const routing = yield* Effect.forkChild(recover({ known: undefined }, world), {
+        startImmediately: true
+      })
+      assert.lengthOf(ends, 1)
+      yield* Effect.yieldNow
+      assert.isUndefined(routing.pollUnsafe())
+      for (const end of ends) end()
+      const { answers, error } = yield* Fiber.join(routing)
+      assert.include(error, "the worker stops")
+      assert.deepStrictEqual(answers, [])
     })
   )
 })
