@@ -97,6 +97,30 @@ export const adaptSource = (names: ReadonlyArray<string> = []): void => {
   }
 }
 
+/** What makes an event for a few endpoints one for many. */
+const largeEvents: ReadonlyArray<Replacement> = [
+  {
+    file: "routing/large-events.ts",
+    find: "const largeAbove = 64\n",
+    replace: "const largeAbove = 1\n"
+  },
+  {
+    file: "routing/large-events.ts",
+    find: "const maxUntaken = 2_048\n",
+    replace: "const maxUntaken = 4\n"
+  },
+  {
+    file: "routing/plan.ts",
+    find: "const maxEndpointsPerPart = 1_000\n",
+    replace: "const maxEndpointsPerPart = 2\n"
+  }
+]
+
+/** Has events routed in turns and in parts that are for more than one endpoint. */
+export const makeEventsLarge = (): void => {
+  for (const one of largeEvents) replaceInSource("what makes events large", one)
+}
+
 /** Applies a sabotage. One that does not fit the source any more is written anew, and not dropped. */
 export const applySabotage = (name: string): void => {
   const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]

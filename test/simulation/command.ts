@@ -108,7 +108,8 @@ const inProcesses = async (options: Options, processes: number): Promise<number>
       const bounds = Number.isFinite(left) ? ["--seconds", String(left)] : []
       const range = ["--from", String(from), "--seeds", String(next - from)]
       let rest = ""
-      await inProcess(["--json", ...range, ...bounds], (text) => {
+      const engine = options.large ? ["--large"] : []
+      await inProcess(["--json", ...range, ...bounds, ...engine], (text) => {
         const lines = (rest + text).split("\n")
         rest = lines.pop() ?? ""
         for (const line of lines) {

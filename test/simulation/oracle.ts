@@ -74,8 +74,13 @@ interface PublishedEvent {
   readonly type: string
   readonly seq: number
   readonly storedAt: number
-  plan: StoredFact | undefined
+  /** The parts of its plan, as the history has them. */
+  readonly plan: Array<StoredFact>
 }
+
+/** True where the history has the last part of a plan, and so has all of them. */
+const isWhole = (parts: ReadonlyArray<StoredFact>): boolean =>
+  parts.some(({ plan }) => plan?.last === true)
 
 /** A change of an endpoint in its bucket. */
 interface ConfigChange {
@@ -322,7 +327,7 @@ export class Oracle implements ServerEvents {
     const type = message.subject.split(".").slice(2).join(".")
     const { now } = this.#sim.world
     this.#sim.world.note(() => `event ${key} is ${id}, a ${type}`)
-    this.#events.set(key, { key, id, type, seq: message.seq, storedAt: now, plan: undefined })
+    this.#events.set(key, { key, id, type, seq: message.seq, storedAt: now, plan: [] })
     this.#unplanned++
   }
 
@@ -417,11 +422,14 @@ export class Oracle implements ServerEvents {
     // Where it is lost the event comes again, and needs its plan: the history must not drop it yet.
     if (!isLost) this.#acknowledged.add(key)
     const event = this.#events.get(key)
-    const missing = event?.plan?.plan?.endpoints.find(({ id }) => {
+    const parts = event?.plan.flatMap(({ plan }) => (plan === undefined ? [] : [plan])) ?? []
+    const planned = parts.flatMap(({ endpoints }) => endpoints)
+    const missing = planned.find(({ id }) => {
       const round = `${key}.${id}.0`
       return !this.#places.has(round) && (this.#rounds.get(round)?.ends.length ?? 0) === 0
     })
-    if (event?.plan === undefined) this.fail("released too early", `${key} has no plan`)
+    if (event === undefined || !isWhole(event.plan))
+      this.fail("released too early", `${key} has no whole plan`)
     else if (missing !== undefined)
       this.fail("released too early", `${key}.${missing.id} has neither a message nor an end`)
   }
@@ -490,7 +498,11 @@ export class Oracle implements ServerEvents {
   /** A delivery of a first round is queued: the history must have its plan. */
   #queued(key: string): void {
     const event = this.#events.get(key.slice(0, key.lastIndexOf(".")))
-    if (event?.plan === undefined && !this.#isExcused(event?.key ?? "", key) && !this.#hasLoss)
+    if (
+      (event?.plan ?? []).length === 0 &&
+      !this.#isExcused(event?.key ?? "", key) &&
+      !this.#hasLoss
+    )
       this.fail("nothing planned it", key)
   }
 
@@ -587,7 +599,7 @@ export class Oracle implements ServerEvents {
     this.#open = open
     let unplanned = 0
     for (const { key, plan } of this.#events.values())
-      if (plan === undefined && !this.#isExcused(key)) unplanned++
+      if (!isWhole(plan) && !this.#isExcused(key)) unplanned++
     this.#unplanned = unplanned
   }
 
@@ -595,17 +607,19 @@ export class Oracle implements ServerEvents {
     const event = this.#events.get(key)
     const { plan } = fact
     if (event === undefined || plan === undefined) return
-    if (event.plan !== undefined) return
-    event.plan = fact
+    if (event.plan[plan.part] !== undefined) return
+    event.plan[plan.part] = fact
     for (const { id } of plan.endpoints) this.#begin(this.#roundOf(key, id, "0"))
-    this.#judgePlan(event, fact)
+    if (plan.last) this.#judgePlan(event, fact)
     this.#count()
   }
 
   #judgePlan(event: PublishedEvent, fact: StoredFact): void {
-    const { plan } = fact
-    const directory = plan?.directory
-    if (plan === undefined || directory === undefined || this.#hasLoss) return
+    const directory = fact.plan?.directory
+    const parts = event.plan.flatMap(({ plan }) => (plan === undefined ? [] : [plan]))
+    // Parts of several routers may be of several configurations.
+    const isOfOne = parts.every((plan) => plan.directory === directory)
+    if (directory === undefined || !isOfOne || this.#hasLoss) return
     const wanted: Array<string> = []
     let missedSince = Number.POSITIVE_INFINITY
     for (const [endpoint, changes] of this.#configs) {
@@ -614,12 +628,16 @@ export class Oracle implements ServerEvents {
       const next = changes.find(({ revision }) => revision > directory)
       missedSince = Math.min(missedSince, next?.storedAt ?? missedSince)
     }
-    const found = [...plan.endpoints, ...plan.skipped].map(({ id }) => id).sort()
+    const found = parts
+      .flatMap(({ endpoints, skipped }) => [...endpoints, ...skipped])
+      .map(({ id }) => id)
+      .sort()
     if (found.join() !== wanted.sort().join())
       this.fail("wrong plan", `${event.id}: ${found} instead of ${wanted} at ${directory}`)
-    // Its own clock says when it was planned.
+    // All parts are of the configuration of the first. Its own clock says when it was planned.
+    const first = event.plan[0] ?? fact
     const plannedAt =
-      fact.kind === "routed" ? fact.at - this.#sim.world.wall + this.#sim.world.now : 0
+      first.kind === "routed" ? first.at - this.#sim.world.wall + this.#sim.world.now : 0
     const isClockRight = !this.#sim.server.injected.has("step-clock")
     if (isClockRight && plannedAt > missedSince + maxStaleMs)
       this.fail(
@@ -665,7 +683,7 @@ export class Oracle implements ServerEvents {
 
   #judgeEnds(): void {
     for (const { id, key, plan } of this.#events.values())
-      if (plan === undefined && !this.#isExcused(key)) this.fail("unrouted", `${id} ${key}`)
+      if (!isWhole(plan) && !this.#isExcused(key)) this.fail("unrouted", `${id} ${key}`)
     for (const { begun, endpoint, ends, event, key } of this.#rounds.values()) {
       if (this.#isExcused(event, endpoint)) continue
       if (!begun) this.fail("nothing planned it", key)

@@ -9,12 +9,13 @@ import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import type { GetHeader } from "../../domain/header-names.ts"
 import type { DeadReason } from "../../domain/outcome.ts"
+import type { LiveEndpoint } from "../../endpoints/directory.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter } from "../execution/interpreter.ts"
 import type { Settlement } from "../execution/settlement.ts"
-import type { TaskContext } from "../execution/task.ts"
+import type { AttemptToMake, TaskContext } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere, renewCompletedElsewhere } from "../recovery/partition-memory.ts"
@@ -297,14 +298,41 @@ export class QueueSource extends StoredSource<QueueMessage> {
       spill.forget({ stream: this.#stream, seq, at: storedAt })
       return "ack"
     }
-    // The event was redelivered and routed again while its direct delivery was in flight. A message
-    // with a retry record was decided about: that decision counts.
+    return this.#answerToCopy(seq, delivery)
+  }
+
+  /**
+   * Returns the same to a copy: the event was redelivered and routed again while its direct delivery
+   * was under way.
+   */
+  #answerToCopy(seq: number, delivery: Delivery): "ack" | number | undefined {
+    const { isDoubtful, memory } = this.#options
+    // A message with a retry record was decided about: that decision counts.
     const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
     if (!hasRecord && isCompletedElsewhere(memory, delivery)) {
       renewCompletedElsewhere(memory, delivery)
       return isDoubtful() ? doubtPauseMs : "ack"
     }
     return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
+  }
+
+  /** The direct delivery may have begun while the copy waited in its lane. */
+  override begin(handle: QueueMessage): LiveEndpoint | undefined {
+    return this.#answerToCopy(handle.place.seq, handle.delivery) === undefined
+      ? super.begin(handle)
+      : undefined
+  }
+
+  override decide(
+    handle: QueueMessage
+  ): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
+    return Effect.suspend(() => {
+      const answer = this.#answerToCopy(handle.place.seq, handle.delivery)
+      if (answer === undefined) return super.decide(handle)
+      if (answer === "ack") return Effect.as(handle.ack(Effect.void), undefined)
+      handle.nak(answer)
+      return Effect.undefined
+    })
   }
 
   #isTakenDirectly(delivery: Delivery): boolean {

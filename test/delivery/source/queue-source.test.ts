@@ -8,6 +8,7 @@ import type { Pull } from "../../../src/broker/pull.ts"
 import { StreamMessage } from "../../../src/broker/stream-message.ts"
 import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
 import type { DeliveryTask } from "../../../src/delivery/execution/task.ts"
+import { QueueMessage } from "../../../src/delivery/source/queue-message.ts"
 import { QueueSource } from "../../../src/delivery/source/queue-source.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders } from "../../../src/domain/delivery.ts"
@@ -185,6 +186,31 @@ describe("a message of the queue", () => {
       assert.strictEqual(source.size, 0)
     })
   )
+})
+
+describe("a message that waits in its lane while its direct delivery begins", () => {
+  for (const [what, hasEnded, answer] of [
+    ["comes again while that is under way", false, nak(1_000)],
+    ["is acknowledged once that has ended", true, ack]
+  ] as const)
+    it.live(`is not attempted, and ${what}`, () =>
+      Effect.gen(function* () {
+        const { entered, memory, source, take } = yield* makeQueue()
+        const answers = take()
+        const handle = entered[0]?.handle
+        assert.instanceOf(handle, QueueMessage)
+        assert.isDefined(source.begin(handle))
+        const direct = memory.directDeliveries.begin(deliveryOf())
+        if (hasEnded) {
+          memory.directDeliveries.add(key, deliveryOf())
+          memory.directDeliveries.leave(direct)
+        }
+        assert.isUndefined(source.begin(handle))
+        const broker = new MemoryBroker()
+        assert.isUndefined(yield* broker.run(source.decide(handle)))
+        assert.deepStrictEqual(answers, answer)
+      })
+    )
 })
 
 describe("a message that is redelivered after its delivery has ended", () => {
