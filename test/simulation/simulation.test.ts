@@ -34,20 +34,30 @@ const seconds = 30
 /** Seeds that are run twice. */
 const comparedSeeds = 5
 
+/** Seeds in which each event for several endpoints is one for many. */
+const largeSeeds = 30
+
 describe("the simulation", () => {
-  it("finds nothing wrong in the first seeds", { timeout: 180_000 }, async () => {
-    const runs = await simulate("--seeds", String(mostSeeds), "--seconds", String(seconds))
-    assert.isAtLeast(runs.length, 1)
-    const failed = runs.filter(({ failures }) => failures.length > 0)
-    const says = failed.map(
-      ({ failures, seed }) => `seed ${seed}: ${failures[0]?.kind}: ${failures[0]?.what}`
-    )
-    assert.deepStrictEqual(says, [])
-    assert.isAbove(
-      runs.reduce((sum, { deliveries }) => sum + deliveries, 0),
-      0
-    )
-  })
+  for (const [what, args] of [
+    ["the first seeds", ["--seeds", String(mostSeeds), "--seconds", String(seconds)]],
+    [
+      "seeds whose events are routed in turns",
+      ["--large", "--seeds", String(largeSeeds), "--from", "7000241"]
+    ]
+  ] as const)
+    it(`finds nothing wrong in ${what}`, { timeout: 180_000 }, async () => {
+      const runs = await simulate(...args)
+      assert.isAtLeast(runs.length, 1)
+      const failed = runs.filter(({ failures }) => failures.length > 0)
+      const says = failed.map(
+        ({ failures, seed }) => `seed ${seed}: ${failures[0]?.kind}: ${failures[0]?.what}`
+      )
+      assert.deepStrictEqual(says, [])
+      assert.isAbove(
+        runs.reduce((sum, { deliveries }) => sum + deliveries, 0),
+        0
+      )
+    })
 
   it("does the same for the same seed", { timeout: 180_000 }, async () => {
     const once = await simulate("--seeds", String(comparedSeeds), "--from", "500")
