@@ -14,6 +14,8 @@ const largestShare = 1 / 8
 const maxUntaken = 2_048
 /** Pause between two looks at queues that are long, ms. */
 const pauseMs = 50
+/** How long a turn waits for queues that stay long, ms: whoever fills them must not stop it for good. */
+const maxWaitMs = 2_000
 
 /** True where so many deliveries of one event are made in turns. */
 export const isLarge = (deliveries: number): boolean => deliveries > largeAbove
@@ -202,16 +204,19 @@ const makeQueueRoom = Effect.fnUntraced(function* (partitions: number) {
       return left > 0
     }
   )
-  const ready: Effect.Effect<void> = Effect.suspend(() =>
-    left > 0
-      ? Effect.void
-      : Effect.flatMap(look, (isRoom) =>
-          isRoom ? Effect.void : Effect.andThen(Effect.sleep(pauseMs), ready)
-        )
+  const found: Effect.Effect<void> = Effect.flatMap(look, (isRoom) =>
+    isRoom ? Effect.void : Effect.andThen(Effect.sleep(pauseMs), found)
   )
+  const awaited = Effect.timeoutOrElse(found, {
+    duration: maxWaitMs,
+    orElse: () => Effect.void
+  })
   return {
-    /** Waits until there is some. The queues are looked at when what there was is used up. */
-    ready,
+    /**
+     * Waits until there is some, or for long. The queues are looked at when what there was is used
+     * up.
+     */
+    ready: Effect.suspend(() => (left > 0 ? Effect.void : awaited)),
     use: (deliveries: number) => {
       left -= deliveries
     }

@@ -89,6 +89,20 @@ describe("large events of a router", () => {
     })
   )
 
+  it.effect("wait no longer than 2 s for queues that stay long", () =>
+    Effect.gen(function* () {
+      const { hold, log, settle, turn, world } = yield* makeWorld()
+      world.untaken = 100_000
+      yield* turn(hold("acme"), 100)
+      yield* TestClock.adjust(1_900)
+      yield* settle
+      assert.deepStrictEqual(log, [])
+      yield* TestClock.adjust(100)
+      yield* settle
+      assert.deepStrictEqual(log, ["acme 100"])
+    })
+  )
+
   it.effect("cost one look at the queues for as many deliveries as they may take", () =>
     Effect.gen(function* () {
       const { hold, settle, turn, world } = yield* makeWorld()

@@ -41,13 +41,13 @@ describe.concurrent("events with many deliveries", () => {
       const router = yield* worker({ id: "routes", roles: ["router"] })
       // Six have room, and nobody empties the queues.
       yield* seen.planned(6)
-      yield* eventually(untaken, (count) => count === 2_400)
+      yield* eventually(untaken, (count) => count >= 2_400)
       yield* publishTo("globex.invoice.paid")
       yield* seen.until((facts) =>
         facts.some(({ kind, tenant }) => kind === "routed" && tenant === "globex")
       )
-      yield* eventually(untaken, (count) => count === 2_401)
-      assert.lengthOf(seen.plans(), 7)
+      // Not all others before it: where nobody empties the queues, there is a turn every 2 s.
+      assert.isBelow(seen.plans().length, 1 + 12)
       const owner = yield* worker({ roles: ["deliver"] })
       yield* seen.count("delivered", 12 * 400 + 1)
       yield* quiet

@@ -85,7 +85,7 @@ describe.concurrent("a second worker", () => {
         yield* first.stop
         assert.isBelow(
           yield* took(eventually(owners(8), (all) => all.every((worker) => worker === "w2"))),
-          3_000
+          5_000
         )
         const published = yield* publisher.stop
         yield* facts.count("delivered", 8 * published)

@@ -316,18 +316,24 @@ export class QueueSource extends StoredSource<QueueMessage> {
     return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
   }
 
-  /** The direct delivery may have begun while the copy waited in its lane. */
+  /**
+   * Returns the same where a message begins: a direct delivery may have begun while its copy waited in
+   * its lane. After one that failed, the copy comes again and gets that progress.
+   */
+  #answerAsItBegins({ delivery, place }: QueueMessage): "ack" | number | undefined {
+    const hasFailed = this.#withProgress(delivery) !== delivery
+    return this.#answerToCopy(place.seq, delivery) ?? (hasFailed ? inFlightPauseMs : undefined)
+  }
+
   override begin(handle: QueueMessage): LiveEndpoint | undefined {
-    return this.#answerToCopy(handle.place.seq, handle.delivery) === undefined
-      ? super.begin(handle)
-      : undefined
+    return this.#answerAsItBegins(handle) === undefined ? super.begin(handle) : undefined
   }
 
   override decide(
     handle: QueueMessage
   ): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
     return Effect.suspend(() => {
-      const answer = this.#answerToCopy(handle.place.seq, handle.delivery)
+      const answer = this.#answerAsItBegins(handle)
       if (answer === undefined) return super.decide(handle)
       if (answer === "ack") return Effect.as(handle.ack(Effect.void), undefined)
       handle.nak(answer)

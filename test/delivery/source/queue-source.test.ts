@@ -189,9 +189,10 @@ describe("a message of the queue", () => {
 })
 
 describe("a message that waits in its lane while its direct delivery begins", () => {
-  for (const [what, hasEnded, answer] of [
-    ["comes again while that is under way", false, nak(1_000)],
-    ["is acknowledged once that has ended", true, ack]
+  for (const [what, end, answer] of [
+    ["comes again while that is under way", "none yet", nak(1_000)],
+    ["is acknowledged once that has ended", "delivered", ack],
+    ["comes again with the progress of one that failed", "failed", nak(1_000)]
   ] as const)
     it.live(`is not attempted, and ${what}`, () =>
       Effect.gen(function* () {
@@ -201,10 +202,9 @@ describe("a message that waits in its lane while its direct delivery begins", ()
         assert.instanceOf(handle, QueueMessage)
         assert.isDefined(source.begin(handle))
         const direct = memory.directDeliveries.begin(deliveryOf())
-        if (hasEnded) {
-          memory.directDeliveries.add(key, deliveryOf())
-          memory.directDeliveries.leave(direct)
-        }
+        if (end === "delivered") memory.directDeliveries.add(key, deliveryOf())
+        else if (end === "failed") memory.directDeliveries.failed(deliveryOf(), { attempts: 1 })
+        if (end !== "none yet") memory.directDeliveries.leave(direct)
         assert.isUndefined(source.begin(handle))
         const broker = new MemoryBroker()
         assert.isUndefined(yield* broker.run(source.decide(handle)))
