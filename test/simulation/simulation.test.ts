@@ -43,6 +43,10 @@ describe("the simulation", () => {
     [
       "seeds whose events are routed in turns",
       ["--large", "--seeds", String(largeSeeds), "--from", "7000241"]
+    ],
+    [
+      "the seed in which a message comes after what followed it is gone",
+      ["--large", "--seed", "7100110"]
     ]
   ] as const)
     it(`finds nothing wrong in ${what}`, { timeout: 180_000 }, async () => {

@@ -2,11 +2,12 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { Layout } from "../../broker/installed.ts"
-import { firstSince, readStream, seeStream } from "../../broker/scan.ts"
+import { firstSince, readStream, seeStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
-import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
+import { backlogEntriesIn, originStreams, waitingIn } from "../../domain/backlog-message.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Addressee } from "../../domain/delivery.ts"
+import { firstRound } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { EventIdentity } from "../../domain/event.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -14,6 +15,7 @@ import { Fact, isSuccess, readPlace, slotOf, successKinds } from "../../domain/f
 import { partitionOf } from "../../domain/names.ts"
 import { progressFrom } from "../../history/delivery-facts.ts"
 import { listRecords } from "../retry/retry-records.ts"
+import { AttemptedPlaces } from "./attempted-places.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -169,6 +171,13 @@ export const takeOver = Effect.fnUntraced(function* (
     endsByStream.get(place.stream)?.add(to, place.seq)
   }
   const left = whatHasLeft(ended, directDeliveriesOf, names.events)
+  const attempted = new AttemptedPlaces()
+  const tell = whatFactsTell(
+    { attempted, ended, left },
+    (stream) => byStream.get(stream)?.recordedAttempts,
+    directDeliveriesOf,
+    names.events
+  )
   const floors = yield* Effect.forEach(indexes, readFloor, { concurrency: 8 })
   // Most partitions have the same watermark.
   const each = new Map(floors.map((floor) => [`${floor.seq}@${floor.at}`, floor])).values()
@@ -190,25 +199,22 @@ export const takeOver = Effect.fnUntraced(function* (
       // A power cut may bring back what had ended in a queue before the change.
       const mayBeMine = message.seq <= historyAtChange || isMine(message.subject)
       const fact = mayBeMine ? Option.getOrUndefined(decodeFact(message.string())) : undefined
-      if (fact?.from === undefined) return false
-      const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
-      const of = { tenant, endpoint, eventSeq, eventAt }
-      left(fact.origin, of)
-      if (fact.from.stream === names.events) {
-        const directDeliveries = directDeliveriesOf(tenant, endpoint)
-        const failed = progressFrom(fact, names.events)
-        if (failed !== undefined) directDeliveries?.failed(of, failed)
-        else if (isSuccess(fact.kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
-      }
-      if (fact.kind !== "attempt-failed") ended(fact.from, of)
-      else byStream.get(fact.from.stream)?.recordedAttempts.add(fact.from, fact.attempt ?? 0)
+      if (fact !== undefined) tell(fact)
       return false
     }
   )
   const since = Math.min(...floors.map(({ at }) => at))
-  yield* Effect.forEach(memories, ({ backlog }) => readMoves(left, backlog, since), {
-    discard: true
-  })
+  yield* Effect.forEach(
+    memories,
+    ({ backlog }) =>
+      readMoves(left, backlog, since, (of, place) => {
+        left(of.origin, of, isUntriedFirst(of) ? of : undefined)
+        const { attempts } = of.progress
+        const before = attempted.waits(of, { place, attempts }, of.origin)
+        if (before !== undefined) ended(before, of)
+      }),
+    { discard: true }
+  )
   yield* Effect.forEach(byStream.values(), removeRecorded, { discard: true })
   yield* Effect.forEach(inBacklogs, ({ backlog, ends }) => removeFromBacklog(backlog, ends), {
     discard: true
@@ -259,13 +265,11 @@ type Ended = (place: Place, to: Addressee) => void
  */
 type Left = (origin: string | undefined, to: Addressee, first?: EventIdentity) => void
 
+type DirectDeliveriesOf = (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined
+
 /** A delivery that was moved has left its old place, though the broker may redeliver it there. */
 const whatHasLeft =
-  (
-    ended: Ended,
-    directDeliveriesOf: (tenant: string, endpoint: string) => DirectDeliveryRegistry | undefined,
-    events: string
-  ): Left =>
+  (ended: Ended, directDeliveriesOf: DirectDeliveriesOf, events: string): Left =>
   (origin, to, first) => {
     const place = origin === undefined ? undefined : readPlace(origin)
     if (place === undefined) return
@@ -276,22 +280,65 @@ const whatHasLeft =
     ended(place, to)
   }
 
+/** Notes what facts tell: which messages have ended or were left, and how often others failed. */
+const whatFactsTell =
+  (
+    {
+      attempted,
+      ended,
+      left
+    }: { readonly attempted: AttemptedPlaces; readonly ended: Ended; readonly left: Left },
+    recordedAttemptsOf: (stream: string) => RecordedAttempts | undefined,
+    directDeliveriesOf: DirectDeliveriesOf,
+    events: string
+  ) =>
+  (fact: Fact): void => {
+    const { attempt = 0, from, kind, origin, round = firstRound } = fact
+    if (from === undefined) return
+    const { endpoint, eventAt = 0, eventSeq = 0, tenant } = fact
+    const of = { tenant, endpoint, eventSeq, eventAt, round }
+    left(origin, of)
+    if (from.stream === events) {
+      const directDeliveries = directDeliveriesOf(tenant, endpoint)
+      const failed = progressFrom(fact, events)
+      if (failed !== undefined) directDeliveries?.failed(of, failed)
+      else if (isSuccess(kind)) directDeliveries?.add(endpointKey(tenant, endpoint), of)
+    }
+    const recorded = recordedAttemptsOf(from.stream)
+    let before: Place | undefined
+    if (kind !== "attempt-failed") {
+      ended(from, of)
+      before = attempted.ended(of)
+    } else if (recorded !== undefined) {
+      recorded.add(from, attempt)
+      before = attempted.failed(of, { place: from, attempts: attempt }, origin)
+    }
+    if (before !== undefined) ended(before, of)
+  }
+
 /** Reads what was recently moved to the backlogs of a partition. */
 const readMoves = Effect.fnUntraced(function* (
   left: Left,
   { index, stream }: Pick<StreamMemory, "index" | "stream">,
-  since: number
+  since: number,
+  waits: (of: ReturnType<typeof waitingIn>, place: Place) => void
 ) {
   const streams = originStreams((yield* Broker).names, index)
   yield* readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
-    Stream.runForEach(({ headers, subject }) =>
+    Stream.runForEach((message) =>
       Effect.sync(() => {
-        const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+        const { headers, seq, subject } = message
         const header = (name: string) => headers?.get(name) || undefined
-        const packed = referencesIn(subject, header, streams)
-        if (packed === undefined) left(header("petrel-origin"), { tenant, endpoint })
-        for (const { origin, ...of } of packed ?? [])
-          left(origin, of, isUntriedFirst(of) ? of : undefined)
+        const at = storedAt(message)
+        const entries = backlogEntriesIn(subject, header, streams)
+        if (entries === undefined) {
+          const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+          left(header("petrel-origin"), { tenant, endpoint })
+        }
+        for (const held of entries ?? []) {
+          const { entry } = held
+          waits(waitingIn(held), { stream, seq, at, ...(entry === undefined ? {} : { entry }) })
+        }
       })
     )
   )

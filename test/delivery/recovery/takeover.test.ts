@@ -33,14 +33,20 @@ const placeOf = (seq: number, kept: Kept) =>
   })
 
 /** Tells of a message of the first partition. */
-const tell = (kind: FactKind, from: Place, attempt = 1) =>
+const tell = (kind: FactKind, from: Place, attempt = 1, round = `of ${from.seq}`) =>
   Effect.gen(function* () {
     const facts = yield* Facts
     const { seq } = from
-    const about = { tenant: "acme", endpoint: "hook", eventSeq: 1, eventAt }
+    const about = { tenant: "acme", endpoint: "hook", eventSeq: 1, eventAt, round }
     const fact: Fact = { v: 1, kind, at: 0, ...about, attempt, from }
     return yield* facts.append(fact, `${kind}.${seq}.${attempt}`)
   })
+
+const made: Delivery = {
+  ...{ tenant: "acme", endpoint: "hook", event: "a", eventSeq: 1, eventAt, type: "paid" },
+  ...{ round: "0", began: 0, deadline: 0, generation: "g", revision: 1 },
+  ...{ content: {}, progress: untried }
+}
 
 /** Stores messages in the first partition. Returns their places. */
 const store = (count: number, kept: Kept = "deliveries") =>
@@ -48,13 +54,8 @@ const store = (count: number, kept: Kept = "deliveries") =>
     const { names, publisher } = yield* natsClients
     const { backlog, delivery: queue } = names.subjects
     const subject = (kept === "backlog" ? backlog : queue)(0, "acme", "hook")
-    const delivery: Delivery = {
-      ...{ tenant: "acme", endpoint: "hook", event: "a", eventSeq: 1, eventAt, type: "paid" },
-      ...{ round: "0", began: 0, deadline: 0, generation: "g", revision: 1 },
-      ...{ content: {}, progress: untried }
-    }
     const acks = yield* Effect.forEach(Array.from({ length: count }), () =>
-      publisher.publish(subject, "{}", deliveryHeaders(delivery, crypto.randomUUID()))
+      publisher.publish(subject, "{}", deliveryHeaders(made, crypto.randomUUID()))
     )
     return yield* Effect.forEach(acks, ({ seq }) => placeOf(seq, kept))
   })
@@ -100,6 +101,40 @@ describe.concurrent("a new owner", () => {
       assert.isFalse(recordedAttempts.has(third, 1))
       // In a stream that lost its tail another message may have the sequence.
       assert.isFalse(recordedAttempts.has({ ...third, at: third.at + 1 }, 2))
+    })
+  )
+
+  scenario("knows what was left by way of a message that is gone", () =>
+    Effect.gen(function* () {
+      const { ask, jsm, names } = yield* natsClients
+      const stream = names.deliveries(0)
+      const places = yield* store(6)
+      const [failed, between, elsewhere, again, before, after] = places as [
+        ...[Place, Place, Place, Place, Place, Place]
+      ]
+      yield* tell("attempt-failed", failed, 1, "0")
+      yield* tell("attempt-failed", again, 1, "another round")
+      yield* ask("remove", () => jsm.streams.deleteMessage(stream, between.seq))
+      yield* tell("delivered", elsewhere, 2, "0")
+      yield* tell("attempt-failed", before, 1, "a third one")
+      yield* tell("attempt-failed", after, 2, "a third one")
+      const ended = endedOf(yield* firstMemory, places)
+      assert.deepStrictEqual(ended, [true, false, true, false, true, false])
+    })
+  )
+
+  scenario("knows what was left by way of a message that is gone, for its backlog", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* natsClients
+      const queued = yield* store(2)
+      yield* tell("attempt-failed", nth(queued, 0), 1, "0")
+      yield* tell("attempt-failed", nth(queued, 1), 2, "another round")
+      const subject = names.subjects.backlog(0, "acme", "hook")
+      for (const round of ["0", "another round"]) {
+        const moved = { ...made, round, progress: { attempts: 1 } }
+        yield* publisher.publish(subject, "{}", deliveryHeaders(moved, crypto.randomUUID()))
+      }
+      assert.deepStrictEqual(endedOf(yield* firstMemory, queued), [true, false])
     })
   )
 
