@@ -17,14 +17,17 @@ interface Route extends EndpointChoice {
 const maxCachedSubjects = 1_000
 
 /**
- * Finds where events go by their subject. The result is cached per subject until an endpoint
- * changes: for an event with one endpoint, finding it takes longer than the rest of planning.
+ * Finds where events go by their subject. The result is cached per subject until an endpoint or the
+ * directory's revision changes: for an event with one endpoint, finding it takes longer than the rest
+ * of planning. The revision counts too, because a route may be asked for while the endpoints are read
+ * again: the revision is 0 then, and the same endpoints are found before and after.
  */
 export class SubjectRoutes {
   readonly #directory: Directory["Service"]
   readonly #names: Names
   #known = new Recent<Route>(maxCachedSubjects)
   #version = -1
+  #revision = -1
 
   constructor(directory: Directory["Service"], names: Names) {
     this.#directory = directory
@@ -33,8 +36,11 @@ export class SubjectRoutes {
 
   of(subject: string): Route {
     const version = this.#directory.version()
-    if (version !== this.#version) this.#known = new Recent(maxCachedSubjects)
+    const revision = this.#directory.revision()
+    if (version !== this.#version || revision !== this.#revision)
+      this.#known = new Recent(maxCachedSubjects)
     this.#version = version
+    this.#revision = revision
     const known = this.#known.get(subject)
     if (known !== undefined) return known
     const route = this.#find(subject)

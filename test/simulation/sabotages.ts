@@ -309,6 +309,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 3_545
   },
   {
+    name: "revision-of-a-reading-kept",
+    what: "a route that was found while the endpoints are read again keeps revision 0, and so do plans after it",
+    file: "routing/subject-routes.ts",
+    find: "version !== this.#version || revision !== this.#revision",
+    replace: "version !== this.#version",
+    seed: 7_310_116
+  },
+  {
     name: "facts-before-change-unread",
     what: "who takes over a queue does not know what ended in it for endpoints that have another partition now",
     file: "delivery/recovery/takeover.ts",
