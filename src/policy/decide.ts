@@ -51,7 +51,10 @@ export const pauseBeforeTrialMs = (trials: number): number => pauseAfterDefectMs
 
 /** Longest delay that is a mere NAK, ms: a longer one is a stored decision. */
 export const maxUnstoredDelayMs = 1_000
-/** Redelivery delay where only the leader of the endpoints bucket knows the endpoint yet, ms. */
+/**
+ * Redelivery delay where the delivery's turn came before this worker knew that its endpoint is live,
+ * ms.
+ */
 const unknownEndpointPauseMs = 250
 /** A delivery that is early by no more than this is attempted at once, ms. */
 export const timerToleranceMs = 1
@@ -96,6 +99,11 @@ export interface KnownDelivery {
   readonly endpoint: "live" | "disabled" | "removed" | undefined
   /** True where this worker knows the live endpoint with its limits. */
   readonly isEndpointKnown: boolean
+  /**
+   * True where its request is counted against the cap of its endpoint's host, if that has one. False
+   * where its turn came while the endpoint was disabled, as it was to end without a request.
+   */
+  readonly isCounted: boolean
   /** True while this worker owns the partition. */
   readonly mayAttempt: boolean
   /** False while this worker's clock may be wrong, so that nothing can be decided by it. */
@@ -204,8 +212,8 @@ const reach = (known: KnownDelivery, progress: Progress, trials: number): NextMo
   if (goal._tag === "Hurry")
     return { _tag: "Relocate", progress: { ...progress, nextAttemptAt: now } }
   if (goal._tag === "End") return { _tag: "End", progress, reason: goal.reason }
-  // The endpoint was created just now.
-  if (!known.isEndpointKnown) return redeliver(unknownEndpointPauseMs, "ours")
+  // The endpoint was created or enabled just now.
+  if (!known.isEndpointKnown || !known.isCounted) return redeliver(unknownEndpointPauseMs, "ours")
   const recorded = progress.attempts - known.progress.attempts
   const isMarked = trials > 0 || (!known.isCleared && isSuspect(known.deliveryCount, recorded))
   return { _tag: "Attempt", progress, trial: isMarked ? trials + 1 : undefined }

@@ -27,6 +27,7 @@ const usual: KnownDelivery = {
   areStoresOpen: true,
   endpoint: "live",
   isEndpointKnown: true,
+  isCounted: true,
   mayAttempt: true,
   isClockTrusted: true,
   deliveryCount: 1,
@@ -86,6 +87,16 @@ describe("a delivery whose turn has come", () => {
       "comes back soon where its endpoint was made just now",
       { isEndpointKnown: false },
       redeliver(250, "ours")
+    ],
+    [
+      "comes back soon where its endpoint was enabled since its turn came",
+      { isCounted: false },
+      redeliver(250, "ours")
+    ],
+    [
+      "ends without being counted",
+      { isCounted: false, endpoint: "disabled" },
+      end("endpoint-disabled")
     ]
   ])
 })

@@ -317,6 +317,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     seed: 7_310_116
   },
   {
+    name: "enabled-not-counted",
+    what: "a delivery whose turn came while its endpoint was disabled is sent beyond the host's cap",
+    file: "delivery/execution/task.ts",
+    find: "position.hostLine !== undefined",
+    replace: "position.item === this",
+    seed: 7_300_542
+  },
+  {
     name: "facts-before-change-unread",
     what: "who takes over a queue does not know what ended in it for endpoints that have another partition now",
     file: "delivery/recovery/takeover.ts",

@@ -16,7 +16,7 @@ import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory
 import type { AckHandle } from "./ack-handle.ts"
 import type { Decisions, Recalled } from "./decisions.ts"
 import type { Settlement } from "./settlement.ts"
-import type { AttemptToMake } from "./task.ts"
+import type { AttemptToMake, IsCounted } from "./task.ts"
 
 /** What carries a decision out. */
 type Carrier = Pick<
@@ -49,6 +49,12 @@ export type Relocate = (
   handle: AckHandle,
   progress: Progress
 ) => Effect.Effect<unknown, PublishError>
+
+/** What only some goals need. */
+interface Means {
+  readonly isCounted?: IsCounted
+  readonly store?: Relocate
+}
 
 const attemptGoal: Goal = { _tag: "Attempt" }
 const relocateGoal: Goal = { _tag: "Relocate" }
@@ -93,10 +99,10 @@ export class Interpreter {
   }
 
   /** Decides about a delivery whose turn it is. Returns the attempt to make, if any. */
-  attempt(handle: AckHandle) {
+  attempt(handle: AckHandle, isCounted: IsCounted) {
     return this.#guarded(
       handle,
-      Effect.flatMap(this.#decide(handle, attemptGoal), (attempt) =>
+      Effect.flatMap(this.#decide(handle, attemptGoal, { isCounted }), (attempt) =>
         attempt === undefined || handle.delivery.leftBytes === undefined
           ? Effect.succeed(attempt)
           : this.#withBody(handle, attempt)
@@ -106,12 +112,12 @@ export class Interpreter {
 
   /** Moves a delivery whose turn has come, in place of an attempt. */
   relocate(handle: AckHandle, store: Relocate) {
-    return this.#guarded(handle, this.#decide(handle, relocateGoal, store))
+    return this.#guarded(handle, this.#decide(handle, relocateGoal, { store }))
   }
 
   /** Moves a delivery that may be waiting for its next attempt, to be attempted now. */
   hurry(handle: AckHandle, store: Relocate) {
-    return this.#guarded(handle, this.#decide(handle, hurryGoal, store))
+    return this.#guarded(handle, this.#decide(handle, hurryGoal, { store }))
   }
 
   /** Dead-letters a delivery whose turn has come, in place of an attempt. */
@@ -162,12 +168,12 @@ export class Interpreter {
   /** Decides until nothing more has to be found out, and carries the decision out. */
   readonly #decide = Effect.fnUntraced(
     { self: this },
-    function* (handle: AckHandle, goal: Goal, store?: Relocate) {
+    function* (handle: AckHandle, goal: Goal, { isCounted, store }: Means = {}) {
       const { settlement } = this.#options
       let recalled: Recalled = yield* settlement.decisions.recall(handle)
       let standing: Standing | undefined
       while (true) {
-        const move = decide(this.#knownOf(handle, goal, recalled, standing))
+        const move = decide(this.#knownOf(handle, goal, recalled, standing, isCounted))
         if (move._tag === "AwaitStores") {
           yield* settlement.ready
           // That may have taken minutes.
@@ -220,7 +226,8 @@ export class Interpreter {
     handle: AckHandle,
     goal: Goal,
     recalled: Recalled,
-    standing: Standing | undefined
+    standing: Standing | undefined,
+    isCounted: IsCounted | undefined
   ): KnownDelivery {
     const { clock, isClockTrusted, mayAttempt, memory, settlement } = this.#options
     const { delivery, deliveryCount, place } = handle
@@ -242,6 +249,7 @@ export class Interpreter {
       endpoint: standing && endpointOf(standing),
       isEndpointKnown:
         standing?._tag === "Live" && this.#directory.find(standing.endpoint.key) !== undefined,
+      isCounted: standing?._tag !== "Live" || isCounted?.(standing.endpoint) !== false,
       mayAttempt: mayAttempt(),
       isClockTrusted: isClockTrusted(),
       deliveryCount,

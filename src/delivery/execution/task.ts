@@ -48,6 +48,12 @@ export interface AttemptToMake {
   readonly body?: Uint8Array
 }
 
+/**
+ * True where a request of a task to the endpoint is counted against the cap of its host, or there is
+ * no cap.
+ */
+export type IsCounted = (endpoint: LiveEndpoint) => boolean
+
 type Work<A> = Effect.Effect<A, unknown, Broker | Facts>
 
 /**
@@ -61,7 +67,7 @@ export interface TaskSource<H extends PlacedDelivery> {
    */
   begin(handle: H): LiveEndpoint | undefined
   /** Decides about any other delivery. Returns the attempt to make, or undefined for none. */
-  decide(handle: H): Work<AttemptToMake | undefined>
+  decide(handle: H, isCounted: IsCounted): Work<AttemptToMake | undefined>
   /** Returns what the history is to store of a success. */
   successOf(handle: H, progress: Progress, sent: AttemptOutcome): SuccessRecord
   /** Releases a delivery whose success the history holds. Returns what remains to be done. */
@@ -157,7 +163,9 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     if (endpoint !== undefined) this.#send({ endpoint, progress: this.handle.delivery.progress })
     else {
       this.#enter("deciding")
-      this.inFiber(this.#source.decide(this.handle), (attempt) => {
+      const isCounted: IsCounted = ({ sharedHost }) =>
+        sharedHost === undefined || position.hostLine !== undefined
+      this.inFiber(this.#source.decide(this.handle, isCounted), (attempt) => {
         if (attempt === undefined) this.done()
         else this.#send(attempt)
       })

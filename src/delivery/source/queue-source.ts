@@ -15,7 +15,7 @@ import type { Spill } from "../backlog/spill.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Interpreter } from "../execution/interpreter.ts"
 import type { Settlement } from "../execution/settlement.ts"
-import type { AttemptToMake, TaskContext } from "../execution/task.ts"
+import type { AttemptToMake, IsCounted, TaskContext } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere, renewCompletedElsewhere } from "../recovery/partition-memory.ts"
@@ -330,11 +330,12 @@ export class QueueSource extends StoredSource<QueueMessage> {
   }
 
   override decide(
-    handle: QueueMessage
+    handle: QueueMessage,
+    isCounted: IsCounted
   ): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
     return Effect.suspend(() => {
       const answer = this.#answerAsItBegins(handle)
-      if (answer === undefined) return super.decide(handle)
+      if (answer === undefined) return super.decide(handle, isCounted)
       if (answer === "ack") return Effect.as(handle.ack(Effect.void), undefined)
       handle.nak(answer)
       return Effect.undefined

@@ -12,7 +12,7 @@ import type { FailedAttempt } from "../execution/failed-attempt.ts"
 import type { Interpreter } from "../execution/interpreter.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { SuccessRecord } from "../execution/success-log.ts"
-import type { AttemptToMake, TaskSource } from "../execution/task.ts"
+import type { AttemptToMake, IsCounted, TaskSource } from "../execution/task.ts"
 
 export interface StoredSourceOptions {
   readonly settlement: Pick<Settlement, "conclude" | "failed">
@@ -38,8 +38,11 @@ export abstract class StoredSource<H extends AckHandle> implements TaskSource<H>
     return this.#options.interpreter.readyFor(handle)
   }
 
-  decide(handle: H): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
-    return this.#options.interpreter.attempt(handle)
+  decide(
+    handle: H,
+    isCounted: IsCounted
+  ): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
+    return this.#options.interpreter.attempt(handle, isCounted)
   }
 
   successOf(handle: H, progress: Progress, sent: AttemptOutcome): SuccessRecord {

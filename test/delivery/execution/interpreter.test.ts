@@ -113,6 +113,8 @@ const storedAs = (decision: Decision): Recalled => ({
 
 const run = <A, E, R>(work: Effect.Effect<A, E, R>) => new MemoryBroker().run(work)
 
+const counted = () => true
+
 /** Attempts a delivery. Returns the attempt's progress, the steps, and the message's answers. */
 const attempt = Effect.fnUntraced(function* (
   changes: Partial<World> = {},
@@ -121,7 +123,7 @@ const attempt = Effect.fnUntraced(function* (
 ) {
   const { interpreter, poisonGuard, steps } = makeInterpreter(changes)
   const handle = new NotedHandle(deliveryOf(delivery), placeOf(3), deliveryCount)
-  const made = yield* run(interpreter.attempt(handle))
+  const made = yield* run(interpreter.attempt(handle, counted))
   return { attempts: made?.progress.attempts, steps, answers: handle.answers, poisonGuard }
 })
 
@@ -162,9 +164,20 @@ describe("a delivery whose turn it is", () => {
         }
       })
       const handle = new NotedHandle(deliveryOf({}), placeOf(3), 100)
-      assert.isUndefined(yield* run(interpreter.attempt(handle)))
+      assert.isUndefined(yield* run(interpreter.attempt(handle, counted)))
       assert.deepStrictEqual(handle.answers, [1_000])
     })
+  )
+
+  it.effect(
+    "comes back where its endpoint was enabled since its turn came, without being counted",
+    () =>
+      Effect.gen(function* () {
+        const { interpreter } = makeInterpreter()
+        const handle = new NotedHandle()
+        assert.isUndefined(yield* run(interpreter.attempt(handle, () => false)))
+        assert.deepStrictEqual(handle.answers, [250])
+      })
   )
 
   it.effect("gets its body from its event where its message does not hold it", () =>
@@ -173,7 +186,7 @@ describe("a delivery whose turn it is", () => {
       const handle = new NotedHandle(deliveryOf({ leftBytes: 3 }))
       const { interpreter } = makeInterpreter({ leftBodies: { read: () => Effect.succeed(body) } })
       assert.isUndefined(interpreter.readyFor(handle))
-      const attempt = yield* run(interpreter.attempt(handle))
+      const attempt = yield* run(interpreter.attempt(handle, counted))
       assert.strictEqual(attempt?.body, body)
     })
   )
@@ -196,7 +209,7 @@ describe("a delivery whose turn it is", () => {
         })
       const { interpreter } = makeInterpreter({ leftBodies: { read }, holds: () => holds })
       const handle = new NotedHandle(deliveryOf({ leftBytes: 3 }))
-      assert.isUndefined(yield* run(interpreter.attempt(handle)))
+      assert.isUndefined(yield* run(interpreter.attempt(handle, counted)))
       assert.deepStrictEqual(handle.answers, [1_000])
     })
   )
@@ -387,7 +400,7 @@ describe("a defect", () => {
     Effect.gen(function* () {
       const { interpreter } = makeInterpreter(broken)
       const handle = new NotedHandle()
-      for (let n = 0; n < 3; n++) yield* run(interpreter.attempt(handle))
+      for (let n = 0; n < 3; n++) yield* run(interpreter.attempt(handle, counted))
       assert.deepStrictEqual(handle.answers, [1_000, 2_000, 4_000])
     })
   )

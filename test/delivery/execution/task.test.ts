@@ -191,6 +191,22 @@ describe("a delivery that needs a decision", () => {
     })
   )
 
+  it.live("is counted against a host's cap only where its lane has counted it", () =>
+    Effect.gen(function* () {
+      const shared = {
+        ...live,
+        sharedHost: { host: "h", tenant: "acme", tenantCap: 1, systemCap: undefined }
+      }
+      const answers: Array<boolean> = []
+      const decide: Source["decide"] = (_, isCounted) =>
+        Effect.sync(() => void answers.push(isCounted(live), isCounted(shared)))
+      const { done, enter } = yield* makeLane({ ...notReady, decide })
+      enter()
+      yield* done
+      assert.deepStrictEqual(answers, [true, false])
+    })
+  )
+
   it.live("ends without a request where there is no attempt to make", () =>
     Effect.gen(function* () {
       const { done, enter, lanes } = yield* makeLane({
