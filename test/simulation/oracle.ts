@@ -5,7 +5,7 @@
 import { Option, Schema } from "effect"
 import { originStreams, referencesIn } from "../../src/domain/backlog-message.ts"
 import type { Place } from "../../src/domain/fact.ts"
-import { Fact, isSuccess, placeName } from "../../src/domain/fact.ts"
+import { Fact, isSuccess, placeName, plannedOtherwise } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { Judgement } from "../../src/history/audit/judgement.ts"
 import type { Received } from "./receivers.ts"
@@ -518,10 +518,15 @@ export class Oracle implements ServerEvents {
     const key = eventKey(fact.eventSeq ?? 0, fact.eventAt ?? 0)
     if (fact.plan !== undefined) this.#planned(key, fact)
     if (fact.endpoint === "_") return
+    // Of an attempt that another plan does not name, a failure belongs to no delivery; a success
+    // begins one, and ends it (docs/reference/facts.md).
+    const isUnnamed = this.#isUnnamed(key, fact)
+    if (isUnnamed && fact.kind === "attempt-failed") return
     const round = this.#roundOf(key, fact.endpoint, fact.round ?? "0")
-    if (fact.kind === "redelivered" || fact.kind === "replayed") this.#begin(round)
+    const isClaimed = fact.kind === "redelivered" || fact.kind === "replayed"
+    if (isClaimed || (isUnnamed && isSuccess(fact.kind))) this.#begin(round)
     // A claimed round whose event or endpoint is gone is discarded.
-    else if (terminal.has(fact.kind) || fact.kind === "discarded") this.#ended(round, fact)
+    if (terminal.has(fact.kind) || fact.kind === "discarded") this.#ended(round, fact)
     else if (fact.kind === "attempt-failed") {
       round.failures.push(fact)
       this.#asked(fact, key)
@@ -529,6 +534,16 @@ export class Oracle implements ServerEvents {
       if (fact.wait === "nak" && fact.from !== undefined)
         this.#promisedNaks.set(`${fact.from.stream} ${fact.from.seq}`, fact)
     }
+  }
+
+  /** True where an attempt is marked as planned otherwise, and the history has that other plan. */
+  #isUnnamed(event: string, { endpoint, reason }: StoredFact): boolean {
+    const parts = this.#events.get(event)?.plan ?? []
+    return (
+      reason === plannedOtherwise &&
+      isWhole(parts) &&
+      !parts.some(({ plan }) => plan?.endpoints.some(({ id }) => id === endpoint))
+    )
   }
 
   /** What a receiver asked for is heeded, where its answer came. */
