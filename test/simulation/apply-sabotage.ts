@@ -75,6 +75,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "const lingerMs = 20\n",
     replace: "const lingerMs = 0\n"
   },
+  "not-followed-through-history": {
+    file: "delivery/recovery/attempted-places.ts",
+    find: "if (isHere || isLater) this.#last.set(key, seen)",
+    replace: "if ((isHere || isLater) && false) this.#last.set(key, seen)"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

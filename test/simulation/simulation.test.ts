@@ -46,7 +46,7 @@ describe("the simulation", () => {
     ],
     [
       "the seed in which a message comes after what followed it is gone",
-      ["--large", "--seed", "7100110"]
+      ["--large", "--seeds", "1", "--from", "7100110"]
     ]
   ] as const)
     it(`finds nothing wrong in ${what}`, { timeout: 180_000 }, async () => {
