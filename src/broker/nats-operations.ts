@@ -103,7 +103,7 @@ export const operationsOf = (
 ): Omit<Broker["Service"], "names" | "oneOfFew"> => {
   const { bucket, connection, js, jsm, publisher, wire } = clients
   const { outbound } = publisher
-  const turns = new TakeTurns()
+  const turns = { deliveries: new TakeTurns(), events: new TakeTurns() }
   return {
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
     send: (subject, body, headers, settle) => publisher.send(subject, body, headers, settle),

@@ -16,12 +16,20 @@ const maxRequestMs = 2_500
 const maxSlowRequestMs = 20_000
 const retryPauseMs = 1_000
 
+/** What consumers give. */
+type PulledKind = "deliveries" | "events"
+
+/** The turns in which messages of each kind are taken. */
+export type TurnsByKind = Readonly<Record<PulledKind, TakeTurns>>
+
 /** A consumer to pull from, and what handles its messages. */
 export interface Pull {
   /** Name of the receiver in log lines. */
   readonly name: string
   readonly stream: string
   readonly consumer: string
+  /** What it gives: either kind is taken in turns of its own, so that neither waits for the other. */
+  readonly kind: PulledKind
   /**
    * Waits for capacity and returns how much to request. If it returns undefined, it is called
    * again.
@@ -50,12 +58,14 @@ export interface Pull {
 export const pullWith = Effect.fnUntraced(function* (
   wire: Wire,
   outbound: Outbound,
-  turns: TakeTurns,
+  turns: TurnsByKind,
   onReconnect: (listener: () => void) => () => void,
   options: Pull
 ) {
   const puller = yield* Effect.acquireRelease(
-    Effect.sync(() => new Puller(wire, outbound, turns, options, options.take, requestExpiryMs)),
+    Effect.sync(
+      () => new Puller(wire, outbound, turns[options.kind], options, options.take, requestExpiryMs)
+    ),
     (puller) => Effect.sync(() => puller.close())
   )
   let failing = false

@@ -41,7 +41,7 @@ export class Puller {
 
   /**
    * @param outbound sends requests and acknowledgements.
-   * @param turns of all that is pulled through the connection.
+   * @param turns of all of its kind that is pulled through the connection.
    * @param expires how long one request stays open at the broker, ms.
    */
   constructor(

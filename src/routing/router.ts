@@ -144,6 +144,7 @@ export class Router {
       name: "the router",
       stream: names.events,
       consumer: names.routerConsumer,
+      kind: "events",
       stopping: this.#options.stopping,
       take: (message, header) => this.#take(message, header),
       tooLarge: (wanted) => prefetch.tooLarge(wanted),

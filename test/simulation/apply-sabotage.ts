@@ -80,6 +80,16 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "if (isHere || isLater) this.#last.set(key, seen)",
     replace: "if ((isHere || isLater) && false) this.#last.set(key, seen)"
   },
+  "taken-in-one-line": {
+    file: "broker/pull.ts",
+    find: "turns[options.kind]",
+    replace: "turns.deliveries"
+  },
+  "recorded-before-next": {
+    file: "delivery/scheduling/lane.ts",
+    find: "limit <= 1 ? limit : 8 * limit",
+    replace: "limit"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

@@ -183,6 +183,7 @@ const pull = (stream: string, messages: number, how: "ack" | "nak" | "keep"): Op
       yield* broker.pull({
         name: "conformance",
         stream,
+        kind: "deliveries",
         consumer: broker.names.deliverConsumer,
         remake: Effect.void,
         demand: Effect.sync(() => {

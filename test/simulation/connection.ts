@@ -485,7 +485,7 @@ export class SimConnection implements Wire, Peer {
         )
       })
     const { monotonicMs } = this.process.timers
-    const turns = new TakeTurns()
+    const turns = { deliveries: new TakeTurns(), events: new TakeTurns() }
     return {
       names,
       oneOfFew: Semaphore.makeUnsafe(4),

@@ -25,6 +25,11 @@ interface DirectToBacklogOptions {
   readonly health: Pick<EndpointHealth, "limit" | "refuses">
   /** True while an endpoint gets no first attempts, because too much waits for its retries. */
   readonly isHeld: (key: string) => boolean
+  /**
+   * True while an endpoint has as much in line as is attempted directly. In the queue it would wait
+   * behind the retries of all endpoints, which come first, and then go to the backlog.
+   */
+  readonly isBehind: (key: string) => boolean
   readonly inFlight: InFlight<Broker | Facts>
   readonly directory: Directory["Service"]
   /** Name of the stream of events. */
@@ -86,9 +91,9 @@ export class DirectToBacklog {
 
   /** True where the delivery would have to wait, and may wait in the backlog. */
   #mustWait(key: string, delivery: Delivery): boolean {
-    const { directory, health, index, isHeld, settlement } = this.#options
+    const { directory, health, index, isBehind, isHeld, settlement } = this.#options
     return (
-      (index.hasBacklog(key) || health.limit(key) === 0 || isHeld(key)) &&
+      (index.hasBacklog(key) || health.limit(key) === 0 || isHeld(key) || isBehind(key)) &&
       !health.refuses(key) &&
       !index.isFull(key, delivery) &&
       settlement.isOpen &&

@@ -149,6 +149,12 @@ export class LaneScheduler<A> {
     return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
+  /** True where so many deliveries of an endpoint are in flight or in line. */
+  isLong(key: string, most: number): boolean {
+    const lane = this.#lanes.get(key)
+    return lane !== undefined && lane.sending + lane.line.size >= most
+  }
+
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
   refill(key: string, item: A): void {
     this.#queue(this.#laneOf(key), item, true)

@@ -49,7 +49,7 @@ export interface EventSourceOptions {
 }
 
 /** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
-const maxWaitingDirect = 64
+export const maxWaitingDirect = 64
 
 const untriedEnd: DirectEnd = { _tag: "Untried" }
 const deliveredEnd: DirectEnd = { _tag: "Delivered" }

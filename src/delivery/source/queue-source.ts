@@ -100,6 +100,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
       name: this.#stream,
       stream: this.#stream,
       consumer: names.deliverConsumer,
+      kind: "deliveries",
       stopping: this.#options.stopping,
       take: (message, header) => this.take(message, header),
       tooLarge: (wanted) => this.#prefetch.tooLarge(wanted),

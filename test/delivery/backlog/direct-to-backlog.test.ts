@@ -12,6 +12,7 @@ import { deliveryOf, directoryOf, key, live, makeMemory } from "../made-deliveri
 /** What speaks for the backlog, and against it. */
 interface World {
   readonly hasBacklog: boolean
+  readonly isBehind: boolean
   readonly limit: number
   readonly refuses: boolean
   readonly isFull: boolean
@@ -22,7 +23,15 @@ interface World {
 }
 
 const usual: World = {
-  ...{ hasBacklog: false, limit: 10, refuses: false, isFull: false, isOpen: true, isLive: true },
+  ...{
+    hasBacklog: false,
+    isBehind: false,
+    limit: 10,
+    refuses: false,
+    isFull: false,
+    isOpen: true,
+    isLive: true
+  },
   store: Effect.void
 }
 
@@ -47,6 +56,7 @@ const offer = (changes: Partial<World>) => {
   const direct = new DirectToBacklog({
     ...{ memory, events: "EVENTS", inFlight: inFlight as InFlight<Broker | Facts> },
     isHeld: () => false,
+    isBehind: () => world.isBehind,
     index: { hasBacklog: () => world.hasBacklog, isFull: () => world.isFull },
     health: { limit: () => world.limit, refuses: () => world.refuses },
     settlement: { isOpen: world.isOpen, relocate: (store) => Effect.asVoid(store) },
@@ -68,6 +78,7 @@ describe("a delivery of an event", () => {
   for (const [what, world, isTaken] of [
     ["goes to the backlog where others wait there", waits, true],
     ["goes to the backlog where its endpoint takes none", { limit: 0 }, true],
+    ["goes to the backlog where many are in its endpoint's line", { isBehind: true }, true],
     ["does not where its endpoint takes some, and none wait", {}, false],
     ["does not where it would be refused there", { ...waits, refuses: true }, false],
     ["does not where the backlog is full", { ...waits, isFull: true }, false],
