@@ -242,10 +242,12 @@ export class QueueSource extends StoredSource<QueueMessage> {
     this.#prefetch.exclude(prefetched)
   }
 
-  /** Moves the delivery to its endpoint's backlog. */
+  /** Moves the delivery to its endpoint's backlog, unless it has ended or goes on directly. */
   override defer(key: string, handle: QueueMessage): void {
     const { context, spill } = this.#options
-    context.inFlight.run(spill.move(key, handle), (finished) => this.left(handle, finished))
+    const answer = spill.hasBegun(handle.place) ? undefined : this.#answerAsItBegins(handle)
+    const work = answer === undefined ? spill.move(key, handle) : this.#answer(handle, answer)
+    context.inFlight.run(work, (finished) => this.left(handle, finished))
   }
 
   override giveBack(_key: string, handle: QueueMessage): void {
@@ -318,8 +320,8 @@ export class QueueSource extends StoredSource<QueueMessage> {
   }
 
   /**
-   * Returns the same where a message begins: a direct delivery may have begun while its copy waited in
-   * its lane. After one that failed, the copy comes again and gets that progress.
+   * Returns the same where a message begins, or is to be moved: a direct delivery may have begun while
+   * its copy waited in its lane. After one that failed, the copy comes again and gets that progress.
    */
   #answerAsItBegins({ delivery, place }: QueueMessage): "ack" | number | undefined {
     const hasFailed = this.#withProgress(delivery) !== delivery
@@ -336,11 +338,14 @@ export class QueueSource extends StoredSource<QueueMessage> {
   ): Effect.Effect<AttemptToMake | undefined, unknown, Broker | Facts> {
     return Effect.suspend(() => {
       const answer = this.#answerAsItBegins(handle)
-      if (answer === undefined) return super.decide(handle, isCounted)
-      if (answer === "ack") return Effect.as(handle.ack(Effect.void), undefined)
-      handle.nak(answer)
-      return Effect.undefined
+      return answer === undefined
+        ? super.decide(handle, isCounted)
+        : Effect.as(this.#answer(handle, answer), undefined)
     })
+  }
+
+  #answer(handle: QueueMessage, answer: "ack" | number): Effect.Effect<void> {
+    return answer === "ack" ? handle.ack(Effect.void) : Effect.sync(() => handle.nak(answer))
   }
 
   #isTakenDirectly(delivery: Delivery): boolean {

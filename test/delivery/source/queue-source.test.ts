@@ -8,6 +8,7 @@ import type { Pull } from "../../../src/broker/pull.ts"
 import { StreamMessage } from "../../../src/broker/stream-message.ts"
 import { SuccessLog } from "../../../src/delivery/execution/success-log.ts"
 import type { DeliveryTask } from "../../../src/delivery/execution/task.ts"
+import type { PartitionMemory } from "../../../src/delivery/recovery/partition-memory.ts"
 import { QueueMessage } from "../../../src/delivery/source/queue-message.ts"
 import { QueueSource } from "../../../src/delivery/source/queue-source.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
@@ -189,11 +190,20 @@ describe("a message of the queue", () => {
 })
 
 describe("a message that waits in its lane while its direct delivery begins", () => {
-  for (const [what, end, answer] of [
+  const ways = [
     ["comes again while that is under way", "none yet", nak(1_000)],
     ["is acknowledged once that has ended", "delivered", ack],
     ["comes again with the progress of one that failed", "failed", nak(1_000)]
-  ] as const)
+  ] as const
+
+  const takeDirectly = ({ directDeliveries }: PartitionMemory, end: (typeof ways)[number][1]) => {
+    const direct = directDeliveries.begin(deliveryOf())
+    if (end === "delivered") directDeliveries.add(key, deliveryOf())
+    else if (end === "failed") directDeliveries.failed(deliveryOf(), { attempts: 1 })
+    if (end !== "none yet") directDeliveries.leave(direct)
+  }
+
+  for (const [what, end, answer] of ways)
     it.live(`is not attempted, and ${what}`, () =>
       Effect.gen(function* () {
         const { entered, memory, source, take } = yield* makeQueue()
@@ -201,16 +211,41 @@ describe("a message that waits in its lane while its direct delivery begins", ()
         const handle = entered[0]?.handle
         assert.instanceOf(handle, QueueMessage)
         assert.isDefined(source.begin(handle))
-        const direct = memory.directDeliveries.begin(deliveryOf())
-        if (end === "delivered") memory.directDeliveries.add(key, deliveryOf())
-        else if (end === "failed") memory.directDeliveries.failed(deliveryOf(), { attempts: 1 })
-        if (end !== "none yet") memory.directDeliveries.leave(direct)
+        takeDirectly(memory, end)
         assert.isUndefined(source.begin(handle))
         const broker = new MemoryBroker()
         assert.isUndefined(yield* broker.run(source.decide(handle, () => true)))
         assert.deepStrictEqual(answers, answer)
       })
     )
+
+  for (const [what, end, answer] of ways)
+    it.live(`is not moved to the backlog, and ${what}`, () =>
+      Effect.gen(function* () {
+        const { entered, inFlight, memory, moved, source, take } = yield* makeQueue()
+        const answers = take()
+        const handle = entered[0]?.handle
+        assert.instanceOf(handle, QueueMessage)
+        takeDirectly(memory, end)
+        source.defer(key, handle)
+        yield* inFlight.none
+        assert.deepStrictEqual([answers, moved, source.size], [answer, [], 0])
+      })
+    )
+
+  it.live("is moved on where its move was begun", () =>
+    Effect.gen(function* () {
+      const { begun, entered, inFlight, memory, moved, source, take } = yield* makeQueue()
+      take()
+      const handle = entered[0]?.handle
+      assert.instanceOf(handle, QueueMessage)
+      begun.add(placeName(handle.place))
+      takeDirectly(memory, "delivered")
+      source.defer(key, handle)
+      yield* inFlight.none
+      assert.deepStrictEqual(moved, [placeName(handle.place)])
+    })
+  )
 })
 
 describe("a message that is redelivered after its delivery has ended", () => {
