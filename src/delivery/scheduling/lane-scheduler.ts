@@ -149,10 +149,10 @@ export class LaneScheduler<A> {
     return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
-  /** True where so many deliveries of an endpoint are in flight or in line. */
+  /** True where at least `most` deliveries of an endpoint are in flight or in line, and some wait. */
   isLong(key: string, most: number): boolean {
-    const lane = this.#lanes.get(key)
-    return lane !== undefined && lane.sending + lane.line.size >= most
+    const { inFlight, inLine } = this.countsOf(key)
+    return inLine > 0 && inFlight + inLine >= most
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
