@@ -26,8 +26,8 @@ interface DirectToBacklogOptions {
   /** True while an endpoint gets no first attempts, because too much waits for its retries. */
   readonly isHeld: (key: string) => boolean
   /**
-   * True while an endpoint has as much in line as is attempted directly. In the queue it would wait
-   * behind the retries of all endpoints, which come first, and then go to the backlog.
+   * True while some wait in an endpoint's line, and as many are in flight or wait as are attempted
+   * directly. In the queue one more would wait behind the retries of all endpoints, which come first.
    */
   readonly isBehind: (key: string) => boolean
   readonly inFlight: InFlight<Broker | Facts>

@@ -30,7 +30,7 @@ export class AttemptedPlaces {
     return isLater && !isHere ? last?.place : undefined
   }
 
-  /** Returns the place that a delivery has left which waits elsewhere, if any. */
+  /** Returns the place that a delivery has left which waits at another one, if any. */
   waits(of: DeliveryIdentity, seen: Seen, origin: string | undefined): Place | undefined {
     const last = this.#last.get(keyOf(of))
     return last !== undefined && hasGoneOn(last, { ...seen, origin }) ? last.place : undefined
