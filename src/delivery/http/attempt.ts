@@ -293,19 +293,25 @@ class HttpAttempt implements Running {
 const onTimeout = (attempt: HttpAttempt): void => attempt.timedOut()
 
 /**
- * Steps that run after undici has finished with the current answer and taken its connection back,
- * which it does in an immediate of its own. Inside a handler, a step that sends another request
- * would run inside undici's parser, which is not reentrant. It would also find the connection in
- * use, and open another. One immediate serves all answers of a turn.
+ * Steps that run after undici has finished with the current answers and taken their connections
+ * back, which it does in an immediate for each answer. Inside a handler, a step that sends another
+ * request would run inside undici's parser, which is not reentrant. It would also find the
+ * connection in use, and open another, and so would the steps of other answers of the same turn: all
+ * run after the last of these immediates.
  */
 export class AfterParsing {
   #steps: Array<() => void> = []
+  #expected = 0
 
   run(step: () => void): void {
-    if (this.#steps.push(step) === 1) queueMicrotask(() => timers.immediate(this.#runAll))
+    this.#steps.push(step)
+    this.#expected++
+    queueMicrotask(() => timers.immediate(this.#runAll))
   }
 
   readonly #runAll = (): void => {
+    this.#expected--
+    if (this.#expected > 0) return
     const steps = this.#steps
     this.#steps = []
     for (const step of steps) step()

@@ -1,6 +1,8 @@
+import type { Socket } from "node:net"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { receiver } from "../../kit/receiver.ts"
+import { AgentTransport } from "../../../src/delivery/http/egress.ts"
+import { receiver, tcpServer } from "../../kit/receiver.ts"
 import { attempt, client, errorOf, post } from "./attempting.ts"
 
 describe("a request", () => {
@@ -53,6 +55,36 @@ describe("a request", () => {
       }
       assert.strictEqual(to.connections(), 1)
       assert.strictEqual(to.requests.length, 21)
+    })
+  )
+
+  it.live("finds the connection of an answer free, also of one that came with others", () =>
+    Effect.gen(function* () {
+      const atOnce = 4
+      const rounds = 50
+      let waiting: Array<Socket> = []
+      const to = yield* tcpServer((socket) =>
+        socket.on("data", () => {
+          if (waiting.push(socket) < atOnce) return
+          const answered = waiting
+          waiting = []
+          for (const each of answered) each.write("HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
+        })
+      )
+      const http = yield* client()
+      const transport = new AgentTransport(
+        () => http,
+        () => true
+      )
+      yield* Effect.callback<void>((resume) => {
+        let lanes = atOnce
+        const next = (left: number): void => {
+          if (left > 0) transport.start(post(`http://${to.host}`), () => next(left - 1))
+          else if (--lanes === 0) resume(Effect.void)
+        }
+        for (let lane = 0; lane < atOnce; lane++) next(rounds)
+      })
+      assert.strictEqual(to.connections(), atOnce)
     })
   )
 
