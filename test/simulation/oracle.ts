@@ -148,6 +148,8 @@ export class Oracle implements ServerEvents {
   #unplanned = 0
   #disturbedAt = Number.NEGATIVE_INFINITY
   #hasLoss = false
+  /** True once a tenant's settings are lost, of which the cap of the host is one. */
+  #hasLostCap = false
   /** True once the notes are lost by which a worker finishes what others have claimed. */
   #hasLostNotes = false
   /** True once the history has dropped what may be needed: its owners know less, and may repeat. */
@@ -278,6 +280,8 @@ export class Oracle implements ServerEvents {
   lost(stream: ModelStream, message: Stored): void {
     const { names } = this.#sim
     this.#hasLoss = true
+    const [, bucket, ...key] = message.subject.split(".")
+    if (bucket === names.buckets.endpoints && key.length === 1) this.#hasLostCap = true
     if (message.subject.startsWith(`$KV.${names.buckets.workers}.rounds.`))
       this.#hasLostNotes = true
     if (stream.name === names.events) {
@@ -689,7 +693,8 @@ export class Oracle implements ServerEvents {
     if (own > cap && this.#disturbedAt < world.now - unsettledMs)
       this.fail("over its cap", `${endpoint} has ${own} requests, and takes ${cap}`)
     const { hostCap } = plan
-    if (hostCap === undefined || this.#disturbedAt > world.now - unsettledMs) return
+    if (hostCap === undefined || this.#hasLostCap) return
+    if (this.#disturbedAt > world.now - unsettledMs) return
     const all = receivers.inFlight((open) => isWell(open.from))
     // Shares are rounded up.
     const most = hostCap + plan.workers - 1
