@@ -53,6 +53,11 @@ class HostLine {
     this.host = host
   }
 
+  /** True where it counts requests to this host. */
+  counts({ host, tenant }: SharedHost): boolean {
+    return host === this.host.name && tenant === this.tenant
+  }
+
   /** Counts one request of a lane. */
   take(lane: HostWaiter): void {
     this.#begin()
@@ -90,7 +95,7 @@ class HostLine {
 
 /** What the lanes of a worker have in flight to one host. */
 class CappedHost {
-  readonly #name: string
+  readonly name: string
   readonly #limits: HostLimits
   readonly #share = new CapShare()
   /** By tenant; the one whose turn comes next is first. */
@@ -102,7 +107,7 @@ class CappedHost {
   active = 0
 
   constructor(name: string, limits: HostLimits) {
-    this.#name = name
+    this.name = name
     this.#limits = limits
   }
 
@@ -118,7 +123,7 @@ class CappedHost {
   /** Returns how many requests the tenant's endpoints may have in flight from this worker. */
   shareOf(line: HostLine): number {
     const { hosts, owners } = this.#limits
-    const ofTenant = line.share.of(line.cap, () => hosts.of(line.tenant, this.#name), owners)
+    const ofTenant = line.share.of(line.cap, () => hosts.of(line.tenant, this.name), owners)
     return Math.min(ofTenant, this.#shareOfAll())
   }
 
@@ -176,7 +181,7 @@ class CappedHost {
 
   #shareOfAll(): number {
     const { hosts, owners } = this.#limits
-    return this.#share.of(this.#cap, () => hosts.of(undefined, this.#name), owners)
+    return this.#share.of(this.#cap, () => hosts.of(undefined, this.name), owners)
   }
 }
 

@@ -320,7 +320,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "enabled-not-counted",
     what: "a delivery whose turn came while its endpoint was disabled is sent beyond the host's cap",
     file: "delivery/execution/task.ts",
-    find: "position.hostLine !== undefined",
+    find: "position.hostLine?.counts(sharedHost) === true",
     replace: "position.item === this",
     seed: 7_300_542
   },

@@ -49,8 +49,8 @@ export interface AttemptToMake {
 }
 
 /**
- * True where a request of a task to the endpoint is counted against the cap of its host, or there is
- * no cap.
+ * True where a request of a task to the endpoint is counted against the cap of its present host, or
+ * there is no cap.
  */
 export type IsCounted = (endpoint: LiveEndpoint) => boolean
 
@@ -164,7 +164,7 @@ export class DeliveryTask<H extends PlacedDelivery = PlacedDelivery> extends Cal
     else {
       this.#enter("deciding")
       const isCounted: IsCounted = ({ sharedHost }) =>
-        sharedHost === undefined || position.hostLine !== undefined
+        sharedHost === undefined || position.hostLine?.counts(sharedHost) === true
       this.inFiber(this.#source.decide(this.handle, isCounted), (attempt) => {
         if (attempt === undefined) this.done()
         else this.#send(attempt)

@@ -16,6 +16,7 @@ import { CapacityPool } from "../../../src/delivery/scheduling/capacity-pool.ts"
 import { LaneScheduler } from "../../../src/delivery/scheduling/lane-scheduler.ts"
 import { untried } from "../../../src/domain/delivery.ts"
 import type { AttemptResult } from "../../../src/domain/outcome.ts"
+import { HostLimits } from "../../../src/endpoints/host-limits.ts"
 import type { Facts } from "../../../src/history/facts.ts"
 import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
@@ -47,6 +48,7 @@ class HeldTransport implements HttpTransport {
 }
 
 type Source = TaskSource<NotedHandle>
+type Admit = ConstructorParameters<typeof LaneScheduler>[0]["admit"]
 
 /** A source that writes down what it is told, and sends at once. */
 const makeSource = (steps: Array<string>, changes: Partial<Source>): Source => ({
@@ -73,7 +75,10 @@ const makeSource = (steps: Array<string>, changes: Partial<Source>): Source => (
 })
 
 /** An endpoint's lane for one request at a time, and what its tasks do. */
-const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
+const makeLane = Effect.fnUntraced(function* (
+  changes: Partial<Source> = {},
+  { admit = () => true }: { readonly admit?: Admit } = {}
+) {
   const steps: Array<string> = []
   const broker = new MemoryBroker()
   const transport = new HeldTransport(steps)
@@ -81,7 +86,7 @@ const makeLane = Effect.fnUntraced(function* (changes: Partial<Source> = {}) {
   const inFlight = yield* broker.run(Scope.provide(makeInFlight<Broker | Facts>(), scope))
   const pool = new CapacityPool({ requests: 100, bytes: 1_024 })
   const lanes = new LaneScheduler<DeliveryTask>({
-    ...{ pool, limit: () => 1, admit: () => true, rateBudget: () => 10, hasBacklog: () => false },
+    ...{ pool, limit: () => 1, admit, rateBudget: () => 10, hasBacklog: () => false },
     ...{ bytes: () => 1, isOver: () => false, closed: () => false, maxQueueMs: 1_000 },
     start: (task, position) => task.start(position),
     becameSlow: (task) => task.becameSlow(),
@@ -197,13 +202,22 @@ describe("a delivery that needs a decision", () => {
         ...live,
         sharedHost: { host: "h", tenant: "acme", tenantCap: 1, systemCap: undefined }
       }
+      // Its URL may have changed meanwhile.
+      const moved = { ...shared, sharedHost: { ...shared.sharedHost, host: "elsewhere" } }
       const answers: Array<boolean> = []
       const decide: Source["decide"] = (_, isCounted) =>
-        Effect.sync(() => void answers.push(isCounted(live), isCounted(shared)))
-      const { done, enter } = yield* makeLane({ ...notReady, decide })
-      enter()
-      yield* done
-      assert.deepStrictEqual(answers, [true, false])
+        Effect.sync(() => void answers.push(...[live, shared, moved].map(isCounted)))
+      const hosts = new HostLimits({ of: () => ({ hashes: [0], version: 1 }) })
+      const admit: Admit = (_, place) => {
+        place.hostLine = hosts.lineFor(shared.sharedHost, place.lane)
+        return true
+      }
+      for (const changes of [{}, { admit }]) {
+        const { done, enter } = yield* makeLane({ ...notReady, decide }, changes)
+        enter()
+        yield* done
+      }
+      assert.deepStrictEqual(answers, [true, false, false, true, true, false])
     })
   )
 
