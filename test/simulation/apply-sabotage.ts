@@ -85,6 +85,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "turns[options.kind]",
     replace: "turns.deliveries"
   },
+  "recorded-before-next": {
+    file: "delivery/scheduling/lane.ts",
+    find: "limit <= 1 ? limit : 8 * limit",
+    replace: "limit"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

@@ -22,6 +22,13 @@ export interface LanePosition<A> extends Reservation, HostPlace, Linked<LanePosi
   isRecording: boolean
 }
 
+/**
+ * Returns how many successes of an endpoint may be being recorded while its next request begins. One
+ * after the other stays that. Otherwise a worker that is busy for another tenant, and records each
+ * success late, would let an endpoint fall behind that answers at once.
+ */
+const maxRecording = (limit: number): number => (limit <= 1 ? limit : 8 * limit)
+
 /** One endpoint's requests in flight, and its line: the deliveries that wait in memory. */
 export class Lane<A> implements CapacityWaiter {
   readonly key: string
@@ -66,13 +73,13 @@ export class Lane<A> implements CapacityWaiter {
   }
 
   /**
-   * True where one more request may begin. A success that is being recorded takes no place, but as
-   * many as there are places hold the lane up: a crash would send them again.
+   * True where one more request may begin. A success that is being recorded takes no place, but
+   * several times as many as there are places hold the lane up: a crash would send them again.
    *
    * @param limit how many requests may be in flight.
    */
   hasPlace(limit: number): boolean {
-    return this.sending < limit && this.recording < limit
+    return this.sending < limit && this.recording < maxRecording(limit)
   }
 
   get isIdle(): boolean {
