@@ -83,12 +83,18 @@ export class DeliveryStore {
    * otherwise in its partition's queue.
    *
    * @param ended called once: without an argument when it is stored, else with the failure.
+   * @param isBehind true where it is known to have to wait.
    */
-  store(delivery: Delivery, body: Uint8Array, ended: (why?: StoreFailure) => void): void {
+  store(
+    delivery: Delivery,
+    body: Uint8Array,
+    ended: (why?: StoreFailure) => void,
+    isBehind = false
+  ): void {
     const partition = this.#partitionOf(delivery)
     if (
       mayEnterBacklog(delivery.progress) &&
-      this.#owned.storeInBacklog(partition, { delivery, body, ended })
+      this.#owned.storeInBacklog(partition, { delivery, body, isBehind, ended })
     )
       return
     this.#send(partition, delivery, body, (result) =>

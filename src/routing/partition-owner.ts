@@ -10,6 +10,8 @@ export type DirectEnd =
   | { readonly _tag: "Delivered" }
   /** No request was sent. */
   | { readonly _tag: "Untried" }
+  /** No request was sent, since others wait for its endpoint: it is to wait in the backlog. */
+  | { readonly _tag: "Behind" }
   /**
    * The history holds the fact of a failed attempt. The delivery goes to the queue: without its body
    * if `leavesBody`.
@@ -59,6 +61,8 @@ export interface DirectDelivery {
 export interface BacklogCandidate {
   readonly delivery: Delivery
   readonly body: Uint8Array
+  /** True where it is known to have to wait. */
+  readonly isBehind: boolean
   /** Called once: without an argument when it is stored, else with the failure. */
   readonly ended: (why?: StoreFailure) => void
 }

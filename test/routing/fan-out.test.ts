@@ -41,6 +41,12 @@ describe("where the delivery of an event goes", () => {
       "complete"
     ],
     [
+      "into the backlog from a lane in which it has waited",
+      { ...ends({ _tag: "Behind" }), backlog: "stored" },
+      ["attempt hook", "backlog hook, behind"],
+      "complete"
+    ],
+    [
       "into the queue after a failure, though a backlog would take it",
       { ...ends(failed), backlog: "stored" },
       ["attempt hook", "queue hook after 1"],

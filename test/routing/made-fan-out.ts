@@ -66,9 +66,9 @@ class Happenings {
         if (how !== "under way") delivery.ended(how)
         return true
       },
-      storeInBacklog: (_: number, { delivery, ended }: BacklogCandidate) => {
+      storeInBacklog: (_: number, { delivery, ended, isBehind }: BacklogCandidate) => {
         if (backlog === "not taken") return false
-        this.log.push(`backlog ${delivery.endpoint}`)
+        this.log.push(`backlog ${delivery.endpoint}${isBehind ? ", behind" : ""}`)
         ended(backlog === "stored" ? undefined : backlog)
         return true
       }

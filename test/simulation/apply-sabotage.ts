@@ -90,6 +90,21 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "limit <= 1 ? limit : 8 * limit",
     replace: "limit"
   },
+  "answered-at-once": {
+    file: "broker/publisher.ts",
+    find: "else this.#answer({ subject, settle, result })",
+    replace: "else settle(result)"
+  },
+  "drained-eight-at-once": {
+    file: "delivery/backlog/drainer.ts",
+    find: "atOnceOfTenant: 2",
+    replace: "atOnceOfTenant: 8"
+  },
+  "queued-from-its-lane": {
+    file: "delivery/source/event-source.ts",
+    find: "direct.ended(behindEnd)",
+    replace: "direct.ended(untriedEnd)"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

@@ -2,7 +2,6 @@ import { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import type { StoreFailure } from "../../broker/publish-once.ts"
-import type { Delivery } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -49,12 +48,13 @@ export class DirectToBacklog {
   }
 
   /** Begins the store. Returns false where the delivery must not go to the backlog. */
-  store({ body, delivery, ended }: BacklogCandidate): boolean {
+  store(candidate: BacklogCandidate): boolean {
+    const { body, delivery, ended } = candidate
     const { drainer, events, inFlight, memory, settlement, writer } = this.#options
     const { directDeliveries } = memory
     const { endpoint, eventAt, eventSeq, tenant } = delivery
     const key = endpointKey(tenant, endpoint)
-    if (!this.#mustWait(key, delivery)) return false
+    if (!this.#mustWait(key, candidate)) return false
     const place: Place = { stream: events, seq: eventSeq, at: eventAt }
     const hasLeft = () => directDeliveries.isDone(key, delivery)
     const taken = directDeliveries.begin(delivery)
@@ -90,10 +90,14 @@ export class DirectToBacklog {
   }
 
   /** True where the delivery would have to wait, and may wait in the backlog. */
-  #mustWait(key: string, delivery: Delivery): boolean {
+  #mustWait(key: string, { delivery, isBehind: isKnown }: BacklogCandidate): boolean {
     const { directory, health, index, isBehind, isHeld, settlement } = this.#options
     return (
-      (index.hasBacklog(key) || health.limit(key) === 0 || isHeld(key) || isBehind(key)) &&
+      (isKnown ||
+        index.hasBacklog(key) ||
+        health.limit(key) === 0 ||
+        isHeld(key) ||
+        isBehind(key)) &&
       !health.refuses(key) &&
       !index.isFull(key, delivery) &&
       settlement.isOpen &&

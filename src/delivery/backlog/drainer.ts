@@ -53,10 +53,11 @@ const saveEndedAfterMs = 5_000
 const rereadPauseMs = 100
 const failurePauseMs = 1_000
 /**
- * Backlogs of a partition that are worked on at the same time. A read may reserve 1 MiB: with more of
- * them, reads alone would use so much of their tenant's memory that each reads one delivery.
+ * Backlogs of a partition that are worked on at the same time, and those of one tenant. With eight of
+ * a tenant's, what comes of their reads in one turn of the event loop kept everybody else waiting,
+ * and no more of them were read in the same time.
  */
-const maxConcurrentSteps = 8
+const concurrentSteps = { atOnce: 8, atOnceOfTenant: 2 }
 /** Backlogs from which what has ended is removed at the same time, as a partition passes on. */
 const maxConcurrentRemovals = 64
 /** Replicas that are further behind, ms, are no longer expected to answer reads. */
@@ -118,7 +119,7 @@ export class Drainer {
       standing: (drain, read) => this.#late.standing(drain, read)
     })
     this.#scheduler = new KeyedScheduler({
-      atOnce: maxConcurrentSteps,
+      ...concurrentSteps,
       work: (key) => this.#work(key),
       run: options.run
     })

@@ -9,18 +9,32 @@ export type NextTurn = "at once" | "never" | number
 interface KeyedSchedulerOptions {
   /** Maximum keys that are worked on at the same time. */
   readonly atOnce: number
+  /** The same for the keys of one tenant. */
+  readonly atOnceOfTenant: number
   /** Does one step of a key's work. */
   readonly work: (key: string) => Effect.Effect<NextTurn>
   /** Starts a worker, which ends by itself. */
   readonly run: (work: Effect.Effect<void>) => void
 }
 
-/** Keys with work, in line by tenant: a tenant with thousands holds up no other one. */
+/**
+ * Keys with work, in line by tenant: a tenant with thousands holds up no other one. Neither does one
+ * whose work takes long.
+ */
 class TenantLines {
   readonly #lines = new OrderedMap<string, OrderedSet<string>>()
+  /** How many keys of each tenant are worked on. */
+  readonly #busy = new Map<string, number>()
+  readonly #most: number
 
-  get isEmpty(): boolean {
-    return this.#lines.size === 0
+  /** @param most how many keys of one tenant are worked on at the same time. */
+  constructor(most: number) {
+    this.#most = most
+  }
+
+  /** True where a key in line may be worked on. */
+  get hasNext(): boolean {
+    return this.#next() !== undefined
   }
 
   add(key: string): void {
@@ -30,13 +44,32 @@ class TenantLines {
     this.#lines.set(tenant, line)
   }
 
-  /** Removes the oldest key of the tenant whose turn it is. */
+  /** Removes the oldest key of the tenant whose turn it is, which is worked on until `done`. */
   take(): string | undefined {
-    const next = this.#lines.takeOldest()
+    const next = this.#next()
     if (next === undefined) return undefined
-    const key = next.value.takeOldest()
-    if (next.value.size > 0) this.#lines.set(next.key, next.value)
+    const { key: tenant, value: line } = next
+    const key = line.takeOldest()
+    this.#busy.set(tenant, this.#busyOf(tenant) + 1)
+    if (line.size > 0) this.#lines.renew(tenant)
+    else this.#lines.delete(tenant)
     return key
+  }
+
+  done(key: string): void {
+    const tenant = tenantOfKey(key)
+    const left = this.#busyOf(tenant) - 1
+    if (left > 0) this.#busy.set(tenant, left)
+    else this.#busy.delete(tenant)
+  }
+
+  #busyOf(tenant: string): number {
+    return this.#busy.get(tenant) ?? 0
+  }
+
+  #next() {
+    for (const line of this.#lines) if (this.#busyOf(line.key) < this.#most) return line
+    return undefined
   }
 }
 
@@ -45,7 +78,7 @@ class TenantLines {
  * costs one map entry; a fiber per key took tens of KB. At most one worker works for a key at a time.
  */
 export class KeyedScheduler {
-  readonly #ready = new TenantLines()
+  readonly #ready: TenantLines
   readonly #busy = new Set<string>()
   /** Keys that were woken while they were worked on. */
   readonly #woken = new Set<string>()
@@ -56,6 +89,7 @@ export class KeyedScheduler {
 
   constructor(options: KeyedSchedulerOptions) {
     this.#options = options
+    this.#ready = new TenantLines(options.atOnceOfTenant)
   }
 
   /** Schedules work for a key. */
@@ -66,7 +100,7 @@ export class KeyedScheduler {
     }
     this.#later.delete(key)
     this.#ready.add(key)
-    if (this.#workers >= this.#options.atOnce) return
+    if (this.#workers >= this.#options.atOnce || !this.#ready.hasNext) return
     this.#workers++
     this.#options.run(
       Effect.ensuring(
@@ -93,7 +127,7 @@ export class KeyedScheduler {
 
   readonly #workOff = Effect.suspend(() =>
     Effect.whileLoop({
-      while: () => !this.#ready.isEmpty,
+      while: () => this.#ready.hasNext,
       body: () => {
         const key = this.#ready.take() ?? ""
         this.#busy.add(key)
@@ -105,6 +139,7 @@ export class KeyedScheduler {
 
   #after(key: string, next: NextTurn): void {
     this.#busy.delete(key)
+    this.#ready.done(key)
     if (this.#woken.delete(key) || next === "at once") this.#ready.add(key)
     else if (next !== "never") this.#later.set(key, timers.monotonicMs() + next)
   }

@@ -52,6 +52,7 @@ export interface EventSourceOptions {
 export const maxWaitingDirect = 64
 
 const untriedEnd: DirectEnd = { _tag: "Untried" }
+const behindEnd: DirectEnd = { _tag: "Behind" }
 const deliveredEnd: DirectEnd = { _tag: "Delivered" }
 const unknownEnd: DirectEnd = { _tag: "Unknown" }
 
@@ -198,11 +199,11 @@ export class EventSource implements TaskSource<DirectHandle> {
   becameSlow(): void {}
 
   defer(_key: string, { direct }: DirectHandle): void {
-    direct.ended(untriedEnd)
+    direct.ended(behindEnd)
   }
 
-  giveBack(key: string, handle: DirectHandle): void {
-    this.defer(key, handle)
+  giveBack(_key: string, { direct }: DirectHandle): void {
+    direct.ended(untriedEnd)
   }
 
   left({ direct, end, inFlight }: DirectHandle): void {

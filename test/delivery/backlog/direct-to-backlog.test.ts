@@ -13,6 +13,7 @@ import { deliveryOf, directoryOf, key, live, makeMemory } from "../made-deliveri
 interface World {
   readonly hasBacklog: boolean
   readonly isBehind: boolean
+  readonly hasWaited: boolean
   readonly limit: number
   readonly refuses: boolean
   readonly isFull: boolean
@@ -26,6 +27,7 @@ const usual: World = {
   ...{
     hasBacklog: false,
     isBehind: false,
+    hasWaited: false,
     limit: 10,
     refuses: false,
     isFull: false,
@@ -66,7 +68,7 @@ const offer = (changes: Partial<World>) => {
   })
   const delivery = deliveryOf()
   const isTaken = direct.store({
-    ...{ delivery, body: new Uint8Array(2) },
+    ...{ delivery, body: new Uint8Array(2), isBehind: world.hasWaited },
     ended: (why) => void ends.push(why ?? "stored")
   })
   return { isTaken, ends, isDone: memory.directDeliveries.isDone(key, delivery) }
@@ -79,6 +81,7 @@ describe("a delivery of an event", () => {
     ["goes to the backlog where others wait there", waits, true],
     ["goes to the backlog where its endpoint takes none", { limit: 0 }, true],
     ["goes to the backlog where many are in its endpoint's line", { isBehind: true }, true],
+    ["goes to the backlog where it has waited in line", { hasWaited: true }, true],
     ["does not where its endpoint takes some, and none wait", {}, false],
     ["does not where it would be refused there", { ...waits, refuses: true }, false],
     ["does not where the backlog is full", { ...waits, isFull: true }, false],

@@ -4,11 +4,11 @@ import type { NextTurn } from "../../../src/delivery/backlog/keyed-scheduler.ts"
 import { KeyedScheduler } from "../../../src/delivery/backlog/keyed-scheduler.ts"
 
 /** A rota whose work for a key ends when the test says how. */
-const makeRota = (atOnce: number) => {
+const makeRota = (atOnce: number, atOnceOfTenant = atOnce) => {
   const begun: Array<string> = []
   const open = new Map<string, Deferred.Deferred<NextTurn>>()
   const keyedScheduler = new KeyedScheduler({
-    atOnce,
+    ...{ atOnce, atOnceOfTenant },
     work: (key) =>
       Effect.suspend(() => {
         begun.push(key)
@@ -53,6 +53,20 @@ describe("work for many keys", () => {
       keyedScheduler.wake(key)
     for (const key of ["big.0", "big.1", "small.0", "tiny.0", "big.2"]) await end(key, "never")
     assert.deepStrictEqual(begun, ["big.0", "big.1", "small.0", "tiny.0", "big.2", "big.3"])
+  })
+
+  it("leaves room for other tenants while that of one takes long", async () => {
+    const { begun, end, keyedScheduler } = makeRota(4, 2)
+    for (const key of ["big.0", "big.1", "big.2", "big.3", "small.0"]) keyedScheduler.wake(key)
+    assert.deepStrictEqual(begun, ["big.0", "big.1", "small.0"])
+    await end("small.0", "at once")
+    assert.deepStrictEqual(begun.splice(0), ["big.0", "big.1", "small.0", "small.0"])
+    await end("big.1", "at once")
+    await end("small.0", "never")
+    assert.deepStrictEqual(begun, ["big.2"])
+    await end("big.0", "never")
+    await end("big.2", "never")
+    assert.deepStrictEqual(begun, ["big.2", "big.3", "big.1"])
   })
 
   it("goes on at once, behind the others, where it says so", async () => {
