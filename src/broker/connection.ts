@@ -115,7 +115,7 @@ export const openBroker = Effect.fnUntraced(function* (options: BrokerOptions) {
   const wire = wireOf(connection)
   const publisher = yield* Effect.acquireRelease(
     Effect.sync(
-      () => new Publisher(wire, new Unanswered(names.streamOf), options.publishTimeoutMs)
+      () => new Publisher(wire, new Unanswered(names.streamOf), names, options.publishTimeoutMs)
     ),
     (publisher) => Effect.sync(() => publisher.close())
   )

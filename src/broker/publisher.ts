@@ -1,5 +1,6 @@
 import type { Msg } from "@nats-io/transport-node"
 import { Effect } from "effect"
+import type { Names } from "../domain/names.ts"
 import type { Timer } from "../time/timers.ts"
 import { timers } from "../time/timers.ts"
 import type { PendingPublication, Settle } from "./late-publications.ts"
@@ -8,6 +9,7 @@ import { Outbound } from "./outbound.ts"
 import type { HeaderList, PubAck } from "./publication.ts"
 import { PublishError } from "./publication.ts"
 import { SlotMap } from "./slot-map.ts"
+import { TakeTurns } from "./take-turns.ts"
 import type { Unanswered } from "./unanswered.ts"
 import type { Life, Wire } from "./wire.ts"
 
@@ -20,6 +22,13 @@ const encode = (list: HeaderList): string => {
     text += `${name}: ${value}\r\n`
   }
   return `${text}\r\n`
+}
+
+/** A publication and its answer, which its caller is told in its turn. */
+interface AnsweredPublication {
+  readonly subject: string
+  readonly settle: Settle
+  readonly result: PubAck | PublishError
 }
 
 interface AckBody {
@@ -55,14 +64,25 @@ export class Publisher {
   readonly #timeoutMs: number
   readonly #sweeper: Timer
   readonly #late: LatePublications
+  readonly #answer: (answered: AnsweredPublication) => void
   #epoch = 0
   #closed = false
 
-  constructor(wire: Wire, unanswered: Unanswered, timeoutMs = 5_000) {
+  constructor(
+    wire: Wire,
+    unanswered: Unanswered,
+    names: Pick<Names, "streamOf" | "tenantIn">,
+    timeoutMs = 5_000
+  ) {
     this.outbound = new Outbound(wire)
     this.unanswered = unanswered
     this.#timeoutMs = timeoutMs
     this.#late = new LatePublications(timeoutMs, this.#outstanding)
+    const turns = new TakeTurns()
+    this.#answer = turns.lines(
+      ({ subject }) => names.tenantIn(subject) ?? names.streamOf(subject) ?? "",
+      ({ result, settle }) => settle(result)
+    )
     const inbox = wire.inbox()
     this.#inbox = `${inbox}.`
     this.#unsubscribe = wire.subscribe(`${inbox}.*`, (message) => this.#settle(message))
@@ -162,8 +182,9 @@ export class Publisher {
     // A broker that can store nothing more still refuses writes and names duplicates, from memory.
     if (!(result instanceof PublishError) && !result.duplicate)
       this.unanswered.stored(publication.subject)
-    if (publication.settle === undefined) this.#late.answered(token, publication, result)
-    else publication.settle(result)
+    const { settle, subject } = publication
+    if (settle === undefined) this.#late.answered(token, publication, result)
+    else this.#answer({ subject, settle, result })
   }
 
   /** When an unsent message expires. */

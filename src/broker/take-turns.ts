@@ -16,9 +16,26 @@ export interface TakeLine<A> {
   readonly clear: () => ReadonlyArray<A>
 }
 
-interface Line {
-  readonly size: number
-  readonly takeNext: () => void
+/** What waits of one line, the oldest first. */
+class Line<A> {
+  readonly waiting: Array<A> = []
+  readonly #handle: (message: A) => void
+  /** Called when nothing waits any more. */
+  readonly emptied: () => void
+
+  constructor(handle: (message: A) => void, emptied: () => void = () => undefined) {
+    this.#handle = handle
+    this.emptied = emptied
+  }
+
+  takeNext(): void {
+    const next = this.waiting.shift()
+    if (next !== undefined) this.#handle(next)
+  }
+}
+
+type AnyLine = Pick<Line<unknown>, "emptied" | "takeNext"> & {
+  readonly waiting: ReadonlyArray<unknown>
 }
 
 /**
@@ -30,7 +47,7 @@ interface Line {
  * after a few ms waits for the next turns of the loop: one message of each line, in turn.
  */
 export class TakeTurns {
-  readonly #lines = new Set<Line>()
+  readonly #lines = new Set<AnyLine>()
   /** Messages that were taken at once since a turn of the loop was last seen to end. */
   #taken = 0
   /** Until when more are taken at once in this turn (monotonic ms). */
@@ -38,29 +55,36 @@ export class TakeTurns {
 
   /** Makes a line. @param handle takes a message. */
   line<A>(handle: (message: A) => void): TakeLine<A> {
-    const waiting: Array<A> = []
-    const line: Line = {
-      get size() {
-        return waiting.length
-      },
-      takeNext: () => {
-        const next = waiting.shift()
-        if (next !== undefined) handle(next)
-      }
-    }
+    const line = new Line(handle)
     return {
       take: (message) => {
-        if (waiting.length === 0 && this.#mayTake()) {
-          handle(message)
-          return
-        }
-        waiting.push(message)
-        this.#wait(line)
+        if (this.#mayTake()) handle(message)
+        else this.#wait(line, message)
       },
       clear: () => {
         this.#lines.delete(line)
-        return waiting.splice(0)
+        return line.waiting.splice(0)
       }
+    }
+  }
+
+  /**
+   * Makes a line for each key, for as long as something waits in it. Returns what takes a message.
+   *
+   * @param keyOf returns a message's key. Asked only where the message has to wait.
+   * @param handle takes a message.
+   */
+  lines<A>(keyOf: (message: A) => string, handle: (message: A) => void): (message: A) => void {
+    const lines = new Map<string, Line<A>>()
+    return (message) => {
+      if (this.#mayTake()) {
+        handle(message)
+        return
+      }
+      const key = keyOf(message)
+      const line = lines.get(key) ?? new Line(handle, () => lines.delete(key))
+      lines.set(key, line)
+      this.#wait(line, message)
     }
   }
 
@@ -77,7 +101,8 @@ export class TakeTurns {
     return now < this.#until
   }
 
-  #wait(line: Line): void {
+  #wait<A>(line: Line<A>, message: A): void {
+    line.waiting.push(message)
     if (this.#lines.size === 0) this.#later()
     this.#lines.add(line)
   }
@@ -93,7 +118,9 @@ export class TakeTurns {
   #takeOfEach(): void {
     for (const line of this.#lines) {
       line.takeNext()
-      if (line.size === 0) this.#lines.delete(line)
+      if (line.waiting.length > 0) continue
+      this.#lines.delete(line)
+      line.emptied()
     }
   }
 }

@@ -65,6 +65,11 @@ export interface Names {
   }
   /** Returns the stream that messages on a subject are stored in; undefined for other subjects. */
   readonly streamOf: (subject: string) => string | undefined
+  /**
+   * Returns the tenant whose deliveries a message on a subject is about; undefined where the subject
+   * names none.
+   */
+  readonly tenantIn: (subject: string) => string | undefined
   readonly routerConsumer: string
   readonly deliverConsumer: string
   readonly subjects: {
@@ -160,6 +165,17 @@ const streamOf = (subject: string, { eventRoot, root, stream }: Roots): string |
   }
 }
 
+const tenantIn = (subject: string, root: string, healthBucket: string): string | undefined => {
+  if (subject.startsWith("$KV.")) {
+    const [, bucket, tenant] = subject.split(".", 3)
+    return bucket === healthBucket ? tenant : undefined
+  }
+  if (!subject.startsWith(`${root}.`)) return undefined
+  const [kind, first, second] = subject.slice(root.length + 1).split(".", 3)
+  if (kind === "history" || kind === "dead") return first
+  return kind === "deliveries" || kind === "backlog" ? second : undefined
+}
+
 /** @param path an incoming subject without the root: `intake.sources.…` or `intake.outbox.…`. */
 const eventOfIncoming = (path: string, eventRoot: string): string => {
   const [, kind, tenant = "", ...rest] = path.split(".")
@@ -208,6 +224,7 @@ export const makeNames = (prefix = "PETREL_", eventRoot = "events"): Names => {
       sources: `${lower}sources`
     },
     streamOf: (subject) => streamOf(subject, { eventRoot, root, stream }),
+    tenantIn: (subject) => tenantIn(subject, root, `${lower}health`),
     routerConsumer: "router",
     deliverConsumer: "deliver",
     subjects: {

@@ -19,7 +19,7 @@ const openPublisher = (timeoutMs?: number) =>
   Effect.flatMap(natsClients, ({ connection, names }) =>
     Effect.acquireRelease(
       Effect.sync(
-        () => new Publisher(wireOf(connection), new Unanswered(names.streamOf), timeoutMs)
+        () => new Publisher(wireOf(connection), new Unanswered(names.streamOf), names, timeoutMs)
       ),
       (publisher) => Effect.sync(() => publisher.close())
     )
@@ -97,7 +97,7 @@ describe("a publisher", () => {
       const { connection, names } = yield* natsClients
       const unanswered = new Unanswered(names.streamOf)
       const publisher = yield* Effect.acquireRelease(
-        Effect.sync(() => new Publisher(wireOf(connection), unanswered)),
+        Effect.sync(() => new Publisher(wireOf(connection), unanswered, names)),
         (opened) => Effect.sync(() => opened.close())
       )
       const subject = names.subjects.dead("acme", "hook")

@@ -88,6 +88,26 @@ describe("messages from a broker", () => {
       assert.strictEqual(world.taken.at(-1), "a11")
     }))
 
+  it("are taken one of each key in turn where a line has many", () =>
+    inMadeTime(1, (world) => {
+      const asked: Array<string> = []
+      const keyOf = (message: string) => {
+        asked.push(message)
+        return message[0] ?? ""
+      }
+      const take = world.turns.lines(keyOf, (message: string) => {
+        world.taken.push(message)
+        world.now++
+      })
+      for (const number of numbers(100)) take(`a${number}`)
+      take("b0")
+      // What is taken at once needs no key.
+      assert.strictEqual(asked[0], "a10")
+      assert.deepStrictEqual(world.turn(), ["a10", "b0", "a11"])
+      take("b1")
+      assert.deepStrictEqual(world.turn(), ["a12", "b1", "a13"])
+    }))
+
   it("are handed back where a line is given up", () =>
     inMadeTime(1, (world) => {
       const line = world.line("a")

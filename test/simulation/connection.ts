@@ -204,7 +204,7 @@ export class SimConnection implements Wire, Peer {
     this.#chance = chanceOf(server.world.seed, "connection", process.name)
     this.#publisher = server.world.as(
       process,
-      () => new Publisher(this, new Unanswered(names.streamOf), 5_000)
+      () => new Publisher(this, new Unanswered(names.streamOf), names, 5_000)
     )
     this.#publisher.outbound.isStored = (stream, seq, at) =>
       Effect.runPromise(
