@@ -21,6 +21,8 @@ export interface Prefetched extends Linked<Prefetched> {
   isWeighed: boolean
   /** True if the message no longer counts against the capacity of this window. */
   isExcluded: boolean
+  /** Called when it has gone, where it is held beside the window. */
+  letGo: (() => void) | undefined
 }
 
 /** Limits of what may be prefetched at the same time: deliveries, and bytes of message bodies. */
@@ -34,6 +36,12 @@ export interface PrefetchLimits {
   readonly atFirst?: number
   /** Initial estimate of the deliveries that a message stands for. (Default: 1) */
   readonly usualParts?: number
+  /**
+   * Holds a message beside the window, where its tenant crowds that: then it leaves the window, and
+   * messages of others find room. Returns what is called when it has gone; undefined where its tenant
+   * may not have more held. (Default: none is held)
+   */
+  readonly hold?: (tenant: string, bytes: number) => (() => void) | undefined
 }
 
 /**
@@ -42,6 +50,8 @@ export interface PrefetchLimits {
  */
 const minFreeShare = 1 / 2
 const freeCheckMs = 5
+/** Messages of a tenant that crowds the window are held beside it after this time, ms. */
+const crowdingMs = 50
 /** How long `hasCapacity` waits at most, ms. */
 const maxKeepAliveMs = 1_000
 
@@ -142,6 +152,17 @@ export class PrefetchWindow {
     return undefined
   }
 
+  /** True where a tenant's messages take up half of the window or more. */
+  isHalfOf(tenant: string): boolean {
+    let [deliveries, bytes] = [0, 0]
+    for (const message of this.#messages)
+      if (!message.isExcluded && message.tenant === tenant) {
+        deliveries += message.parts
+        bytes += message.message.data.length
+      }
+    return deliveries >= this.#capacity.deliveries / 2 || bytes >= this.#capacity.bytes / 2
+  }
+
   /** @param tenant whose message it is, for `crowdedBy`. */
   take(message: PrefetchedMessage, tenant = ""): Prefetched {
     const since = timers.monotonicMs()
@@ -152,6 +173,7 @@ export class PrefetchWindow {
       parts: 1,
       isWeighed: false,
       isExcluded: false,
+      letGo: undefined,
       before: undefined,
       after: undefined
     }
@@ -195,12 +217,29 @@ export class PrefetchWindow {
     if (!this.#messages.remove(prefetched)) return
     this.#allowed = Math.min(this.#capacity.deliveries, this.#allowed + prefetched.parts)
     if (!prefetched.isExcluded) this.#freeCapacity(prefetched)
+    prefetched.letGo?.()
   }
 
   #freeCapacity({ message, parts }: Prefetched): void {
     this.#deliveries -= parts
     this.#bytes -= message.data.length
     if (this.#waiting !== undefined && this.#isWorthwhile) this.#waiting()
+  }
+
+  /** Holds messages beside a window that one tenant has filled. */
+  #relieve(): void {
+    const { hold } = this.#capacity
+    const crowding = hold === undefined ? undefined : this.crowdedBy(crowdingMs)
+    if (hold === undefined || crowding === undefined) return
+    const before = timers.monotonicMs() - crowdingMs
+    for (const prefetched of this.#messages) {
+      const { isExcluded, message, since, tenant } = prefetched
+      if (since > before) return
+      if (isExcluded || tenant !== crowding) continue
+      prefetched.letGo = hold(tenant, message.data.length)
+      if (prefetched.letGo === undefined) return
+      this.exclude(prefetched)
+    }
   }
 
   get #free(): number {
@@ -224,6 +263,7 @@ export class PrefetchWindow {
       resume(Effect.void)
     }
     const timer = timers.every(freeCheckMs, () => {
+      this.#relieve()
       if (this.capacity !== undefined || timers.monotonicMs() >= until) done()
     })
     this.#waiting = done

@@ -142,10 +142,13 @@ export class WorkerMetrics {
   #unanswered = 0
   #refusedCommands = 0
   #returnedEvents = 0
+  #returnedLargeEvents = 0
   /** Returns what the worker does now. Set once it delivers. */
   load: () => WorkerLoad = () => idle
   /** Returns how many events with many deliveries wait for their turns. Set once it routes. */
   largeEvents: () => number = () => 0
+  /** Returns how many events are held beside the router's window. Set once it routes. */
+  heldEvents: () => number = () => 0
 
   /** @param isByTenant true for series by tenant. (Default: false) */
   constructor(isByTenant = false) {
@@ -177,6 +180,11 @@ export class WorkerMetrics {
   }
 
   /** Counts an event with many deliveries that is left to the broker for a while. */
+  returnedLargeEvent(): void {
+    this.#returnedLargeEvents++
+  }
+
+  /** Counts an event that is left to the broker for a while, since so many of its tenant wait. */
   returnedEvent(): void {
     this.#returnedEvents++
   }
@@ -205,6 +213,16 @@ export class WorkerMetrics {
       counter(
         "petrel.large_events.returned",
         "Events for more than 64 endpoints that were left to the broker for a while, since the tenant has too many.",
+        this.#returnedLargeEvents
+      ),
+      gauge(
+        "petrel.events.held",
+        "Events whose deliveries wait to be stored, set apart so that events of other tenants are routed.",
+        this.heldEvents()
+      ),
+      counter(
+        "petrel.events.returned",
+        "Events that were left to the broker for a while, since too many of the tenant wait to be stored.",
         this.#returnedEvents
       ),
       gauge("petrel.inflight.requests", "Requests in flight.", requests),

@@ -1,15 +1,11 @@
 import { Effect, FiberSet, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { Shares } from "../policy/shares.ts"
+import { HeldEvents } from "./held-events.ts"
 
 /** Events with more deliveries than this are large. */
 const largeAbove = 64
 /** Maximum turns at the same time, of all tenants. A tenant has one. */
 const maxTurns = 8
-/** Maximum large events that are held for their turns. */
-const maxHeld = 2_048
-/** Share of the bytes that one event counts as at most: the largest is held, too, once others have left. */
-const largestShare = 1 / 8
 /** How many deliveries may lie in all queues that no owner has taken yet. */
 const maxUntaken = 2_048
 /** Pause between two looks at queues that are long, ms. */
@@ -27,10 +23,10 @@ export class RouterStops extends Schema.TaggedError<RouterStops>()("RouterStops"
   }
 }
 
-/** Its tenant has as many large events here as it may have: the broker delivers this one again. */
-export class TooManyLarge extends Schema.TaggedError<TooManyLarge>()("TooManyLarge", {}) {
+/** Its tenant has as many events here as it may have: the broker delivers this one again. */
+export class TooManyHeld extends Schema.TaggedError<TooManyHeld>()("TooManyHeld", {}) {
   override get message() {
-    return "its tenant has too many large events"
+    return "its tenant has too many events that wait"
   }
 }
 
@@ -229,15 +225,12 @@ const makeQueueRoom = Effect.fnUntraced(function* (partitions: number) {
  * they are routed in parts: a tenant's one after the other, tenants in turn, and none while the
  * queues are long. All other events are routed meanwhile.
  *
- * An event that waits here is in no queue, and not acknowledged: if this worker dies, another one
- * gets it from the broker.
- *
  * @param maxBytes maximum bytes of bodies of the events that are held.
  */
 export const makeLargeEvents = Effect.fnUntraced(function* (partitions: number, maxBytes: number) {
   const run = yield* FiberSet.makeRuntime<never>()
   const room = yield* makeQueueRoom(partitions)
-  const held = { events: new Shares(maxHeld), bytes: new Shares(maxBytes) }
+  const held = new HeldEvents(maxBytes)
   let isGiving = false
   const turns = new TenantTurns(() => {
     if (isGiving) return
@@ -269,19 +262,11 @@ export const makeLargeEvents = Effect.fnUntraced(function* (partitions: number, 
       bytes: number,
       began: (deliveries: number) => void
     ): LargeEvent | undefined => {
-      const counted = Math.min(bytes, maxBytes * largestShare)
-      if (!held.events.take(tenant)) return undefined
-      if (!held.bytes.take(tenant, counted)) {
-        held.events.give(tenant)
-        return undefined
-      }
-      return new HeldEvent(turns, tenant, began, () => {
-        held.events.give(tenant)
-        held.bytes.give(tenant, counted)
-      })
+      const letGo = held.hold(tenant, bytes)
+      return letGo === undefined ? undefined : new HeldEvent(turns, tenant, began, letGo)
     },
     /** Returns how many events are held. */
-    size: () => held.events.total,
+    size: () => held.size,
     /** Gives no more turns: what waits for one is given back. */
     close: () => turns.close()
   }

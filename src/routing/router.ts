@@ -18,7 +18,8 @@ import { elapsedMs } from "../time/elapsed.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { FanOutCallbacks, FanOutParts, Routed } from "./fan-out.ts"
 import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
-import { isLarge, makeLargeEvents, RouterStops, TooManyLarge } from "./large-events.ts"
+import { HeldEvents } from "./held-events.ts"
+import { isLarge, makeLargeEvents, RouterStops, TooManyHeld } from "./large-events.ts"
 import { makePartialRoutings } from "./partial-routing.ts"
 import { isSole, nextPart, partSize } from "./plan.ts"
 import { PlanCommit } from "./plan-commit.ts"
@@ -72,7 +73,9 @@ export interface RouterParts {
   readonly partial: Effect.Success<ReturnType<typeof makePartialRoutings>>
   readonly recovery: RoutingRecovery
   readonly large: Effect.Success<ReturnType<typeof makeLargeEvents>>
-  readonly metrics: Pick<WorkerMetrics, "returnedEvent">
+  /** Events whose deliveries wait to be stored, of tenants that would fill the window with them. */
+  readonly held: Pick<HeldEvents, "isFull">
+  readonly metrics: Pick<WorkerMetrics, "returnedEvent" | "returnedLargeEvent">
   readonly queueBrake: Effect.Success<ReturnType<typeof makeQueueBrake>>
   readonly fanOut: FanOutParts
 }
@@ -82,19 +85,23 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   const services = yield* makeRoutingServices(options)
   const directory = yield* Directory
   const metrics = yield* Metrics
+  const hasOtherTenants = () => directory.tenantCount() > 1
+  const held = new HeldEvents(options.prefetchBytes)
   const prefetch = new PrefetchWindow({
     deliveries: maxPrefetched,
     atFirst: prefetchedAtFirst,
     bytes: options.prefetchBytes,
-    usualParts: defaultParts
+    usualParts: defaultParts,
+    hold: (tenant, bytes) => (hasOtherTenants() ? held.hold(tenant, bytes) : undefined)
   })
   yield* prefetch.keepAlive(ackWait)
   const fanOut = yield* makeFanOut({
     ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
-    hasOtherTenants: () => directory.tenantCount() > 1
+    hasOtherTenants
   })
   const large = yield* makeLargeEvents(partitions, options.prefetchBytes)
   metrics.largeEvents = large.size
+  metrics.heldEvents = () => held.size
   const parts: RouterParts = {
     services,
     prefetch,
@@ -102,8 +109,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     partial: yield* makePartialRoutings(partitions),
     recovery: yield* RoutingRecovery.make(services, fanOut),
     inFlight: yield* makeInFlight<Broker>(),
-    large,
-    metrics,
+    ...{ large, held, metrics },
     queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes)
   }
   return parts
@@ -187,14 +193,15 @@ export class Router {
   })
 
   #take(message: StreamMessage, header: GetHeader): void {
-    const { inFlight, partial, prefetch, recovery, queueBrake } = this.#parts
+    const { held, inFlight, metrics, partial, prefetch, recovery, queueBrake } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
     partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
     // both.
     if (this.#inFlight.get(seq) === storedAt) return
     this.#inFlight.set(seq, storedAt)
-    const prefetched = prefetch.take(message)
+    const tenant = this.#services.routes.of(message.subject).subject.tenant ?? ""
+    const prefetched = prefetch.take(message, tenant)
     const parts = prefetch.usualParts
     queueBrake.routed(data.length, parts)
     const ended = (finished: boolean) => {
@@ -212,6 +219,11 @@ export class Router {
       const known = this.#lookUp(event, isRedelivered)
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
       inFlight.run(this.#isLarge(message) ? large(false) : guarded(routed), ended)
+      return
+    }
+    if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
+      metrics.returnedEvent()
+      inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
       return
     }
     const work = inFlight.begin(ended, (defect) => guarded(Effect.die(defect)))
@@ -260,8 +272,8 @@ export class Router {
         queueBrake.routed(data.length, deliveries)
       })
       if (held === undefined) {
-        metrics.returnedEvent()
-        return Effect.fail(new TooManyLarge())
+        metrics.returnedLargeEvent()
+        return Effect.fail(new TooManyHeld())
       }
       prefetch.weigh(prefetched, maxConcurrentStores)
       prefetch.exclude(prefetched, 0)
@@ -362,7 +374,7 @@ const redeliverOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<
         const why = Cause.squash(cause)
         // The directory gate has logged this, once for all events that wait.
         if (why instanceof EndpointsNotCurrent || why instanceof RouterStops) return giveBack
-        if (why instanceof PublishError || why instanceof TooManyLarge) return comeBack
+        if (why instanceof PublishError || why instanceof TooManyHeld) return comeBack
         return Effect.andThen(
           Effect.logError("an event could not be routed; it is tried again", cause, {
             seq: message.seq

@@ -118,6 +118,38 @@ describe("the room for more messages", () => {
     assert.strictEqual(room(), 1)
   })
 
+  it.effect("is made by what holds messages of a tenant that crowds it, as far as that goes", () =>
+    Effect.gen(function* () {
+      yield* timeStandsStill
+      let room = 2
+      const holding: Array<string> = []
+      const prefetch = new PrefetchWindow({
+        ...{ deliveries: 4, bytes: 1_000 },
+        hold: (tenant, bytes) => {
+          if (room === 0) return undefined
+          room--
+          holding.push(`${tenant} ${bytes}`)
+          return () => holding.pop()
+        }
+      })
+      const own = [1, 2, 3].map(() => prefetch.take(message(10), "globex"))
+      prefetch.take(message(), "acme")
+      assert.isTrue(prefetch.isHalfOf("globex"))
+      assert.isFalse(prefetch.isHalfOf("acme"))
+      const waits = yield* Effect.forkScoped(prefetch.hasCapacity, { startImmediately: true })
+      vi.advanceTimersByTime(45)
+      assert.deepStrictEqual(holding, [])
+      vi.advanceTimersByTime(10)
+      yield* Fiber.join(waits)
+      assert.deepStrictEqual(holding, ["globex 10", "globex 10"])
+      assert.strictEqual(prefetch.capacity?.messages, 2)
+      assert.isFalse(prefetch.isHalfOf("globex"))
+      assert.strictEqual(prefetch.size, 4)
+      for (const each of own) prefetch.release(each)
+      assert.deepStrictEqual(holding, [])
+    }).pipe(Effect.scoped)
+  )
+
   it("is less where the deliveries of so many may not be stored, but enough for the largest", () => {
     const prefetch = new PrefetchWindow({ deliveries: 100, bytes: 10_000, usualParts: 4 })
     const bytes = (deliveryBytes: number, largest: number) =>

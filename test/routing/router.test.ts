@@ -23,12 +23,14 @@ interface World {
   readonly isHistoryTaking: boolean
   readonly isPlanTaken: boolean
   readonly hasRoomForLarge: boolean
+  /** Whether so many of its tenant wait to be stored that no more are held beside the window. */
+  readonly isHeldFull: boolean
 }
 
 const usual: World = {
   ...{ endpoints: ["hook"], isNew: true, isCurrent: true, isRoutable: true },
   ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
-  hasRoomForLarge: true
+  ...{ hasRoomForLarge: true, isHeldFull: false }
 }
 
 const known = { ...nothingRouted(event), parts: [{ plan: planFor("hook"), seq: 3 }] }
@@ -70,7 +72,7 @@ const makeServices = (world: World, log: Array<string>) => {
 }
 
 /** Gives an event to a router, so often, and tells which way it goes. */
-const take = (changes: Partial<World> = {}, times = 1) => {
+const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
   const log: Array<string> = []
   const world = { ...usual, ...changes }
   const services = makeServices(world, log)
@@ -84,7 +86,7 @@ const take = (changes: Partial<World> = {}, times = 1) => {
     })
   const parts = {
     services: { ...services, broker: { ...services.broker, pull } },
-    prefetch: new PrefetchWindow({ deliveries: 10, bytes: 1_000, usualParts: 1 }),
+    prefetch: new PrefetchWindow({ deliveries, bytes: 1_000, usualParts: 1 }),
     inFlight: {
       begin: () => ({
         ...work,
@@ -112,7 +114,11 @@ const take = (changes: Partial<World> = {}, times = 1) => {
       },
       close: () => undefined
     },
-    metrics: { returnedEvent: () => void log.push("returned") },
+    held: { isFull: (tenant: string) => tenant === "acme" && world.isHeldFull },
+    metrics: {
+      returnedEvent: () => void log.push("returned"),
+      returnedLargeEvent: () => void log.push("large returned")
+    },
     queueBrake: { routed: () => undefined },
     fanOut: () => void log.push("fan-out")
   }
@@ -176,10 +182,23 @@ describe("an event that a router takes", () => {
     [
       "is left to the broker where too many of its tenant wait for their turn",
       { endpoints: endpointIds(65), hasRoomForLarge: false },
-      ["returned", "again in 5000 ms"]
+      ["large returned", "again in 5000 ms"]
+    ],
+    [
+      "goes on while the window has room, though no more of its tenant are held",
+      { isHeldFull: true },
+      ["fan-out"]
     ]
   ] satisfies ReadonlyArray<readonly [string, Partial<World>, ReadonlyArray<string>]>)
     it(what, () => assert.deepStrictEqual(take(world), log))
+
+  it("is left to the broker where too many of its tenant wait, and fill half of the window", () => {
+    assert.deepStrictEqual(take({ isHeldFull: true }, 1, 2), ["returned", "again in 5000 ms"])
+    assert.deepStrictEqual(take({}, 1, 2), ["fan-out"])
+    // What was begun is finished.
+    const begun = { isHeldFull: true, isNew: false }
+    assert.deepStrictEqual(take(begun, 1, 2), ["recovery: known"])
+  })
 
   it("is not taken a second time while it is in flight", () => {
     assert.deepStrictEqual(take({}, 2), ["fan-out"])

@@ -146,6 +146,30 @@ const largeEvents: ReadonlyArray<Replacement> = [
   }
 ]
 
+/** What makes a few events of the only tenant fill the router's window. */
+const crowdedWindow: ReadonlyArray<Replacement> = [
+  {
+    file: "routing/router.ts",
+    find: "const maxPrefetched = 256\n",
+    replace: "const maxPrefetched = 8\n"
+  },
+  {
+    file: "routing/router.ts",
+    find: "const hasOtherTenants = () => directory.tenantCount() > 1\n",
+    replace: "const hasOtherTenants = () => directory.tenantCount() > 0\n"
+  },
+  {
+    file: "routing/held-events.ts",
+    find: "const maxHeld = 2_048\n",
+    replace: "const maxHeld = 8\n"
+  }
+]
+
+/** Has the window of a router filled by a few events, which are held beside it or returned. */
+export const crowdWindow = (): void => {
+  for (const one of crowdedWindow) replaceInSource("what makes a window crowded", one)
+}
+
 /** Has events routed in turns and in parts that are for more than one endpoint. */
 export const makeEventsLarge = (): void => {
   for (const one of largeEvents) replaceInSource("what makes events large", one)

@@ -108,7 +108,9 @@ const inProcesses = async (options: Options, processes: number): Promise<number>
       const bounds = Number.isFinite(left) ? ["--seconds", String(left)] : []
       const range = ["--from", String(from), "--seeds", String(next - from)]
       let rest = ""
-      const engine = options.large ? ["--large"] : []
+      const engine = (["large", "crowded"] as const).flatMap((name) =>
+        options[name] ? [`--${name}`] : []
+      )
       await inProcess(["--json", ...range, ...bounds, ...engine], (text) => {
         const lines = (rest + text).split("\n")
         rest = lines.pop() ?? ""

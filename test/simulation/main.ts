@@ -2,7 +2,7 @@
 import { readFileSync } from "node:fs"
 import { enableCompileCache } from "node:module"
 import { join } from "node:path"
-import { adaptSource, applySabotage, makeEventsLarge } from "./apply-sabotage.ts"
+import { adaptSource, applySabotage, crowdWindow, makeEventsLarge } from "./apply-sabotage.ts"
 import { help, readOptions } from "./options.ts"
 
 /** What files of actions need of a former engine: their scenario loads the present one. */
@@ -22,6 +22,7 @@ if (options.help) console.log(help)
 else {
   adaptSource(formerlyIn(options.file ?? []))
   if (options.large) makeEventsLarge()
+  if (options.crowded) crowdWindow()
   if (options.sabotage !== undefined) applySabotage(options.sabotage)
   // The engine is loaded now: a sabotage changes what is loaded.
   const { runCommand } = await import("./command.ts")

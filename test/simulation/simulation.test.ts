@@ -45,6 +45,10 @@ describe("the simulation", () => {
       ["--large", "--seeds", String(largeSeeds), "--from", "7000241"]
     ],
     [
+      "seeds in which a few events fill the window of a router",
+      ["--crowded", "--seeds", String(largeSeeds), "--from", "7900001"]
+    ],
+    [
       "the seed in which a message comes after what followed it is gone",
       ["--large", "--seeds", "1", "--from", "7100110"]
     ]
