@@ -100,6 +100,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "atOnceOfTenant: 2",
     replace: "atOnceOfTenant: 8"
   },
+  "queued-though-slow": {
+    file: "delivery/scheduling/lane-scheduler.ts",
+    find: "return this.#isTooLong(lane, this.#options.limit(key))",
+    replace: "return false"
+  },
   "queued-from-its-lane": {
     file: "delivery/source/event-source.ts",
     find: "direct.ended(behindEnd)",

@@ -25,8 +25,9 @@ interface DirectToBacklogOptions {
   /** True while an endpoint gets no first attempts, because too much waits for its retries. */
   readonly isHeld: (key: string) => boolean
   /**
-   * True while some wait in an endpoint's line, and as many are in flight or wait as are attempted
-   * directly. In the queue one more would wait behind the retries of all endpoints, which come first.
+   * True while the queue would return one more to be moved to the backlog, or while some wait in an
+   * endpoint's line, and as many are in flight or wait as are attempted directly. In the queue one
+   * more would wait behind the retries of all endpoints, which come first.
    */
   readonly isBehind: (key: string) => boolean
   readonly inFlight: InFlight<Broker | Facts>

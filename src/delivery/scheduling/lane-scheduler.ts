@@ -122,11 +122,11 @@ export class LaneScheduler<A> {
 
   /** Begins a delivery from the queue, puts it in line, or returns it to its source. */
   enter(key: string, item: A): void {
-    const { defer, hasBacklog, isRetry, limit, maxQueueMs } = this.#options
+    const { defer, hasBacklog, isRetry, limit } = this.#options
     const lane = this.#laneOf(key)
     const most = limit(key)
     const isBehind = this.#isHeld(key) ? isRetry?.(item) !== true : hasBacklog(key)
-    if (isBehind || most === 0 || lane.isTooLong(most, this.#isCrowding(lane) ? 0 : maxQueueMs)) {
+    if (isBehind || most === 0 || this.#isTooLong(lane, most)) {
       defer(item)
       this.#dropIfIdle(lane)
       return
@@ -149,10 +149,16 @@ export class LaneScheduler<A> {
     return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
-  /** True where at least `most` deliveries of an endpoint are in flight or in line, and some wait. */
+  /**
+   * True where a delivery from the queue would be returned to its source, or at least `most` are in
+   * flight or in line, and some wait.
+   */
   isLong(key: string, most: number): boolean {
-    const { inFlight, inLine } = this.countsOf(key)
-    return inLine > 0 && inFlight + inLine >= most
+    const lane = this.#lanes.get(key)
+    if (lane === undefined) return false
+    const { line, sending } = lane
+    if (line.size > 0 && sending + line.size >= most) return true
+    return this.#isTooLong(lane, this.#options.limit(key))
   }
 
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
@@ -418,6 +424,10 @@ export class LaneScheduler<A> {
 
   #isHeld(key: string): boolean {
     return this.#options.isHeld?.(key) === true
+  }
+
+  #isTooLong(lane: Lane<A>, limit: number): boolean {
+    return lane.isTooLong(limit, this.#isCrowding(lane) ? 0 : this.#options.maxQueueMs)
   }
 
   #isCrowding({ capacity }: Lane<A>): boolean {

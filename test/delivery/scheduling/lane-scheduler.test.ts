@@ -113,6 +113,18 @@ describe("a lane", () => {
     assert.isFalse(lanes.isLong("b", 1))
   })
 
+  it("is long where it is slow, and what the queue held would be returned there", () => {
+    const { defer, lanes, limits } = makeLanes()
+    limits.set("a", 2)
+    lanes.enter("a", "1")
+    lanes.answered("a", 2_000)
+    assert.isFalse(lanes.isLong("a", 10))
+    lanes.enter("a", "2")
+    assert.isTrue(lanes.isLong("a", 10))
+    lanes.enter("a", "3")
+    assert.deepStrictEqual(defer, ["3"])
+  })
+
   it("lets retries begin while its endpoint is held, also before its backlog, and nothing else", () => {
     const { behind, defer, held, lanes, leave, started } = makeLanes()
     behind.add("a")
