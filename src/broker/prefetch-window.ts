@@ -106,13 +106,14 @@ export class PrefetchWindow {
   }
 
   /**
-   * Bytes of the bodies of all deliveries, those of excluded messages included. A message that was
-   * not weighed counts as many times as usual.
+   * Bytes of the bodies of all deliveries, those of excluded messages included, but not of messages
+   * that are held beside the window: one tenant's would take what others need. A message that was not
+   * weighed counts as many times as usual.
    */
   get deliveryBytes(): number {
     let bytes = 0
-    for (const { isWeighed, message, parts } of this.#messages)
-      bytes += (isWeighed ? parts : this.#usualParts) * message.data.length
+    for (const { isWeighed, letGo, message, parts } of this.#messages)
+      if (letGo === undefined) bytes += (isWeighed ? parts : this.#usualParts) * message.data.length
     return bytes
   }
 

@@ -439,6 +439,7 @@ export class Partition {
       clock: sender.clock,
       isClockTrusted: workerClock.isTrusted,
       lanes: this.#lanes,
+      hasOtherTenants: () => this.#options.pool.isShared,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       isKnown: (delivery) => isKnown(memory, names.events, delivery),
       ended: (to, deliveries) =>

@@ -145,6 +145,7 @@ describe("the room for more messages", () => {
       assert.strictEqual(prefetch.capacity?.messages, 2)
       assert.isFalse(prefetch.isHalfOf("globex"))
       assert.strictEqual(prefetch.size, 4)
+      assert.strictEqual(prefetch.deliveryBytes, 10 + 100)
       for (const each of own) prefetch.release(each)
       assert.deepStrictEqual(holding, [])
     }).pipe(Effect.scoped)

@@ -95,11 +95,6 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "else this.#answer({ subject, settle, result })",
     replace: "else settle(result)"
   },
-  "drained-eight-at-once": {
-    file: "delivery/backlog/drainer.ts",
-    find: "atOnceOfTenant: 2",
-    replace: "atOnceOfTenant: 8"
-  },
   "queued-though-slow": {
     file: "delivery/scheduling/lane-scheduler.ts",
     find: "return this.#isTooLong(lane, this.#options.limit(key))",

@@ -53,11 +53,10 @@ const saveEndedAfterMs = 5_000
 const rereadPauseMs = 100
 const failurePauseMs = 1_000
 /**
- * Backlogs of a partition that are worked on at the same time, and those of one tenant. With eight of
- * a tenant's, what comes of their reads in one turn of the event loop kept everybody else waiting,
- * and no more of them were read in the same time.
+ * Backlogs of a partition that are worked on at the same time, and those of one tenant among others:
+ * what comes of the reads of eight of them in one turn of the event loop keeps all others waiting.
  */
-const concurrentSteps = { atOnce: 8, atOnceOfTenant: 2 }
+const concurrentSteps = { all: 8, ofTenant: 2 }
 /** Backlogs from which what has ended is removed at the same time, as a partition passes on. */
 const maxConcurrentRemovals = 64
 /** Replicas that are further behind, ms, are no longer expected to answer reads. */
@@ -76,6 +75,8 @@ export interface DrainerOptions extends LateMessagesOptions {
   readonly left: (delivery: Delivery) => void
   /** Puts a delivery into its endpoint's lane. */
   readonly begin: (key: string, handle: BacklogMessage) => void
+  /** True where several tenants have endpoints. */
+  readonly hasOtherTenants: () => boolean
   /** True once nothing may begin any more. */
   readonly closed: () => boolean
   /** Reports that the stream was truncated: it reused a sequence. */
@@ -119,7 +120,9 @@ export class Drainer {
       standing: (drain, read) => this.#late.standing(drain, read)
     })
     this.#scheduler = new KeyedScheduler({
-      ...concurrentSteps,
+      atOnce: concurrentSteps.all,
+      atOnceOfTenant: () =>
+        options.hasOtherTenants() ? concurrentSteps.ofTenant : concurrentSteps.all,
       work: (key) => this.#work(key),
       run: options.run
     })

@@ -9,8 +9,8 @@ export type NextTurn = "at once" | "never" | number
 interface KeyedSchedulerOptions {
   /** Maximum keys that are worked on at the same time. */
   readonly atOnce: number
-  /** The same for the keys of one tenant. */
-  readonly atOnceOfTenant: number
+  /** Returns the same for the keys of one tenant. */
+  readonly atOnceOfTenant: () => number
   /** Does one step of a key's work. */
   readonly work: (key: string) => Effect.Effect<NextTurn>
   /** Starts a worker, which ends by itself. */
@@ -25,10 +25,10 @@ class TenantLines {
   readonly #lines = new OrderedMap<string, OrderedSet<string>>()
   /** How many keys of each tenant are worked on. */
   readonly #busy = new Map<string, number>()
-  readonly #most: number
+  readonly #most: () => number
 
-  /** @param most how many keys of one tenant are worked on at the same time. */
-  constructor(most: number) {
+  /** @param most returns how many keys of one tenant are worked on at the same time. */
+  constructor(most: () => number) {
     this.#most = most
   }
 
@@ -68,7 +68,8 @@ class TenantLines {
   }
 
   #next() {
-    for (const line of this.#lines) if (this.#busyOf(line.key) < this.#most) return line
+    const most = this.#most()
+    for (const line of this.#lines) if (this.#busyOf(line.key) < most) return line
     return undefined
   }
 }

@@ -111,6 +111,7 @@ const partition = Effect.fnUntraced(function* (
     ...{ closed: () => undefined, purged: () => undefined }
   }
   const drainer = new Drainer({
+    hasOtherTenants: () => false,
     ...{ backlog, writer, index, memory, owner: 1, isKnown: () => false },
     ended: () => Effect.succeed(new Set()),
     reader: new BacklogReader({

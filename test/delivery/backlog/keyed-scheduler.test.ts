@@ -8,7 +8,8 @@ const makeRota = (atOnce: number, atOnceOfTenant = atOnce) => {
   const begun: Array<string> = []
   const open = new Map<string, Deferred.Deferred<NextTurn>>()
   const keyedScheduler = new KeyedScheduler({
-    ...{ atOnce, atOnceOfTenant },
+    atOnce,
+    atOnceOfTenant: () => atOnceOfTenant,
     work: (key) =>
       Effect.suspend(() => {
         begun.push(key)
