@@ -1,5 +1,4 @@
 import { timers } from "../time/timers.ts"
-import { OrderedSet } from "./ordered-map.ts"
 
 /** So many messages are taken in a turn of the event loop before the time is looked at. */
 const unwatched = 8
@@ -48,8 +47,7 @@ type AnyLine = Pick<Line<unknown>, "emptied" | "takeNext"> & {
  * after a few ms waits for the next turns of the loop: one message of each line, in turn.
  */
 export class TakeTurns {
-  /** Those in which something waits; the one whose turn comes next is first. */
-  readonly #lines = new OrderedSet<AnyLine>()
+  readonly #lines = new Set<AnyLine>()
   /** Messages that were taken at once since a turn of the loop was last seen to end. */
   #taken = 0
   /** Until when more are taken at once in this turn (monotonic ms). */
@@ -112,17 +110,17 @@ export class TakeTurns {
   #later(): void {
     timers.immediate(() => {
       const until = timers.monotonicMs() + maxTakeMs
-      while (this.#lines.size > 0 && timers.monotonicMs() < until) this.#takeNext()
+      while (this.#lines.size > 0 && timers.monotonicMs() < until) this.#takeOfEach()
       if (this.#lines.size > 0) this.#later()
     })
   }
 
-  #takeNext(): void {
-    const line = this.#lines.takeOldest()
-    if (line === undefined) return
-    // Before it is taken: what that leads to may come into the same line, and waits behind it.
-    if (line.waiting.length > 1) this.#lines.add(line)
-    line.takeNext()
-    if (line.waiting.length === 0) line.emptied()
+  #takeOfEach(): void {
+    for (const line of this.#lines) {
+      line.takeNext()
+      if (line.waiting.length > 0) continue
+      this.#lines.delete(line)
+      line.emptied()
+    }
   }
 }

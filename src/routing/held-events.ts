@@ -38,10 +38,10 @@ export class HeldEvents {
     }
   }
 
-  /** True where a tenant may not have another one held. */
+  /** True where a tenant has more than half of all that are held, and may not have another one. */
   isFull(tenant: string, bytes: number): boolean {
     return (
-      this.size > 0 &&
+      this.#events.usedBy(tenant) > this.size / 2 &&
       !(this.#events.hasRoom(tenant) && this.#bytes.hasRoom(tenant, this.#counted(bytes)))
     )
   }

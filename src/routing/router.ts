@@ -215,15 +215,15 @@ export class Router {
     const event = { eventSeq: seq, eventAt: storedAt }
     const isRedelivered = deliveryCount > 1
     const large = (isNew: boolean) => guarded(this.#routeLarge(message, header, prefetched, isNew))
-    if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
-      metrics.returnedEvent()
-      inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
-      return
-    }
     if (!partial.isNew(event, isRedelivered)) {
       const known = this.#lookUp(event, isRedelivered)
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
       inFlight.run(this.#isLarge(message) ? large(false) : guarded(routed), ended)
+      return
+    }
+    if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
+      metrics.returnedEvent()
+      inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
       return
     }
     const work = inFlight.begin(ended, (defect) => guarded(Effect.die(defect)))

@@ -108,23 +108,6 @@ describe("messages from a broker", () => {
       assert.deepStrictEqual(world.turn(), ["a12", "b1", "a13"])
     }))
 
-  it("are taken for 3 ms a turn from however many lines, each in its turn", () =>
-    inMadeTime(1, (world) => {
-      const take = world.turns.lines(
-        (message: string) => message.slice(0, 2),
-        (message) => {
-          world.taken.push(message)
-          world.now++
-          // What it leads to waits behind what is there.
-          if (message === "10") take("10 again")
-        }
-      )
-      for (const number of numbers(17)) take(`${number}`)
-      assert.deepStrictEqual(world.turn(), ["10", "11", "12"])
-      assert.deepStrictEqual(world.turn(), ["13", "14", "15"])
-      assert.deepStrictEqual(world.turn(), ["16", "10 again"])
-    }))
-
   it("are handed back where a line is given up", () =>
     inMadeTime(1, (world) => {
       const line = world.line("a")

@@ -19,6 +19,9 @@ describe("events that are held", () => {
     assert.isTrue(held.isFull("acme", 1))
     assert.isFalse(held.isFull("globex", 1))
     assert.lengthOf(holdAll(held, "globex"), 512)
+    // Whoever came later has no more, but is not the one for whom the others wait.
+    assert.isFalse(held.isFull("globex", 1))
+    assert.isTrue(held.isFull("acme", 1))
     for (const letGo of first) letGo()
     assert.isFalse(held.isFull("acme", 1))
     assert.strictEqual(held.size, 512)
