@@ -53,8 +53,9 @@ const saveEndedAfterMs = 5_000
 const rereadPauseMs = 100
 const failurePauseMs = 1_000
 /**
- * Backlogs of a partition that are worked on at the same time, and those of one tenant among others:
- * what comes of the reads of eight of them in one turn of the event loop keeps all others waiting.
+ * Backlogs of a partition that are worked on at the same time. A read may reserve 1 MiB: with more of
+ * them, reads alone would use so much of their tenant's memory that each reads one delivery. Fewer of
+ * one tenant among others: what comes of their reads in one turn of the event loop keeps all waiting.
  */
 const concurrentSteps = { all: 8, ofTenant: 2 }
 /** Backlogs from which what has ended is removed at the same time, as a partition passes on. */

@@ -100,7 +100,8 @@ export class DirectHandle implements PlacedDelivery {
 
 /**
  * Attempts deliveries directly from their events, once. A success needs no message in a queue. A
- * failed delivery, or one that cannot be attempted now, goes to the queue with what is known of it.
+ * failed delivery goes to the queue with what is known of it, and so does one that cannot be attempted
+ * now, unless it waited in line: that one goes to its endpoint's backlog.
  */
 export class EventSource implements TaskSource<DirectHandle> {
   readonly #options: EventSourceOptions
