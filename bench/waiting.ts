@@ -7,6 +7,7 @@ import { readKnownFact, writeWatermark } from "../src/delivery/recovery/takeover
 import type { Delivery } from "../src/domain/delivery.ts"
 import { deliveryHeaders, firstRound, untried } from "../src/domain/delivery.ts"
 import { partitionOf } from "../src/domain/names.ts"
+import { countBacklogs } from "../src/history/backlog-count.ts"
 import type { Ground } from "./ground.ts"
 import { storeAll } from "./rig.ts"
 
@@ -19,12 +20,9 @@ export const elsewhere = 100
 const { partitions } = defaultTopology
 
 const waiting = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* natsClients
   const all = Array.from({ length: partitions }, (_, index) => index)
-  const counts = yield* Effect.forEach(all, (partition) =>
-    ask("look at what waits", () => jsm.streams.info(names.backlog(partition)))
-  )
-  return counts.reduce((sum, { state }) => sum + state.messages, 0)
+  const counts = yield* Effect.forEach(all, (partition) => countBacklogs(partition))
+  return counts.flatMap((count) => [...count.values()]).reduce((sum, count) => sum + count, 0)
 })
 
 const day = 24 * 60 * 60 * 1000
