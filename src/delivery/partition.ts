@@ -33,7 +33,7 @@ import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.
 import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
 import { LaneScheduler } from "./scheduling/lane-scheduler.ts"
-import { EventSource, maxWaitingDirect } from "./source/event-source.ts"
+import { EventSource } from "./source/event-source.ts"
 import { QueueSource } from "./source/queue-source.ts"
 import { BacklogSource } from "./source/stored-source.ts"
 import { recoverLeftBehind } from "./sweep/left-behind.ts"
@@ -125,8 +125,6 @@ export class Partition {
     )
     this.#directToBacklog = new DirectToBacklog({
       ...its,
-      isHeld: (key) => options.queueSpace.isFull(key),
-      isBehind: (key) => this.#lanes.isLong(key, maxWaitingDirect),
       memory,
       settlement: queueSettlement,
       drainer: this.#drainer,
@@ -197,7 +195,7 @@ export class Partition {
     if ((yield* this.#acquired.inFlight.size) === 0) this.final.note()
   })
 
-  /** Stores a delivery directly in the backlog where it must wait there; else returns false. */
+  /** Stores a delivery directly in the backlog where it may wait there; else returns false. */
   storeInBacklog(candidate: BacklogCandidate): boolean {
     const { endpoint, tenant } = candidate.delivery
     return (

@@ -79,22 +79,16 @@ export class DeliveryStore {
   }
 
   /**
-   * Stores without a fiber: in the endpoint's backlog where the delivery would have to wait there,
-   * otherwise in its partition's queue.
+   * Stores without a fiber: a delivery that was not attempted in its endpoint's backlog, where this
+   * worker owns its partition, and all others in the partition's queue.
    *
    * @param ended called once: without an argument when it is stored, else with the failure.
-   * @param isBehind true where it is known to have to wait.
    */
-  store(
-    delivery: Delivery,
-    body: Uint8Array,
-    ended: (why?: StoreFailure) => void,
-    isBehind = false
-  ): void {
+  store(delivery: Delivery, body: Uint8Array, ended: (why?: StoreFailure) => void): void {
     const partition = this.#partitionOf(delivery)
     if (
       mayEnterBacklog(delivery.progress) &&
-      this.#owned.storeInBacklog(partition, { delivery, body, isBehind, ended })
+      this.#owned.storeInBacklog(partition, { delivery, body, ended })
     )
       return
     this.#send(partition, delivery, body, (result) =>

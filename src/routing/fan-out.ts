@@ -209,8 +209,8 @@ class FanOut implements TimedEvent {
       else if (end._tag === "Failed") {
         this.#failed ??= new Map()
         this.#failed.set(planned.id, end.progress)
-        this.#store(planned, end.progress, end)
-      } else if (next === "store") this.#storeUntried(planned, end._tag === "Behind")
+        this.#store(planned, end.progress, end.leavesBody)
+      } else if (next === "store") this.#storeUntried(planned)
       this.advance()
     })
   }
@@ -221,10 +221,10 @@ class FanOut implements TimedEvent {
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
-  #storeUntried(planned: Planned, isBehind = false): void {
+  #storeUntried(planned: Planned): void {
     const { planCommit } = this.#routed
     if (planCommit.isCommitted) {
-      this.#store(planned, untried, { isBehind })
+      this.#store(planned, untried)
       return
     }
     this.#storing++
@@ -234,7 +234,7 @@ class FanOut implements TimedEvent {
         if (planCommit.isUnsure) this.#noteFailure(planned, "unknown")
         else {
           this.#common.reached("plan-stored")
-          this.#store(planned, untried, { isBehind })
+          this.#store(planned, untried)
         }
         this.advance()
       })
@@ -276,11 +276,7 @@ class FanOut implements TimedEvent {
     timers.cancel(this.#commitTimer)
   }
 
-  #store(
-    planned: Planned,
-    progress: Progress,
-    { isBehind = false, leavesBody = false }: { isBehind?: boolean; leavesBody?: boolean }
-  ): void {
+  #store(planned: Planned, progress: Progress, leavesBody = false): void {
     const { message, planCommit } = this.#routed
     const { store } = this.#common.options
     this.#storing++
@@ -288,7 +284,7 @@ class FanOut implements TimedEvent {
     const stored = (why?: StoreFailure) => this.#stored(planned, why)
     if (leavesBody)
       store.store({ ...delivery, leftBytes: message.data.length }, new Uint8Array(), stored)
-    else store.store(delivery, message.data, stored, isBehind)
+    else store.store(delivery, message.data, stored)
   }
 
   #stored(planned: Planned, why: StoreFailure | undefined): void {

@@ -10,8 +10,6 @@ export type DirectEnd =
   | { readonly _tag: "Delivered" }
   /** No request was sent. */
   | { readonly _tag: "Untried" }
-  /** No request was sent, since others wait for its endpoint: it is to wait in the backlog. */
-  | { readonly _tag: "Behind" }
   /**
    * The history holds the fact of a failed attempt. The delivery goes to the queue: without its body
    * if `leavesBody`.
@@ -61,8 +59,6 @@ export interface DirectDelivery {
 export interface BacklogCandidate {
   readonly delivery: Delivery
   readonly body: Uint8Array
-  /** True where it is known to have to wait. */
-  readonly isBehind: boolean
   /** Called once: without an argument when it is stored, else with the failure. */
   readonly ended: (why?: StoreFailure) => void
 }
@@ -71,9 +67,6 @@ export interface BacklogCandidate {
 export interface OwnedPartitions {
   /** Delivers directly where this worker can do so promptly; else returns false. */
   readonly attempt: (partition: number, direct: DirectDelivery) => boolean
-  /**
-   * Stores a delivery in its endpoint's backlog where it would have to wait there; else returns
-   * false.
-   */
+  /** Stores a delivery in its endpoint's backlog where it may wait there; else returns false. */
   readonly storeInBacklog: (partition: number, kept: BacklogCandidate) => boolean
 }

@@ -32,18 +32,12 @@ describe("where the delivery of an event goes", () => {
   for (const [what, world, log, end] of [
     ["directly", ends(delivered), ["attempt hook"], "complete"],
     ["into the queue where it is not taken", {}, ["queue hook"], "complete"],
-    ["into the backlog where it must wait", { backlog: "stored" }, ["backlog hook"], "complete"],
+    ["into the backlog where it may wait", { backlog: "stored" }, ["backlog hook"], "complete"],
     ["into the queue from a lane", ends(untried), ["attempt hook", "queue hook"], "complete"],
     [
       "into the backlog from a lane",
       { ...ends(untried), backlog: "stored" },
       ["attempt hook", "backlog hook"],
-      "complete"
-    ],
-    [
-      "into the backlog from a lane in which it has waited",
-      { ...ends({ _tag: "Behind" }), backlog: "stored" },
-      ["attempt hook", "backlog hook, behind"],
       "complete"
     ],
     [

@@ -66,9 +66,9 @@ class Happenings {
         if (how !== "under way") delivery.ended(how)
         return true
       },
-      storeInBacklog: (_: number, { delivery, ended, isBehind }: BacklogCandidate) => {
+      storeInBacklog: (_: number, { delivery, ended }: BacklogCandidate) => {
         if (backlog === "not taken") return false
-        this.log.push(`backlog ${delivery.endpoint}${isBehind ? ", behind" : ""}`)
+        this.log.push(`backlog ${delivery.endpoint}`)
         ended(backlog === "stored" ? undefined : backlog)
         return true
       }

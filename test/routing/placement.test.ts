@@ -16,7 +16,6 @@ describe("after a direct delivery", () => {
   const rows: ReadonlyArray<Row> = [
     ["Delivered", "leave", "leave", "locate"],
     ["Untried", "store", "locate", "locate"],
-    ["Behind", "store", "locate", "locate"],
     ["Failed", "store", "locate", "locate"],
     ["Unknown", "locate", "locate", "locate"]
   ]

@@ -95,15 +95,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "else this.#answer({ subject, settle, result })",
     replace: "else settle(result)"
   },
-  "queued-though-slow": {
-    file: "delivery/scheduling/lane-scheduler.ts",
-    find: "return this.#isTooLong(lane, this.#options.limit(key))",
-    replace: "return false"
-  },
-  "queued-from-its-lane": {
-    file: "delivery/source/event-source.ts",
-    find: "direct.ended(behindEnd)",
-    replace: "direct.ended(untriedEnd)"
+  "queued-unless-behind": {
+    file: "delivery/backlog/direct-to-backlog.ts",
+    find: "      !health.refuses(key) &&\n",
+    replace:
+      "      (this.#options.index.hasBacklog(key) || this.#options.health.limit(key) === 0) &&\n      !health.refuses(key) &&\n"
   },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",

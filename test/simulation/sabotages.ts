@@ -387,9 +387,9 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
     name: "entry-before-sole-plan",
     what: "a sole plan is not stored before its entry (crashes at delivery-stored)",
     file: "routing/fan-out.ts",
-    find: "    if (planCommit.isCommitted) {\n      this.#store(planned, untried, { isBehind })",
+    find: "    if (planCommit.isCommitted) {\n      this.#store(planned, untried)",
     replace:
-      "    if (planCommit.isCommitted || untried.attempts === 0) {\n      this.#store(planned, untried, { isBehind })"
+      "    if (planCommit.isCommitted || untried.attempts === 0) {\n      this.#store(planned, untried)"
   },
   {
     name: "gone-by-a-replica",

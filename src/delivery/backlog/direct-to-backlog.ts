@@ -2,6 +2,7 @@ import { Cause, Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { InFlight } from "../../broker/in-flight.ts"
 import type { StoreFailure } from "../../broker/publish-once.ts"
+import type { Delivery } from "../../domain/delivery.ts"
 import { untried } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -19,17 +20,9 @@ interface DirectToBacklogOptions {
   readonly memory: Pick<PartitionMemory, "directDeliveries">
   readonly settlement: Pick<Settlement, "isOpen" | "relocate">
   readonly writer: Pick<BacklogWriter, "store">
-  readonly index: Pick<BacklogIndex, "hasBacklog" | "isFull">
+  readonly index: Pick<BacklogIndex, "isFull">
   readonly drainer: Pick<Drainer, "storing">
-  readonly health: Pick<EndpointHealth, "limit" | "refuses">
-  /** True while an endpoint gets no first attempts, because too much waits for its retries. */
-  readonly isHeld: (key: string) => boolean
-  /**
-   * True while the queue would return one more to be moved to the backlog, or while some wait in an
-   * endpoint's line, and as many are in flight or wait as are attempted directly. In the queue one
-   * more would wait behind the retries of all endpoints, which come first.
-   */
-  readonly isBehind: (key: string) => boolean
+  readonly health: Pick<EndpointHealth, "refuses">
   readonly inFlight: InFlight<Broker | Facts>
   readonly directory: Directory["Service"]
   /** Name of the stream of events. */
@@ -37,9 +30,9 @@ interface DirectToBacklogOptions {
 }
 
 /**
- * Stores deliveries of events in their endpoint's backlog at once, where the queue would only move
- * them there. For an endpoint that is down, this saves one store and one delivery by the broker per
- * event.
+ * Stores in its endpoint's backlog what cannot be attempted directly from its event. In the queue it
+ * would wait behind the retries of all endpoints, which the broker delivers first, and for an endpoint
+ * that is down it would only be moved from there to the backlog.
  */
 export class DirectToBacklog {
   readonly #options: DirectToBacklogOptions
@@ -55,7 +48,7 @@ export class DirectToBacklog {
     const { directDeliveries } = memory
     const { endpoint, eventAt, eventSeq, tenant } = delivery
     const key = endpointKey(tenant, endpoint)
-    if (!this.#mustWait(key, candidate)) return false
+    if (!this.#mayWait(key, delivery)) return false
     const place: Place = { stream: events, seq: eventSeq, at: eventAt }
     const hasLeft = () => directDeliveries.isDone(key, delivery)
     const taken = directDeliveries.begin(delivery)
@@ -90,15 +83,10 @@ export class DirectToBacklog {
     return true
   }
 
-  /** True where the delivery would have to wait, and may wait in the backlog. */
-  #mustWait(key: string, { delivery, isBehind: isKnown }: BacklogCandidate): boolean {
-    const { directory, health, index, isBehind, isHeld, settlement } = this.#options
+  /** True where the delivery may wait in the backlog. */
+  #mayWait(key: string, delivery: Delivery): boolean {
+    const { directory, health, index, settlement } = this.#options
     return (
-      (isKnown ||
-        index.hasBacklog(key) ||
-        health.limit(key) === 0 ||
-        isHeld(key) ||
-        isBehind(key)) &&
       !health.refuses(key) &&
       !index.isFull(key, delivery) &&
       settlement.isOpen &&

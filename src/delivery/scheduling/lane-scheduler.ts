@@ -149,18 +149,6 @@ export class LaneScheduler<A> {
     return isQuick && (pool.isRoomy || this.#capacityOf(key, lane).bytesFor("quick") > 0)
   }
 
-  /**
-   * True where a delivery from the queue would be returned to its source, or at least `most` are in
-   * flight or in line, and some wait.
-   */
-  isLong(key: string, most: number): boolean {
-    const lane = this.#lanes.get(key)
-    if (lane === undefined) return false
-    const { line, sending } = lane
-    if (line.size > 0 && sending + line.size >= most) return true
-    return this.#isTooLong(lane, this.#options.limit(key))
-  }
-
   /** Puts a delivery from the backlog in line. It may wait there without a time limit. */
   refill(key: string, item: A): void {
     this.#queue(this.#laneOf(key), item, true)

@@ -49,10 +49,9 @@ export interface EventSourceOptions {
 }
 
 /** Maximum deliveries of an endpoint, in flight or in line, for further direct deliveries. */
-export const maxWaitingDirect = 64
+const maxWaitingDirect = 64
 
 const untriedEnd: DirectEnd = { _tag: "Untried" }
-const behindEnd: DirectEnd = { _tag: "Behind" }
 const deliveredEnd: DirectEnd = { _tag: "Delivered" }
 const unknownEnd: DirectEnd = { _tag: "Unknown" }
 
@@ -100,8 +99,8 @@ export class DirectHandle implements PlacedDelivery {
 
 /**
  * Attempts deliveries directly from their events, once. A success needs no message in a queue. A
- * failed delivery goes to the queue with what is known of it, and so does one that cannot be attempted
- * now, unless it waited in line: that one goes to its endpoint's backlog.
+ * failed delivery goes to the queue with what is known of it. One that cannot be attempted now goes to
+ * its endpoint's backlog.
  */
 export class EventSource implements TaskSource<DirectHandle> {
   readonly #options: EventSourceOptions
@@ -120,7 +119,7 @@ export class EventSource implements TaskSource<DirectHandle> {
 
   /**
    * Takes a delivery directly from its event if it can be attempted promptly: its endpoint is
-   * healthy and quick, and few deliveries wait for it. Returns false where it must go to the queue.
+   * healthy and quick, and few deliveries wait for it. Returns false where it must wait.
    */
   take(direct: DirectDelivery): boolean {
     const { context, events, health, isTaking, lanes, memory } = this.#options
@@ -200,7 +199,7 @@ export class EventSource implements TaskSource<DirectHandle> {
   becameSlow(): void {}
 
   defer(_key: string, { direct }: DirectHandle): void {
-    direct.ended(behindEnd)
+    direct.ended(untriedEnd)
   }
 
   giveBack(_key: string, { direct }: DirectHandle): void {

@@ -11,10 +11,6 @@ import { deliveryOf, directoryOf, key, live, makeMemory } from "../made-deliveri
 
 /** What speaks for the backlog, and against it. */
 interface World {
-  readonly hasBacklog: boolean
-  readonly isBehind: boolean
-  readonly hasWaited: boolean
-  readonly limit: number
   readonly refuses: boolean
   readonly isFull: boolean
   readonly isOpen: boolean
@@ -25,10 +21,6 @@ interface World {
 
 const usual: World = {
   ...{
-    hasBacklog: false,
-    isBehind: false,
-    hasWaited: false,
-    limit: 10,
     refuses: false,
     isFull: false,
     isOpen: true,
@@ -57,10 +49,8 @@ const offer = (changes: Partial<World>) => {
   const stored = { seq: 1, entry: 1, after: 0 }
   const direct = new DirectToBacklog({
     ...{ memory, events: "EVENTS", inFlight: inFlight as InFlight<Broker | Facts> },
-    isHeld: () => false,
-    isBehind: () => world.isBehind,
-    index: { hasBacklog: () => world.hasBacklog, isFull: () => world.isFull },
-    health: { limit: () => world.limit, refuses: () => world.refuses },
+    index: { isFull: () => world.isFull },
+    health: { refuses: () => world.refuses },
     settlement: { isOpen: world.isOpen, relocate: (store) => Effect.asVoid(store) },
     writer: { store: () => Effect.as(world.store, stored) },
     drainer: { storing: (_, store) => store },
@@ -68,25 +58,19 @@ const offer = (changes: Partial<World>) => {
   })
   const delivery = deliveryOf()
   const isTaken = direct.store({
-    ...{ delivery, body: new Uint8Array(2), isBehind: world.hasWaited },
+    ...{ delivery, body: new Uint8Array(2) },
     ended: (why) => void ends.push(why ?? "stored")
   })
   return { isTaken, ends, isDone: memory.directDeliveries.isDone(key, delivery) }
 }
 
 describe("a delivery of an event", () => {
-  const waits = { hasBacklog: true }
-
   for (const [what, world, isTaken] of [
-    ["goes to the backlog where others wait there", waits, true],
-    ["goes to the backlog where its endpoint takes none", { limit: 0 }, true],
-    ["goes to the backlog where many are in its endpoint's line", { isBehind: true }, true],
-    ["goes to the backlog where it has waited in line", { hasWaited: true }, true],
-    ["does not where its endpoint takes some, and none wait", {}, false],
-    ["does not where it would be refused there", { ...waits, refuses: true }, false],
-    ["does not where the backlog is full", { ...waits, isFull: true }, false],
-    ["does not while nothing can be recorded", { ...waits, isOpen: false }, false],
-    ["does not where its endpoint is not known as live", { limit: 0, isLive: false }, false]
+    ["goes to the backlog", {}, true],
+    ["does not where it would be refused there", { refuses: true }, false],
+    ["does not where the backlog is full", { isFull: true }, false],
+    ["does not while nothing can be recorded", { isOpen: false }, false],
+    ["does not where its endpoint is not known as live", { isLive: false }, false]
   ] satisfies ReadonlyArray<readonly [string, Partial<World>, boolean]>)
     it(what, () => {
       const done = offer(world)
@@ -96,13 +80,13 @@ describe("a delivery of an event", () => {
     })
 
   it("is not known to be there where its store failed", () => {
-    const done = offer({ ...waits, store: Effect.fail(silent) })
+    const done = offer({ store: Effect.fail(silent) })
     assert.deepStrictEqual(done.ends, [silent])
     assert.isFalse(done.isDone)
   })
 
   it("is not known to be there where its store was cut off", () => {
-    const done = offer({ ...waits, store: Effect.interrupt })
+    const done = offer({ store: Effect.interrupt })
     assert.deepStrictEqual(done.ends, ["unknown"])
     assert.isFalse(done.isDone)
   })

@@ -100,31 +100,6 @@ describe("a lane", () => {
     assert.deepStrictEqual(started, ["1", "2", "3", "4", "5"])
   })
 
-  it("is long where so many are in flight or in line, and some wait", () => {
-    const { lanes, limits } = makeLanes()
-    const isLong = () => lanes.isLong("a", 4)
-    assert.isFalse(isLong())
-    limits.set("a", 5)
-    for (const item of ["1", "2", "3", "4", "5"]) lanes.enter("a", item)
-    assert.isFalse(isLong())
-    lanes.enter("a", "6")
-    assert.isTrue(isLong())
-    assert.isFalse(lanes.isLong("a", 7))
-    assert.isFalse(lanes.isLong("b", 1))
-  })
-
-  it("is long where it is slow, and what the queue held would be returned there", () => {
-    const { defer, lanes, limits } = makeLanes()
-    limits.set("a", 2)
-    lanes.enter("a", "1")
-    lanes.answered("a", 2_000)
-    assert.isFalse(lanes.isLong("a", 10))
-    lanes.enter("a", "2")
-    assert.isTrue(lanes.isLong("a", 10))
-    lanes.enter("a", "3")
-    assert.deepStrictEqual(defer, ["3"])
-  })
-
   it("lets retries begin while its endpoint is held, also before its backlog, and nothing else", () => {
     const { behind, defer, held, lanes, leave, started } = makeLanes()
     behind.add("a")

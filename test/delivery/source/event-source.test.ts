@@ -66,14 +66,14 @@ describe("a delivery that is only in its event", () => {
     })
   )
 
-  it("is left to the queue at its deadline, and to the backlog where it has waited", () => {
+  it("is left to routing at its deadline, and where it has waited too long in line", () => {
     const { source } = makeSource()
     const late = makeHandle(undefined, { deadline: now })
     assert.isUndefined(source.begin(late.handle))
     const inLine = makeHandle()
     source.defer(key, inLine.handle)
     source.giveBack(key, inLine.handle)
-    assert.deepStrictEqual(inLine.ends, [{ _tag: "Behind" }, { _tag: "Untried" }])
+    assert.deepStrictEqual(inLine.ends, [{ _tag: "Untried" }, { _tag: "Untried" }])
   })
 
   it("is done for the queue once its success is recorded", () => {
