@@ -197,6 +197,23 @@ const headersByStatus: Record<string, Json> = {
   }
 }
 
+/** What is added where an operation takes the header Idempotency-Key. */
+const headersWithKey: Record<string, Json> = {
+  409: {
+    "Retry-After": header(
+      "Seconds until it is worth trying again, where a request with the same Idempotency-Key is being carried out.",
+      "integer"
+    )
+  }
+}
+
+const takesKey = (parameters: Json | undefined): boolean =>
+  Array.isArray(parameters) &&
+  parameters.some(
+    (one) =>
+      isObject(one) && one.in === "header" && String(one.name).toLowerCase() === "idempotency-key"
+  )
+
 /** Headers of answers to a token. */
 const rateLimits: { readonly [key: string]: Json } = {
   RateLimit: header(
@@ -215,12 +232,13 @@ const saysRate = (status: string): boolean => /^2|^304$|^429$/.test(status)
 const withHeaders = (value: Json): Json => {
   if (Array.isArray(value)) return value.map(withHeaders)
   if (!isObject(value)) return value
-  const { responses, security } = value
+  const { parameters, responses, security } = value
   const needsToken = Array.isArray(security) && security.length > 0
   if (!isObject(responses))
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withHeaders(one)]))
   const answers = Object.entries(responses).map(([status, answer]) => {
-    const ofStatus = headersByStatus[status]
+    const ofStatus =
+      headersByStatus[status] ?? (takesKey(parameters) ? headersWithKey[status] : undefined)
     const headers = {
       ...(isObject(ofStatus) ? ofStatus : {}),
       ...(needsToken && saysRate(status) ? rateLimits : {})

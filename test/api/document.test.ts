@@ -21,6 +21,11 @@ interface Described {
   readonly properties?: Readonly<Record<string, Described>>
 }
 
+interface DocumentedOperation {
+  readonly parameters?: ReadonlyArray<{ readonly name: string }>
+  readonly responses?: Readonly<Record<string, { readonly headers?: object }>>
+}
+
 /** What docs/reference/settings.md explains as a whole. */
 const explained = new Set(["Backoff", "Circuit", "RateLimit", "RetryPolicy", "StatusRule"])
 
@@ -46,6 +51,19 @@ describe("the OpenAPI document", () => {
         if (Number(status) >= 400)
           assert.deepStrictEqual(Object.keys(content), ["application/problem+json"], id)
     }
+  })
+
+  it("says when to repeat a request whose Idempotency-Key is in use", () => {
+    const { paths } = JSON.parse(text)
+    const all = Object.values<Record<string, DocumentedOperation>>(paths).flatMap((path) =>
+      Object.values(path)
+    )
+    const withKey = all.filter(({ parameters = [], responses }) => {
+      const takesKey = parameters.some(({ name }) => name.toLowerCase() === "idempotency-key")
+      return takesKey && responses?.["409"] !== undefined
+    })
+    assert.isNotEmpty(withKey)
+    for (const { responses } of withKey) assert.property(responses?.["409"]?.headers, "Retry-After")
   })
 
   it("says how many events a request may have, and that each has one body", () => {
