@@ -396,15 +396,16 @@ export class Partition {
 
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
-    const { broker, runInBackground: run } = this.#acquired
+    const { backlog, broker, runInBackground: run } = this.#acquired
     const { backlogSpace, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
       asReference: (delivery) => eventOutlasts(delivery, eventAge()),
+      takesRollups: () => backlog.takesRollups,
       wrote: (key, bytes) => backlogSpace.stored(key, bytes),
       mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
       replacing: (key) => this.#drainer.replacing(key),
-      replaced: (key, seq) => this.#drainer.replaced(key, seq),
+      replaced: (key, seq, isRemoved) => this.#drainer.replaced(key, seq, isRemoved),
       kept: (key) => this.#drainer.kept(key),
       leftBehind: (key, last) => this.#drainer.leftBehind(key, last)
     })

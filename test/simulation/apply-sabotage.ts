@@ -101,6 +101,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     replace:
       "      (this.#options.index.hasBacklog(key) || this.#options.health.limit(key) === 0) &&\n      !health.refuses(key) &&\n"
   },
+  "replaced-apart": {
+    file: "delivery/backlog/backlog-write.ts",
+    find: "return this.parts.expected === 0 || this.parts.rollsUp",
+    replace: "return false"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

@@ -105,6 +105,7 @@ const publish = (chance: Chance, n: number, subject: string): Operation => {
   if (chance.isHit(0.4)) headers.push(["Nats-Msg-Id", `id${chance.int(30)}`])
   if (subject.startsWith("$KV.") && chance.isHit(0.2))
     headers.push(["KV-Operation", "PURGE"], ["Nats-Rollup", "sub"])
+  else if (chance.isHit(0.1)) headers.push(["Nats-Rollup", "sub"])
   const expects = chance.isHit(0.25) ? chance.pick(["none", "last", "other"] as const) : undefined
   const body = `${n}`.padEnd(chance.isHit(0.05) ? 4_000 : 5, ".")
   return {

@@ -137,7 +137,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "end-not-looked-at",
     what: "an owner that writes after the last message of a former one does not learn what that replaces",
     file: "delivery/backlog/drainer.ts",
-    find: "    for (const seq of last.label.replaces) drain.replaced.add(seq)\n    return last.label.replaces\n",
+    find: "    for (const seq of last.label.replaces) drain.replaced.set(seq, false)\n    return last.label.replaces\n",
     replace: "    return []\n",
     seed: 730_079
   },
@@ -185,9 +185,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "replaced-known-only-once-removed",
     what: "an owner that cannot remove what the last one had replaced does not learn of the rest, and sends it",
     file: "delivery/backlog/backlog-reader.ts",
-    find: "      for (const seq of replaced ?? []) drain.replaced.add(seq)\n      for (const seq of replaced ?? [])\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n",
+    find: "      for (const seq of replaced ?? []) drain.replaced.set(seq, false)\n      for (const seq of replaced ?? [])\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n",
     replace:
-      "      for (const seq of replaced ?? []) {\n        drain.replaced.add(seq)\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n      }\n",
+      "      for (const seq of replaced ?? []) {\n        drain.replaced.set(seq, false)\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n      }\n",
     seed: 760_345
   },
   {

@@ -40,6 +40,8 @@ export interface ModelConfig {
   /** The first sequence that is given. */
   readonly first_seq?: number
   readonly allow_msg_ttl?: boolean
+  readonly allow_msg_schedules?: boolean
+  readonly allow_rollup_hdrs?: boolean
   readonly subject_delete_marker_ttl?: number
   readonly sources?: ReadonlyArray<{ readonly name: string; readonly filter_subject?: string }>
 }
@@ -183,6 +185,10 @@ export class ModelStream {
       const last = this.lastOf(subject)?.seq ?? 0
       if (last !== Number(expected)) throw new ApiError(10071, 400, `wrong last sequence: ${last}`)
     }
+    // Schedules bring it with them.
+    const mayRollUp = config.allow_rollup_hdrs === true || config.allow_msg_schedules === true
+    if (headers.has("Nats-Rollup") && !mayRollUp)
+      throw new ApiError(10111, 500, "rollup not permitted")
     const id = headers.get("Nats-Msg-Id") ?? ""
     const windowMs = (config.duplicate_window ?? 120e9) / 1e6
     if (id !== "") {

@@ -35,8 +35,8 @@ export interface LastMessage {
 export interface Findings extends BacklogEnd {
   /** Those of the wanted deliveries that are there, by `waitingName`. */
   readonly found: ReadonlyMap<string, Pick<Stored, "entry" | "seq">>
-  /** Which message of this owner replaces a message, by its sequence. */
-  readonly replacedBy: ReadonlyMap<number, number>
+  /** Messages that a message of this owner replaces. */
+  readonly replaced: ReadonlySet<number>
 }
 
 /** The stream that an endpoint's backlog lies in, and its subject there. */
@@ -103,7 +103,7 @@ export const lookAfter = Effect.fnUntraced(function* (
   }
 ) {
   const found = new Map<string, Pick<Stored, "entry" | "seq">>()
-  const replacedBy = new Map<number, number>()
+  const replaced = new Set<number>()
   let { stored, tail } = known
   const see = (message: StoredMsg) => {
     const { seq, subject } = message
@@ -115,7 +115,7 @@ export const lookAfter = Effect.fnUntraced(function* (
     }
     const label = labelIn(get)
     stored = Math.max(stored, label?.stored ?? stored + entries.length)
-    if (label?.owner === owner) for (const replaced of label.replaces) replacedBy.set(replaced, seq)
+    if (label?.owner === owner) for (const one of label.replaces) replaced.add(one)
     tail = seq
   }
   while (true) {
@@ -127,7 +127,7 @@ export const lookAfter = Effect.fnUntraced(function* (
     // Nothing follows: the known one is still the last, or what is left of the backlog ends earlier.
     const last = yield* readLast(of)
     if ((last?.seq ?? 0) > tail) continue
-    return { found, replacedBy, tail: last?.seq ?? 0, stored } satisfies Findings
+    return { found, replaced: replaced, tail: last?.seq ?? 0, stored } satisfies Findings
   }
 })
 

@@ -125,6 +125,8 @@ export interface WriteParts {
   readonly requests: ReadonlyArray<PendingStore>
   /** The message whose references it holds again, before its own. */
   readonly fold: WrittenTail | undefined
+  /** True where the broker removes `fold`, all that the subject holds, as it stores this message. */
+  readonly rollsUp: boolean
   /** The last message before it: it is stored only where that is so. */
   readonly expected: number
   /** Number of deliveries that were stored before. */
@@ -155,7 +157,7 @@ export class BacklogWrite {
   mustLook = false
 
   constructor(parts: WriteParts, after: number) {
-    const { before, expected, fold, id, owner, replaces, requests, streams } = parts
+    const { before, expected, fold, id, owner, replaces, requests, rollsUp, streams } = parts
     this.parts = parts
     this.after = after
     this.stored = before + requests.length
@@ -163,7 +165,8 @@ export class BacklogWrite {
     this.references = [...(fold?.references ?? []), ...own]
     const further: HeaderList = [
       ...labelHeaders({ stored: this.stored, owner, replaces }),
-      ["Nats-Expected-Last-Subject-Sequence", String(expected)]
+      ["Nats-Expected-Last-Subject-Sequence", String(expected)],
+      ...(rollsUp ? [["Nats-Rollup", "sub"] as const] : [])
     ]
     const [copy] = own.length > 0 ? [] : requests
     if (copy === undefined) {
@@ -185,6 +188,11 @@ export class BacklogWrite {
   /** True where the broker may take a part of it. */
   get isLarge(): boolean {
     return (this.packed?.[1].length ?? 0) > maxPackedLength && this.isDivisible
+  }
+
+  /** True where its subject holds nothing else once it is stored. */
+  get isSole(): boolean {
+    return this.parts.expected === 0 || this.parts.rollsUp
   }
 
   get isDivisible(): boolean {

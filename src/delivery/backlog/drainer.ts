@@ -181,8 +181,8 @@ export class Drainer {
   }
 
   /** Called when the entries of a message are in another one that follows. */
-  replaced(key: string, seq: number): void {
-    this.#index.drains.get(key)?.replaced.add(seq)
+  replaced(key: string, seq: number, isRemoved: boolean): void {
+    this.#index.drains.get(key)?.replaced.set(seq, isRemoved)
     this.kept(key)
   }
 
@@ -193,7 +193,7 @@ export class Drainer {
   leftBehind(key: string, last: LastMessage): ReadonlyArray<number> {
     const drain = this.#index.drains.get(key)
     if (drain === undefined || last.label === undefined || this.#late.has(last)) return []
-    for (const seq of last.label.replaces) drain.replaced.add(seq)
+    for (const seq of last.label.replaces) drain.replaced.set(seq, false)
     return last.label.replaces
   }
 

@@ -9,7 +9,7 @@ import type { Replaced } from "./written-tails.ts"
 const removalPauseMs = 5_000
 /**
  * Pause between two messages of one endpoint, ms, unless so many deliveries wait for the next: each
- * message costs three requests, however few it holds. The events wait for it, and no delivery does.
+ * message costs up to three requests, however few it holds. The events wait for it, and no delivery does.
  */
 const lingerMs = 20
 const enough = 64

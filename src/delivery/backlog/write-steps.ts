@@ -43,6 +43,8 @@ export interface WriteStepsOptions {
   readonly index: number
   /** The time at which this owner took over, ms since the epoch. */
   readonly owner: number
+  /** False where an init of an earlier version made the stream, and none of this one changed it. */
+  readonly takesRollups: () => boolean
   /** True where a message that was written may be replaced: reading has not reached it. */
   readonly mayReplace: (key: string, seq: number) => boolean
   /**
@@ -50,8 +52,11 @@ export interface WriteStepsOptions {
    * until `replaced` or `kept` is called.
    */
   readonly replacing: (key: string, seq: number) => void
-  /** The message `by` is stored and holds all that `seq` holds, which is about to be removed. */
-  readonly replaced: (key: string, seq: number, by: number) => void
+  /**
+   * Another message is stored and holds all that `seq` holds, which is removed with that or, where
+   * `isRemoved` is false, soon.
+   */
+  readonly replaced: (key: string, seq: number, isRemoved: boolean) => void
   /**
    * Called with the last message of a backlog, before this owner writes after it. Returns the
    * messages that it replaces and that may still be there: nothing else names them.
@@ -134,13 +139,14 @@ export class WriteSteps {
       mayReplace(key, tail)
     const fold = isFolded ? held : undefined
     const requests = takeGroup(queue, entriesLeft(fold, writes.most))
-    const { owner } = this.#options
+    const { owner, takesRollups } = this.#options
+    const rollsUp = fold?.isSole === true && takesRollups()
     const replaces = [...(fold === undefined ? [] : [fold]), ...writes.replaced].map(
       ({ seq }) => seq
     )
     const write = new BacklogWrite(
       {
-        ...{ requests, fold, expected: tail, before: writes.stored, owner, replaces },
+        ...{ requests, fold, rollsUp, expected: tail, before: writes.stored, owner, replaces },
         ...{ streams: this.#streams, id: this.#nextId(key) }
       },
       this.#last
@@ -206,20 +212,21 @@ export class WriteSteps {
     writes.stored = write.stored
     writes.storedAt(seq)
     if (packed === undefined) this.#tails.drop(key)
-    else this.#tails.hold(key, { seq, references, packed })
-    this.#wasFolded(writes, write, seq)
+    else this.#tails.hold(key, { seq, references, packed, isSole: write.isSole })
+    this.#wasFolded(writes, write, true)
     this.#options.wrote(key, headerBytes + write.size)
     parts.requests.forEach((request, index) => {
       this.#pending.end(request, { seq, entry: write.entryOf(index), after })
     })
   }
 
-  /** @param by the message that holds the folded one's references; undefined where there is none. */
-  #wasFolded(writes: EndpointWrites, { parts: { fold } }: BacklogWrite, by: number | undefined) {
+  /** @param isStored true where a message holds the folded one's references. */
+  #wasFolded(writes: EndpointWrites, { parts }: BacklogWrite, isStored: boolean) {
+    const { fold, rollsUp } = parts
     if (fold === undefined) return
-    if (by === undefined) return this.#options.kept(writes.key, fold.seq)
-    writes.replaced = [...writes.replaced, fold]
-    this.#options.replaced(writes.key, fold.seq, by)
+    if (!isStored) return this.#options.kept(writes.key, fold.seq)
+    if (!rollsUp) writes.replaced = [...writes.replaced, fold]
+    this.#options.replaced(writes.key, fold.seq, rollsUp)
   }
 
   #notStored(
@@ -248,7 +255,7 @@ export class WriteSteps {
   #dropWrite(writes: EndpointWrites, write: BacklogWrite): ReadonlyArray<PendingStore> {
     writes.write = undefined
     this.#tails.drop(writes.key)
-    this.#wasFolded(writes, write, undefined)
+    this.#wasFolded(writes, write, false)
     return this.#pending.open(write.parts.requests)
   }
 
@@ -269,7 +276,7 @@ export class WriteSteps {
   #settle(
     writes: EndpointWrites,
     write: BacklogWrite,
-    { found, replacedBy, stored, tail }: Findings
+    { found, replaced, stored, tail }: Findings
   ): void {
     const { key } = writes
     const { expected, fold } = write.parts
@@ -281,7 +288,7 @@ export class WriteSteps {
     // A truncated stream gives their sequences again.
     writes.replaced = writes.replaced.filter(({ seq }) => seq < tail)
     this.#tails.drop(key)
-    this.#wasFolded(writes, write, fold === undefined ? undefined : replacedBy.get(fold.seq))
+    this.#wasFolded(writes, write, fold !== undefined && replaced.has(fold.seq))
     const missing: Array<PendingStore> = []
     for (const request of open) {
       const at = found.get(waitingName(request.delivery))

@@ -29,6 +29,8 @@ export interface Replaced {
 export interface WrittenTail extends Replaced {
   readonly references: ReadonlyArray<DeliveryReference>
   readonly packed: PackedReferences
+  /** True where it is all that its subject holds. */
+  readonly isSole: boolean
 }
 
 /** The last messages of endpoints' backlogs, as long as they may be written again with more. */

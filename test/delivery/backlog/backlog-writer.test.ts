@@ -41,10 +41,12 @@ const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOp
   const run = yield* FiberSet.makeRuntime<never, void, never>()
   const writer = new BacklogWriter(yield* Broker, {
     ...{ index: 0, owner: 1, asReference: ({ type }) => type !== "copied" },
+    takesRollups: () => true,
     mayReplace: () => false,
     leftBehind: () => [],
     replacing: (_, seq) => void said.push(`replacing ${seq}`),
-    replaced: (_, seq, by) => void said.push(`replaced ${seq} by ${by}`),
+    replaced: (_, seq, isRemoved) =>
+      void said.push(isRemoved ? `replaced ${seq}` : `replaced ${seq}, to be removed`),
     kept: (_, seq) => void said.push(`kept ${seq}`),
     fence: { asOwner: Effect.void },
     wrote: () => undefined,
@@ -412,16 +414,75 @@ describe.concurrent("what the broker refuses", () => {
 })
 
 describe.concurrent("a small message at the end", () => {
+  scenario(
+    "is replaced by the write of the next one where it is alone, without a request more",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<string> = []
+        const broker = yield* alteredBroker(({ deleteMessage, purge, readMessage }) => ({
+          readMessage: (operation, ...rest) => {
+            asked.push(operation)
+            return readMessage(operation, ...rest)
+          },
+          deleteMessage: (operation, ...rest) => {
+            asked.push(operation)
+            return deleteMessage(operation, ...rest)
+          },
+          purge: (operation, ...rest) => {
+            asked.push(operation)
+            return purge(operation, ...rest)
+          }
+        }))
+        const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+        for (const n of numbers(1, 5)) {
+          yield* storeAll([request(n)])
+          assert.deepStrictEqual(yield* eventsStored, [numbers(1, n)])
+        }
+        assert.deepStrictEqual(asked, ["look at the end of a backlog"])
+        assert.deepStrictEqual(
+          said.filter((what) => what.startsWith("replaced")),
+          numbers(1, 4).map((seq) => `replaced ${seq}`)
+        )
+      })
+  )
+
+  scenario("is removed by a request of its own where the stream takes no rollups", () =>
+    Effect.gen(function* () {
+      const { said, storeAll } = yield* makeWriter({
+        mayReplace: () => true,
+        takesRollups: () => false
+      })
+      yield* storeAll([request(1)])
+      yield* storeAll([request(2)])
+      assert.deepStrictEqual(said, ["replacing 1", "replaced 1, to be removed"])
+      yield* eventually(eventsStored, (events) => events.length === 1)
+      assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
+    })
+  )
+
+  scenario("takes no other message with it as it is replaced", () =>
+    Effect.gen(function* () {
+      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
+      yield* storeAll([copy(1)])
+      yield* storeAll([request(2)])
+      yield* storeAll([request(3)])
+      yield* eventually(eventsStored, (events) => events.length === 2)
+      assert.deepStrictEqual(yield* eventsStored, [[1], [2, 3]])
+      assert.deepStrictEqual(said, ["replacing 2", "replaced 2, to be removed"])
+    })
+  )
+
   scenario("is written again with what comes next, and removed", () =>
     Effect.gen(function* () {
       const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
+      yield* storeAll([request(0, { window: 90_000 })])
       const requests = numbers(1, 30).map((n) => request(n))
       const places: Array<Stored> = []
       for (const one of requests) places.push(...(yield* storeAll([one])))
-      yield* eventually(eventsStored, (events) => events.length === 1)
-      const [message] = yield* stored
+      yield* eventually(eventsStored, (events) => events.length === 2)
+      const [, message] = yield* stored
       assert.deepStrictEqual(message?.events, numbers(1, 30))
-      assert.strictEqual(message?.label?.stored, 30)
+      assert.strictEqual(message?.label?.stored, 31)
       assert.deepStrictEqual(
         places.map(({ entry }) => entry),
         numbers(1, 30)
@@ -474,10 +535,7 @@ describe.concurrent("a small message at the end", () => {
       yield* Effect.flip(storeAll([request(2)]))
       const [second] = yield* storeAll([request(2)])
       assert.strictEqual(second?.entry, 2)
-      assert.deepStrictEqual(said, [
-        `replacing ${first?.seq}`,
-        `replaced ${first?.seq} by ${second?.seq}`
-      ])
+      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, `replaced ${first?.seq}`])
       yield* eventually(eventsStored, (events) => events.length === 1)
       assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
     })
@@ -490,6 +548,7 @@ describe.concurrent("a small message at the end", () => {
           stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
       }))
       const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
+      const [other] = yield* crashed.storeAll([request(0, { window: 90_000 })])
       const [one] = yield* crashed.storeAll([request(1)])
       const [two] = yield* crashed.storeAll([request(2)])
       const { storeAll } = yield* makeWriter({ owner: 2, mayReplace: () => true })
@@ -498,9 +557,10 @@ describe.concurrent("a small message at the end", () => {
       assert.deepStrictEqual(
         (yield* stored).map(({ events, label, seq }) => [seq, events, label]),
         [
-          [one?.seq, [1], { stored: 1, owner: 1, replaces: [] }],
-          [two?.seq, [1, 2], { stored: 2, owner: 1, replaces: [one?.seq ?? 0] }],
-          [three?.seq, [3], { stored: 3, owner: 2, replaces: [] }]
+          [other?.seq, [0], { stored: 1, owner: 1, replaces: [] }],
+          [one?.seq, [1], { stored: 2, owner: 1, replaces: [] }],
+          [two?.seq, [1, 2], { stored: 3, owner: 1, replaces: [one?.seq ?? 0] }],
+          [three?.seq, [3], { stored: 4, owner: 2, replaces: [] }]
         ]
       )
     })
@@ -513,6 +573,7 @@ describe.concurrent("a small message at the end", () => {
           stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
       }))
       const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
+      yield* crashed.storeAll([request(0, { window: 90_000 })])
       yield* crashed.storeAll([request(1)])
       yield* crashed.storeAll([request(2)])
       const { storeAll } = yield* makeWriter({
@@ -520,7 +581,7 @@ describe.concurrent("a small message at the end", () => {
         leftBehind: (_key, { label }) => label?.replaces ?? []
       })
       yield* storeAll([request(3)])
-      assert.deepStrictEqual(yield* eventsStored, [[1, 2], [3]])
+      assert.deepStrictEqual(yield* eventsStored, [[0], [1, 2], [3]])
     })
   )
 })
