@@ -82,3 +82,14 @@ export const durationBetween = (least: readonly [ms: number, words: string], mos
  * short ones (`5m`, `1h 30m`) and those of ISO 8601 (`PT5M`) to a Duration, and encodes to the first.
  */
 export const PositiveDuration = durationBetween([1, "1 millisecond"], longestDuration)
+
+/**
+ * A length of time that follows from durations that are set, such as a wait of a retry policy: a number
+ * of ms in memory, and a text in words ("30 seconds") where it is shown. It may be 0.
+ */
+export const SpanMs = DurationInWords.pipe(
+  Schema.decodeTo(Schema.Number, {
+    decode: SchemaGetter.transform(Duration.toMillis),
+    encode: SchemaGetter.transform(Duration.millis)
+  })
+)

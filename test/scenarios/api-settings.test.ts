@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
+import { OutlinedPolicy } from "../../src/operations/endpoints/outlined-policy.ts"
 import type { Answer } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
 import { history, nth } from "../kit/engine.ts"
@@ -121,11 +122,12 @@ describe.concurrent("what holds for a tenant", () => {
       assert.isTrue(waits.length > 0 && waits.every((wait) => typeof wait === "string"))
       assert.containsAllKeys(stripe.policy, ["backoff", "maxAttempts", "window"])
       // With what the jitter makes of each wait.
-      const { waits: outlined } = stripe.outline as {
-        readonly waits: ReadonlyArray<{ least: number; most: number; latest: number }>
-      }
-      assert.lengthOf(outlined, waits.length)
-      assert.isTrue(outlined.every(({ least, most }) => least > 0 && least <= most))
+      const outline = Schema.decodeUnknownSync(OutlinedPolicy)(stripe.outline)
+      assert.lengthOf(outline.waits, waits.length)
+      assert.isTrue(outline.waits.every(({ least, most }) => least > 0 && least <= most))
+      // A duration is a text, as in the policy itself.
+      const { window } = stripe.policy as { readonly window: string }
+      assert.deepInclude(stripe.outline as object, { window })
     })
   )
 })

@@ -2,6 +2,7 @@ import type { ComponentChildren } from "preact"
 import type { Delivery, OutlinedPolicy } from "../../src/client/client.ts"
 import { count, Marked, State } from "../parts.tsx"
 import { address } from "../router.ts"
+import { spanMs } from "../span.ts"
 import { Ago, lasting, timeText } from "../times.tsx"
 
 type Round = Delivery["rounds"][number]
@@ -19,8 +20,10 @@ const outcome = ({ error, status }: Attempt): string =>
   error === undefined || error === null ? String(status ?? "") : error.class
 
 /** A shortest and a longest time as one text. */
-const rangeText = (least: number, most: number): string =>
-  lasting(least) === lasting(most) ? lasting(most) : `${lasting(least)} to ${lasting(most)}`
+const rangeText = ({ least, most }: Wait): string => {
+  const [from, to] = [lasting(spanMs(least)), lasting(spanMs(most))]
+  return from === to ? to : `${from} to ${to}`
+}
 
 /** Where the time of an attempt went. */
 const Latency = ({ of }: { readonly of: Attempt }) => {
@@ -59,11 +62,12 @@ const Latency = ({ of }: { readonly of: Attempt }) => {
 
 /** A wait between the shortest and longest that the policy may draw. */
 const WaitBar = ({ drawn, wait }: { readonly drawn?: number; readonly wait: Wait }) => {
-  const most = Math.max(wait.most, drawn ?? 0, 1)
+  const [from, to] = [spanMs(wait.least), spanMs(wait.most)]
+  const most = Math.max(to, drawn ?? 0, 1)
   const at = (ms: number) => (ms / most) * 100
   return (
     <svg class="waits" viewBox="0 0 100 12" preserveAspectRatio="none" aria-hidden="true">
-      <rect x={at(wait.least)} width={Math.max(1, at(wait.most) - at(wait.least))} height={12} />
+      <rect x={at(from)} width={Math.max(1, at(to) - at(from))} height={12} />
       {drawn !== undefined && (
         <rect class="drawn" x={Math.min(99, at(drawn))} width={1} height={12} />
       )}
@@ -82,14 +86,14 @@ const Waited = ({
 }) => {
   if (wait === undefined) return <p>Next attempt {lasting(drawn)} later.</p>
   // Clocks of worker and broker, and whole milliseconds.
-  const isWithin = drawn >= wait.least - 1_000 && drawn <= wait.most + 1_000
+  const isWithin = drawn >= spanMs(wait.least) - 1_000 && drawn <= spanMs(wait.most) + 1_000
   return (
     <>
       <p>
         Next attempt {lasting(drawn)} later
         {isWithin
-          ? `, drawn from ${rangeText(wait.least, wait.most)} (${policy})`
-          : `: the policy (${policy}) has ${rangeText(wait.least, wait.most)}, and the receiver's Retry-After or the settings of that time had another`}
+          ? `, drawn from ${rangeText(wait)} (${policy})`
+          : `: the policy (${policy}) has ${rangeText(wait)}, and the receiver's Retry-After or the settings of that time had another`}
         .
       </p>
       <WaitBar wait={wait} drawn={drawn} />
@@ -175,8 +179,8 @@ const Coming = ({
   const from = due === undefined ? Date.now() : Math.max(Date.now(), Date.parse(due))
   let [earliest, latest] = [from, from]
   const rows = coming.slice(0, mostShown).map((wait) => {
-    earliest += wait.least
-    latest += wait.most
+    earliest += spanMs(wait.least)
+    latest += spanMs(wait.most)
     return { wait, earliest, latest }
   })
   const end = deadline === undefined ? Number.POSITIVE_INFINITY : Date.parse(deadline)
@@ -201,7 +205,7 @@ const Coming = ({
             {rows.map((row) => (
               <tr key={row.wait.attempt}>
                 <td>{row.wait.attempt}</td>
-                <td>{rangeText(row.wait.least, row.wait.most)}</td>
+                <td>{rangeText(row.wait)}</td>
                 <td class="n">
                   <Ago at={new Date(row.earliest).toISOString()} />
                 </td>

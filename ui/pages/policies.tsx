@@ -3,6 +3,7 @@ import { useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
 import { Answered, Command } from "../parts.tsx"
 import { petrel } from "../session.ts"
+import { spanMs } from "../span.ts"
 import { lastingExactly } from "../times.tsx"
 import { Schedule } from "./schedule.tsx"
 
@@ -30,7 +31,7 @@ export const Policies = () => {
                   <b>{name}</b>{" "}
                   <span class="small">
                     {outline.maxAttempts} attempts in{" "}
-                    {lastingExactly(outline.waits.at(-1)?.latest ?? 0)}
+                    {lastingExactly(spanMs(outline.waits.at(-1)?.latest ?? "0 millis"))}
                   </span>
                 </summary>
                 <p class="small">{source}</p>

@@ -1,5 +1,6 @@
 /* When attempts of a retry policy would come, drawn. */
 import type { OutlinedPolicy } from "../../src/client/client.ts"
+import { spanMs } from "../span.ts"
 import { lasting, lastingExactly } from "../times.tsx"
 
 type Wait = OutlinedPolicy["waits"][number]
@@ -28,10 +29,10 @@ const scaleTo = (mostMs: number) => {
 }
 
 /** Returns a shortest and a longest time as one text. */
-const rangeText = (least: number, most: number): string =>
-  lastingExactly(least) === lastingExactly(most)
-    ? lastingExactly(most)
-    : `${lastingExactly(least)} to ${lastingExactly(most)}`
+const rangeText = (least: string, most: string): string => {
+  const [from, to] = [lastingExactly(spanMs(least)), lastingExactly(spanMs(most))]
+  return from === to ? to : `${from} to ${to}`
+}
 
 /** Attempts that are drawn before the rest is folded. */
 const mostDrawn = 16
@@ -45,7 +46,7 @@ const Bar = ({
   readonly place: (ms: number) => number
   readonly ticksAt: ReadonlyArray<number>
 }) => {
-  const [from, to] = [place(of.earliest), place(of.latest)]
+  const [from, to] = [place(spanMs(of.earliest)), place(spanMs(of.latest))]
   // A moment is drawn as wide as can be seen.
   const width = Math.max(0.8, to - from)
   return (
@@ -75,14 +76,14 @@ const limitTexts = (statuses: OutlinedPolicy["statuses"]): ReadonlyArray<string>
   [
     ...Map.groupBy(
       statuses,
-      ({ attempts, window }) => `${attempts} attempts at most, within ${lasting(window)}`
+      ({ attempts, window }) => `${attempts} attempts at most, within ${lasting(spanMs(window))}`
     )
   ].map(([limit, those]) => `Answered ${those.map(({ status }) => status).join(" or ")}: ${limit}.`)
 
 /** The retry schedule of a policy: when each attempt would come if all fail. */
 export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
   const { endedBy, givesUp, maxAttempts, statuses, waits } = of
-  const most = Math.max(10_000, ...waits.map(({ latest }) => latest))
+  const most = Math.max(10_000, ...waits.map(({ latest }) => spanMs(latest)))
   const place = scaleTo(most)
   const shownTicks = ticks.filter(([ms], at) => {
     const next = ticks[at + 1]?.[0]
@@ -92,6 +93,7 @@ export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
   })
   const ticksAt = shownTicks.map(([ms]) => place(ms))
   const drawn = waits.slice(0, mostDrawn)
+  const last = waits.at(-1)
   return (
     <>
       <p class="small">
@@ -140,10 +142,10 @@ export const Schedule = ({ of }: { readonly of: OutlinedPolicy }) => {
           </tbody>
         </table>
       )}
-      {waits.length > drawn.length && (
+      {last !== undefined && waits.length > drawn.length && (
         <p class="small">
           and {waits.length - drawn.length} more, the last after{" "}
-          {rangeText(waits.at(-1)?.earliest ?? 0, waits.at(-1)?.latest ?? 0)}
+          {rangeText(last.earliest, last.latest)}
         </p>
       )}
       {limitTexts(statuses).map((text) => (

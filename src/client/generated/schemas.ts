@@ -2089,53 +2089,61 @@ export interface OutboxList {
   }>
 }
 
-/** What a retry policy makes of a delivery that always fails. Times in ms. */
+/** When the last attempt fails. */
+export interface OutlinedEnd {
+  /** How long after the beginning of the round at the earliest. */
+  readonly earliest: string
+  /** How long after the beginning of the round at the latest. */
+  readonly latest: string
+}
+
+/** What a retry policy makes of a delivery that always fails. */
 export interface OutlinedPolicy {
   /** The name of a preset, or `a policy of its own`. */
   readonly name: string
   /** The event types that it holds for; absent for all that have no other. */
   readonly types?: string
-  /** The policy. */
   readonly policy: RetryPolicy
   /** Each wait between its shortest and longest; `attempt` follows it. */
-  readonly waits: ReadonlyArray<{
-    /** The number of the attempt that follows. */
-    readonly attempt: number
-    /** The shortest wait before it, ms. */
-    readonly least: number
-    /** The longest wait before it, ms. */
-    readonly most: number
-    /** The earliest, ms after the round began. */
-    readonly earliest: number
-    /** The latest, ms after the round began. */
-    readonly latest: number
-    /** Whether the end of the window may prevent it. */
-    readonly mayBeCut: boolean
-  }>
+  readonly waits: ReadonlyArray<OutlinedWait>
   /** The most attempts. */
   readonly maxAttempts: number
   /** How long a round may last. */
-  readonly window: number
+  readonly window: string
   /** When the last attempt fails at the earliest and at the latest. */
-  readonly givesUp: {
-    /** The earliest, ms after the round began. */
-    readonly earliest: number
-    /** The latest, ms after the round began. */
-    readonly latest: number
-  }
+  readonly givesUp: OutlinedEnd
   /** What ends the round: its attempts, its window, or either. */
   readonly endedBy: "attempts" | "either" | "window"
   /** Statuses with limits of their own. */
-  readonly statuses: ReadonlyArray<{
-    /** The status, or its class. */
-    readonly status: string
-    /** The most answers with it. */
-    readonly attempts: number
-    /** How long it is tried, ms. */
-    readonly window: number
-    /** The waits before each attempt. */
-    readonly waits: ReadonlyArray<number>
-  }>
+  readonly statuses: ReadonlyArray<OutlinedStatus>
+}
+
+/** A status with limits of its own. */
+export interface OutlinedStatus {
+  /** The status, or its class. */
+  readonly status: string
+  /** The most answers with it. */
+  readonly attempts: number
+  /** How long it is tried. */
+  readonly window: string
+  /** The nominal waits before each attempt. */
+  readonly waits: ReadonlyArray<string>
+}
+
+/** A wait before an attempt. */
+export interface OutlinedWait {
+  /** The number of the attempt that follows. */
+  readonly attempt: number
+  /** The shortest wait before it. */
+  readonly least: string
+  /** The longest wait before it. */
+  readonly most: string
+  /** How long after the beginning of the round it comes at the earliest. */
+  readonly earliest: string
+  /** How long after the beginning of the round it comes at the latest. */
+  readonly latest: string
+  /** Whether the end of the window may prevent it. */
+  readonly mayBeCut: boolean
 }
 
 /** A link that was made. */

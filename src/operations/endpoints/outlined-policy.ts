@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { SpanMs } from "../../domain/duration.ts"
 import type { EndpointName } from "../../domain/endpoint.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { getEndpoint } from "../../endpoints/endpoint-store.ts"
@@ -9,48 +10,88 @@ import { documented, operation } from "../operation.ts"
 import { EndpointId, Tenant, tenantPath } from "../parameters.ts"
 import { Contradiction } from "../refusals.ts"
 
-const Wait = Schema.Struct({
-  attempt: Schema.Int.annotateKey({ description: "The number of the attempt that follows." }),
-  least: Schema.Number.annotateKey({ description: "The shortest wait before it, ms." }),
-  most: Schema.Number.annotateKey({ description: "The longest wait before it, ms." }),
-  earliest: Schema.Number.annotateKey({ description: "The earliest, ms after the round began." }),
-  latest: Schema.Number.annotateKey({ description: "The latest, ms after the round began." }),
-  mayBeCut: Schema.Boolean.annotateKey({
-    description: "Whether the end of the window may prevent it."
-  })
+const Wait = documented(
+  Schema.Struct({
+    attempt: Schema.Int,
+    least: SpanMs,
+    most: SpanMs,
+    earliest: SpanMs,
+    latest: SpanMs,
+    mayBeCut: Schema.Boolean
+  }),
+  {
+    identifier: "OutlinedWait",
+    description: "A wait before an attempt.",
+    fields: {
+      attempt: "The number of the attempt that follows.",
+      least: "The shortest wait before it.",
+      most: "The longest wait before it.",
+      earliest: "How long after the beginning of the round it comes at the earliest.",
+      latest: "How long after the beginning of the round it comes at the latest.",
+      mayBeCut: "Whether the end of the window may prevent it."
+    }
+  }
+)
+
+const End = documented(Schema.Struct({ earliest: SpanMs, latest: SpanMs }), {
+  identifier: "OutlinedEnd",
+  description: "When the last attempt fails.",
+  fields: {
+    earliest: "How long after the beginning of the round at the earliest.",
+    latest: "How long after the beginning of the round at the latest."
+  }
 })
 
-/** What a retry policy makes of a delivery that always fails. Times in ms. */
-export const OutlinedPolicy = Schema.Struct({
-  name: Schema.String.annotateKey({
-    description: "The name of a preset, or `a policy of its own`."
+const StatusLimits = documented(
+  Schema.Struct({
+    status: Schema.String,
+    attempts: Schema.Int,
+    window: SpanMs,
+    waits: Schema.Array(SpanMs)
   }),
-  types: Schema.optionalKey(Schema.String).annotateKey({
-    description: "The event types that it holds for; absent for all that have no other."
+  {
+    identifier: "OutlinedStatus",
+    description: "A status with limits of its own.",
+    fields: {
+      status: "The status, or its class.",
+      attempts: "The most answers with it.",
+      window: "How long it is tried.",
+      waits: "The nominal waits before each attempt."
+    }
+  }
+)
+
+/**
+ * What a retry policy makes of a delivery that always fails. Lengths of time are ms in memory, and
+ * texts where they are shown.
+ */
+export const OutlinedPolicy = documented(
+  Schema.Struct({
+    name: Schema.String,
+    types: Schema.optionalKey(Schema.String),
+    policy: RetryPolicy,
+    waits: Schema.Array(Wait),
+    maxAttempts: Schema.Int,
+    window: SpanMs,
+    givesUp: End,
+    endedBy: Schema.Literals(["attempts", "either", "window"]),
+    statuses: Schema.Array(StatusLimits)
   }),
-  policy: RetryPolicy.annotateKey({ description: "The policy." }),
-  waits: Schema.Array(Wait).annotateKey({ description: "The waits before each attempt." }),
-  maxAttempts: Schema.Int.annotateKey({ description: "The most attempts." }),
-  window: Schema.Number.annotateKey({ description: "How long it is tried, ms." }),
-  givesUp: Schema.Struct({
-    earliest: Schema.Number.annotateKey({ description: "The earliest, ms after the round began." }),
-    latest: Schema.Number.annotateKey({ description: "The latest, ms after the round began." })
-  }).annotateKey({ description: "When it is given up." }),
-  endedBy: Schema.Literals(["attempts", "either", "window"]).annotateKey({
-    description: "Which limit ends it."
-  }),
-  /** Statuses with limits of their own, and their nominal waits. */
-  statuses: Schema.Array(
-    Schema.Struct({
-      status: Schema.String.annotateKey({ description: "The status, or its class." }),
-      attempts: Schema.Int.annotateKey({ description: "The most answers with it." }),
-      window: Schema.Number.annotateKey({ description: "How long it is tried, ms." }),
-      waits: Schema.Array(Schema.Number).annotateKey({
-        description: "The waits before each attempt."
-      })
-    })
-  ).annotateKey({ description: "Statuses with limits of their own, and their nominal waits." })
-})
+  {
+    identifier: "OutlinedPolicy",
+    description: "What a retry policy makes of a delivery that always fails.",
+    fields: {
+      name: "The name of a preset, or `a policy of its own`.",
+      types: "The event types that it holds for; absent for all that have no other.",
+      waits: "Each wait between its shortest and longest; `attempt` follows it.",
+      maxAttempts: "The most attempts.",
+      window: "How long a round may last.",
+      givesUp: "When the last attempt fails at the earliest and at the latest.",
+      endedBy: "What ends the round: its attempts, its window, or either.",
+      statuses: "Statuses with limits of their own."
+    }
+  }
+)
 export type OutlinedPolicy = typeof OutlinedPolicy.Type
 
 export const encodeOutline = Schema.encodeSync(OutlinedPolicy)
@@ -95,21 +136,6 @@ export const outlineEndpoint = Effect.fnUntraced(function* (
   )
 })
 
-/** The outline of a policy, as the API's document has it. */
-export const OutlineView = documented(OutlinedPolicy, {
-  identifier: "OutlinedPolicy",
-  description: "What a retry policy makes of a delivery that always fails. Times in ms.",
-  fields: {
-    name: "The name of a preset, or `a policy of its own`.",
-    types: "The event types that it holds for; absent for all that have no other.",
-    waits: "Each wait between its shortest and longest; `attempt` follows it.",
-    window: "How long a round may last.",
-    givesUp: "When the last attempt fails at the earliest and at the latest.",
-    endedBy: "What ends the round: its attempts, its window, or either.",
-    statuses: "Statuses with limits of their own."
-  }
-})
-
 /** Shows what retries of an endpoint come to. */
 export const retryPolicies = operation(
   "retryPolicies",
@@ -125,7 +151,7 @@ export const retryPolicies = operation(
       })
     },
     output: Schema.Struct({
-      policies: Schema.Array(OutlineView).annotateKey({ description: "The policies." })
+      policies: Schema.Array(OutlinedPolicy).annotateKey({ description: "The policies." })
     }).annotate({
       identifier: "RetryPolicies"
     }),

@@ -14,7 +14,7 @@ import {
 } from "../alerts/alerts.ts"
 import { asCaller } from "../caller.ts"
 import { shortPolicy } from "../endpoints/cautions.ts"
-import { OutlineView, outlined } from "../endpoints/outlined-policy.ts"
+import { OutlinedPolicy, outlined } from "../endpoints/outlined-policy.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {
@@ -94,7 +94,7 @@ const RetryPreset = documented(
       description: "Between attempts, without jitter."
     }),
     total: PositiveDuration,
-    outline: OutlineView
+    outline: OutlinedPolicy
   }),
   {
     identifier: "RetryPreset",
