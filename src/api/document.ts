@@ -192,8 +192,18 @@ const headersByStatus: Record<string, Json> = {
   401: { "WWW-Authenticate": header("How to authenticate.", "string") },
   405: { Allow: header("The methods that the path has.", "string") },
   429: { "Retry-After": header("Seconds until it is worth trying again.", "integer") },
-  503: {
-    "Retry-After": header("Seconds until it is worth trying again, where that is known.", "integer")
+  503: { "Retry-After": header("Seconds until it is worth trying again.", "integer") }
+}
+
+/** Headers of answers of a single operation, by its id. */
+const headersByOperation: Record<string, Record<string, Json>> = {
+  "events.publish": {
+    200: {
+      "Retry-After": header(
+        "Seconds until it is worth sending those events of a batch again whose status is 503, where there are some.",
+        "integer"
+      )
+    }
   }
 }
 
@@ -232,7 +242,7 @@ const saysRate = (status: string): boolean => /^2|^304$|^429$/.test(status)
 const withHeaders = (value: Json): Json => {
   if (Array.isArray(value)) return value.map(withHeaders)
   if (!isObject(value)) return value
-  const { parameters, responses, security } = value
+  const { operationId, parameters, responses, security } = value
   const needsToken = Array.isArray(security) && security.length > 0
   if (!isObject(responses))
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [key, withHeaders(one)]))
@@ -241,6 +251,7 @@ const withHeaders = (value: Json): Json => {
       headersByStatus[status] ?? (takesKey(parameters) ? headersWithKey[status] : undefined)
     const headers = {
       ...(isObject(ofStatus) ? ofStatus : {}),
+      ...Object(headersByOperation[String(operationId)]?.[status]),
       ...(needsToken && saysRate(status) ? rateLimits : {})
     }
     return isObject(answer) && Object.keys(headers).length > 0

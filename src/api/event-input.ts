@@ -85,6 +85,7 @@ export const BatchAnswer = documented(
     id: Schema.optionalKey(Schema.String),
     seq: Schema.optionalKey(Schema.Int),
     detail: Schema.optionalKey(Schema.String),
+    retryAfter: Schema.optionalKey(Schema.Int),
     errors: Schema.optionalKey(Schema.Array(Problem))
   }),
   {
@@ -95,6 +96,8 @@ export const BatchAnswer = documented(
       id: publishedTexts.id,
       seq: publishedTexts.seq,
       detail: "Why it was not stored, and what to do.",
+      retryAfter:
+        "With 503: seconds until it is worth sending it again, with the same id. The header Retry-After has the longest.",
       errors: "What is wrong with it, field by field."
     }
   }

@@ -25,13 +25,13 @@ import {
 } from "./problems.ts"
 import { withHeader } from "./request-notes.ts"
 
-/** Seconds after which a request is worth repeating that found no broker. */
-const retryAfter = 2
+/** Seconds after which it is worth trying again what found no broker, or no room. */
+export const awaySeconds = 2
 
 /** Answers 503 with the header Retry-After. */
 export const unavailable = (
   detail: string,
-  seconds = retryAfter
+  seconds = awaySeconds
 ): Effect.Effect<never, Unavailable, HttpServerRequest.HttpServerRequest> =>
   withHeader("retry-after", String(seconds)).pipe(
     Effect.andThen(Effect.fail(new Unavailable({ detail, retryAfter: seconds })))

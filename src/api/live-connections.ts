@@ -2,20 +2,17 @@ import { Context } from "effect"
 import { Connections } from "../connections/connections.ts"
 import { gauge, type NumberFamily } from "../metrics/family.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
-import { rawProblem } from "./problems.ts"
+import { rawProblem, unavailableProblem } from "./problems.ts"
 
 /** Connections to the API at the same time. Half of them may be of clients that have shown no valid token. */
 const maxConnections = 1_024
 
 /** Why a connection is closed, for a client whose request is on its way. */
 const crowded = rawProblem(
-  {
-    status: 503,
-    name: "unavailable",
-    title: "It cannot be answered now",
-    detail: "there are too many connections: connect again, and close those that are not used"
-  },
-  { "retry-after": "1" }
+  unavailableProblem(
+    "there are too many connections: connect again, and close those that are not used",
+    1
+  )
 )
 
 /** Makes what bounds the connections of the API's server. */

@@ -10,7 +10,7 @@ import { timers } from "../time/timers.ts"
 import { isLoopback } from "./addresses.ts"
 import { bearerIn } from "./credential.ts"
 import { connectionFamilies, LiveConnections } from "./live-connections.ts"
-import { problemResponse } from "./problems.ts"
+import { problemResponse, unavailableProblem } from "./problems.ts"
 import type { RequestDurations } from "./request-durations.ts"
 
 export const metricsPath = "/metrics"
@@ -33,15 +33,7 @@ const refused = problemResponse(
   { "www-authenticate": 'Bearer realm="petrel"' }
 )
 
-const away = problemResponse(
-  {
-    status: 503,
-    name: "unavailable",
-    title: "It cannot be answered now",
-    detail: "the broker does not answer"
-  },
-  { "retry-after": "1" }
-)
+const away = problemResponse(unavailableProblem("the broker does not answer", 1))
 
 /** Returns how far the log of deliveries is behind; undefined where no projection answers. */
 const readProjection = Effect.gen(function* () {

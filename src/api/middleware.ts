@@ -15,7 +15,7 @@ import { clientAddress, hostName } from "./addresses.ts"
 import type { CrossOrigin } from "./cors.ts"
 import { Insider } from "./credential.ts"
 import type { BareProblem } from "./problems.ts"
-import { problemResponse, problemType } from "./problems.ts"
+import { problemResponse, problemType, unavailableProblem } from "./problems.ts"
 import { BodyRefused } from "./request-body.ts"
 import type { RequestDurations } from "./request-durations.ts"
 import type { Notes } from "./request-notes.ts"
@@ -87,12 +87,7 @@ const defect: BareProblem = {
   detail: "the request could not be handled; the log of the console says why"
 }
 
-const stopping: BareProblem = {
-  status: 503,
-  name: "unavailable",
-  title: "It cannot be answered now",
-  detail: "the console is stopping"
-}
+const stopping = unavailableProblem("the console is stopping", 1)
 
 /** Titles of answers that the HTTP library makes without a problem. */
 const bareStatuses: Record<number, Omit<BareProblem, "status">> = {
@@ -227,7 +222,7 @@ export const middleware = (
     Effect.gen(function* () {
       if (Exit.isSuccess(exit)) return asProblem(exit.value)
       const { cause } = exit
-      if (Cause.hasInterruptsOnly(cause)) return problemResponse(stopping, { "retry-after": "1" })
+      if (Cause.hasInterruptsOnly(cause)) return problemResponse(stopping)
       const response = failed(cause, methodsOf)
       if (response !== undefined) return response
       yield* Effect.logError("a request could not be handled", cause)

@@ -15,7 +15,7 @@ const errors = Schema.optionalKey(Schema.Array(Problem)).annotateKey({
 })
 
 /** Seconds until it is worth trying again, as in the header Retry-After. */
-const retryAfter = Schema.optionalKey(Schema.Int).annotateKey({
+const retryAfter = Schema.Int.annotateKey({
   description: "Seconds until it is worth trying again, as in the header Retry-After."
 })
 
@@ -134,13 +134,25 @@ export interface BareProblem {
   readonly name: string
   readonly title: string
   readonly detail: string
+  /** Seconds until it is worth trying again. The header Retry-After says the same. */
+  readonly retryAfter?: number
 }
+
+/** Returns the problem of what cannot be answered now, and may be in some seconds. */
+export const unavailableProblem = (detail: string, retryAfter: number): BareProblem => ({
+  ...{ status: 503, name: "unavailable", title: "It cannot be answered now" },
+  ...{ detail, retryAfter }
+})
 
 export const problemType = "application/problem+json"
 
 /** Returns a problem as the body of an answer. */
-export const problemBody = ({ detail, name, status, title }: BareProblem): string =>
-  JSON.stringify({ type: `${typeRoot}${name}`, status, title, detail })
+export const problemBody = ({ detail, name, retryAfter, status, title }: BareProblem): string =>
+  JSON.stringify({ type: `${typeRoot}${name}`, status, title, detail, retryAfter })
+
+/** Returns the headers that follow from a problem. */
+export const problemHeaders = ({ retryAfter }: BareProblem): Record<string, string> =>
+  retryAfter === undefined ? {} : { "retry-after": String(retryAfter) }
 
 /** Returns the answer for a problem. */
 export const problemResponse = (
@@ -150,20 +162,17 @@ export const problemResponse = (
   HttpServerResponse.text(problemBody(problem), {
     status: problem.status,
     contentType: problemType,
-    headers
+    headers: { ...problemHeaders(problem), ...headers }
   })
 
 /** Returns a problem as it is written to a connection which has no request that can be answered. */
-export const rawProblem = (
-  problem: BareProblem,
-  headers: Readonly<Record<string, string>> = {}
-): string => {
+export const rawProblem = (problem: BareProblem): string => {
   const body = problemBody(problem)
   return [
     `HTTP/1.1 ${problem.status} Refused`,
     `content-type: ${problemType}`,
     `content-length: ${Buffer.byteLength(body)}`,
-    ...Object.entries(headers).map(([name, value]) => `${name}: ${value}`),
+    ...Object.entries(problemHeaders(problem)).map(([name, value]) => `${name}: ${value}`),
     "connection: close",
     "",
     body

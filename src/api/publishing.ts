@@ -23,9 +23,10 @@ import {
   maxEventsBytes,
   Published
 } from "./event-input.ts"
-import { unavailable } from "./failures.ts"
+import { awaySeconds, unavailable } from "./failures.ts"
 import { answeredProblems } from "./problems.ts"
 import { freeBytes, readBody } from "./request-body.ts"
+import { withHeader } from "./request-notes.ts"
 
 /** How the events of a request come. */
 const channel = Effect.map(
@@ -46,11 +47,12 @@ const publishValid = Effect.fnUntraced(function* (events: ReadonlyArray<ReadEven
 const answerOf = (publication: Publication): BatchAnswer => {
   if (publication instanceof EventConflict)
     return { status: 409, id: publication.id, detail: publication.message }
-  if (publication instanceof EventNotStored)
-    return {
-      status: publication.reason === "too-large" ? 413 : 503,
-      detail: withoutCommands(publication.message)
-    }
+  if (publication instanceof EventNotStored) {
+    const detail = withoutCommands(publication.message)
+    return publication.reason === "too-large"
+      ? { status: 413, detail }
+      : { status: 503, detail, retryAfter: awaySeconds }
+  }
   if ("_tag" in publication)
     return { status: 400, errors: answeredProblems(publication.problems, "event") }
   const { duplicate, id, seq } = publication
@@ -93,7 +95,10 @@ const withinBound = (answers: ReadonlyArray<BatchAnswer>): ReadonlyArray<BatchAn
   })
 }
 
-/** Answers for a batch: for each of its events, unless nothing at all was stored. */
+/**
+ * Answers for a batch: for each of its events, unless nothing at all was stored. Where some are worth
+ * sending again, the header Retry-After says when.
+ */
 const answerBatch = Effect.fnUntraced(function* (publications: ReadonlyArray<Publication>) {
   const events = withinBound(publications.map(answerOf))
   const count = (status: number) => events.filter((one) => one.status === status).length
@@ -101,6 +106,8 @@ const answerBatch = Effect.fnUntraced(function* (publications: ReadonlyArray<Pub
   const first = events.find(({ status }) => status === 503)
   if (stored + duplicates === 0 && first !== undefined)
     return yield* unavailable(`nothing was stored: ${first.detail}`)
+  const waits = events.flatMap(({ retryAfter }) => retryAfter ?? [])
+  if (waits.length > 0) yield* withHeader("retry-after", String(Math.max(...waits)))
   return { stored, duplicates, failed: events.length - stored - duplicates, events }
 })
 
@@ -167,7 +174,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
   refusals: ["conflict"],
   summary: "Publish an event, or up to 1,000 at once",
   description:
-    "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored.",
+    "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored. Those of the array that are worth sending again have `retryAfter`, and the answer `Retry-After`.",
   params: { tenant: Tenant },
   headers: idempotency,
   payload: [

@@ -6,7 +6,7 @@ import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { Shares } from "../policy/shares.ts"
 import { bytesText } from "../text/quantities.ts"
 import { timers } from "../time/timers.ts"
-import type { BareProblem } from "./problems.ts"
+import { type BareProblem, unavailableProblem } from "./problems.ts"
 
 /**
  * Bytes of bodies in memory at the same time. One tenant has half of it where no other one publishes:
@@ -59,14 +59,10 @@ const isPlain = (contentEncoding = ""): boolean =>
   contentEncoding.split(",").every((coding) => /^\s*(?:identity)?\s*$/i.test(coding))
 
 const noMemory = new BodyRefused(
-  {
-    status: 503,
-    name: "unavailable",
-    title: "It cannot be answered now",
-    detail:
-      "too many and too large bodies of this tenant are being sent at the same time: try again"
-  },
-  { "retry-after": "1" }
+  unavailableProblem(
+    "too many and too large bodies of this tenant are being sent at the same time: try again",
+    1
+  )
 )
 
 const tooSlow = new BodyRefused({

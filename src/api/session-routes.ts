@@ -11,7 +11,8 @@ import { LiveTokens } from "../operations/tokens/token-store.ts"
 import { withoutCommands } from "../text/plain-text.ts"
 import { timers } from "../time/timers.ts"
 import { credentialOf, sessionCookie } from "./credential.ts"
-import { problemResponse } from "./problems.ts"
+import { awaySeconds } from "./failures.ts"
+import { problemResponse, unavailableProblem } from "./problems.ts"
 import { readBody } from "./request-body.ts"
 import { RequestNotes } from "./request-notes.ts"
 
@@ -95,13 +96,7 @@ export const sessionRoutes = (isSecure: boolean) =>
               )
             return Effect.succeed(
               problemResponse(
-                {
-                  status: 503,
-                  name: "unavailable",
-                  title: "It cannot be answered now",
-                  detail: "the broker does not answer: try again"
-                },
-                { "retry-after": "2" }
+                unavailableProblem("the broker does not answer: try again", awaySeconds)
               )
             )
           })

@@ -17,7 +17,7 @@ import { timers } from "../time/timers.ts"
 import { clientAddress } from "./addresses.ts"
 import type { InsiderRecord } from "./credential.ts"
 import { credentialOf, Insider } from "./credential.ts"
-import { problemResponse } from "./problems.ts"
+import { problemResponse, unavailableProblem } from "./problems.ts"
 
 /**
  * How long requests are begun without a break, ms. Then what has come meanwhile is looked at: who
@@ -249,14 +249,10 @@ export class Turns {
 const retryAfter = 2
 
 const noTurn = problemResponse(
-  {
-    status: 503,
-    name: "unavailable",
-    title: "It cannot be answered now",
-    detail:
-      "the console has more to do than it can, and others who use less of its time come first: try again"
-  },
-  { "retry-after": String(retryAfter) }
+  unavailableProblem(
+    "the console has more to do than it can, and others who use less of its time come first: try again",
+    retryAfter
+  )
 )
 
 /**

@@ -117,6 +117,9 @@ const publishHalves = async <E extends NewEvent>(
   await publish(others.slice(half))
 }
 
+const longest = (one: number | undefined, other: number | undefined): number | undefined =>
+  one === undefined || other === undefined ? (one ?? other) : Math.max(one, other)
+
 /**
  * Publishes a batch, and what of it was not known to be stored again, with the same ids. Divides a
  * batch that is too large for whoever answers.
@@ -148,19 +151,21 @@ const publishBatch = async <E extends NewEvent>(
     }
     const again: Array<Written<E>> = []
     let why = ""
+    let retryAfter: number | undefined
     for (const [index, one] of left.entries()) {
       const answer = result.events[index]
       if (answer === undefined || answer.status === notKnown) {
         again.push(one)
         why = answer?.detail ?? "it was not answered for"
+        retryAfter = longest(retryAfter, answer?.retryAfter)
       } else tell({ event: one.event, answer })
     }
     left = again
-    const wait = pauseMs(attempt, undefined)
+    const wait = pauseMs(attempt, retryAfter)
     if (left.length > 0 && nowMs() + wait > until)
       throw new PetrelProblem(`${publishId}: ${left.length} events were not stored: ${why}`, {
         ...{ code: "unavailable", status: notKnown, operation: publishId },
-        ...{ errors: [], retryAfter: undefined }
+        ...{ errors: [], retryAfter }
       })
     if (left.length > 0) await pause(wait, options.signal)
   }

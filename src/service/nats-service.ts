@@ -5,7 +5,7 @@ import { HttpEffect } from "effect/http"
 import packageJson from "../../package.json" with { type: "json" }
 import { Insider, type InsiderRecord } from "../api/credential.ts"
 import type { BareProblem } from "../api/problems.ts"
-import { problemBody, problemType } from "../api/problems.ts"
+import { problemBody, problemHeaders, problemType, unavailableProblem } from "../api/problems.ts"
 import type { ApiApp } from "../api/server.ts"
 import { RequestRates } from "../api/tokens/caller-limits.ts"
 import { inAccess } from "../broker/access.ts"
@@ -32,31 +32,31 @@ const errorStatus = 400
 
 const problemAnswer = (problem: BareProblem): ServiceAnswer => ({
   body: Buffer.from(problemBody(problem), "utf8"),
-  headers: { "content-type": problemType, status: String(problem.status) },
+  headers: {
+    ...problemHeaders(problem),
+    "content-type": problemType,
+    status: String(problem.status)
+  },
   error: { code: problem.status, description: problem.title }
 })
 
 /** Seconds after which a refused request is worth trying again. */
 const retryAfter = 1
 
-const refusal = (problem: BareProblem): ServiceAnswer => {
-  const answer = problemAnswer(problem)
-  return { ...answer, headers: { ...answer.headers, "retry-after": String(retryAfter) } }
-}
-
-const busy = refusal({
-  status: 503,
-  name: "unavailable",
-  title: "It cannot be answered now",
-  detail: "as many requests of this tenant are being answered as it may have at once: try again"
-})
+const busy = problemAnswer(
+  unavailableProblem(
+    "as many requests of this tenant are being answered as it may have at once: try again",
+    retryAfter
+  )
+)
 
 const tooMany = (perSecond: number) =>
-  refusal({
+  problemAnswer({
     status: 429,
     name: "too-many-requests",
     title: "The tenant makes too many requests",
-    detail: `a tenant may make ${perSecond} requests a second over NATS: wait`
+    detail: `a tenant may make ${perSecond} requests a second over NATS: wait`,
+    retryAfter
   })
 
 /** Whom a subject stands for: whoever may publish to it was authorised by the broker. */

@@ -129,6 +129,25 @@ describe("publishing with the client", () => {
     })
   )
 
+  it.live("waits as long as the answer says before it sends events again", () =>
+    Effect.gen(function* () {
+      const events = [
+        { status: 201 },
+        { status: 503, retryAfter: 3 },
+        { status: 503, retryAfter: 30 }
+      ]
+      const { petrel, requests } = yield* clientOf(
+        json({ stored: 1, duplicates: 0, failed: 2, events })
+      )
+      // As long as it may take in all is over before.
+      const away = yield* Effect.promise(() =>
+        rejected(petrel.publishAll(numbered(3), { retryForMs: 20_000 }))
+      )
+      assert.deepInclude(away, { code: "unavailable", status: 503, retryAfter: 30 })
+      assert.lengthOf(requests, 1)
+    })
+  )
+
   it.live("reads its source as fast as events are stored", () =>
     Effect.gen(function* () {
       const held: Array<() => void> = []

@@ -83,6 +83,7 @@ describe.concurrent("the body of a request", () => {
       const refused = yield* put(40 * 1024)
       assert.strictEqual(refused.status, 503, refused.text)
       assert.strictEqual(refused.headers.get("retry-after"), "1")
+      assert.strictEqual(refused.json.retryAfter, 1)
       assert.strictEqual((yield* put(100)).status, 201)
       const body = { type: "invoice.paid", data: "a".repeat(40 * 1024) }
       assert.strictEqual((yield* ask(events("acme"), { method: "POST", body, token })).status, 201)

@@ -1,6 +1,7 @@
 import { gzipSync } from "node:zlib"
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { natsClients } from "../../src/broker/clients.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, nth, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -189,6 +190,32 @@ describe.concurrent("what is published over HTTP", () => {
     })
   )
 
+  scenario("says when to send again what a full stream did not take of a batch", () =>
+    Effect.gen(function* () {
+      const { ask: askBroker, jsm, names } = yield* natsClients
+      const { config } = yield* askBroker("look", () => jsm.streams.info(names.events))
+      const full = { ...config, max_msgs: 1, discard: "new" as const }
+      yield* askBroker("fill", () => jsm.streams.update(names.events, full))
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const batch = ["x", "y"].map((id) => ({ type: "a", id, data: 1 }))
+      const publish = ask(events, { method: "POST", token, body: batch })
+      const answer = yield* publish
+      assert.strictEqual(answer.status, 200, answer.text)
+      const told = answer.json.events as ReadonlyArray<Record<string, unknown>>
+      const stored = nth(told, told[0]?.status === 201 ? 0 : 1)
+      const refused = nth(told, stored === told[0] ? 1 : 0)
+      assert.deepInclude(stored, { status: 201 })
+      assert.deepInclude(refused, { status: 503, retryAfter: 2 })
+      assert.notProperty(stored, "retryAfter")
+      assert.strictEqual(answer.headers.get("retry-after"), "2")
+      yield* askBroker("make room", () => jsm.streams.update(names.events, config))
+      const again = yield* publish
+      assert.deepInclude(again.json, { stored: 1, duplicates: 1, failed: 0 })
+      assert.isNull(again.headers.get("retry-after"))
+    })
+  )
+
   outage("is not acknowledged while the broker does not store it", (_, server) =>
     Effect.gen(function* () {
       const { ask, token: make } = yield* startConsole()
@@ -199,7 +226,8 @@ describe.concurrent("what is published over HTTP", () => {
       const batch = yield* ask(events, { method: "POST", token, body: [event, event] })
       for (const answer of [one, batch]) {
         assert.strictEqual(answer.status, 503, answer.text)
-        assert.match(answer.headers.get("retry-after") ?? "", /^\d+$/)
+        assert.strictEqual(answer.headers.get("retry-after"), "2")
+        assert.strictEqual(answer.json.retryAfter, 2)
         assert.strictEqual(answer.json.type, "urn:petrel:problem:unavailable")
       }
       server.resume()

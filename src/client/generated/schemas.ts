@@ -186,6 +186,8 @@ export interface BatchAnswer {
   readonly seq?: number
   /** Why it was not stored, and what to do. */
   readonly detail?: string
+  /** With 503: seconds until it is worth sending it again, with the same id. The header Retry-After has the longest. */
+  readonly retryAfter?: number
   /** What is wrong with it, field by field. */
   readonly errors?: ReadonlyArray<{
     /** The field of the input, with dots for a field of a field: `circuit.coolDown`. Empty for the input as a whole. */
