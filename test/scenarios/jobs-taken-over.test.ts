@@ -1,7 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
-import { natsClients } from "../../src/broker/clients.ts"
 import { Failpoint } from "../../src/broker/failpoint.ts"
 import { pauseEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { audit } from "../../src/history/audit/audit.ts"
@@ -14,6 +13,7 @@ import { alteredBroker } from "../kit/altered-broker.ts"
 import { consistentRounds, isClean } from "../kit/consistency.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint, eventually, history, nth, publish, publishMany, worker } from "../kit/engine.ts"
+import { endJobLeases } from "../kit/job-leases.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -31,15 +31,6 @@ const heldBack = (count: number) =>
     yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "test")
     return hook
   })
-
-/** Ends the leases of consoles that were killed, instead of waiting until they expire. */
-const endJobLeases = Effect.gen(function* () {
-  const { ask, bucket, names } = yield* natsClients
-  const jobs = yield* bucket(names.buckets.jobs)
-  yield* ask("end the leases", async () => {
-    for await (const key of await jobs.keys("lease.>")) await jobs.purge(key)
-  })
-})
 
 describe.concurrent("a job whose console ends in the middle of it", () => {
   scenario("fails, and says so, when it has ended three", (place) =>

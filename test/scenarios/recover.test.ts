@@ -3,6 +3,7 @@ import { Effect, Exit, Scope } from "effect"
 import { vi } from "vitest"
 import { timeText } from "../../src/domain/timestamp.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { start } from "../cli/running.ts"
 import { consistentRounds, isClean } from "../kit/consistency.ts"
 import type { TestConsole } from "../kit/console.ts"
 import { startConsole } from "../kit/console.ts"
@@ -16,6 +17,7 @@ import {
   publishTo,
   worker
 } from "../kit/engine.ts"
+import { endJobLeases } from "../kit/job-leases.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -109,6 +111,51 @@ describe.concurrent("all that failed at an endpoint", () => {
       assert.strictEqual((yield* post(ask, path, token, { since })).status, 409)
       yield* facts.count("dead-lettered", 6)
       yield* consistentRounds
+      yield* isClean
+    })
+  )
+})
+
+describe.concurrent("a job that sends again what failed", () => {
+  scenario("counts what a console had let go on that was killed in the middle of it", (place) =>
+    Effect.gen(function* () {
+      const [waiting, dead] = [3, 250]
+      const to = yield* failing
+      yield* endpoint({ id: "e", url: to.url, retry: lateRetry, circuit })
+      const facts = yield* history
+      const first = yield* worker()
+      for (let n = 0; n < waiting; n++) yield* publish("a", "500")
+      for (let n = 0; n < dead; n++) yield* publish("a", "400")
+      yield* facts.count("attempt-failed", waiting + dead)
+      yield* facts.count("dead-lettered", dead)
+      to.answer({ status: 200 })
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const path = "/v1/tenants/acme/endpoints/e/recover"
+      const since = timeText(0)
+      yield* eventually(
+        post(ask, path, token, { since, dryRun: true }),
+        ({ json }) => (json.retried as { readonly moved: number }).moved === waiting
+      )
+      const asked = yield* post(ask, path, token, { since })
+      const job = asked.headers.get("location") ?? ""
+      const console = yield* start(
+        ...["console", "--roles", "api", "--listen", "127.0.0.1:0"],
+        ...["--nats", place.url, "--prefix", place.prefix]
+      )
+      yield* facts.until((all) => all.some(({ kind }) => kind === "redelivered"))
+      yield* console.signal("SIGKILL")
+      yield* console.ended
+      assert.isBelow(facts.of("redelivered").length, dead)
+      yield* endJobLeases
+      yield* runJobs("second")
+      const ended = yield* done(ask, job, token)
+      assert.deepInclude(ended.json, { state: "done", takeovers: 1 })
+      assert.deepInclude(ended.json.result, { redelivered: dead, before: 0 })
+      const { retried } = ended.json.result as { readonly retried: object }
+      assert.deepInclude(retried, { endpoints: 1, moved: waiting, left: 0 })
+      yield* facts.count("delivered", waiting + dead)
+      yield* first.stop
       yield* isClean
     })
   )

@@ -108,8 +108,9 @@ const work = Effect.fnUntraced(function* (
   }
   const { by, task, tenant } = before
   yield* Effect.logInfo("a job is worked on", { job: id, kind: task.kind, tenant, by })
+  const store = storeStep(id, name, watch)
   const exit: Result = yield* Effect.exit(
-    Effect.raceFirst(runJob(before, watch), keepLease(lease, storeStep(id, name, watch)))
+    Effect.raceFirst(runJob(before, watch, store), keepLease(lease, store))
   )
   const endedAt = yield* Clock.currentTimeMillis
   const after = yield* changeJob(id, (job) => {

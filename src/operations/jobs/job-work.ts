@@ -1,4 +1,7 @@
 import { Effect } from "effect"
+import type { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import { present } from "../../domain/record.ts"
 import { jsonOf } from "../../domain/timestamp.ts"
 import type { AuditReading } from "../../history/audit/audit-reading.ts"
@@ -23,6 +26,9 @@ const maxListed = 100
 
 /** How far a job has come, and where it goes on. */
 type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed" | "retried">
+
+/** Stores the present step of a job, which is stored every second otherwise. */
+type StoreStep = Effect.Effect<unknown, BrokerError | PublishError, Broker>
 
 /** After this time without being held back, a job counts as held back no more, ms. */
 const heldAfterMs = 1_000
@@ -113,11 +119,13 @@ const replay = Effect.fnUntraced(function* (
 const retry = Effect.fnUntraced(function* (
   { by, retried: from }: JobRecord,
   selection: RetrySelection,
-  watch: JobWatch
+  watch: JobWatch,
+  store: StoreStep
 ) {
   const onCursor = (cursor: RetryCursor, left: number) => {
     const done = cursor.done.endpoints
     watch.step = () => ({ progress: { done, total: done + left }, retried: cursor })
+    return store
   }
   return retried(yield* retryWaiting(selection, { by, from, onCursor }))
 })
@@ -125,7 +133,8 @@ const retry = Effect.fnUntraced(function* (
 const recover = Effect.fnUntraced(function* (
   { by, historySeq: ownAfter, redelivered: from, retried: before }: JobRecord,
   selection: RecoverySelection,
-  watch: JobWatch
+  watch: JobWatch,
+  store: StoreStep
 ) {
   let [last, done] = [from, before]
   const cursors = (): JobStep => ({
@@ -136,6 +145,7 @@ const recover = Effect.fnUntraced(function* (
     ...{ by, from: before },
     onCursor: (cursor: RetryCursor) => {
       done = cursor
+      return store
     }
   }
   const redelivery = {
@@ -154,8 +164,14 @@ const recover = Effect.fnUntraced(function* (
 /**
  * Carries out a job, or goes on with it: each round begins once, whoever begins it. An audit begins
  * anew. Returns its result as JSON.
+ *
+ * @param store stores the step that the watch has.
  */
-export const runJob = Effect.fnUntraced(function* (job: JobRecord, watch: JobWatch) {
+export const runJob = Effect.fnUntraced(function* (
+  job: JobRecord,
+  watch: JobWatch,
+  store: StoreStep
+) {
   const { task } = job
   switch (task.kind) {
     case "redelivery":
@@ -163,9 +179,9 @@ export const runJob = Effect.fnUntraced(function* (job: JobRecord, watch: JobWat
     case "replay":
       return yield* replay(job, task.replay, watch)
     case "retry":
-      return yield* retry(job, task.retry, watch)
+      return yield* retry(job, task.retry, watch, store)
     case "recovery":
-      return yield* recover(job, task.recovery, watch)
+      return yield* recover(job, task.recovery, watch, store)
     case "audit": {
       const { problems, report } = yield* runAudit({
         ...task.audit,

@@ -1,4 +1,7 @@
 import { Effect, Schema } from "effect"
+import type { Broker } from "../../broker/broker.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import { Retried } from "../../cluster/command.ts"
 import { readAllNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { Invalid, invalid } from "../../domain/problem.ts"
@@ -58,8 +61,14 @@ export interface RetryOptions {
   readonly dryRun?: boolean
   /** Where it goes on, if it was interrupted and that is known. */
   readonly from?: RetryCursor | undefined
-  /** Called when all before a cursor is done, with the number of endpoints that are left. */
-  readonly onCursor?: ((cursor: RetryCursor, left: number) => void) | undefined
+  /**
+   * Stores that all up to a cursor is done, and the number of endpoints that are left, before the next
+   * one is asked: what goes on leaves no fact that would tell of it.
+   */
+  readonly onCursor?: (
+    cursor: RetryCursor,
+    left: number
+  ) => Effect.Effect<unknown, BrokerError | PublishError, Broker>
 }
 
 const nothingRetried: RetriedDeliveries = {
@@ -139,7 +148,7 @@ export const retryWaiting = Effect.fnUntraced(function* (
         Invalid: ({ message }) => Effect.succeed(withSkipped(before, id, message))
       })
     )
-    onCursor?.({ after: id, done }, ids.length - index - 1)
+    if (onCursor !== undefined) yield* onCursor({ after: id, done }, ids.length - index - 1)
   }
   return done
 })
