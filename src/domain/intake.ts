@@ -52,10 +52,6 @@ export const idToken = (id: string): string => {
   return token.length > maxIdToken ? `=${sha256(id)}` : token
 }
 
-/** Returns the id that {@link idToken} encoded; undefined for one that was too long. */
-export const idOfToken = (token: string): string | undefined =>
-  token.startsWith("=") ? undefined : decodeURIComponent(token)
-
 const shortened = (text: string): string =>
   `${text.slice(0, keptOfLong)}_h${sha256(text).slice(0, hashDigits)}`
 

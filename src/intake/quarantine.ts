@@ -8,7 +8,6 @@ import { requireIntake } from "../broker/survey-intake.ts"
 import type { Fact } from "../domain/fact.ts"
 import type { IncomingEvent } from "../domain/intake.ts"
 import { idOfBody, incomingProblem } from "../domain/intake.ts"
-import type { SourceName } from "../domain/source.ts"
 import { nobody } from "../domain/token.ts"
 import { appendFact } from "../history/facts.ts"
 import type { ProviderEvent } from "../providers/provider.ts"
@@ -277,6 +276,3 @@ export const releaseQuarantined = Effect.fnUntraced(function* (
   yield* leave("quarantine-released", one, by)
   return { ...one, events: stored }
 })
-
-/** What releases and discards are about. */
-export const labelOf = ({ source, tenant }: Quarantined): SourceName => ({ tenant, id: source })

@@ -8,8 +8,8 @@ import { type Source, sourceLabel } from "../domain/source.ts"
 import { checkAccount } from "../intake/source-account.ts"
 import { listSources } from "../intake/source-store.ts"
 import { timers } from "../time/timers.ts"
-import { openList } from "./open-list.ts"
 import { type Reconciled, reconcile, recordForKilled } from "./reconcile.ts"
+import { openList } from "./walk.ts"
 
 /** Pause between two looks whether a source is due, ms. */
 const usualLookMs = 15_000

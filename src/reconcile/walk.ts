@@ -1,5 +1,10 @@
 import { createHash } from "node:crypto"
 import { Effect } from "effect"
+import type { IpNetwork } from "effect/net"
+import { agent } from "../delivery/http/connector.ts"
+import { ownAddresses } from "../delivery/http/this-host.ts"
+import type { CheckedAccount } from "../intake/source-account.ts"
+import { refusalOf } from "../policy/address.ts"
 import { bodyJson } from "../providers/body.ts"
 import type {
   ApiAnswer,
@@ -8,7 +13,7 @@ import type {
   Listed,
   Listing
 } from "../providers/listings/listing.ts"
-import { type Api, ApiFailed } from "./api.ts"
+import { type Api, ApiFailed, type ApiOptions, makeApi } from "./api.ts"
 import type { StateOf } from "./arrivals.ts"
 import type { Obtained } from "./comparison.ts"
 
@@ -114,3 +119,26 @@ export const listingApi = (listing: Listing, asked: Asked, api: Api, key: string
       : (type, body) => (states.isOf(type, asked) ? states.stateOf(bodyJson(body)) : undefined)
   return { types, walk, obtain, stateOf }
 }
+
+export interface OpenOptions extends Pick<ApiOptions, "firstPauseMs" | "onWait"> {
+  readonly asked: Pick<Asked, "since" | "until">
+  /** Networks that may be asked beside public addresses. */
+  readonly networks: ReadonlyArray<IpNetwork.IpNetwork>
+}
+
+/**
+ * Opens the list of a provider for a scope. Requests go to public addresses, and to the networks that
+ * are allowed.
+ */
+export const openList = Effect.fnUntraced(function* (
+  { key, listing, url, webhook }: CheckedAccount,
+  { asked, firstPauseMs, networks, onWait }: OpenOptions
+) {
+  const client = yield* agent({
+    refuses: (ip, port) => refusalOf(ip, port, { networks, ports: [] }, ownAddresses())
+  })
+  const { perSecond, title } = listing
+  const api = makeApi({ title, url, agent: client, perSecond, firstPauseMs, onWait })
+  const list: ListingApi = listingApi(listing, { ...asked, webhook }, api, key)
+  return list
+})

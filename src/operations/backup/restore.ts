@@ -13,7 +13,7 @@ import {
   restoreSnapshot,
   takeSubjects
 } from "../../broker/snapshot.ts"
-import { resumeSources } from "../../broker/sources/resume.ts"
+import { resumeSources } from "../../broker/sources/restart.ts"
 import type { Names } from "../../domain/names.ts"
 import { checkFile, chunksOf, readManifestText } from "./backup-files.ts"
 import { BackupError, type CopiedStream, type Manifest, readManifest } from "./manifest.ts"

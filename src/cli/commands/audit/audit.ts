@@ -13,18 +13,52 @@ import {
   noteAudit,
   runAudit
 } from "../../../operations/audit/run-audit.ts"
-import { usualTableName } from "../../../outbox/table-name.ts"
-import { localTimeMs } from "../../../text/quantities.ts"
+import { type TableName, usualTableName } from "../../../outbox/table-name.ts"
+import { auditOutbox, isClean, type OutboxAudit } from "../../../relay/outbox-audit.ts"
+import { OutboxTable } from "../../../relay/outbox-table.ts"
+import { plainText } from "../../../text/plain-text.ts"
+import { countText, localTimeMs, plural } from "../../../text/quantities.ts"
 import { durationFlag, isSet, maybe, tenantFlag, textFlag, timeFlag } from "../../flags/shared.ts"
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { showingProgress } from "../../terminal/progress.ts"
 import { untilStopped } from "../../terminal/signals.ts"
 import { print } from "../../terminal/stdout.ts"
-import { givenTable } from "../outbox/database.ts"
-import { compareOutbox } from "./outbox.ts"
+import { givenTable, isDatabase, openDatabase } from "../outbox/database.ts"
 import { checkProofPath, compareWith, readProof, writeProof } from "./proof.ts"
 import { auditLines, refusalOf } from "./view.ts"
+
+const outboxLines = (found: OutboxAudit): ReadonlyArray<string> => [
+  `${plural(found.rows, "row")}: ${countText(found.published)} published and in the intake, ${countText(found.underWay)} under way, ${countText(found.discarded)} discarded`,
+  ...(found.uncertain === 0
+    ? []
+    : [
+        `${plural(found.uncertain, "published row")} ${found.uncertain === 1 ? "is" : "are"} older than what the intake still has: \`petrel audit\` may know the events`
+      ]),
+  ...found.problems.map(
+    ({ event, kind, tenant, text }) => `${kind}: ${tenant}/${plainText(event)} ${plainText(text)}`
+  )
+]
+
+/** Compares an outbox with the intake, and fails where they differ. */
+const compareOutbox = Effect.fnUntraced(function* (url: string, table: TableName) {
+  if (!isDatabase(url))
+    return yield* refusal(["--outbox must be the URL of a PostgreSQL that has an outbox"])
+  const { json } = yield* petrel
+  const opened = new OutboxTable(yield* openDatabase(url), table)
+  yield* opened.check
+  const found = yield* Effect.provide(auditOutbox(opened), connected)
+  const { problems, ...sums } = found
+  if (json)
+    for (const line of [{ outbox: { ...sums, clean: isClean(found) } }, ...problems])
+      yield* print(JSON.stringify(line))
+  else for (const line of outboxLines(found)) yield* print(line)
+  if (isClean(found)) return
+  const counts = Object.entries(sums.counts).flatMap(([kind, count]) =>
+    count === 0 ? [] : [`${kind} ${countText(count)}`]
+  )
+  return yield* new Refused({ message: `the outbox is not clean: ${counts.join(", ")}` })
+}, Effect.scoped)
 
 const line = ({ endpoint, event, reason, tenant }: Raised, now: number): string =>
   `${localTimeMs(now, now)}  missing: ${event} → ${tenant}/${endpoint}: ${reason}`

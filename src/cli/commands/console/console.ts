@@ -14,10 +14,9 @@ import { parseNetwork } from "../../../policy/address.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../../projection/projection.ts"
 import { serveProjection } from "../../../projection/remote-log.ts"
-import { listenFlag, notListening } from "../../flags/listen-flag.ts"
+import { listenFlag, notListening, readTls, tlsFlags } from "../../flags/listen-flags.ts"
 import { startTraces, tracesOtlpFlag } from "../../flags/metrics-flags.ts"
-import { isSet, maybe, repeated, textFlag } from "../../flags/shared.ts"
-import { readTls } from "../../flags/tls-flags.ts"
+import { isSet, maybe, repeated } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import {
@@ -53,8 +52,6 @@ const isPublicUrl = (text: string): boolean => {
   const { pathname, protocol } = new URL(text)
   return (protocol === "http:" || protocol === "https:") && pathname === "/"
 }
-
-const file = (name: string, description: string) => textFlag(name, "FILE", description)
 
 /** Another address than the usual one, for whoever has to choose. */
 export const otherListen = "127.0.0.1:4281"
@@ -198,8 +195,7 @@ export const console = Command.make(
     ),
     ...projectionFlags,
     auditSince: auditSinceFlag,
-    cert: file("tls-cert", "Its certificate in PEM, with the intermediate ones"),
-    key: file("tls-key", "The certificate's key in PEM"),
+    ...tlsFlags,
     behindProxy: isSet("behind-proxy", "A proxy in front of it ends TLS; needs --public-url"),
     trustedProxy: repeated(
       "trusted-proxy",

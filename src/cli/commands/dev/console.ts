@@ -9,7 +9,7 @@ import { allTenants, isTokenOf, scopes, tokenIdOf } from "../../../operations/to
 import { createToken } from "../../../operations/tokens/manage-tokens.ts"
 import { LiveTokens, readToken } from "../../../operations/tokens/token-store.ts"
 import { DeliveryLog } from "../../../projection/delivery-log.ts"
-import { notListening } from "../../flags/listen-flag.ts"
+import { notListening } from "../../flags/listen-flags.ts"
 import { startTraces } from "../../flags/metrics-flags.ts"
 import { Refused } from "../../refused.ts"
 import { addressOf, makeLoginLink, otherListen, readListen } from "../console/console.ts"

@@ -6,10 +6,9 @@ import { serveGateway } from "../../../intake/gateway/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/listen.ts"
 import { reconcileBySchedule } from "../../../reconcile/schedule.ts"
 import { apiNetworkFlag, readApiNetworks } from "../../flags/api-flags.ts"
-import { listenFlag, notListening } from "../../flags/listen-flag.ts"
+import { listenFlag, notListening, readTls, tlsFlags } from "../../flags/listen-flags.ts"
 import { metricsFlags, serveNumbers } from "../../flags/metrics-flags.ts"
-import { isSet, textFlag } from "../../flags/shared.ts"
-import { readTls } from "../../flags/tls-flags.ts"
+import { isSet } from "../../flags/shared.ts"
 import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
@@ -29,8 +28,7 @@ export const ingest = Command.make(
       defaultListen,
       readListenAddress
     ),
-    cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
-    key: textFlag("tls-key", "FILE", "The certificate's key in PEM"),
+    ...tlsFlags,
     once: isSet("check", "Only check whether it can listen, and stop"),
     metrics: metricsFlags.metrics,
     otlp: metricsFlags.otlp,

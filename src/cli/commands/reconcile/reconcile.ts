@@ -5,9 +5,9 @@ import { type ApiAccount, checkAccount } from "../../../intake/source-account.ts
 import { getSource } from "../../../intake/source-store.ts"
 import { listings } from "../../../providers/listings/listings.ts"
 import { commandList } from "../../../reconcile/command-list.ts"
-import { openList } from "../../../reconcile/open-list.ts"
 import { reconcile as reconcileSource } from "../../../reconcile/reconcile.ts"
 import { underWayMs } from "../../../reconcile/schedule.ts"
+import { openList } from "../../../reconcile/walk.ts"
 import { spanText } from "../../../text/quantities.ts"
 import {
   apiKeyFlags,

@@ -1,7 +1,9 @@
-import { Option } from "effect"
+import { readFileSync } from "node:fs"
+import { Option, Result } from "effect"
 import { Flag } from "effect/cli"
 import type { ListenRefused } from "../../metrics/listen.ts"
 import { Refused } from "../refused.ts"
+import { textFlag } from "./shared.ts"
 
 /**
  * `--listen`: where a command listens.
@@ -41,4 +43,38 @@ export const notListening = (
   }
   const other = `nothing can listen on ${listen} (${message}): choose another address with --listen`
   return new Refused({ message: sentences[code] ?? other })
+}
+
+/** The certificate and the key of a command that listens. */
+export const tlsFlags = {
+  cert: textFlag("tls-cert", "FILE", "Its certificate in PEM, with the intermediate ones"),
+  key: textFlag("tls-key", "FILE", "The certificate's key in PEM")
+}
+
+/** Certificate and key, in PEM. */
+interface Tls {
+  readonly cert: string
+  readonly key: string
+}
+
+const readPem = (flag: string, path: string): Result.Result<string, string> =>
+  Result.mapError(
+    Result.try(() => readFileSync(path, "utf8")),
+    (cause) => `--${flag} ${path} cannot be read (${String(cause)})`
+  )
+
+/** Reads certificate and key. Fails with the problems of the flags. */
+export const readTls = (
+  cert: string | undefined,
+  key: string | undefined
+): Result.Result<Tls | undefined, ReadonlyArray<string>> => {
+  if (cert === undefined && key === undefined) return Result.succeed(undefined)
+  if (cert === undefined || key === undefined)
+    return Result.fail(["--tls-cert and --tls-key go together: give both or none"])
+  const [certificate, secret] = [readPem("tls-cert", cert), readPem("tls-key", key)]
+  if (Result.isSuccess(certificate) && Result.isSuccess(secret))
+    return Result.succeed({ cert: certificate.success, key: secret.success })
+  return Result.fail(
+    [certificate, secret].flatMap((one) => (Result.isFailure(one) ? [one.failure] : []))
+  )
 }
