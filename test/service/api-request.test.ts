@@ -26,7 +26,9 @@ describe("a request over NATS", () => {
     const instead = listedOperations.flatMap(({ id, operation: { insteadOverNats } }) =>
       insteadOverNats === undefined ? [] : [id]
     )
-    assert.sameMembers(instead, ["events.publishRaw", "deliveries.live", "health.health"])
+    assert.sameMembers(instead, [
+      ...["events.publishRaw", "deliveries.live", "settings.changeTenant", "health.health"]
+    ])
     assert.sameMembers(
       [...serviceOperations.map(({ id }) => id), ...instead],
       operations.map(({ id }) => id)
@@ -95,6 +97,13 @@ describe("a request over NATS", () => {
     assert.match(
       problem("endpoints.patch", { id: "a" }, { headers }).detail,
       /if-match must be Latin/
+    )
+  })
+
+  it("may name a tenant where the path has none", () => {
+    assert.deepStrictEqual(
+      asked("jobs.audit", { tenant: "globex" }, { tenant: "*" }).body,
+      '{"tenant":"globex"}'
     )
   })
 
