@@ -1,5 +1,7 @@
 import { Effect, Schema } from "effect"
+import { apiDocument } from "../../src/api/document.ts"
 import { connectTo } from "../../src/broker/connection.ts"
+import { quarantine } from "../../src/intake/quarantine.ts"
 import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { watch } from "../machine.ts"
 import {
@@ -9,36 +11,102 @@ import {
   startConsole,
   startReceiver
 } from "../processes.ts"
+import { addEndpoints } from "../rig.ts"
 import type { Row, Scenario } from "../scenario.ts"
 import { caughtUp } from "./log-beside.ts"
+import { type Known, type Question, questionsOf } from "./log-questions.ts"
 
 const endpoints = 10
 const bytes = 300
 /** What the worker delivers while the console is asked, a second. */
 const perSecond = 500
-const base = "/v1/tenants/bench"
+const tenant = "bench"
+const base = `/v1/tenants/${tenant}`
+/** Deliveries to an endpoint that refuses connections, and so become dead letters. */
+const refused = 200
 
 const Made = Schema.fromJsonString(Schema.Struct({ token: Schema.String }))
-const Page = Schema.fromJsonString(
-  Schema.Struct({ deliveries: Schema.Array(Schema.Struct({ event: Schema.String })) })
+const Id = Schema.Struct({ id: Schema.String })
+const Page = Schema.Struct({ deliveries: Schema.Array(Schema.Struct({ event: Schema.String })) })
+const DeadLetters = Schema.Struct({
+  deadLetters: Schema.Array(Schema.Struct({ id: Schema.Int }))
+})
+const Quarantined = Schema.Struct({
+  quarantined: Schema.Array(Schema.Struct({ number: Schema.Int }))
+})
+
+/** Calls a console. Fails where it refuses. */
+const callerOf =
+  ({ address, token }: Pick<Asked, "address" | "token">) =>
+  async (method: string, path: string, body?: unknown): Promise<unknown> => {
+    const answer = await fetch(`${address}${path}`, {
+      method,
+      headers: { authorization: `Bearer ${token}`, "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) })
+    })
+    const text = await answer.text()
+    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
+    return JSON.parse(text)
+  }
+
+/** An endpoint where nothing listens: each delivery there is a dead letter after one attempt. */
+const addRefusing = addEndpoints(1, () => ({
+  ...{ id: "refusing", url: "http://127.0.0.1:9", types: ["refused"] },
+  retry: {
+    ...{ backoff: { kind: "fixed", delay: "1 second" }, jitter: "none" },
+    ...{ maxAttempts: 1, window: "1 minute" }
+  },
+  circuit: { failures: 10_000, rate: "none", permanentFailures: 1_000_000 }
+}))
+
+const putInQuarantine = quarantine(
+  tenant,
+  {
+    ...{ source: "stripe", provider: "stripe", contentType: "application/json", headers: {} },
+    ...{ method: "POST", url: "http://127.0.0.1/in/bench/stripe" },
+    ...{ reason: "unreadable", problem: "no id" }
+  },
+  Buffer.from("{}")
 )
 
-/** What is asked for, each as often as the others, with an event that is there. */
-const questionsAbout = (event: string): ReadonlyArray<string> => [
-  ...["deliveries", "deliveries?endpoint=e3", "deliveries?type=type3&limit=200"],
-  ...["deliveries?state=dead-lettered", "deliveries?status=418", "deliveries?state=waiting"],
-  ...[`deliveries?event=${event}`, "deliveries?event=unknown", "deliveries?event=bench-*"],
-  ...[`deliveries/${event}.e0`, "deliveries/unknown.e0"],
-  ...[
-    "attempts",
-    "attempts?endpoint=e3&status=2xx",
-    "attempts?status=418",
-    "attempts?error=timeout"
-  ],
-  ...["events", "events?type=type3", "events?type=absent", `events/${event}`, "events/unknown"],
-  ...["stats", "endpoints/e3/stats?by=hour", "totals"],
-  ...["endpoints", "endpoints/e3", "endpoints/unknown", "dead-letters"]
-]
+/** Makes what the document's gets are about, and returns what to ask for it by. */
+const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
+  const idOf = async (path: string, body: unknown) =>
+    Schema.decodeUnknownSync(Id)(await call("POST", path, body)).id
+  await call("POST", `${base}/sources/stripe`, { provider: "stripe", secrets: ["whsec_of_bench"] })
+  await call(
+    "POST",
+    `${base}/events`,
+    Array.from({ length: refused }, (_, n) => ({ type: "refused", id: `refused-${n}`, data: n }))
+  )
+  const page = await call("GET", `${base}/deliveries?endpoint=e0&limit=1`)
+  const event = Schema.decodeUnknownSync(Page)(page).deliveries[0]?.event ?? ""
+  let dead: ReadonlyArray<{ readonly id: number }> = []
+  while (dead.length < refused)
+    dead = Schema.decodeUnknownSync(DeadLetters)(
+      await call("GET", `${base}/dead-letters?limit=${refused}`)
+    ).deadLetters
+  const { quarantined } = Schema.decodeUnknownSync(Quarantined)(
+    await call("GET", `${base}/quarantine`)
+  )
+  // These jobs find nothing to do.
+  const since = new Date().toISOString()
+  return {
+    tenant,
+    event,
+    delivery: `${event}.e0`,
+    token: await idOf(`${base}/tokens`, { scopes: ["events:publish"], name: "asked" }),
+    endpoints: "e3",
+    sources: "stripe",
+    "dead-letters": String(dead[0]?.id),
+    quarantine: String(quarantined[0]?.number),
+    redeliveries: await idOf(`${base}/redeliveries`, { endpoint: "e3" }),
+    replays: await idOf(`${base}/replays`, { endpoint: "e3", since }),
+    retries: await idOf(`${base}/retries`, { endpoint: "e3" }),
+    recoveries: await idOf(`${base}/endpoints/e3/recover`, { since }),
+    audits: await idOf("/v1/audits", { tenant })
+  }
+}
 
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
@@ -74,12 +142,12 @@ interface Asked {
   readonly broker: number
 }
 
-/** Asks for all paths in turn. Returns what the answers took, by path. */
-const ask = async (of: Asked, paths: ReadonlyArray<string>, times: number) => {
-  const took = new Map(paths.map((path) => [path, [] as Array<Took>]))
+/** Asks all questions in turn. Returns what the answers took, by question. */
+const ask = async (of: Asked, questions: ReadonlyArray<Question>, times: number) => {
+  const took = new Map(questions.map((question) => [question.name, [] as Array<Took>]))
   const cpu = () => ({ console: preciseCpuOf(of.console), broker: preciseCpuOf(of.broker) })
   for (let time = 0; time < times; time++)
-    for (const path of paths) {
+    for (const { isUnknown, name, path } of questions) {
       const before = cpu()
       const began = performance.now()
       const answer = await fetch(`${of.address}${path}`, {
@@ -88,12 +156,12 @@ const ask = async (of: Asked, paths: ReadonlyArray<string>, times: number) => {
       const text = await answer.text()
       const ms = performance.now() - began
       const after = cpu()
-      took.get(path)?.push({
+      took.get(name)?.push({
         ms,
         console: after.console - before.console,
         broker: after.broker - before.broker
       })
-      const isMissing = answer.status === 404 && path.includes("unknown")
+      const isMissing = answer.status === 404 && isUnknown
       if (!answer.ok && !isMissing) throw new Error(`${path}: ${answer.status} ${text}`)
     }
   return took
@@ -105,7 +173,7 @@ const time = { unit: "ms", digits: 1 }
 export const logAsked: Scenario = {
   name: "log-asked",
   measures:
-    "How long each list and get of the HTTP API takes beside a worker, with 200,000 deliveries in the log.",
+    "How long each list and get of the OpenAPI document takes, of ids that are there and of unknown ones, beside a worker, with 200,000 deliveries in the log.",
   limit: "The limit is /healthz of the same console, which reads nothing.",
   sides: { petrel: "lists and gets", limit: "/healthz" },
   onlyNamed: true,
@@ -122,7 +190,11 @@ export const logAsked: Scenario = {
     const receiver = yield* startReceiver()
     const ground = yield* prepare(
       receiver,
-      addTyped(endpoints, (number) => `${receiver.url}/${number}`)
+      Effect.all([
+        addTyped(endpoints, (number) => `${receiver.url}/${number}`),
+        addRefusing,
+        putInQuarantine
+      ])
     )
     const { broker, publisher, workers } = ground
     const console = yield* startConsole(broker.url)
@@ -136,16 +208,13 @@ export const logAsked: Scenario = {
       ...["--nats", broker.url]
     ])
     const { token } = Schema.decodeUnknownSync(Made)(made.printed)
-    const page = yield* Effect.promise(() =>
-      fetch(`${console.address}${base}/deliveries?endpoint=e0&limit=1`, {
-        headers: { authorization: `Bearer ${token}` }
-      }).then((answer) => answer.text())
-    )
-    const event = Schema.decodeUnknownSync(Page)(page).deliveries[0]?.event ?? ""
-    const paths = questionsAbout(event).map((path) => `${base}/${path}`)
+    const known = yield* Effect.promise(() => makeKnown(callerOf({ ...console, token })))
+    yield* Effect.provide(caughtUp, connectTo(broker))
+    const questions = questionsOf(apiDocument(), known)
     const resting = memoryOf(console.pid)
     const asked = { address: console.address, token, console: console.pid, broker: broker.pid }
-    const all = ["/healthz", "/metrics", ...paths]
+    const scrape = { name: "/metrics", path: "/metrics", isUnknown: false }
+    const all = [scrape, ...questions]
     // The first round warms up.
     const asking = Effect.promise(() => ask(asked, all, 2).then(() => ask(asked, all, rounds)))
     const delivering = Effect.promise(() =>
@@ -158,13 +227,12 @@ export const logAsked: Scenario = {
     })
     const took = yield* Effect.raceFirst(asking, Effect.andThen(delivering, Effect.never))
     const { use } = watched()
-    const named = [...took].map(([path, times]) => [path.replace(`${base}/`, ""), times] as const)
-    const rows: Array<Row> = named.map(([path, times]) => ({
-      of: path.replace(event, "EVENT"),
+    const rows: Array<Row> = [...took].map(([name, times]) => ({
+      of: name,
       round: 1,
       figures: figuresOf(times)
     }))
-    const lists = named.filter(([path]) => !path.startsWith("/")).flatMap(([, times]) => times)
+    const lists = [...took].filter(([name]) => !name.startsWith("/")).flatMap(([, times]) => times)
     rows.push({
       of: altogether,
       round: 1,
@@ -178,7 +246,13 @@ export const logAsked: Scenario = {
       .map(({ of }) => ({ of, figure: "p99", atMost: 50 }))
     return {
       settings: {
-        ...{ deliveries: count, bytes, endpoints, "asked each": rounds },
+        ...{
+          deliveries: count,
+          bytes,
+          endpoints,
+          questions: questions.length,
+          "asked each": rounds
+        },
         ...{
           "delivered a second meanwhile": perSecond,
           "requests at once": endpoints * endpointCap
