@@ -43,11 +43,12 @@ const main = (): number => {
     process.stdout.write(help)
     return 0
   }
-  const found = hasSchemathesis()
-  if (!found)
+  if (!hasSchemathesis()) {
     process.stderr.write(
-      "fuzz: schemathesis cannot be had here: it needs python3 with venv, and the Python package index. The rest runs without it.\n"
+      "fuzz: schemathesis is not installed; with python3, its venv and a Python package index, `python3 -m venv tools/openapi/.venv && tools/openapi/.venv/bin/pip install -r tools/openapi/requirements.txt` installs it.\n"
     )
+    return 1
+  }
   const { status } = spawnSync(
     process.execPath,
     [
@@ -62,7 +63,7 @@ const main = (): number => {
         PETREL_FUZZ_INPUTS: values.inputs,
         PETREL_FUZZ_MUTATIONS: values.mutations,
         PETREL_FUZZ_SEED: values.seed,
-        ...(found ? { PETREL_SCHEMATHESIS: program } : {})
+        PETREL_SCHEMATHESIS: program
       }
     }
   )

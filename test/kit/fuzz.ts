@@ -41,3 +41,23 @@ const inputMs = 300
 /** How long a story with so many operations and inputs of each may take, ms. */
 export const limitMs = (operations: number, inputs: number): number =>
   startMs + operations * inputs * inputMs
+
+/** What came of one operation. */
+export interface Driven {
+  readonly operation: string
+  readonly inputs: number
+  /** How many answers had each status. */
+  readonly statuses: Readonly<Record<string, number>>
+}
+
+/** Says what came of one operation, in a line. */
+export const lineOf = ({ inputs, operation, statuses }: Driven): string => {
+  const answers = Object.entries(statuses).map(([status, count]) => `${count} × ${status}`)
+  return `${operation}: ${inputs} inputs, ${answers.join(", ")}\n`
+}
+
+/** Of so many inputs of an operation some are right. */
+export const enoughInputs = 100
+
+export const succeeded = (statuses: Driven["statuses"]): boolean =>
+  Object.keys(statuses).some((status) => status.startsWith("2"))

@@ -129,7 +129,10 @@ export const groundAt = (url: string, token: string, receiver: string) => {
   /** Jobs of the kind that an operation is about. */
   const jobsOf = async ({ path }: Operation): Promise<ReadonlyArray<string>> => {
     const list = path.replace("/{job}", "").replace("{tenant}", tenant)
-    await ask("POST", list, list.endsWith("replays") ? { endpoint: "good" } : {})
+    const endpoint = list.endsWith("replays") ? "good" : "bad"
+    if (list.endsWith("/recoveries"))
+      await ask("POST", `${root}/endpoints/${endpoint}/recover`, { since: "2020-01-01T00:00:00Z" })
+    else await ask("POST", list, list.endsWith("audits") ? {} : { endpoint })
     const { jobs } = await ask("GET", list)
     return Array.isArray(jobs) ? jobs.map(({ id }: { readonly id: unknown }) => String(id)) : []
   }
@@ -154,6 +157,7 @@ export const groundAt = (url: string, token: string, receiver: string) => {
       for (const event of events) await until(() => isDelivered(event), "no event was delivered")
     return {
       tenant: [tenant],
+      endpoint: endpoints,
       id: removes ? removed : isOfSources ? sources : endpoints,
       event: events,
       type: ["invoice.paid", "other"],
