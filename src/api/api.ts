@@ -6,7 +6,7 @@ import { Access } from "./access.ts"
 import { etag } from "./answer.ts"
 import { refusalProblems } from "./failures.ts"
 import { groups } from "./groups.ts"
-import { RequestTimeout, UnsupportedMediaType, Validation } from "./problems.ts"
+import { RequestTimeout, TooLarge, UnsupportedMediaType, Validation } from "./problems.ts"
 
 const description = `Publish events, manage the endpoints that they go to, and see what became of each delivery.
 
@@ -30,7 +30,7 @@ const written = (operation: Operation<unknown>, output: Schema.Top): Schema.Top 
 }
 
 /** Problems with a body, of whatever is in it. */
-const bodyProblems = [RequestTimeout, UnsupportedMediaType]
+const bodyProblems = [RequestTimeout, TooLarge, UnsupportedMediaType]
 
 const routeOf = (operation: Operation<unknown>) => {
   const { method, name, output, path, refusals, scope, summary } = operation

@@ -184,15 +184,7 @@ export const rawProblem = (problem: BareProblem): string => {
  * the broker is away.
  */
 export class Validation extends HttpApiMiddleware.Service<Validation>()("petrel/api/Validation", {
-  error: [
-    InvalidRequest,
-    MethodNotAllowed,
-    TooLarge,
-    WrongHost,
-    HeadersTooLarge,
-    Unavailable,
-    Internal
-  ]
+  error: [InvalidRequest, MethodNotAllowed, WrongHost, HeadersTooLarge, Unavailable, Internal]
 }) {}
 
 /** Upper bound of the sentence about a request as a whole, characters. `errors` says the rest. */

@@ -1,5 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { apiDocument } from "../../src/api/document.ts"
+import { operations, pathOf } from "../kit/api-operations.ts"
 import { startConsole } from "../kit/console.ts"
 import { eventually } from "../kit/engine.ts"
 import { head, rawClient } from "../kit/raw-client.ts"
@@ -24,6 +26,51 @@ const publishHead = (
   })
 
 const oneEvent = { method: "POST", body: { type: "invoice.paid", data: {} } }
+
+/** What the parameters of paths are. */
+const values = {
+  ...{ tenant: "acme", id: "e", number: "1", delivery: "x.e", event: "x", type: "a" },
+  ...{ job: "job-1-00000000", token: "0000000000000000" }
+}
+
+describe.concurrent("the answers to bodies that are refused", () => {
+  scenario("are those that the document has for each operation", () =>
+    Effect.gen(function* () {
+      const { token: make, url } = yield* startConsole()
+      const token = yield* make({ tenant: "*" })
+      const { paths } = apiDocument() as {
+        readonly paths: Record<string, Record<string, { readonly responses: object }>>
+      }
+      const length = "content-length"
+      const wrong = [
+        ["408", { [length]: 10 }, "{"],
+        ["413", { [length]: 17 * MiB }, ""],
+        ["415", { [length]: 2, "content-encoding": "gzip" }, "{}"]
+      ] as const
+      const differing = yield* Effect.forEach(
+        operations.flatMap((operation) => wrong.map((one) => [operation, one] as const)),
+        Effect.fnUntraced(function* ([operation, [status, headers, body]]) {
+          const { id, method, path } = operation
+          const client = yield* rawClient(url)
+          const said = {
+            ...{ authorization: `Bearer ${token}`, "content-type": "application/json" },
+            ...headers
+          }
+          client.send(head(method, pathOf(operation, values), said))
+          client.send(body)
+          const heard = yield* eventually(Effect.sync(client.heard), (heard) => heard !== "")
+          client.leave()
+          const answered = heard.split(" ")[1]
+          const responses = Object.keys(paths[path]?.[method.toLowerCase()]?.responses ?? {})
+          const isAnswered = answered === status
+          return responses.includes(status) === isAnswered ? [] : [`${id}: ${answered}, ${status}`]
+        }),
+        { concurrency: 64 }
+      )
+      assert.deepStrictEqual(differing.flat(), [])
+    })
+  )
+})
 
 describe.concurrent("the body of a request", () => {
   scenario("counts by what has come of it, not by what it declares", () =>
