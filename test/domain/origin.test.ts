@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { makeNames, readRestart } from "../../src/domain/names.ts"
 import {
+  channelOf,
   isBroughtAgain,
   originName,
   Repeats,
@@ -98,5 +99,20 @@ describe("where a source took an event", () => {
     assert.strictEqual(readRepeat(repeatOf("restart")), "restart")
     for (const other of [undefined, "", "planned-otherwise", "repeats-", 3])
       assert.isUndefined(readRepeat(other))
+  })
+})
+
+const channelIn = (headers: Readonly<Record<string, string>>) => channelOf((name) => headers[name])
+
+describe("how an event came", () => {
+  it.each([
+    [{ "nats-stream-source": "ORDERS 12 > > orders.>" }, "stream:ORDERS"],
+    [{ "nats-stream-source": "ORDERS 12", "petrel-channel": "http" }, "stream:ORDERS"],
+    [{ "petrel-channel": "http" }, "http"],
+    [{ "petrel-channel": "nats-api" }, "nats-api"],
+    [{ "petrel-channel": "something else" }, undefined],
+    [{}, undefined]
+  ])("is told by %j: %s", (headers, channel) => {
+    assert.strictEqual(channelIn(headers), channel)
   })
 })

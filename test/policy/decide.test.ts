@@ -1,13 +1,19 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Progress } from "../../src/domain/delivery.ts"
-import type { KnownDelivery, NextMove, StoredDecision } from "../../src/policy/decide.ts"
 import {
   appliedSince,
   decide,
   decisionAfter,
   endingOf,
+  isSuspect,
+  type KnownDelivery,
   mayBeApplied,
+  type NextMove,
   nakDelayMs,
+  pauseAfterDefectMs,
+  pauseBeforeTrialMs,
+  type StoredDecision,
+  waitBy,
   waitUntil
 } from "../../src/policy/decide.ts"
 
@@ -355,4 +361,44 @@ describe("a delivery that somebody wants to be tried now", () => {
       redeliver(1_000, "ours")
     ]
   ])
+})
+
+describe("a message that may crash its workers", () => {
+  it("is suspect from three deliveries beyond its recorded attempts on", () => {
+    const suspects = [
+      [2, 0],
+      [3, 0],
+      [5, 3],
+      [6, 3]
+    ] as const
+    assert.deepStrictEqual(
+      suspects.map(([deliveries, recorded]) => isSuspect(deliveries, recorded)),
+      [false, true, false, true]
+    )
+  })
+
+  it("is paused twice as long after each attempt that was not survived, up to 5 minutes", () => {
+    assert.deepStrictEqual(
+      [1, 2, 3, 12, 5_000].map(pauseBeforeTrialMs),
+      [1_000, 2_000, 4_000, 300_000, 300_000]
+    )
+  })
+
+  it("is paused in the same way after defects", () => {
+    assert.deepStrictEqual([0, 1, 2, 12].map(pauseAfterDefectMs), [1_000, 2_000, 4_000, 300_000])
+  })
+})
+
+describe("a retry", () => {
+  it("waits as a NAK while few do", () => {
+    assert.strictEqual(waitBy(0), "nak")
+    assert.strictEqual(waitBy(19_999), "nak")
+  })
+
+  it("waits as a schedule of the broker once as many wait as NAKs as may", () => {
+    assert.strictEqual(waitBy(20_000), "schedule")
+    assert.strictEqual(waitBy(1_000_000), "schedule")
+    assert.strictEqual(waitBy(2, 3), "nak")
+    assert.strictEqual(waitBy(3, 3), "schedule")
+  })
 })

@@ -1,10 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Random, Schema } from "effect"
-import type { RetryPolicyJson } from "../../src/domain/retry-policy.ts"
-import { RetryPolicy } from "../../src/domain/retry-policy.ts"
+import { RetryPolicy, type RetryPolicyJson } from "../../src/domain/retry-policy.ts"
 import { stepsOf, toSchedule } from "../../src/policy/backoff.ts"
 import { presets } from "../../src/policy/presets.ts"
-import { outlineOf } from "../../src/policy/retry-outline.ts"
+import { ladder, outlineOf, totalTime } from "../../src/policy/retry-outline.ts"
 
 const decode = Schema.decodeUnknownSync(RetryPolicy)
 
@@ -125,4 +124,40 @@ describe("what is drawn by any policy with a name", () => {
         }
       })
     )
+})
+
+const seconds = Duration.seconds
+const climbing: RetryPolicy = {
+  backoff: { kind: "exponential", base: seconds(1), factor: 2, cap: seconds(10) },
+  jitter: "full",
+  maxAttempts: 7,
+  window: seconds(1000),
+  retryAfterCap: seconds(1000)
+}
+
+describe("a policy's ladder", () => {
+  it("has a rung between every two attempts, without jitter", () => {
+    assert.deepStrictEqual(ladder(climbing), [1000, 2000, 4000, 8000, 10_000, 10_000])
+    assert.strictEqual(totalTime(climbing), 35_000)
+  })
+
+  it("has none for a policy of one attempt", () => {
+    assert.deepStrictEqual(ladder({ ...climbing, maxAttempts: 1 }), [])
+    assert.strictEqual(totalTime({ ...climbing, maxAttempts: 1 }), 0)
+  })
+
+  it("ends where the next attempt would be after the window", () => {
+    assert.deepStrictEqual(ladder({ ...climbing, window: seconds(15) }), [1000, 2000, 4000, 8000])
+    assert.deepStrictEqual(ladder({ ...climbing, window: seconds(14) }), [1000, 2000, 4000])
+    assert.deepStrictEqual(ladder({ ...climbing, window: Duration.millis(999) }), [])
+  })
+
+  it("takes the middle of decorrelated delays, the same each time", () => {
+    const decorrelated: RetryPolicy = {
+      ...climbing,
+      backoff: { kind: "decorrelated", base: seconds(1), cap: seconds(6) },
+      maxAttempts: 5
+    }
+    assert.deepStrictEqual(ladder(decorrelated), [2000, 3500, 5750, 6000])
+  })
 })

@@ -1,6 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { cutTo, labelled } from "../../../src/cli/format/screen.ts"
-import { percentText, plural } from "../../../src/text/quantities.ts"
+import { cutTo, labelled, sparkline } from "../../../src/cli/format/screen.ts"
 
 describe("a text under a label", () => {
   it("is one line where there is room", () => {
@@ -27,24 +26,20 @@ describe("a line", () => {
   })
 })
 
-describe("a share in percent", () => {
-  it("is 100% of all and 0% of none, and of nothing else", () => {
-    const texts = [
-      [0, 7],
-      [7, 7],
-      [9_999, 10_000],
-      [1, 100_000],
-      [1, 3]
-    ].map(([part = 0, whole = 0]) => percentText(part, whole))
-    assert.deepStrictEqual(texts, ["0%", "100%", "99.9%", "<0.1%", "33.3%"])
-  })
-})
+describe("a line of bars", () => {
+  for (const [counts, line] of [
+    [[], ""],
+    [[0, 0], ""],
+    [[1], "█"],
+    [[0, 1, 4, 8, 0], " ▁▄█"],
+    [[1, 1_000_000], "▁█"]
+  ] as const)
+    it(`is "${line}" for ${JSON.stringify(counts)}`, () =>
+      assert.strictEqual(sparkline(counts), line))
 
-describe("a count", () => {
-  it("goes with its word", () => {
-    assert.deepStrictEqual(
-      [plural(1, "delivery", "deliveries"), plural(1_200, "delivery", "deliveries")],
-      ["1 delivery", "1,200 deliveries"]
-    )
+  it("puts counts together where there are too many", () => {
+    const line = sparkline(Array.from({ length: 744 }, () => 1))
+    assert.isAtMost(line.length, 72)
+    assert.match(line, /^█+▆?$/)
   })
 })
