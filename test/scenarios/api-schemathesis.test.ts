@@ -77,22 +77,27 @@ const run = (
     child.on("close", (code) => resolve({ code, said }))
   })
 
-/** Finds its own token in a list, and may revoke it: that comes last. */
-const lastOf: Readonly<Record<string, string>> = { tokens: "tokens.revoke" }
+/**
+ * Driven after the others of their group, each by itself: tokens.revoke may revoke the token that asks,
+ * and the others find nothing where several were released or discarded before.
+ */
+const alone = ["tokens.revoke", "quarantine.get", "quarantine.release", "quarantine.discard"]
 /** What is not driven here, and why. */
 const excluded: Readonly<Record<string, string>> = {
   "deliveries.live": "its answer never ends, and schemathesis reads answers whole"
 }
 
-/** What is driven one after the other, as flags. */
-const runsOf = (tag: string | undefined): ReadonlyArray<ReadonlyArray<string>> => {
+/** What is driven one after the other: operations, and the flags that choose them. */
+const runsOf = (tag: string | undefined, operations: ReadonlyArray<Listed>) => {
   const chosen = tag === undefined ? [] : ["--include-tag", tag]
-  const lasts = tag === undefined ? Object.values(lastOf) : [lastOf[tag] ?? []].flat()
-  const others = [...lasts, ...Object.keys(excluded)].flatMap((id) => [
-    "--exclude-operation-id",
-    id
-  ])
-  return [[...chosen, ...others], ...lasts.map((id) => ["--include-operation-id", id])]
+  const others = [...alone, ...Object.keys(excluded)]
+  const flags = [...chosen, ...others.flatMap((id) => ["--exclude-operation-id", id])]
+  return [
+    { flags, driven: operations.filter(({ operationId }) => !others.includes(operationId)) },
+    ...operations
+      .filter(({ operationId }) => alone.includes(operationId))
+      .map((one) => ({ flags: ["--include-operation-id", one.operationId], driven: [one] }))
+  ]
 }
 
 describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document", () => {
@@ -115,11 +120,6 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
           assert.lengthOf(operations, count)
           const find = groundAt(url, token, receiver)
           const fill = Effect.runPromiseWith(yield* Effect.context<Broker>())
-          const known: Record<string, object> = {}
-          for (const operation of operations) {
-            yield* Effect.promise(() => fill(fillQuarantine))
-            known[operation.operationId] = yield* Effect.promise(() => find(operation))
-          }
           const folder = yield* Effect.acquireRelease(
             Effect.promise(() => mkdtemp(join(tmpdir(), "petrel-test-schemathesis-"))),
             (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true }))
@@ -127,14 +127,19 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
           const write = (name: string, text: string) =>
             Effect.promise(() => writeFile(join(folder, name), text))
           yield* write("openapi.json", withReceiver(receiver))
-          yield* write("known.json", JSON.stringify(known))
           const driven: Array<Driven> = []
-          for (const [index, chosen] of runsOf(tag).entries()) {
+          for (const [index, chosen] of runsOf(tag, operations).entries()) {
+            const known: Record<string, object> = {}
+            for (const operation of chosen.driven) {
+              yield* Effect.promise(() => fill(fillQuarantine))
+              known[operation.operationId] = yield* Effect.promise(() => find(operation))
+            }
+            yield* write("known.json", JSON.stringify(known))
             const { code, said } = yield* Effect.promise(() =>
               run(
                 program ?? "",
                 [
-                  ...["run", "openapi.json", "--url", url, ...chosen],
+                  ...["run", "openapi.json", "--url", url, ...chosen.flags],
                   ...["--header", `Authorization: Bearer ${token}`],
                   ...["--max-examples", String(inputs), "--seed", String(fuzz.seed)],
                   ...["--phases", "examples,coverage,fuzzing", "--continue-on-failure"],
