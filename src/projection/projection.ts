@@ -42,9 +42,10 @@ export interface Projection {
 /** An end of the history that was looked at longer ago, ms, does not tell whether it is level. */
 const freshMs = 5_000
 
-const lagOf = ({ last, lookedAt, position, storedAt }: WriterReport, now: number): Lag => {
+/** Returns how far the log is behind the history. One that has stopped is never level: nobody looks. */
+const lagOf = ({ last, lookedAt, position, state, storedAt }: WriterReport, now: number): Lag => {
   const unseenMs = now - (last > position ? storedAt : lookedAt)
-  const isLevel = last <= position && unseenMs <= freshMs
+  const isLevel = state !== "stopped" && last <= position && unseenMs <= freshMs
   return { facts: Math.max(0, last - position), ms: isLevel ? 0 : Math.max(0, unseenMs) }
 }
 
@@ -56,6 +57,12 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   const { keepMs, maxBytes, replacesOther = false } = options
   const run = Effect.runForkWith(yield* Effect.context<never>())
   let report: WriterReport | undefined
+  /** How often it has stopped. */
+  let stops = 0
+  const note = (next: WriterReport) => {
+    if (next.state === "stopped" && report?.state !== "stopped") stops++
+    report = next
+  }
   const tell = yield* lastingThread<FromWriter>({
     script: siblingScript(import.meta.url, "writer-thread"),
     data: {
@@ -64,17 +71,18 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
     } satisfies WriterData,
     stop: { message: { do: "stop" } satisfies ToWriter, withinMs: stopWithinMs },
     told: (message) => {
-      if (message.tells === "report") report = message.report
+      if (message.tells === "report") note(message.report)
       else if (message.tells === "line") run(logFromThread(message))
     },
     ended: (why, pauseMs) => {
       const problem = `its writer has ended (${why}); ${pauseText(pauseMs)}`
       run(Effect.logError(`the delivery log does not go on: ${problem}`))
-      if (report !== undefined) report = { ...report, state: "stopped", problem }
+      if (report !== undefined) note({ ...report, state: "stopped", problem })
     }
   })
   return {
     tell: (message: ToWriter) => tell(message),
+    stops: () => stops,
     report: Effect.suspend(() => (report === undefined ? notBegun : Effect.succeed(report)))
   }
 })
@@ -94,40 +102,45 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
       return yield* new LogUnavailable({ reason: report.problem ?? "it has stopped" })
     return lagOf(report, yield* Clock.currentTimeMillis)
   })
+  /** Asks the files, and says how far behind they were before. */
+  const ask = Effect.fnUntraced(function* (question: Parameters<typeof queries>[0]) {
+    const known = yield* lag
+    const stops = writer.stops()
+    const result = yield* queries(question)
+    // The files may have been made again meanwhile, and be empty still.
+    if (writer.stops() !== stops)
+      return yield* new LogUnavailable({ reason: "it stopped while it was searched" })
+    return { known, result }
+  })
   const log: Projection["log"] = {
     find: (query) =>
       Effect.gen(function* () {
-        const known = yield* lag
-        const result = yield* queries({ ask: "find", query })
+        const { known, result } = yield* ask({ ask: "find", query })
         if (!("page" in result)) return yield* new LogUnavailable({ reason: "no page" })
         return { ...result.page, lag: known } satisfies DeliveryPage
       }),
     findAttempts: (query) =>
       Effect.gen(function* () {
-        const known = yield* lag
-        const result = yield* queries({ ask: "attempts", query })
+        const { known, result } = yield* ask({ ask: "attempts", query })
         if (!("attempts" in result)) return yield* new LogUnavailable({ reason: "no page" })
         return { ...result.attempts, lag: known } satisfies AttemptPage
       }),
     findEvents: (query) =>
       Effect.gen(function* () {
-        const known = yield* lag
-        const result = yield* queries({ ask: "events", query })
+        const { known, result } = yield* ask({ ask: "events", query })
         if (!("events" in result)) return yield* new LogUnavailable({ reason: "no page" })
         return { ...result.events, lag: known } satisfies EventPage
       }),
     get: (lookup) =>
       Effect.gen(function* () {
-        const known = yield* lag
-        const asked = queries({ ask: "get", lookup })
-        const result = yield* Effect.catchTag(asked, "Invalid", Effect.die)
+        const asked = ask({ ask: "get", lookup })
+        const { known, result } = yield* Effect.catchTag(asked, "Invalid", Effect.die)
         if (!("rounds" in result)) return yield* new LogUnavailable({ reason: "no rounds" })
         return { ...result.rounds, lag: known } satisfies LoggedDeliveries
       }),
     sums: (query) =>
       Effect.gen(function* () {
-        const known = yield* lag
-        const result = yield* queries({ ask: "sums", query })
+        const { known, result } = yield* ask({ ask: "sums", query })
         if (!("sums" in result)) return yield* new LogUnavailable({ reason: "no sums" })
         return { ...result.sums, lag: known } satisfies LogSums
       }),
