@@ -1254,7 +1254,7 @@ export const operations = {
   "quarantine.discard": { method: "DELETE", path: "/v1/tenants/{tenant}/quarantine/{number}" },
   "quarantine.discardSeveral": { method: "POST", path: "/v1/tenants/{tenant}/quarantine-discard", hasBody: true },
   "settings.tenant": { method: "GET", path: "/v1/tenants/{tenant}/settings" },
-  "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true, insteadOverNats: "use `petrel tenant set`" },
+  "settings.changeTenant": { method: "PATCH", path: "/v1/tenants/{tenant}/settings", hasBody: true, insteadOverNats: "change them over HTTP" },
   "settings.thresholds": { method: "GET", path: "/v1/tenants/{tenant}/alert-thresholds" },
   "settings.setThresholds": { method: "PUT", path: "/v1/tenants/{tenant}/alert-thresholds", hasBody: true },
   "settings.presets": { method: "GET", path: "/v1/tenants/{tenant}/retry-presets" },

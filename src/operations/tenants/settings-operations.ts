@@ -113,7 +113,7 @@ const showSettings = operation("tenant", "GET", settings, {
 
 const changeSettings = operation("changeTenant", "PATCH", settings, {
   // The subject names the tenant, and whoever asks on it is no operator.
-  insteadOverNats: "use `petrel tenant set`",
+  insteadOverNats: "change them over HTTP",
   scope: "operator",
   summary: "Change what is set for all endpoints of a tenant",
   params: ofTenant,
