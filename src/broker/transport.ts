@@ -1,0 +1,32 @@
+import type { Socket } from "node:net"
+import type { NatsConnection, NodeConnectionOptions } from "@nats-io/transport-node"
+import { NatsConnectionImpl, setTransportFactory } from "@nats-io/transport-node"
+import { NodeTransport, nodeResolveHost } from "@nats-io/transport-node/lib/node_transport.js"
+
+const ignore = () => undefined
+
+/**
+ * The client writes to a socket that the broker is ending, and takes its listeners off before that
+ * write has failed. An error that nothing listens for ends the process.
+ */
+const keepErrorListener = (socket: Socket): void => {
+  const removeAll = socket.removeAllListeners.bind(socket)
+  socket.removeAllListeners = (event?: string | symbol) => {
+    removeAll(event)
+    return socket.on("error", ignore)
+  }
+}
+
+/** The transport of the client, whose sockets end no process. */
+export class Transport extends NodeTransport {
+  override setupHandlers(): void {
+    keepErrorListener(this.socket)
+    super.setupHandlers()
+  }
+}
+
+/** Connects to a NATS server, as the client's own function does. */
+export const connect = (options: NodeConnectionOptions): Promise<NatsConnection> => {
+  setTransportFactory({ factory: () => new Transport(), dnsResolveFn: nodeResolveHost })
+  return NatsConnectionImpl.connect(options)
+}
