@@ -11,8 +11,9 @@ const ignore = () => undefined
  */
 const keepErrorListener = (socket: Socket): void => {
   const removeAll = socket.removeAllListeners.bind(socket)
-  socket.removeAllListeners = (event?: string | symbol) => {
-    removeAll(event)
+  // Without an argument it removes all: one that is undefined is taken for an event.
+  socket.removeAllListeners = (...events: [] | [event?: string | symbol]) => {
+    removeAll(...events)
     return socket.on("error", ignore)
   }
 }

@@ -127,7 +127,7 @@ export const lookAfter = Effect.fnUntraced(function* (
     // Nothing follows: the known one is still the last, or what is left of the backlog ends earlier.
     const last = yield* readLast(of)
     if ((last?.seq ?? 0) > tail) continue
-    return { found, replaced: replaced, tail: last?.seq ?? 0, stored } satisfies Findings
+    return { found, replaced, tail: last?.seq ?? 0, stored } satisfies Findings
   }
 })
 
