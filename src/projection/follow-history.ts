@@ -60,16 +60,21 @@ interface Follower {
   readonly wanted: () => "rebuild" | "remake" | undefined
 }
 
-const noReport: WriterReport = {
-  state: "rebuilding",
-  problem: null,
+/** What is told of files that have nothing. */
+export const emptyFiles = {
   position: 0,
   rows: 0,
   waiting: 0,
   repeatedAttempts: 0,
   bytes: 0,
   sums: { rows: 0, maxRows: 0, together: 0 },
-  oldest: null,
+  oldest: null
+} satisfies Partial<WriterReport>
+
+const noReport: WriterReport = {
+  state: "rebuilding",
+  problem: null,
+  ...emptyFiles,
   last: 0,
   lookedAt: 0,
   storedAt: 0
@@ -91,9 +96,9 @@ export const followHistory = Effect.fnUntraced(function* (
     report = { ...report, ...change }
     follower.report(report)
   }
-  const stopped = (sentence: string) => {
+  const stopped = (sentence: string, change: Partial<WriterReport> = {}) => {
     if (report.problem !== sentence) follower.warn(sentence)
-    tell({ state: "stopped", problem: sentence })
+    tell({ ...change, state: "stopped", problem: sentence })
   }
   const opened = Effect.gen(function* () {
     const store = yield* open(() => new ProjectionStore(options))
@@ -104,7 +109,7 @@ export const followHistory = Effect.fnUntraced(function* (
   const madeAgain = Effect.catch(opened, (error) =>
     Effect.suspend(() => {
       if (!isUseless(error)) return Effect.fail(error)
-      stopped(problemOf(error, directory))
+      stopped(problemOf(error, directory), emptyFiles)
       follower.warn(
         `the delivery log in ${directory} is made again from the history; what is older than the history is lost`
       )

@@ -4,7 +4,7 @@ import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairLine } from "../policy/fair-turns.ts"
 import { LogUnavailable } from "./delivery-log.ts"
 import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
-import type { FromQuery, QueryData, ToQuery } from "./thread-messages.ts"
+import type { FromQuery, QueryData, ToQuery, UselessFiles } from "./thread-messages.ts"
 
 /** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
 const answerWithinMs = 10_000
@@ -26,8 +26,7 @@ const tenantIn = (question: Question): string =>
   (question.ask === "get" ? question.lookup : question.query).tenant ?? allTenants
 
 const againSoon: FromQuery["result"] = {
-  unavailable: "the thread that searches it is started again",
-  isBroken: false
+  unavailable: "the thread that searches it is started again"
 }
 
 const tooMany = new LogUnavailable({
@@ -38,9 +37,12 @@ const tooMany = new LogUnavailable({
  * Starts the thread that answers queries, one after the other: one of each tenant in turn. A query
  * whose asker leaves before its turn is not carried out. Returns how to ask.
  *
- * @param broken called where a file is found to be damaged.
+ * @param useless called where nothing can be read of the files, with a sentence that says why.
  */
-export const startQueries = Effect.fnUntraced(function* (data: QueryData, broken: () => void) {
+export const startQueries = Effect.fnUntraced(function* (
+  data: QueryData,
+  useless: (files: UselessFiles, why: string) => void
+) {
   const run = Effect.runForkWith(yield* Effect.context<never>())
   const refused = yield* RefusedRequests
   const waiting = new FairLine<Asked>(maxWaiting)
@@ -63,7 +65,8 @@ export const startQueries = Effect.fnUntraced(function* (data: QueryData, broken
     script: siblingScript(import.meta.url, "query-thread"),
     data,
     told: ({ id, result }) => {
-      if ("isBroken" in result && result.isBroken) broken()
+      if ("unavailable" in result && result.files !== undefined)
+        useless(result.files, result.unavailable)
       // A thread that has ended may have answered the query before.
       if (id !== ids) return
       end(result)
@@ -72,7 +75,7 @@ export const startQueries = Effect.fnUntraced(function* (data: QueryData, broken
     ended: (why, pauseMs) => {
       const sentence = `the thread that searches it has ended (${why}); ${pauseText(pauseMs)}`
       run(Effect.logError(`the delivery log is not searched: ${sentence}`))
-      end({ unavailable: sentence, isBroken: false })
+      end({ unavailable: sentence })
       askNext()
     }
   })

@@ -10,7 +10,7 @@ import type {
   ProjectionStatus
 } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
-import type { WriterReport } from "./follow-history.ts"
+import { emptyFiles, type WriterReport } from "./follow-history.ts"
 import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
@@ -82,6 +82,11 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   })
   return {
     tell: (message: ToWriter) => tell(message),
+    /** Says, before the thread finds it out by itself, that its files have nothing. */
+    noFiles: (problem: string) => {
+      if (report !== undefined && report.state !== "stopped")
+        note({ ...report, ...emptyFiles, state: "stopped", problem })
+    },
     stops: () => stops,
     report: Effect.suspend(() => (report === undefined ? notBegun : Effect.succeed(report)))
   }
@@ -95,7 +100,10 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
 export const startProjection = Effect.fnUntraced(function* (options: ProjectionOptions) {
   const { data } = options
   const writer = yield* startWriter(options)
-  const queries = yield* startQueries({ directory: data }, () => writer.tell({ do: "remake" }))
+  const queries = yield* startQueries({ directory: data }, (files, why) => {
+    if (files === "damaged") writer.tell({ do: "remake" })
+    writer.noFiles(why)
+  })
   const lag = Effect.gen(function* () {
     const report = yield* writer.report
     if (report.state === "stopped")

@@ -32,10 +32,9 @@ const answer = (asked: ToQuery): FromQuery["result"] => {
     if (problem !== undefined) return { problem }
     // The files may have been made anew.
     reader.close()
-    return {
-      unavailable: error instanceof NoFiles ? error.message : problemOf(error, directory),
-      isBroken: isBroken(error)
-    }
+    if (error instanceof NoFiles) return { unavailable: error.message, files: "missing" }
+    const unavailable = problemOf(error, directory)
+    return isBroken(error) ? { unavailable, files: "damaged" } : { unavailable }
   }
 }
 

@@ -75,6 +75,9 @@ export type ToQuery = { readonly id: number } & (
   | { readonly ask: "sums"; readonly query: SumsQuery }
 )
 
+/** Why nothing can be read of the files: they have to be made again, or are not there. */
+export type UselessFiles = "damaged" | "missing"
+
 export interface FromQuery {
   readonly id: number
   readonly result:
@@ -84,5 +87,5 @@ export interface FromQuery {
     | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
     | { readonly sums: LoggedSums }
     | { readonly problem: { readonly field: string; readonly message: string } }
-    | { readonly unavailable: string; readonly isBroken: boolean }
+    | { readonly unavailable: string; readonly files?: UselessFiles }
 }

@@ -8,6 +8,7 @@ import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { LogUnavailable } from "../../src/projection/delivery-log.ts"
+import { followHistory, type WriterReport } from "../../src/projection/follow-history.ts"
 import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import {
@@ -22,6 +23,7 @@ import { makeLog } from "../kit/log.ts"
 import { canMount, mountDisk } from "../kit/nats-server.ts"
 import { randomFacts } from "../kit/random-facts.ts"
 import { onServer, outage } from "../kit/scenario.ts"
+import { tcpProxy } from "../kit/tcp-proxy.ts"
 import { foldedRows, saidBy } from "../projection/folded-rows.ts"
 
 vi.setConfig({ testTimeout: 90_000 })
@@ -179,6 +181,60 @@ describe("a delivery log that does not follow the history", () => {
       )
       assert.deepStrictEqual(saidBy(rows), expected)
       assert.strictEqual(log.count("were removed while the delivery log had them open"), 1)
+    })
+  )
+
+  scenario("is not level from when it is known that its files were removed", (place, server) =>
+    Effect.gen(function* () {
+      const proxy = yield* tcpProxy(server.port)
+      const { broker, ...options } = optionsOf(place, yield* directory)
+      const url = `nats://127.0.0.1:${proxy.port}`
+      const { log } = yield* startProjection({ ...options, broker: { ...broker, url } })
+      yield* store(first)
+      yield* caughtUp(log.status)
+      // The writer waits for the broker, and finds out nothing.
+      yield* proxy.hold
+      rmSync(options.data, { recursive: true })
+      assert.instanceOf(yield* Effect.flip(log.find({})), LogUnavailable)
+      const { lag, position, state } = yield* log.status
+      assert.deepStrictEqual([state, position, lag.facts], ["stopped", 0, first.length])
+      yield* proxy.release
+      yield* eventually(log.status, ({ position, state }) => state === "following" && position > 0)
+      assert.deepStrictEqual(saidBy(yield* walk(log.find)), foldedRows(first))
+    })
+  )
+
+  scenario("never tells, while its files are made again, that it has read all", (place) =>
+    Effect.gen(function* () {
+      const { data, ...options } = optionsOf(place, yield* directory)
+      const reports: Array<WriterReport> = []
+      const isFollowing = ({ position, state }: WriterReport) =>
+        state === "following" && position === first.length
+      const following = eventually(
+        Effect.sync(() => reports.at(-1)),
+        (report) => report !== undefined && isFollowing(report)
+      )
+      yield* store(first)
+      yield* Effect.forkScoped(
+        followHistory(
+          { ...options, directory: data, replacesOther: false },
+          {
+            report: (report) => reports.push(report),
+            warn: () => undefined,
+            wanted: () => undefined
+          }
+        )
+      )
+      yield* following
+      rmSync(data, { recursive: true })
+      yield* eventually(
+        Effect.sync(() => reports.some(({ state }) => state === "stopped")),
+        (isStopped) => isStopped
+      )
+      yield* following
+      const from = reports.findIndex(({ state }) => state === "stopped")
+      for (const report of reports.slice(from).filter((one) => !isFollowing(one)))
+        assert.isBelow(report.position, report.last, report.problem ?? report.state)
     })
   )
 
