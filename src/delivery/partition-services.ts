@@ -12,6 +12,7 @@ import type { HostLimits } from "../endpoints/host-limits.ts"
 import { Facts } from "../history/facts.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { eventOutlasts } from "../policy/event-outlasts.ts"
+import type { SpreadTimes } from "../policy/spread-times.ts"
 import { Backlog } from "./backlog/backlog.ts"
 import { BacklogIndex } from "./backlog/backlog-index.ts"
 import type { BacklogSpace } from "./backlog/backlog-space.ts"
@@ -56,6 +57,8 @@ export interface PartitionOptions {
   readonly pool: CapacityPool
   /** The caps of hosts, for all partitions of the worker. */
   readonly hosts: HostLimits
+  /** When endpoints that take nothing are tried again, for all partitions of the worker. */
+  readonly spreadTimes: SpreadTimes
   /** What endpoints may let wait in backlogs, and in queues. Shared by the worker's partitions. */
   readonly backlogSpace: BacklogSpace
   readonly queueSpace: Pick<QueueSpace, "came" | "isFull" | "willCome">
@@ -146,6 +149,7 @@ export const acquirePartitionServices = Effect.fnUntraced(function* (options: Pa
     holds: fence.holds,
     isOver: stopping,
     hosts: options.hosts,
+    spreadTimes: options.spreadTimes,
     run: yield* FiberSet.runtime(healthFacts)<Broker | Facts>()
   })
   yield* options.alerts.watch(health.of)

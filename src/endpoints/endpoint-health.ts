@@ -5,11 +5,12 @@ import { circuitOf, endpointKey, isHeldBack } from "../domain/endpoint.ts"
 import type { Health } from "../domain/health.ts"
 import type { AttemptOutcome } from "../domain/outcome.ts"
 import { cooledDown, heldAtMost, isHeld, mayProbe, toHalfOpen } from "../policy/circuit.ts"
+import type { SpreadTimes } from "../policy/spread-times.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import { Directory } from "./directory.ts"
 import type { EndpointEvents, EndpointEventsOptions } from "./endpoint-events.ts"
 import { makeEndpointEvents } from "./endpoint-events.ts"
-import { HealthState } from "./health-state.ts"
+import { HealthState, spreadOver } from "./health-state.ts"
 import type { HealthRecord, StoredHealth } from "./health-store.ts"
 import { makeHealthRecord } from "./health-store.ts"
 import type { HostLimits, HostPlace } from "./host-limits.ts"
@@ -34,6 +35,8 @@ interface EndpointHealthOptions extends EndpointEventsOptions {
   readonly isOver: () => boolean
   /** Caps of hosts, for all partitions of the worker. */
   readonly hosts: HostLimits
+  /** When endpoints that take nothing are tried again, for all partitions of the worker. */
+  readonly spreadTimes: SpreadTimes
 }
 
 export const makeEndpointHealth = Effect.fnUntraced(function* (options: EndpointHealthOptions) {
@@ -325,8 +328,11 @@ export class EndpointHealth {
   }
 
   #stateOf(endpoint: LiveEndpoint, found?: { health: Health; revision: number }): HealthState {
+    const { clock, spreadTimes } = this.#options
     const record = this.#recordOf(endpoint.key, found?.revision ?? 0)
-    return new HealthState(endpoint, record, found?.health, this.#write)
+    const now = clock.currentTimeMillisUnsafe()
+    const health = found && spreadOver(spreadTimes, endpoint.config.tenant, found.health, now)
+    return new HealthState(endpoint, record, health, spreadTimes, this.#write)
   }
 
   /** One record per key: writes of a second one could interleave with those of the first. */

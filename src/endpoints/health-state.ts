@@ -15,6 +15,7 @@ import {
   withoutFailures
 } from "../policy/circuit.ts"
 import { parseRetryAfter } from "../policy/retry-after.ts"
+import type { SpreadTimes } from "../policy/spread-times.ts"
 import { timers } from "../time/timers.ts"
 import type { LiveEndpoint } from "./directory.ts"
 import type { HealthRecord } from "./health-store.ts"
@@ -46,6 +47,27 @@ const retryAt = ({ retryAfterCap }: PreparedPolicy, { at, result, verdict }: Att
 const changesAt = ({ circuit, notBefore }: Health): number =>
   notBefore ?? (circuit.state === "open" ? (circuit.until ?? 0) : Number.POSITIVE_INFINITY)
 
+/**
+ * Returns the health of an endpoint that takes nothing and is tried again at the next time that is
+ * free for its tenant; the same object if that is when it would be, or if it takes something.
+ *
+ * @param now ms since the epoch. What was due before is due now.
+ */
+export const spreadOver = (
+  times: SpreadTimes,
+  tenant: string,
+  health: Health,
+  now: number
+): Health => {
+  const due = Math.max(changesAt(health), now)
+  if (due === Number.POSITIVE_INFINITY) return health
+  const at = times.book(tenant, due, now)
+  if (at === due) return health
+  return health.notBefore === undefined
+    ? { ...health, circuit: { ...health.circuit, until: at } }
+    : { ...health, notBefore: at }
+}
+
 /** The state of an endpoint that failed lately or is recovering, and what of it is stored. */
 export class HealthState {
   health: Health
@@ -55,6 +77,7 @@ export class HealthState {
   /** The revision of the endpoint's configuration at the last revision of its health, paused or not. */
   revisedFor: number | undefined
   readonly #write: (state: HealthState, health: Health | undefined) => void
+  readonly #times: SpreadTimes
   readonly #window = new RateWindow()
   /** Ms of the monotonic clock, like `#storedAt`. */
   #lastFailure = Number.NEGATIVE_INFINITY
@@ -67,18 +90,21 @@ export class HealthState {
 
   /**
    * @param found the health that a former owner stored.
+   * @param times when endpoints are tried again.
    * @param write stores health where this worker is owner; undefined for none.
    */
   constructor(
     { config, revision }: LiveEndpoint,
     record: HealthRecord,
     found: Health | undefined,
+    times: SpreadTimes,
     write: (state: HealthState, health: Health | undefined) => void
   ) {
     this.health = found ?? healthy(config.generation)
     this.#changesAt = changesAt(this.health)
     this.limit = found !== undefined && isRamping(found) ? 1 : undefined
     this.record = record
+    this.#times = times
     this.#write = write
     this.#stored = found
     this.#revision = revision
@@ -135,7 +161,7 @@ export class HealthState {
     const wasProbe = isProbe(this.health, { at, sentAt }, lastAttemptAt)
     this.#window.note(ok || permanent, at)
     if (!ok) this.#lastFailure = timers.monotonicMs()
-    const { health, ...consequence } = afterOutcome(
+    const { health: judged, ...consequence } = afterOutcome(
       this.health,
       {
         ...{ ok, permanent, at, sentAt, delivery: deliveryId(delivery) },
@@ -150,6 +176,8 @@ export class HealthState {
         ramping: this.limit !== undefined && isRamping(this.health)
       }
     )
+    const wasTaking = changesAt(this.health) === Number.POSITIVE_INFINITY
+    const health = wasTaking ? spreadOver(this.#times, delivery.tenant, judged, at) : judged
     if (this.health.notBefore !== undefined && health.notBefore === undefined) this.limit ??= 1
     if (health !== this.health) this.change(health)
     this.#recover(consequence.transitions, ok, config.maxInFlight)

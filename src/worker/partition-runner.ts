@@ -27,6 +27,7 @@ import { hostOf } from "../endpoints/host-index.ts"
 import { HostLimits } from "../endpoints/host-limits.ts"
 import { keepIntakeRoom } from "../intake/trim-intake.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
+import { SpreadTimes } from "../policy/spread-times.ts"
 import { keepFinishing } from "../rounds/finish-abandoned.ts"
 import { runEventExpiry } from "../routing/event-expiry.ts"
 import { timers } from "../time/timers.ts"
@@ -104,6 +105,7 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
     sender,
     checkConnection,
     hosts: yield* makeHostLimits,
+    spreadTimes: new SpreadTimes(),
     pool,
     dutyCycle: { until: 0 },
     bodies,
@@ -203,7 +205,7 @@ class PartitionRunner {
     ) {
       const { layout, nextId, options, workerClock } = this.#node
       const { backlogSpace, bodies, deadLetters, dutyCycle, eventAge, hosts } = this.#shared
-      const { leftBodies } = this.#shared
+      const { leftBodies, spreadTimes } = this.#shared
       const { maxPrefetchBytes, pool, queueSpace, records } = this.#shared
       const { checkConnection, sender, takeovers } = this.#shared
       const { holds, partition: index } = ownership
@@ -230,6 +232,7 @@ class PartitionRunner {
           alerts,
           pool,
           hosts,
+          spreadTimes,
           backlogSpace,
           queueSpace,
           dutyCycle,

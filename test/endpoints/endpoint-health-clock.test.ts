@@ -6,6 +6,7 @@ import type { AttemptOutcome } from "../../src/domain/outcome.ts"
 import { EndpointHealth } from "../../src/endpoints/endpoint-health.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
 import { makeLive } from "../../src/endpoints/live-endpoint.ts"
+import { SpreadTimes } from "../../src/policy/spread-times.ts"
 import { clock, timers } from "../../src/time/timers.ts"
 import { deliveryOf, directoryOf, key, live, outcomeOf } from "../delivery/made-deliveries.ts"
 import type { MovedTime } from "../kit/moved-time.ts"
@@ -35,6 +36,7 @@ const ownerOf = (config: Partial<Endpoint> = {}) => {
     {
       ...{ worker: "w", clock, nextId: () => "id", holds: () => true, isOver: () => false },
       hosts: new HostLimits(directory.hosts),
+      spreadTimes: new SpreadTimes(),
       ...{ run: () => undefined, isClockTrusted: () => isClockTrusted }
     },
     directory,

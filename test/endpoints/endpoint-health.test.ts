@@ -11,6 +11,7 @@ import { readHealth } from "../../src/endpoints/health-store.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
 import type { LiveEndpoint } from "../../src/endpoints/live-endpoint.ts"
 import type { Facts } from "../../src/history/facts.ts"
+import { SpreadTimes } from "../../src/policy/spread-times.ts"
 import { endpoint, eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -59,6 +60,7 @@ const makeHealth = Effect.gen(function* () {
     isClockTrusted: () => true,
     isOver: () => false,
     hosts: new HostLimits(directory.hosts),
+    spreadTimes: new SpreadTimes(),
     run
   }).pipe(Effect.provideService(Directory, directory))
   const liveOf = (id: string): LiveEndpoint => {
