@@ -31,6 +31,11 @@ const missingEvery = 4
 const outboxesEvery = 2
 /** The same of what comes in. */
 const incomingEvery = 2
+/**
+ * How often what waits is counted within a window. With thousands of backlogs a count is twice as many
+ * requests.
+ */
+const countsInWindow = 20
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
@@ -63,6 +68,8 @@ class SystemJudge {
   /** What waited at each look since then. */
   #growth = new Growth()
   #growthSince = 0
+  /** When it was last counted. */
+  #countedAt = 0
   #looks = 0
   /** When an audit last found deliveries missing, ms since the epoch. */
   #missingAt = 0
@@ -108,15 +115,12 @@ class SystemJudge {
       const isWhole = answers.length === this.#options.partitions
       const own = this.#options.thresholds.system()
       const { counts } = yield* surveyEvents(undefined)
-      const waiting = yield* countWaiting(this.#partitions, counts.waitingForRouter)
+      yield* this.#countWaiting(counts.waitingForRouter, own.window)
       if (this.#looks % missingEvery === 0) this.#missingAt = yield* readLastMissing
       const failing = yield* readFailing(yield* countWorkers)
       if (this.#looks++ % outboxesEvery === 0) this.#outboxes = yield* readOutboxReports
       const at = this.#options.clock.currentTimeMillisUnsafe()
       const began = this.#began.at(at)
-      if (began !== this.#growthSince) this.#growth = new Growth()
-      this.#growthSince = began
-      if (waiting !== undefined) this.#growth.note(at, waiting)
       const state: SystemState = {
         circuitsOpen,
         unroutedMs: unroutedMs(counts, at),
@@ -141,6 +145,27 @@ class SystemJudge {
           more: {}
         })
       }
+    }
+  )
+
+  /**
+   * Counts what waits, where the last count is old enough.
+   *
+   * @param unrouted what waits for the router; null if unknown.
+   */
+  readonly #countWaiting = Effect.fnUntraced(
+    { self: this },
+    function* (unrouted: number | null, window: number) {
+      const { clock } = this.#options
+      const now = clock.currentTimeMillisUnsafe()
+      const began = this.#began.at(now)
+      const isKnown = began === this.#growthSince
+      if (isKnown && Math.abs(now - this.#countedAt) < window / countsInWindow) return
+      if (!isKnown) this.#growth = new Growth()
+      this.#growthSince = began
+      const waiting = yield* countWaiting(this.#partitions, unrouted)
+      this.#countedAt = clock.currentTimeMillisUnsafe()
+      if (waiting !== undefined) this.#growth.note(this.#countedAt, waiting)
     }
   )
 
@@ -277,13 +302,11 @@ const countWaiting = Effect.fnUntraced(function* (
       Effect.map((counts) => [...counts.values()].reduce((sum, count) => sum + count, 0)),
       Effect.orElseSucceed(() => undefined)
     )
-  const counts = yield* Effect.forEach(
-    partitions.flatMap((index) => [inQueue(index), inBacklog(index)]),
-    (count) => count,
-    { concurrency: maxConcurrentLookups }
-  )
+  const queues = yield* Effect.forEach(partitions, inQueue, { concurrency: maxConcurrentLookups })
+  // One after the other: there may be thousands in each partition.
+  const backlogs = yield* Effect.forEach(partitions, inBacklog)
   let waiting = unrouted ?? undefined
-  for (const count of counts)
+  for (const count of [...queues, ...backlogs])
     waiting = waiting === undefined || count === undefined ? undefined : waiting + count
   return waiting
 })
