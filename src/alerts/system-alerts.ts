@@ -32,10 +32,10 @@ const outboxesEvery = 2
 /** The same of what comes in. */
 const incomingEvery = 2
 /**
- * How often what waits is counted within a window. With thousands of backlogs a count is twice as many
- * requests.
+ * How often what waits is counted within a window, and how many streams at a time. With thousands of
+ * backlogs a count is twice as many requests.
  */
-const countsInWindow = 20
+const counting = { inWindow: 20, atOnce: 1 }
 /** Tenants named in one request to the owners: some 64 KiB. */
 const tenantsAtOnce = 1_000
 
@@ -160,7 +160,7 @@ class SystemJudge {
       const now = clock.currentTimeMillisUnsafe()
       const began = this.#began.at(now)
       const isKnown = began === this.#growthSince
-      if (isKnown && Math.abs(now - this.#countedAt) < window / countsInWindow) return
+      if (isKnown && Math.abs(now - this.#countedAt) < window / counting.inWindow) return
       if (!isKnown) this.#growth = new Growth()
       this.#growthSince = began
       const waiting = yield* countWaiting(this.#partitions, unrouted)
@@ -302,11 +302,13 @@ const countWaiting = Effect.fnUntraced(function* (
       Effect.map((counts) => [...counts.values()].reduce((sum, count) => sum + count, 0)),
       Effect.orElseSucceed(() => undefined)
     )
-  const queues = yield* Effect.forEach(partitions, inQueue, { concurrency: maxConcurrentLookups })
-  // One after the other: there may be thousands in each partition.
-  const backlogs = yield* Effect.forEach(partitions, inBacklog)
+  const counts = yield* Effect.forEach(
+    partitions.flatMap((index) => [inQueue(index), inBacklog(index)]),
+    (count) => count,
+    { concurrency: counting.atOnce }
+  )
   let waiting = unrouted ?? undefined
-  for (const count of [...queues, ...backlogs])
+  for (const count of counts)
     waiting = waiting === undefined || count === undefined ? undefined : waiting + count
   return waiting
 })

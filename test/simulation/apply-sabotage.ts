@@ -65,6 +65,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "const unwatched = 8\n",
     replace: "const unwatched = 1_000_000_000\n"
   },
+  "counted-at-once": {
+    file: "alerts/system-alerts.ts",
+    find: "const counting = { inWindow: 20, atOnce: 1 }",
+    replace: "const counting = { inWindow: 1e9, atOnce: 8 }"
+  },
   "recovered-through-queues": {
     file: "routing/routing-recovery.ts",
     find: "if (keys !== undefined && this.#mayFanOut)",
