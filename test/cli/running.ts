@@ -32,17 +32,20 @@ export const startWith = (options: ReadonlyArray<string>, ...args: ReadonlyArray
  *
  * @param cwd its working directory. (Default: that of this process)
  * @param variables of its environment, beside those of this process. Undefined leaves one out.
+ * @param within the command that runs it, with its arguments. (Default: none)
  */
 export const startNode = (
   args: ReadonlyArray<string>,
   cwd?: string,
-  variables: NodeJS.ProcessEnv = {}
+  variables: NodeJS.ProcessEnv = {},
+  within: ReadonlyArray<string> = []
 ) =>
   Effect.map(
     Effect.acquireRelease(
       Effect.sync(() => {
         const { NATS_URL: _, ...env } = process.env
-        const child = spawn(process.execPath, args, {
+        const [command = "", ...rest] = [...within, process.execPath, ...args]
+        const child = spawn(command, rest, {
           ...{ stdio: "pipe", cwd },
           env: { ...env, ...variables }
         })

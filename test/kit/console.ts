@@ -28,15 +28,19 @@ export interface Request {
   readonly headers?: Record<string, string>
 }
 
-/** A console that serves the API, in this process. */
-export interface TestConsole {
-  readonly app: ApiApp
-  /** Counts what it refuses. */
-  readonly refused: RefusalCells
+/** A console that serves the API, in this process or another one. */
+export interface AskedConsole {
   readonly url: string
   readonly ask: (path: string, request?: Request) => Effect.Effect<Answer>
   /** Makes a token; by default one of acme with all scopes of a tenant. */
   readonly token: (settings?: Partial<NewToken>) => Effect.Effect<string>
+}
+
+/** A console that serves the API, in this process. */
+export interface TestConsole extends AskedConsole {
+  readonly app: ApiApp
+  /** Counts what it refuses. */
+  readonly refused: RefusalCells
 }
 
 const isJson = (type: string | null): boolean => type !== null && /[/+]json\b/.test(type)
@@ -73,20 +77,11 @@ export const revokeTestToken = (id: string) =>
 /** The scopes of a token that may do all that a tenant may. */
 export const tenantScopes = scopes.filter((scope) => scope !== "operator")
 
-/** Starts a console on a free port. It stops with the scope. */
-export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
+/** Asks a console of this installation that serves the API at a URL. */
+export const consoleAt = Effect.fnUntraced(function* (url: string) {
   const context = yield* Effect.context<Broker>()
-  const { app, port, refused } = yield* serveApi({
-    host: "127.0.0.1",
-    port: 0,
-    stopWithin: 2_000,
-    ...options
-  }).pipe(Effect.provideService(RefusedRequests, new RefusalCells()))
-  const url = `http://127.0.0.1:${port}`
   const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
   return {
-    app,
-    refused,
     url,
     ask,
     token: (settings = {}) =>
@@ -103,7 +98,19 @@ export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOpt
         if (settings.expiresAt === undefined) yield* eventually(ask(path, { token }), isKnown)
         return token
       }).pipe(Effect.provideContext(context), Effect.orDie)
-  } satisfies TestConsole
+  } satisfies AskedConsole
+})
+
+/** Starts a console on a free port. It stops with the scope. */
+export const startConsole = Effect.fnUntraced(function* (options: Partial<ApiOptions> = {}) {
+  const { app, port, refused } = yield* serveApi({
+    host: "127.0.0.1",
+    port: 0,
+    stopWithin: 2_000,
+    ...options
+  }).pipe(Effect.provideService(RefusedRequests, new RefusalCells()))
+  const asked = yield* consoleAt(`http://127.0.0.1:${port}`)
+  return { ...asked, app, refused } satisfies TestConsole
 })
 
 /** Offers the API over NATS, until the scope closes. */

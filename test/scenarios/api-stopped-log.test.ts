@@ -6,10 +6,15 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import { serveProjection } from "../../src/projection/remote-log.ts"
-import { type Answer, startConsole } from "../kit/console.ts"
+import { remoteStatus, serveProjection } from "../../src/projection/remote-log.ts"
+import { program } from "../cli/command-line.ts"
+import { run } from "../cli/in-process.ts"
+import { startNode } from "../cli/running.ts"
+import { type Answer, type AskedConsole, consoleAt, startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
+import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
+import { canMount, mountDisk } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -51,21 +56,44 @@ const oneEvent = Effect.gen(function* () {
   yield* publishOne("one")
 })
 
-/** A console with a log of deliveries. */
-const loggedConsole = (log: DeliveryLog["Service"]) =>
+/** What is asked of a console that keeps a log of deliveries. */
+const asking = (place: Installation, { ask, token: makeToken }: AskedConsole) =>
   Effect.gen(function* () {
-    const console = yield* Effect.provideService(startConsole(), DeliveryLog, log)
-    const [token, operator] = [yield* console.token(), yield* console.token({ tenant: "*" })]
+    const [token, operator] = [yield* makeToken(), yield* makeToken({ tenant: "*" })]
     return {
-      ask: (path: string) => console.ask(`/v1/tenants/acme/${path}`, { token }),
-      projection: console.ask("/v1/projection", { token: operator }),
-      metrics: console.ask("/metrics")
+      ask: (path: string) => ask(`/v1/tenants/acme/${path}`, { token }),
+      projection: ask("/v1/projection", { token: operator }),
+      metrics: ask("/metrics"),
+      /** What `petrel delivery show` says. */
+      shown: (id: string) =>
+        Effect.map(run("delivery", "show", id, ...flagsOf(place)), ({ out }) => out.join("\n"))
     }
   })
-type LoggedConsole = Effect.Success<ReturnType<typeof loggedConsole>>
+type LoggedConsole = Effect.Success<ReturnType<typeof asking>>
+
+const flagsOf = ({ eventRoot, prefix, url }: Installation) =>
+  ["--nats", url, "--prefix", prefix, "--events", eventRoot] as const
+
+/** A console of this process, with a log of deliveries. */
+const loggedConsole = (place: Installation, log: DeliveryLog["Service"]) =>
+  Effect.flatMap(Effect.provideService(startConsole(), DeliveryLog, log), (console) =>
+    asking(place, console)
+  )
+
+/** A console with a log of deliveries that has read all, in a process that a command runs. */
+const consoleWithin = (place: Installation, data: string, within: ReadonlyArray<string>) =>
+  Effect.gen(function* () {
+    const listening = ["console", "--roles", "api,projection", "--listen", "127.0.0.1:0"]
+    const args = [program, ...listening, "--data", data, ...flagsOf(place)]
+    const { out, until } = yield* startNode(args, undefined, {}, within)
+    const urlIn = (lines: ReadonlyArray<string>) => /http:\S+:\d+/.exec(lines.join("\n"))?.[0]
+    yield* until((lines) => urlIn(lines) !== undefined)
+    yield* caughtUp(remoteStatus)
+    return yield* asking(place, yield* consoleAt(urlIn(out) ?? ""))
+  })
 
 /** Looks at all that is answered while the log does not follow, and the second event is not in it. */
-const saysStopped = ({ ask, projection }: LoggedConsole, why: RegExp) =>
+const saysStopped = ({ ask, projection, shown }: LoggedConsole, why: RegExp) =>
   Effect.gen(function* () {
     for (const path of ofTheLog) {
       const answer = yield* ask(path)
@@ -85,6 +113,7 @@ const saysStopped = ({ ask, projection }: LoggedConsole, why: RegExp) =>
     assert.deepStrictEqual(states.toSorted(), ["dead-lettered", "delivered"], event.text)
     const { rounds } = (yield* ask("deliveries/two.good")).json
     assert.deepInclude(nth(rounds as ReadonlyArray<object>, 0), { state: "delivered" })
+    assert.match(yield* shown("acme.two.good"), /#1 .*delivered$/)
     const dead = yield* ask("dead-letters")
     assert.lengthOf(dead.json.deadLetters as ReadonlyArray<unknown>, 2, dead.text)
     const totals = yield* ask("totals")
@@ -107,13 +136,38 @@ const goesOn = ({ ask }: LoggedConsole) =>
   })
 
 describe("the API, where the log of deliveries does not follow the history", () => {
+  if (canMount())
+    scenario("says so while its disk is full", (place) =>
+      Effect.gen(function* () {
+        yield* oneEvent
+        const at = yield* directory
+        const disk = yield* Effect.acquireRelease(
+          Effect.promise(() => mountDisk(8 * 1024 * 1024, at)),
+          ({ remove }) => Effect.promise(remove)
+        )
+        const within = disk.within(process.execPath).slice(0, -1)
+        const console = yield* consoleWithin(place, join(at, "log"), within)
+        yield* eventually(console.ask("deliveries"), saysLevel)
+        disk.fill()
+        yield* publishOne("two")
+        yield* eventually(console.ask("deliveries"), ({ status }) => status === 503)
+        yield* saysStopped(console, /no room is left for/)
+        yield* metricTells(console)
+        disk.empty()
+        yield* goesOn(console)
+        const { json } = yield* eventually(console.projection, saysLevel)
+        assert.deepInclude(json, { state: "following", problem: null })
+        yield* eventually(console.metrics, ({ text }) => lagMetric.exec(text)?.[1] === "0")
+      })
+    )
+
   scenario("says so while nothing can be written to its files", (place) =>
     Effect.gen(function* () {
       yield* oneEvent
       const data = yield* directory
       const log = yield* serveProjection(optionsOf(place, data))
       yield* caughtUp(log.status)
-      const console = yield* loggedConsole(log)
+      const console = yield* loggedConsole(place, log)
       const other = new DatabaseSync(join(data, "main.db"))
       other.exec("BEGIN IMMEDIATE")
       yield* publishOne("two")
@@ -138,7 +192,7 @@ describe("the API, where the log of deliveries does not follow the history", () 
       )
       const log = yield* serveProjection(optionsOf(place, yield* directory))
       yield* caughtUp(log.status)
-      const console = yield* loggedConsole(log)
+      const console = yield* loggedConsole(place, log)
       process.off("worker", note).on("worker", end)
       end(nth(started, 0))
       yield* eventually(console.ask("deliveries"), ({ status }) => status === 503)
@@ -158,7 +212,7 @@ describe("the API, where the log of deliveries does not follow the history", () 
         const data = yield* directory
         const log = yield* serveProjection(optionsOf(place, data))
         yield* caughtUp(log.status)
-        const console = yield* loggedConsole(log)
+        const console = yield* loggedConsole(place, log)
         rmSync(data, { recursive: true })
         yield* publishOne("two")
         const lookAt = (path: string) =>
