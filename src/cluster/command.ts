@@ -21,7 +21,9 @@ export const RetryNow = Schema.TaggedStruct("RetryNow", {
   /** Counts what would go on, and lets nothing go on. (Default: false) */
   dryRun: Schema.optionalKey(Schema.Boolean),
   /** Does not wait for the end of the receiver's Retry-After. */
-  ignoreRetryAfter: Schema.Boolean
+  ignoreRetryAfter: Schema.Boolean,
+  /** The job that asks: where it asks for the same again soon, it gets the same answer. */
+  job: Schema.optionalKey(Schema.String)
 })
 export type RetryNow = typeof RetryNow.Type
 

@@ -1,6 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Scope } from "effect"
 import { vi } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
+import { readLayout } from "../../src/broker/installed.ts"
+import { partitionOf } from "../../src/domain/names.ts"
 import { timeText } from "../../src/domain/timestamp.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
 import { start } from "../cli/running.ts"
@@ -156,6 +159,55 @@ describe.concurrent("a job that sends again what failed", () => {
       assert.deepInclude(retried, { endpoints: 1, moved: waiting, left: 0 })
       yield* facts.count("delivered", waiting + dead)
       yield* first.stop
+      yield* isClean
+    })
+  )
+
+  scenario("counts what a worker lets go on while the console that asked is killed", (place) =>
+    Effect.gen(function* () {
+      const waiting = 20
+      const to = yield* failing
+      yield* endpoint({ id: "e", url: to.url, retry: lateRetry, circuit })
+      const facts = yield* history
+      yield* worker()
+      for (let n = 0; n < waiting; n++) yield* publish("a", "500")
+      yield* facts.count("attempt-failed", waiting)
+      to.answer({ status: 200 })
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const selection = { endpoint: "e" }
+      const path = "/v1/tenants/acme/retries"
+      yield* eventually(
+        post(ask, path, token, { ...selection, dryRun: true }),
+        ({ json }) => json.moved === waiting
+      )
+      const { listen, names } = yield* Broker
+      const { partitions } = yield* readLayout
+      const consoles: Array<number> = []
+      let killed = 0
+      // It dies when the worker gets the command, before it can have an answer.
+      const unlisten = listen(names.subjects.command(partitionOf("acme", "e", partitions)), () => {
+        for (const pid of consoles.splice(0)) {
+          process.kill(pid, "SIGKILL")
+          killed++
+        }
+      })
+      yield* Effect.addFinalizer(() => Effect.sync(unlisten))
+      const console = yield* start(
+        ...["console", "--roles", "api", "--listen", "127.0.0.1:0"],
+        ...["--nats", place.url, "--prefix", place.prefix]
+      )
+      consoles.push(console.pid)
+      const asked = yield* post(ask, path, token, selection)
+      const job = asked.headers.get("location") ?? ""
+      yield* console.ended
+      assert.strictEqual(killed, 1)
+      yield* facts.count("delivered", waiting)
+      yield* endJobLeases
+      yield* runJobs("second")
+      const ended = yield* done(ask, job, token)
+      assert.deepInclude(ended.json, { state: "done", takeovers: 1 })
+      assert.deepInclude(ended.json.result, { endpoints: 1, moved: waiting, inFlight: 0, left: 0 })
       yield* isClean
     })
   )

@@ -13,6 +13,7 @@ import type { Facts } from "../../history/facts.ts"
 import { Metrics } from "../../metrics/worker-metrics.ts"
 import { Shares } from "../../policy/shares.ts"
 import { timers } from "../../time/timers.ts"
+import { RememberedRetries } from "./remembered-retries.ts"
 
 /**
  * Maximum commands that are carried out at the same time, half of them of one tenant; further ones
@@ -48,11 +49,12 @@ type Result = Omit<CommandPart, "isLast" | "part" | "v" | "worker">
 /** Carries a command out. */
 const resultOf = (
   { retryNow, sendTest }: CommandOptions,
+  remembered: RememberedRetries,
   does: Command["does"],
   onProgress: (progress: Retried) => void
 ): Effect.Effect<Result, unknown, Broker | Facts> => {
   if (does._tag === "RetryNow")
-    return Effect.map(retryNow(does, onProgress), (retried) => ({ retried }))
+    return Effect.map(remembered.once(does, retryNow(does, onProgress)), (retried) => ({ retried }))
   const sent = sendTest(does)
   return sent === undefined
     ? Effect.succeed({ problem: "it does not know the endpoint yet: try again in a second" })
@@ -87,6 +89,7 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
   const run = yield* FiberSet.makeRuntime<Broker | Facts>()
   const metrics = yield* Metrics
   const shares = new Shares(maxConcurrentCommands)
+  const remembered = new RememberedRetries()
   /** What is carried out, by where it is answered. */
   const running = new Map<string, Fiber.Fiber<void>>()
 
@@ -98,7 +101,7 @@ export const answerCommands = Effect.fnUntraced(function* (options: CommandOptio
       Effect.logInfo("carries out a command", {
         ...{ command: does._tag, tenant: does.tenant, endpoint: does.endpoint, by }
       }),
-      resultOf(options, does, (progress) => {
+      resultOf(options, remembered, does, (progress) => {
         answer.latest = { retried: progress }
       })
     )

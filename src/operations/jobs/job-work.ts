@@ -117,7 +117,7 @@ const replay = Effect.fnUntraced(function* (
 })
 
 const retry = Effect.fnUntraced(function* (
-  { by, retried: from }: JobRecord,
+  { by, id, retried: from }: JobRecord,
   selection: RetrySelection,
   watch: JobWatch,
   store: StoreStep
@@ -127,11 +127,11 @@ const retry = Effect.fnUntraced(function* (
     watch.step = () => ({ progress: { done, total: done + left }, retried: cursor })
     return store
   }
-  return retried(yield* retryWaiting(selection, { by, from, onCursor }))
+  return retried(yield* retryWaiting(selection, { by, from, job: id, onCursor }))
 })
 
 const recover = Effect.fnUntraced(function* (
-  { by, historySeq: ownAfter, redelivered: from, retried: before }: JobRecord,
+  { by, historySeq: ownAfter, id, redelivered: from, retried: before }: JobRecord,
   selection: RecoverySelection,
   watch: JobWatch,
   store: StoreStep
@@ -142,7 +142,7 @@ const recover = Effect.fnUntraced(function* (
   })
   watch.step = cursors
   const retry = {
-    ...{ by, from: before },
+    ...{ by, from: before, job: id },
     onCursor: (cursor: RetryCursor) => {
       done = cursor
       return store

@@ -26,6 +26,8 @@ interface NarrowedRetry {
   readonly filter?: WaitingFilter | undefined
   /** Counts them only: none is tried. */
   readonly dryRun?: boolean | undefined
+  /** The id of the job that asks, which may ask again for an answer that it lost. */
+  readonly job?: string | undefined
 }
 
 /** What became of the deliveries of an endpoint that were to be tried now. */
@@ -86,7 +88,7 @@ const paceOf = (endpoint: Endpoint, health: Health, now: number): ReadonlyArray<
  */
 export const retryEndpointNow = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
-  { dryRun, filter, ignoreRetryAfter = false }: RetryNowRequest & NarrowedRetry,
+  { dryRun, filter, ignoreRetryAfter = false, job }: RetryNowRequest & NarrowedRetry,
   by: string,
   onPart?: (part: CommandPart) => void
 ) {
@@ -96,7 +98,7 @@ export const retryEndpointNow = Effect.fnUntraced(function* (
   const { retried } = yield* commandOwner(
     {
       ...{ _tag: "RetryNow", tenant, endpoint: id, ignoreRetryAfter },
-      ...present({ filter, dryRun })
+      ...present({ filter, dryRun, job })
     },
     by,
     onPart

@@ -59,6 +59,8 @@ export interface RetryOptions {
   readonly by: string
   /** Counts what would be tried, and tries nothing. (Default: false) */
   readonly dryRun?: boolean
+  /** The id of the job that it is the work of. */
+  readonly job?: string
   /** Where it goes on, if it was interrupted and that is known. */
   readonly from?: RetryCursor | undefined
   /**
@@ -126,13 +128,13 @@ const withSkipped = (
  */
 export const retryWaiting = Effect.fnUntraced(function* (
   { endpoint, ignoreRetryAfter = false, tenant, ...filter }: RetrySelection,
-  { by, dryRun = false, from, onCursor }: RetryOptions
+  { by, dryRun = false, from, job, onCursor }: RetryOptions
 ) {
   const all = endpoint === undefined ? yield* waitingAt(tenant) : [endpoint]
   const ids = all.filter((id) => from === undefined || id > from.after)
   let done = from?.done ?? nothingRetried
   for (const [index, id] of ids.entries()) {
-    const how = { ignoreRetryAfter, filter, dryRun }
+    const how = { ignoreRetryAfter, filter, dryRun, job }
     const before = { ...done, endpoints: done.endpoints + 1 }
     done = yield* retryEndpointNow({ tenant, id }, how, by).pipe(
       Effect.map(({ inBacklog, inFlight, left, moved }) => ({
