@@ -10,6 +10,7 @@ import {
   type Refusal,
   refusals
 } from "../operations/refusals.ts"
+import { LogUnavailable } from "../projection/delivery-log.ts"
 import { withoutCommands } from "../text/plain-text.ts"
 import {
   Conflict,
@@ -78,7 +79,8 @@ const problemOf = (
   if (error instanceof NotAllowed) return Effect.fail(new Forbidden({ detail: error.message }))
   if (error instanceof EventNotStored && error.reason === "too-large")
     return Effect.fail(new TooLarge({ detail: textOf(error) }))
-  if (error instanceof Busy) return unavailable(textOf(error), error.retryAfter)
+  if (error instanceof Busy || error instanceof LogUnavailable)
+    return unavailable(textOf(error), error.retryAfter)
   if (error instanceof EventNotStored || absences.some((kind) => error instanceof kind))
     return unavailable(textOf(error))
   if (!brokerFailures.some((kind) => error instanceof kind)) return Effect.die(error)

@@ -1,6 +1,7 @@
 import { Context, type Effect, Schema } from "effect"
 import { ErrorClass } from "../domain/outcome.ts"
 import type { Invalid } from "../domain/problem.ts"
+import { present } from "../domain/record.ts"
 import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
 import { LoggedSums, type SumsQuery } from "./log-sums.ts"
@@ -401,12 +402,31 @@ export type ProjectionStatus = typeof ProjectionStatus.Type
 
 /** The log cannot be asked: the sentence says why. */
 export class LogUnavailable extends Schema.TaggedError<LogUnavailable>()("LogUnavailable", {
-  reason: Schema.String
+  reason: Schema.String,
+  /** Seconds until it is worth asking again, where that is known. */
+  retryAfter: Schema.optionalKey(Schema.Int)
 }) {
   override get message() {
     return `the delivery log cannot be asked now: ${this.reason}`
   }
 }
+
+/** What another thread or process says of a log that cannot be asked. */
+export const Unavailable = Schema.Struct({
+  unavailable: Schema.String,
+  retryAfter: LogUnavailable.fields.retryAfter
+})
+export type Unavailable = typeof Unavailable.Type
+
+/** Says to another thread or process that the log cannot be asked. */
+export const saidOf = ({ reason, retryAfter }: LogUnavailable): Unavailable => ({
+  unavailable: reason,
+  ...present({ retryAfter })
+})
+
+/** Returns the failure of which another thread or process has told. */
+export const unavailableOf = ({ retryAfter, unavailable }: Unavailable): LogUnavailable =>
+  new LogUnavailable({ reason: unavailable, ...present({ retryAfter }) })
 
 /** What became of deliveries, from the projection. Answers lag behind the history, and say so. */
 export class DeliveryLog extends Context.Service<

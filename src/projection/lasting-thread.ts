@@ -11,6 +11,12 @@ const mostPauseMs = 60_000
 /** Returns when a thread is started anew, for people. */
 export const pauseText = (pauseMs: number): string => `it is started again in ${pauseMs / 1_000} s`
 
+/** Returns the seconds until a thread is started anew; undefined where it has been. */
+export const secondsUntil = (startsAt: number): number | undefined => {
+  const seconds = Math.ceil((startsAt - timers.monotonicMs()) / 1_000)
+  return seconds > 0 ? seconds : undefined
+}
+
 interface LastingThread<Told> {
   readonly script: URL
   readonly data: unknown

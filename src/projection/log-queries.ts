@@ -1,9 +1,11 @@
 import { Deferred, Effect } from "effect"
 import { Invalid } from "../domain/problem.ts"
+import { present } from "../domain/record.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { FairLine } from "../policy/fair-turns.ts"
-import { LogUnavailable } from "./delivery-log.ts"
-import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
+import { timers } from "../time/timers.ts"
+import { LogUnavailable, unavailableOf } from "./delivery-log.ts"
+import { lastingThread, pauseText, secondsUntil, siblingScript } from "./lasting-thread.ts"
 import type { FromQuery, QueryData, ToQuery, UselessFiles } from "./thread-messages.ts"
 
 /** How long an answer may take, ms: a page searches for 40 ms, and others may be before it. */
@@ -24,10 +26,6 @@ interface Asked {
 
 const tenantIn = (question: Question): string =>
   (question.ask === "get" ? question.lookup : question.query).tenant ?? allTenants
-
-const againSoon: FromQuery["result"] = {
-  unavailable: "the thread that searches it is started again"
-}
 
 const tooMany = new LogUnavailable({
   reason: `${maxWaiting} searches of the tenant wait for their turn: try again when some have ended`
@@ -57,10 +55,16 @@ export const startQueries = Effect.fnUntraced(function* (
     while (current === undefined) {
       current = waiting.next()
       if (current === undefined) return
-      if (!tell({ ...current.question, id: ++ids } satisfies ToQuery)) end(againSoon)
+      if (!tell({ ...current.question, id: ++ids } satisfies ToQuery))
+        end({
+          unavailable: "the thread that searches it is started again",
+          ...present({ retryAfter: secondsUntil(startsAt) })
+        })
     }
   }
   let ids = 0
+  /** When it was started again last, or is after it has ended, by the monotonic clock. */
+  let startsAt = 0
   const tell = yield* lastingThread<FromQuery>({
     script: siblingScript(import.meta.url, "query-thread"),
     data,
@@ -75,7 +79,8 @@ export const startQueries = Effect.fnUntraced(function* (
     ended: (why, pauseMs) => {
       const sentence = `the thread that searches it has ended (${why}); ${pauseText(pauseMs)}`
       run(Effect.logError(`the delivery log is not searched: ${sentence}`))
-      end({ unavailable: sentence })
+      startsAt = timers.monotonicMs() + pauseMs
+      end({ unavailable: sentence, ...present({ retryAfter: secondsUntil(startsAt) }) })
       askNext()
     }
   })
@@ -94,7 +99,7 @@ export const startQueries = Effect.fnUntraced(function* (
       }),
       Effect.ensuring(Effect.sync(() => waiting.remove(tenant, asked)))
     )
-    if ("unavailable" in result) return yield* new LogUnavailable({ reason: result.unavailable })
+    if ("unavailable" in result) return yield* unavailableOf(result)
     if ("problem" in result) return yield* new Invalid({ problems: [result.problem] })
     return result
   })

@@ -1,5 +1,7 @@
 import { Clock, type Context, Effect } from "effect"
 import type { BrokerOptions } from "../broker/connection.ts"
+import { present } from "../domain/record.ts"
+import { timers } from "../time/timers.ts"
 import type {
   AttemptPage,
   DeliveryPage,
@@ -11,7 +13,7 @@ import type {
 } from "./delivery-log.ts"
 import { type DeliveryLog, LogUnavailable } from "./delivery-log.ts"
 import { emptyFiles, type WriterReport } from "./follow-history.ts"
-import { lastingThread, pauseText, siblingScript } from "./lasting-thread.ts"
+import { lastingThread, pauseText, secondsUntil, siblingScript } from "./lasting-thread.ts"
 import { startQueries } from "./log-queries.ts"
 import type { FromWriter, ToWriter, WriterData } from "./thread-messages.ts"
 import { logFromThread } from "./thread-messages.ts"
@@ -59,6 +61,8 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
   let report: WriterReport | undefined
   /** How often it has stopped. */
   let stops = 0
+  /** When it was started again last, or is after it has ended, by the monotonic clock. */
+  let startsAt = 0
   const note = (next: WriterReport) => {
     if (next.state === "stopped" && report?.state !== "stopped") stops++
     report = next
@@ -75,6 +79,7 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
       else if (message.tells === "line") run(logFromThread(message))
     },
     ended: (why, pauseMs) => {
+      startsAt = timers.monotonicMs() + pauseMs
       const problem = `its writer has ended (${why}); ${pauseText(pauseMs)}`
       run(Effect.logError(`the delivery log does not go on: ${problem}`))
       if (report !== undefined) note({ ...report, state: "stopped", problem })
@@ -88,6 +93,12 @@ const startWriter = Effect.fnUntraced(function* (options: ProjectionOptions) {
         note({ ...report, ...emptyFiles, state: "stopped", problem })
     },
     stops: () => stops,
+    /** Why it is not asked while it is stopped. */
+    stopped: ({ problem }: WriterReport) =>
+      new LogUnavailable({
+        reason: problem ?? "it has stopped",
+        ...present({ retryAfter: secondsUntil(startsAt) })
+      }),
     report: Effect.suspend(() => (report === undefined ? notBegun : Effect.succeed(report)))
   }
 })
@@ -106,8 +117,7 @@ export const startProjection = Effect.fnUntraced(function* (options: ProjectionO
   })
   const lag = Effect.gen(function* () {
     const report = yield* writer.report
-    if (report.state === "stopped")
-      return yield* new LogUnavailable({ reason: report.problem ?? "it has stopped" })
+    if (report.state === "stopped") return yield* writer.stopped(report)
     return lagOf(report, yield* Clock.currentTimeMillis)
   })
   /** Asks the files, and says how far behind they were before. */

@@ -14,7 +14,10 @@ import {
   LoggedDeliveries,
   LogSums,
   LogUnavailable,
-  ProjectionStatus
+  ProjectionStatus,
+  saidOf,
+  Unavailable,
+  unavailableOf
 } from "./delivery-log.ts"
 import { SumsQuery } from "./log-sums.ts"
 import type { Projection, ProjectionOptions } from "./projection.ts"
@@ -42,7 +45,7 @@ const LogAnswer = Schema.Union([
   Schema.Struct({ status: ProjectionStatus }),
   Schema.Struct({ rebuilding: Schema.Literal(true) }),
   Schema.Struct({ problems: Schema.Array(Problem) }),
-  Schema.Struct({ unavailable: Schema.String })
+  Unavailable
 ])
 type LogAnswer = typeof LogAnswer.Type
 
@@ -102,7 +105,7 @@ export const answerLog = Effect.fnUntraced(function* (projection: Projection) {
     return answerTo(projection, question.success).pipe(
       Effect.catchTags({
         Invalid: ({ problems }) => Effect.succeed({ problems }),
-        LogUnavailable: ({ reason }) => Effect.succeed({ unavailable: reason })
+        LogUnavailable: (error) => Effect.succeed(saidOf(error))
       })
     )
   }
@@ -179,7 +182,7 @@ const askProjection = Effect.fnUntraced(function* (question: LogQuestion) {
 
 const asked = Effect.fnUntraced(function* (question: LogQuestion) {
   const answer = yield* askProjection(question)
-  if ("unavailable" in answer) return yield* new LogUnavailable({ reason: answer.unavailable })
+  if ("unavailable" in answer) return yield* unavailableOf(answer)
   if ("problems" in answer) return yield* new Invalid({ problems: answer.problems })
   return answer
 })

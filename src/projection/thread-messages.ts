@@ -6,7 +6,8 @@ import type {
   DeliveryLookup,
   DeliveryQuery,
   EventQuery,
-  LoggedDeliveries
+  LoggedDeliveries,
+  Unavailable
 } from "./delivery-log.ts"
 import type { FollowOptions, WriterReport } from "./follow-history.ts"
 import type { AttemptRows, EventRows, PageRows } from "./log-reader.ts"
@@ -87,5 +88,5 @@ export interface FromQuery {
     | { readonly rounds: Omit<LoggedDeliveries, "lag"> }
     | { readonly sums: LoggedSums }
     | { readonly problem: { readonly field: string; readonly message: string } }
-    | { readonly unavailable: string; readonly files?: UselessFiles }
+    | (Unavailable & { readonly files?: UselessFiles })
 }

@@ -199,6 +199,13 @@ describe("the API, where the log of deliveries does not follow the history", () 
       yield* publishOne("two")
       yield* saysStopped(console, /its writer has ended/)
       yield* metricTells(console)
+      // It waits for twice as long each time.
+      const { headers, json } = yield* eventually(
+        console.ask("deliveries"),
+        ({ json }) => Number(json.retryAfter) > 4
+      )
+      assert.strictEqual(headers.get("retry-after"), String(json.retryAfter))
+      assert.match(String(json.detail), /it is started again in 8 s/)
       process.off("worker", end)
       yield* goesOn(console)
     })

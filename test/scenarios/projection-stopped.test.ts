@@ -323,7 +323,9 @@ describe("a delivery log that does not follow the history", () => {
         startProjection(optionsOf(place, yield* directory)),
         log.layer
       )
-      const { log: deliveries } = yield* Scope.provide(starting, scope)
+      const projection = yield* Scope.provide(starting, scope)
+      const { log: deliveries } = projection
+      yield* answerLog(projection)
       yield* store(first)
       yield* caughtUp(deliveries.status)
       const [writer, queries] = [nth(started, 0), nth(started, 1)]
@@ -333,6 +335,9 @@ describe("a delivery log that does not follow the history", () => {
       assert.include(status.problem ?? "", "its writer has ended")
       const unavailable = yield* Effect.flip(deliveries.find({}))
       assert.include(unavailable.message, "its writer has ended")
+      // In a second, the first time.
+      assert.deepInclude(unavailable, { retryAfter: 1 })
+      assert.deepStrictEqual(yield* Effect.flip(findRemotely({})), unavailable)
       yield* store(later)
       yield* caughtUp(deliveries.status)
       queries.postMessage(null)
@@ -341,6 +346,7 @@ describe("a delivery log that does not follow the history", () => {
         ({ _tag }) => _tag === "Some"
       )
       assert.include(String(refused), "the thread that searches it")
+      assert.deepInclude(Option.getOrUndefined(refused), { retryAfter: 1 })
       const rows = yield* eventually(
         Effect.orElseSucceed(walk(deliveries.find), () => []),
         (found) => found.length > 0
