@@ -2,7 +2,7 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { Effect, Schema } from "effect"
+import { Effect, Exit, Schema, Scope } from "effect"
 import { Broker } from "../src/broker/broker.ts"
 import { natsClients } from "../src/broker/clients.ts"
 import { connectTo } from "../src/broker/connection.ts"
@@ -14,16 +14,18 @@ import { defaultTopology } from "../src/broker/topology.ts"
 import type { EndpointJson } from "../src/domain/endpoint.ts"
 import { Endpoint } from "../src/domain/endpoint.ts"
 
+const makeDirectory = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
 /**
  * Starts a broker in a directory of its own, until the scope closes.
  *
  * @param store size of its store, bytes. (Default: no limit)
  */
 export const startEmptyBroker = Effect.fnUntraced(function* (store?: number) {
-  const dataDir = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "petrel-bench-"))),
-    (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-  )
+  const dataDir = yield* makeDirectory
   return yield* startEmbedded({ port: 0, dataDir, maxStore: store })
 })
 
@@ -33,6 +35,27 @@ export const startBroker = Effect.fnUntraced(function* (store?: number) {
   const shares = store === undefined ? {} : sharesOf(store)
   yield* Effect.provide(init({ ...defaultTopology, ...shares }), connectTo({ url }))
   return { pid, url }
+})
+
+/**
+ * Starts a broker with an installation that can be stopped and started again: then it has nothing of
+ * its streams in memory.
+ *
+ * @param store size of its store, bytes.
+ */
+export const startBrokerToRestart = Effect.fnUntraced(function* (store: number) {
+  const dataDir = yield* makeDirectory
+  const first = yield* Scope.make()
+  const start = (port: number) => startEmbedded({ port, dataDir, maxStore: store })
+  const { pid, url } = yield* Effect.provideService(start(0), Scope.Scope, first)
+  yield* Effect.addFinalizer((exit) => Scope.close(first, exit))
+  const layout = { ...defaultTopology, ...sharesOf(store) }
+  yield* Effect.provide(init(layout), connectTo({ url }))
+  const restart = Effect.andThen(
+    Scope.close(first, Exit.void),
+    Effect.suspend(() => start(Number(new URL(url).port)))
+  )
+  return { pid, url, restart }
 })
 
 /** A message to store. */

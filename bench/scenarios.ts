@@ -4,6 +4,7 @@ import { api } from "./scenarios/api.ts"
 import { audit } from "./scenarios/audit.ts"
 import { backup } from "./scenarios/backup.ts"
 import { bodies } from "./scenarios/bodies.ts"
+import { catchingUp } from "./scenarios/catching-up.ts"
 import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { farBehind } from "./scenarios/far-behind.ts"
@@ -45,5 +46,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   logBeside,
   logAsked,
   tenants,
-  farBehind
+  farBehind,
+  catchingUp
 ]

@@ -37,7 +37,7 @@ const tail = 20
 /** How many requests a second the circuits of all endpoints that are down let through, at most. */
 const probesPerSecond = 200
 /** Time until a circuit lets a request through again, s. */
-const coolDownOf = (endpoints: number) => Math.max(5, Math.ceil(endpoints / probesPerSecond))
+export const coolDownOf = (endpoints: number) => Math.max(5, Math.ceil(endpoints / probesPerSecond))
 /** Endpoints that get an event of those that come while it is measured. */
 const perEvent = 3
 /** What all endpoints get, and what some of them get. */
@@ -114,7 +114,7 @@ const lookAt = ({ broker }: Pick<Side, "broker">) =>
   }).pipe(Effect.provide(connectTo(broker)))
 
 /** Waits until all events are routed, or none has been for long. Returns the last look. */
-const untilRouted = Effect.fnUntraced(function* (side: Side) {
+export const untilRouted = Effect.fnUntraced(function* (side: Pick<Side, "broker">) {
   let least = Number.POSITIVE_INFINITY
   let since = performance.now()
   while (true) {
@@ -127,7 +127,7 @@ const untilRouted = Effect.fnUntraced(function* (side: Side) {
 })
 
 /** Follows a receiver until `wanted` requests came, or none has for long. */
-const follow = async (receiver: Receiver, wanted: number, lastFew: number) => {
+export const follow = async (receiver: Receiver, wanted: number, lastFew: number) => {
   let most = -1
   let since = performance.now()
   let nearly: number | undefined
