@@ -24,8 +24,6 @@ export const endpointAlerts = [
   /** Failures in a row, of any kind, while its circuit is closed. */
   "failures-in-row"
 ] as const
-/** Alerts about all endpoints of a tenant together. */
-export const tenantAlerts = ["success-low", "success-critical", "tenant-dead-letters"] as const
 /** Alerts about what comes in for a tenant. Each has a cause of its own. */
 export const incomingAlerts = [
   /** Sources refuse all that comes. */
