@@ -54,6 +54,9 @@ export interface BatchLimits {
   readonly max_bytes: number
 }
 
+/** Where a batch begins: at a sequence, or at a time (ms since the epoch). */
+export type BatchStart = number | { readonly time: number }
+
 /** Names one message: by sequence, the last of a subject, or the next of a subject. */
 export type MessageQuery =
   | { readonly seq: number }
@@ -113,14 +116,14 @@ export class Broker extends Context.Service<
       query: MessageQuery
     ) => Effect.Effect<StoredMsg | null, BrokerError>
     /**
-     * Reads messages of a subject in order, from a sequence on, by one direct get. It returns no
-     * more than the limits allow, but at least one if there is one. Any replica may answer, and may
-     * lag.
+     * Reads messages of a subject in order, from a sequence or a time on, by one direct get. It
+     * returns no more than the limits allow, but at least one if there is one. Any replica may
+     * answer, and may lag. The stream must allow direct gets.
      */
     readonly batch: (
       stream: string,
       subject: string,
-      seq: number,
+      from: BatchStart,
       limits: BatchLimits
     ) => Effect.Effect<ReadonlyArray<StoredMsg>, BrokerError>
     /** Reads through an ordered consumer, from a sequence on. Any replica may answer. */

@@ -1,8 +1,7 @@
-import type { JsMsg } from "@nats-io/jetstream"
 import { Deferred, Effect, Stream } from "effect"
 import { Broker } from "./broker.ts"
 import { keepGoing } from "./keep-going.ts"
-import { readStream } from "./scan.ts"
+import { type ReadMessage, readStream } from "./scan.ts"
 
 /** Pause before a bucket is read again after a failure. */
 const pause = "250 millis"
@@ -56,7 +55,7 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
       const table = make()
       let reached = yield* lastSeq
       const from = reached + 1
-      const hear = (message: JsMsg) => {
+      const hear = (message: ReadMessage) => {
         const text = isGone(message) ? undefined : message.string()
         table.hear(message.subject.slice(prefix.length), text)
         reached = Math.max(reached, message.seq)
@@ -86,4 +85,5 @@ export const followBucket = Effect.fnUntraced(function* <T extends FollowedEntri
   return () => current
 })
 
-const isGone = ({ headers }: JsMsg): boolean => marks.some((name) => headers?.has(name) === true)
+const isGone = ({ headers }: ReadMessage): boolean =>
+  marks.some((name) => headers?.has(name) === true)

@@ -117,7 +117,7 @@ export const operationsOf = (
         isNoSuchMessage,
         () => Effect.succeed(null)
       ),
-    batch: (stream, subject, seq, limits) => readBatch(jsm, stream, subject, seq, limits),
+    batch: (stream, subject, from, limits) => readBatch(jsm, stream, subject, from, limits),
     read: (range, fromSeq) => readOrdered(js, range, fromSeq),
     see: (range, fromSeq, see) => seeOrdered(js, range, fromSeq, see),
     readRun: (options, see) => readRun(clients, options, see),

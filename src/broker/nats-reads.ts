@@ -8,7 +8,7 @@ import type {
 import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Deferred, Effect, Stream } from "effect"
-import type { BatchLimits, Range } from "./broker.ts"
+import type { BatchLimits, BatchStart, Range } from "./broker.ts"
 import { ask, BrokerError } from "./broker-error.ts"
 
 /**
@@ -189,16 +189,23 @@ export const countSince = (
   })
 
 /**
- * Reads messages of a subject in order, from a sequence on, by one direct get. It returns no more
- * than the limits allow, but at least one if there is one. Any replica may answer, and may lag.
+ * Reads messages of a subject in order, from a sequence or a time on, by one direct get. It returns
+ * no more than the limits allow, but at least one if there is one. Any replica may answer, and may
+ * lag.
  */
 export const readBatch = Effect.fnUntraced(function* (
   jsm: JetStreamManager,
   stream: string,
   subject: string,
-  seq: number,
+  from: BatchStart,
   limits: BatchLimits
 ) {
+  const start =
+    typeof from === "number"
+      ? { seq: from }
+      : from.time <= 0
+        ? { seq: 1 }
+        : { start_time: new Date(from.time).toISOString() }
   const operation = `read ${subject}`
   // A share of a worker's capacity may be fractional, and the broker refuses fractions.
   const whole = { ...limits, max_bytes: Math.floor(limits.max_bytes) }
@@ -214,7 +221,7 @@ export const readBatch = Effect.fnUntraced(function* (
           else reject(done.err)
         }
         jsm.direct
-          .getBatch(stream, { ...whole, seq, next_by_subj: subject, callback })
+          .getBatch(stream, { ...whole, ...start, next_by_subj: subject, callback })
           .catch(reject)
       })
   ).pipe(

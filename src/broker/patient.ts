@@ -50,7 +50,8 @@ export const patientBroker = Effect.gen(function* () {
     ...broker,
     readMessage: (operation, stream, query) =>
       patiently(broker.readMessage(operation, stream, query)),
-    batch: (stream, subject, seq, limits) => patiently(broker.batch(stream, subject, seq, limits)),
+    batch: (stream, subject, from, limits) =>
+      patiently(broker.batch(stream, subject, from, limits)),
     read: (range, fromSeq) =>
       Stream.suspend(() => {
         const since = timers.monotonicMs()

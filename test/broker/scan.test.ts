@@ -1,8 +1,8 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
-import { Broker } from "../../src/broker/broker.ts"
+import { Broker, type Range } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { endOf, readStream, scanQueue, seeRest } from "../../src/broker/scan.ts"
+import { endOf, readStream, scanQueue, seeRest, storedAt } from "../../src/broker/scan.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -134,6 +134,115 @@ describe.concurrent("reading a stream", () => {
     })
   )
 
+  scenario("needs no consumer for a few of one subject, from a time on or not", () =>
+    Effect.gen(function* () {
+      const { names, readMessage } = yield* Broker
+      const [subject, stream] = [names.subjects.dead("acme", "hook"), names.dead]
+      let consumers = 0
+      const counted = yield* alteredBroker(({ firstSince, read }) => ({
+        read: (...what) => {
+          consumers++
+          return read(...what)
+        },
+        firstSince: (...what) => {
+          consumers++
+          return firstSince(...what)
+        }
+      }))
+      const reading = Effect.fnUntraced(
+        function* (range: Partial<Range>, most = Number.POSITIVE_INFINITY) {
+          consumers = 0
+          const found = yield* readStream({ stream, subjects: [subject], ...range }).pipe(
+            Stream.take(most),
+            Stream.runCollect
+          )
+          return { found, texts: found.map((message) => message.string()), consumers }
+        },
+        Effect.provideService(Broker, counted)
+      )
+      for (const body of numbers(256)) yield* store(subject, [body])
+      const all = yield* reading({})
+      assert.deepStrictEqual([all.texts, all.consumers], [numbers(256), 0])
+      assert.deepStrictEqual(
+        all.found.map(({ info }) => info.pending),
+        numbers(256).map((n) => 255 - Number(n))
+      )
+      const at = (yield* readMessage("read", stream, { seq: 200 }))?.time.getTime() ?? 0
+      const [first] = all.found.filter((message) => storedAt(message) >= at)
+      const since = yield* reading({ fromTime: at })
+      assert.deepStrictEqual([since.texts[0], since.consumers], [first?.string(), 0])
+      assert.strictEqual(since.texts.at(-1), "255")
+      for (let n = 256; n < 700; n++) yield* store(subject, [String(n)])
+      const many = yield* reading({})
+      assert.deepStrictEqual([many.texts, many.consumers], [numbers(700), 1])
+      assert.deepStrictEqual((yield* reading({}, 100)).consumers, 0)
+      const large = new Uint8Array(200_000)
+      for (let n = 0; n < 5; n++) yield* store(names.subjects.dead("large", "hook"), [large])
+      const withoutBodies = yield* reading({
+        subjects: [names.subjects.dead("large", "hook")],
+        headersOnly: true
+      })
+      assert.lengthOf(withoutBodies.texts, 5)
+      assert.deepStrictEqual([withoutBodies.consumers, withoutBodies.texts.at(-1)], [1, ""])
+    })
+  )
+
+  scenario("gives each message the same, however it is read", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const stream = names.dead
+      yield* store(names.subjects.dead("acme", "hook"), numbers(3))
+      const read = (subjects: ReadonlyArray<string>) =>
+        Effect.map(Stream.runCollect(readStream({ stream, subjects })), (found) =>
+          found.map((message) => {
+            const { data, info, seq, subject, time, timestampNanos } = message
+            return {
+              data: Buffer.from(data),
+              pending: info.pending,
+              seq,
+              subject,
+              time,
+              timestampNanos
+            }
+          })
+        )
+      const direct = yield* read([names.subjects.dead("acme", "*")])
+      const consumed = yield* read([
+        names.subjects.dead("acme", "hook"),
+        names.subjects.dead("acme", "other")
+      ])
+      assert.lengthOf(direct, 3)
+      assert.deepStrictEqual(direct, consumed)
+    })
+  )
+
+  scenario("waits for a replica that lags, from a time on, too", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const [subject, stream] = [names.subjects.dead("acme", "hook"), names.dead]
+      yield* store(subject, numbers(5))
+      let lagging = 2
+      const lags = yield* alteredBroker(({ batch, streamInfo }) => ({
+        streamInfo: (...what) =>
+          Effect.map(streamInfo(...what), (info) => ({
+            ...info,
+            config: { ...info.config, num_replicas: 3 }
+          })),
+        batch: (...what) =>
+          Effect.map(batch(...what), (all) => (lagging-- > 0 ? all.slice(0, 0) : all))
+      }))
+      for (const from of [{}, { fromSeq: 3 }, { fromTime: 1 }]) {
+        lagging = 2
+        const found = yield* readStream({ stream, subjects: [subject], ...from }).pipe(
+          Stream.runCollect,
+          Effect.provideService(Broker, lags)
+        )
+        const texts = found.map((message) => message.string())
+        assert.deepStrictEqual(texts.toSorted(), numbers(5).slice("fromSeq" in from ? 2 : 0))
+      }
+    })
+  )
+
   scenario("ends although its end was removed while it was read", () =>
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
@@ -151,7 +260,7 @@ describe.concurrent("reading a stream", () => {
   scenario("leaves no consumer behind", () =>
     Effect.gen(function* () {
       const { ask, jsm, names } = yield* natsClients
-      yield* store(names.subjects.dead("acme", "hook"), ["1", "2"])
+      yield* store(names.subjects.dead("acme", "hook"), numbers(300))
       const reading = readStream({ stream: names.dead, subjects: [names.subjects.allDead] })
       const nothing = readStream({ stream: names.dead, subjects: [names.subjects.dead("x", "y")] })
       yield* Stream.runDrain(reading)

@@ -88,17 +88,19 @@ describe("the dead letters", () => {
     )
   )
 
-  it.live("are read without their bodies", () =>
-    installation(server).run(
-      Effect.gen(function* () {
-        yield* failures
-        const { connection } = yield* natsClients
-        const before = connection.stats().inBytes
-        const list = yield* letters()
-        assert.strictEqual(nth(list, 1).delivery.event, "acme-1")
-        assert.isBelow(connection.stats().inBytes - before, 100_000)
-      })
-    )
+  it.live(
+    "are read without their bodies, but for one where it is as large as a direct get may be",
+    () =>
+      installation(server).run(
+        Effect.gen(function* () {
+          yield* failures
+          const { connection } = yield* natsClients
+          const before = connection.stats().inBytes
+          const list = yield* letters()
+          assert.strictEqual(nth(list, 1).delivery.event, "acme-1")
+          assert.isBelow(connection.stats().inBytes - before, 2 * 100_000)
+        })
+      )
   )
 
   it.live("leave out a message that is none", () =>

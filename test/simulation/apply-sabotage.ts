@@ -65,6 +65,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "const unwatched = 8\n",
     replace: "const unwatched = 1_000_000_000\n"
   },
+  "few-by-consumer": {
+    file: "broker/scan.ts",
+    find: "isDirect: config.allow_direct",
+    replace: "isDirect: false"
+  },
   "counted-at-once": {
     file: "alerts/system-alerts.ts",
     find: "const counting = { inWindow: 20, atOnce: 1 }",

@@ -92,6 +92,12 @@ export const operations = (seed: number, count: number, names: Names): ReadonlyA
       const of = chance.pick(streams.slice(0, 4))
       return batch(of, anyFilter(), seqOf(40), 1 + chance.int(8))
     },
+    () =>
+      batchSince(
+        chance.pick([history, names.backlog(0), names.dead]),
+        seqOf(8),
+        chance.int(2) * 60_000
+      ),
     () => info(stream(), chance.pick(filters)),
     () => remove(chance, chance.pick(streams.slice(0, 2)), chance.pick(onSubjects), seqOf(40)),
     () => pull(deliveries(0), 1 + chance.int(4), chance.pick(["ack", "nak", "keep"] as const)),
@@ -143,6 +149,26 @@ const batch = (stream: string, subject: string, seq: number, size: number): Oper
         list.map((message) => [brief(message), message.header.get("Nats-Num-Pending")])
       )
     )
+})
+
+/**
+ * A batch from a time on: when a message was stored, or later. It is the same as one from the first
+ * message since then: which ones share a ms differs from broker to broker.
+ */
+const batchSince = (stream: string, seq: number, laterMs: number): Operation => ({
+  what: `batch ${stream} ${laterMs} ms after ${seq}`,
+  run: () =>
+    Effect.gen(function* () {
+      const { batch, firstSince, readMessage } = yield* Broker
+      const message = yield* readMessage("read", stream, { seq, next_by_subj: ">" })
+      if (message === null) return undefined
+      const time = message.time.getTime() + laterMs
+      const limits = { batch: 100, max_bytes: 100_000 }
+      const since = yield* batch(stream, ">", { time }, limits)
+      const same = yield* batch(stream, ">", yield* firstSince(stream, time), limits)
+      const isSame = JSON.stringify(since.map(brief)) === JSON.stringify(same.map(brief))
+      return [isSame, since.length > 0]
+    })
 })
 
 const info = (stream: string, subjects_filter: string): Operation => ({

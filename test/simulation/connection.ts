@@ -506,9 +506,14 @@ export class SimConnection implements Wire, Peer {
                 : of.get(query.seq)
           return found === undefined ? null : storedMsg(found)
         }),
-      batch: (stream, subject, seq, limits) =>
+      batch: (stream, subject, from, limits) =>
         ask(`read ${subject}`, () => {
-          const all = this.#select({ stream, subjects: [subject] }, seq)
+          const all =
+            typeof from === "number"
+              ? this.#select({ stream, subjects: [subject] }, from)
+              : this.#select({ stream, subjects: [subject] }, 1).filter(
+                  ({ time }) => millisOf(time) >= from.time
+                )
           const list: Array<StoredMsg> = []
           let bytes = 0
           for (const message of all) {

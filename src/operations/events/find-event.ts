@@ -2,7 +2,7 @@ import { Effect, HashMap, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { consumerNotFound } from "../../broker/broker-error.ts"
 import { headerOf } from "../../broker/headers.ts"
-import { seeRest } from "../../broker/scan.ts"
+import { seeRest, storedAt } from "../../broker/scan.ts"
 import { firstRound } from "../../domain/delivery.ts"
 import {
   contentOf,
@@ -64,7 +64,9 @@ const findUnrouted = Effect.fnUntraced(function* (tenant: string, event: string,
     fromSeq: from,
     headersOnly: true
   }
-  yield* seeRest(rest, ({ at, headers, seq, subject }) => {
+  yield* seeRest(rest, (message) => {
+    const { headers, seq, subject } = message
+    const at = storedAt(message)
     const id = eventId(givenId(headerOf(headers)), seq, at)
     if (id !== event && id !== full) return false
     const parsed = parseEventSubject(subject, names)

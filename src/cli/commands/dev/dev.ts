@@ -1,6 +1,5 @@
 import { access } from "node:fs/promises"
 import { join, resolve } from "node:path"
-import type { JsMsg } from "@nats-io/jetstream"
 import {
   Clock,
   Deferred,
@@ -21,7 +20,7 @@ import type { BrokerOptions } from "../../../broker/connection.ts"
 import { abandon, connectTo } from "../../../broker/connection.ts"
 import type { EmbeddedBroker } from "../../../broker/embedded/embedded.ts"
 import { startEmbedded } from "../../../broker/embedded/embedded.ts"
-import { readStream } from "../../../broker/scan.ts"
+import { type ReadMessage, readStream } from "../../../broker/scan.ts"
 import { maxStoreBytes, minStoreBytes } from "../../../broker/storage-limits.ts"
 import { isSuccess } from "../../../domain/fact.ts"
 import type { StoredFact } from "../../../history/read.ts"
@@ -80,7 +79,7 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
     fromTime: since,
     follow: true
   })
-  const show = Effect.fnUntraced(function* (message: JsMsg, isCounted: boolean) {
+  const show = Effect.fnUntraced(function* (message: ReadMessage, isCounted: boolean) {
     const stored = Option.getOrUndefined(parseFact(message.string(), message.seq))
     if (stored === undefined) return
     if (isCounted && (json || isNews(stored))) yield* reportFact(stored)
@@ -103,7 +102,7 @@ const tell = Effect.fnUntraced(function* (quiet: boolean, samples: ReadonlySet<s
 })
 
 /** The kind of a fact is the last token of its subject. */
-const kindIn = ({ subject }: JsMsg): string => subject.slice(subject.lastIndexOf(".") + 1)
+const kindIn = ({ subject }: ReadMessage): string => subject.slice(subject.lastIndexOf(".") + 1)
 
 interface DevOptions extends MetricsChoice {
   readonly data: string
