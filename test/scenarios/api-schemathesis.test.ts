@@ -28,6 +28,8 @@ interface Ground {
 /** An operation of the document, as far as this story reads it. */
 interface Listed {
   readonly operationId: string
+  readonly parameters?: ReadonlyArray<unknown>
+  readonly requestBody?: unknown
   readonly tags?: ReadonlyArray<string>
   readonly path: string
 }
@@ -87,6 +89,12 @@ const excluded: Readonly<Record<string, string>> = {
   "deliveries.live": "its answer never ends, and schemathesis reads answers whole"
 }
 
+/**
+ * The hooks give ids that are there. Those that schemathesis finds in answers it takes away again once
+ * it has deleted them, and then makes few inputs of an operation that deletes: 17 instead of 300.
+ */
+const ownIdsOnly = "[phases.fuzzing.extra-data-sources]\nresponses = false\n"
+
 /** What is driven one after the other: operations, and the flags that choose them. */
 const runsOf = (tag: string | undefined, operations: ReadonlyArray<Listed>) => {
   const chosen = tag === undefined ? [] : ["--include-tag", tag]
@@ -127,6 +135,7 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
           const write = (name: string, text: string) =>
             Effect.promise(() => writeFile(join(folder, name), text))
           yield* write("openapi.json", withReceiver(receiver))
+          yield* write("schemathesis.toml", ownIdsOnly)
           const driven: Array<Driven> = []
           for (const [index, chosen] of runsOf(tag, operations).entries()) {
             const known: Record<string, object> = {}
@@ -176,6 +185,12 @@ describe.skipIf(program === undefined)("schemathesis, with the OpenAPI document"
             driven.map(({ operation }) => operation),
             operations.map(({ operationId }) => operationId).filter((id) => !(id in excluded))
           )
+          // Of an operation that takes nothing there is one input.
+          const takesNothing = operations
+            .filter(({ parameters = [], requestBody }) => !parameters.length && !requestBody)
+            .map(({ operationId }) => operationId)
+          for (const { inputs: made, operation } of driven)
+            if (!takesNothing.includes(operation)) assert.isAtLeast(made, inputs, operation)
           if (inputs < enoughInputs) return
           for (const { operation, statuses } of driven)
             assert.isTrue(succeeded(statuses), `${operation} never succeeded`)
