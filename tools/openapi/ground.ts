@@ -69,6 +69,9 @@ const until = async (holds: () => Promise<boolean>, otherwise: string): Promise<
 /** Endpoints and sources that are there to be removed. */
 const removed = Array.from({ length: 40 }, (_, n) => `removed-${n}`)
 
+/** Sources that are not there before one is added. */
+const added = Array.from({ length: 40 }, (_, n) => `added-${n}`)
+
 /** Makes what has to be there, and finds what operations can be asked about. */
 export const groundAt = (url: string, token: string, receiver: string) => {
   const ask = async (method: string, path: string, body?: unknown) => {
@@ -147,6 +150,7 @@ export const groundAt = (url: string, token: string, receiver: string) => {
     await prepare()
     const events = [1, 2].map((n) => `${tenant}.i${round}-${n}`)
     const isOfSources = operation.path.includes("/sources")
+    const adds = operation.operationId === "sources.add"
     const removes = operation.operationId?.endsWith(".remove") === true
     if (removes)
       for (const id of removed)
@@ -158,7 +162,7 @@ export const groundAt = (url: string, token: string, receiver: string) => {
     return {
       tenant: [tenant],
       endpoint: endpoints,
-      id: removes ? removed : isOfSources ? sources : endpoints,
+      id: adds ? [...sources, ...added] : removes ? removed : isOfSources ? sources : endpoints,
       event: events,
       type: ["invoice.paid", "other"],
       delivery: events.flatMap((event) => endpoints.map((endpoint) => `${event}.${endpoint}`)),
