@@ -58,7 +58,7 @@ export class DeliveryNotFound extends Schema.TaggedError<DeliveryNotFound>()("De
       return `there was no delivery ${this.delivery}: its endpoint was not sent the event (${this.reason}), and \`petrel replay\` sends it`
     if (this.reach !== undefined)
       return `there is no delivery ${this.delivery} here: ${this.reach}. Its id is <event id>.<endpoint id>`
-    return `the history tells of no delivery ${this.delivery} (of one whose event has just been published within a second or two): its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it`
+    return `the history tells of no delivery ${this.delivery}: its id is <event id>.<endpoint id>, as \`petrel history --event ID\` shows it. If the event has just been published, ask again in a second or two`
   }
 }
 
