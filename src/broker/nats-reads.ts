@@ -5,8 +5,7 @@ import type {
   JsMsg,
   StoredMsg
 } from "@nats-io/jetstream"
-import { AckPolicy, DeliverPolicy } from "@nats-io/jetstream"
-import { nanos } from "@nats-io/transport-node"
+import { DeliverPolicy } from "@nats-io/jetstream"
 import { Deferred, Effect, Stream } from "effect"
 import type { BatchLimits, BatchStart, Range } from "./broker.ts"
 import { ask, BrokerError } from "./broker-error.ts"
@@ -167,26 +166,15 @@ export const firstSince = Effect.fnUntraced(function* (
   })
 })
 
-/** Counts the messages stored since a time (ms since the epoch), of a subject or all. */
-export const countSince = (
-  jsm: JetStreamManager,
-  stream: string,
-  since: number,
-  subject: string | undefined
-) =>
-  ask(`count what is new in ${stream}`, async () => {
-    const consumer = await jsm.consumers.add(stream, {
-      ack_policy: AckPolicy.None,
-      deliver_policy: DeliverPolicy.StartTime,
-      opt_start_time: new Date(since).toISOString(),
-      ...(subject === undefined ? {} : { filter_subject: subject }),
-      inactive_threshold: nanos(5_000),
-      mem_storage: true,
-      num_replicas: 1
-    })
-    await jsm.consumers.delete(stream, consumer.name)
-    return consumer.num_pending
-  })
+/**
+ * Counts the messages stored since a time (ms since the epoch), of a subject or all: with the first one
+ * the broker says how many follow. The stream must allow direct gets.
+ */
+export const countSince = (jsm: JetStreamManager, stream: string, since: number, subject = ">") =>
+  Effect.map(
+    readBatch(jsm, stream, subject, { time: since }, { batch: 1, max_bytes: 1 }),
+    ([first]) => (first === undefined ? 0 : 1 + Number(first.header.get("Nats-Num-Pending")))
+  )
 
 /**
  * Reads messages of a subject in order, from a sequence or a time on, by one direct get. It returns

@@ -187,6 +187,30 @@ describe.concurrent("reading a stream", () => {
     })
   )
 
+  scenario("counts what was stored since a time, of a subject or all", () =>
+    Effect.gen(function* () {
+      const { countSince, names, readMessage } = yield* Broker
+      const [own, stream] = [names.subjects.dead("acme", "hook"), names.dead]
+      assert.strictEqual(yield* countSince(stream, 0), 0)
+      yield* store(own, numbers(300))
+      const last = yield* readMessage("read", stream, { seq: 300 })
+      const after = (last?.time.getTime() ?? 0) + 1
+      yield* eventually(Clock.currentTimeMillis, (now) => now > after)
+      yield* store(own, ["300"])
+      yield* store(names.subjects.dead("globex", "hook"), ["1", "2"])
+      const counts = [
+        [0, undefined, 303],
+        [0, own, 301],
+        [after, undefined, 3],
+        [after, own, 1],
+        [after, names.subjects.dead("none", "*"), 0],
+        [after + 3_600_000, undefined, 0]
+      ] as const
+      for (const [since, subject, count] of counts)
+        assert.strictEqual(yield* countSince(stream, since, subject), count)
+    })
+  )
+
   scenario("gives each message the same, however it is read", () =>
     Effect.gen(function* () {
       const { names } = yield* Broker
