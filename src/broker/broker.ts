@@ -41,6 +41,8 @@ export interface Range {
   readonly lastOfSubjects?: boolean
   /** Omits the bodies. (Default: false) */
   readonly headersOnly?: boolean
+  /** How many messages its reader wants, if that is known: a direct get reads no more at first. */
+  readonly wanted?: number
   /** Continues with messages that are stored later. (Default: end with the last one stored now) */
   readonly follow?: boolean
 }

@@ -141,7 +141,7 @@ const readMessageOf = (message: StoredMsg): ReadMessage => ({
  * consumer takes the broker four requests, however little there is.
  */
 const readFew = (
-  { headersOnly, stream, subject }: RestRange,
+  { headersOnly, stream, subject, wanted = limits.batch }: RestRange,
   from: BatchStart
 ): Effect.Effect<
   { readonly few: ReadonlyArray<ReadMessage>; readonly next: number | undefined },
@@ -149,7 +149,10 @@ const readFew = (
   Broker
 > =>
   Effect.map(
-    readOneOfFew(stream, subject, from, headersOnly === true ? limitsWithoutBodies : limits),
+    readOneOfFew(stream, subject, from, {
+      batch: Math.min(wanted, limits.batch),
+      max_bytes: headersOnly === true ? maxBytesWithoutBodies : limits.max_bytes
+    }),
     (few) => {
       const last = few.at(-1)
       const isEnd = last === undefined || last.header.get("Nats-Num-Pending") === "0"
@@ -169,7 +172,7 @@ export const readStream = (range: Range): Stream.Stream<ReadMessage, BrokerError
   Stream.unwrap(
     Effect.gen(function* () {
       const { read } = yield* Broker
-      const { follow, headersOnly, lastOfSubjects, stream, subjects } = range
+      const { follow, headersOnly, lastOfSubjects, stream, subjects, wanted } = range
       const start = range.fromSeq ?? { time: range.fromTime ?? 0 }
       const consume = (from: BatchStart) =>
         Stream.unwrap(Effect.map(seqOf(stream, from), (seq) => read(range, seq)))
@@ -179,7 +182,7 @@ export const readStream = (range: Range): Stream.Stream<ReadMessage, BrokerError
       return complete({ stream, subjects, from: start }, (from, isDirect) => {
         if (subject === undefined || !isOne || !isDirect) return consume(from)
         const first = Effect.map(
-          readFew({ stream, subject, headersOnly: headersOnly === true }, from),
+          readFew({ stream, subject, headersOnly: headersOnly === true, wanted }, from),
           ({ few, next }) => {
             const rest = Stream.suspend(() => (next === undefined ? Stream.empty : consume(next)))
             return Stream.concat(Stream.fromIterable<ReadMessage>(few), rest)
@@ -220,6 +223,7 @@ interface RestRange {
   readonly stream: string
   readonly subject: string
   readonly headersOnly?: boolean
+  readonly wanted?: number | undefined
 }
 
 /**
@@ -260,8 +264,8 @@ const readOneOfFew = (stream: string, subject: string, from: BatchStart, of: Bat
 
 /** Limits of one direct get. */
 const limits: BatchLimits = { batch: 256, max_bytes: 4 * 1024 * 1024 }
-/** The same where bodies are not needed: a direct get has them, and a consumer can omit them. */
-const limitsWithoutBodies: BatchLimits = { ...limits, max_bytes: 64 * 1024 }
+/** Where bodies are not needed: a direct get has them, and a consumer can omit them. */
+const maxBytesWithoutBodies = 64 * 1024
 /**
  * Reads everything that is stored under a subject of a stream, delivered or not, by batched direct
  * get. It sees all messages that were acknowledged before it began; those settled meanwhile may or

@@ -99,9 +99,12 @@ const isAskedFor = (query: DeadLetterQuery) => {
 /**
  * Reads the dead letters that match a query, oldest first, without their bodies. Skips messages
  * that are not dead letters, and logs their number at the end.
+ *
+ * @param wanted how many its reader wants. (Default: all)
  */
 export const readDeadLetters = (
-  query: DeadLetterQuery
+  query: DeadLetterQuery,
+  wanted?: number
 ): Stream.Stream<DeadLetter, BrokerError, Broker> =>
   Stream.unwrap(
     Effect.gen(function* () {
@@ -126,7 +129,8 @@ export const readDeadLetters = (
         // The broker refuses a filter that is named twice.
         subjects: [...new Set(targets.map((one) => names.subjects.dead(one.tenant, one.id)))],
         ...(after === undefined ? { fromTime: since } : { fromSeq: after + 1 }),
-        headersOnly: true
+        headersOnly: true,
+        ...(wanted === undefined ? {} : { wanted })
       })
       return letters.pipe(
         Stream.takeWhile(

@@ -139,7 +139,12 @@ describe.concurrent("reading a stream", () => {
       const { names, readMessage } = yield* Broker
       const [subject, stream] = [names.subjects.dead("acme", "hook"), names.dead]
       let consumers = 0
-      const counted = yield* alteredBroker(({ firstSince, read }) => ({
+      let most = 0
+      const counted = yield* alteredBroker(({ batch, firstSince, read }) => ({
+        batch: (stream, subject, from, limits) => {
+          most = limits.batch
+          return batch(stream, subject, from, limits)
+        },
         read: (...what) => {
           consumers++
           return read(...what)
@@ -176,6 +181,10 @@ describe.concurrent("reading a stream", () => {
       const many = yield* reading({})
       assert.deepStrictEqual([many.texts, many.consumers], [numbers(700), 1])
       assert.deepStrictEqual((yield* reading({}, 100)).consumers, 0)
+      const wanted = yield* reading({ wanted: 10 }, 10)
+      assert.deepStrictEqual([wanted.texts, wanted.consumers, most], [numbers(10), 0, 10])
+      const more = yield* reading({ wanted: 10 })
+      assert.deepStrictEqual([more.texts, more.consumers], [numbers(700), 1])
       const large = new Uint8Array(200_000)
       for (let n = 0; n < 5; n++) yield* store(names.subjects.dead("large", "hook"), [large])
       const withoutBodies = yield* reading({

@@ -120,17 +120,20 @@ const readLeases = Effect.gen(function* () {
   return { roster, ended }
 })
 
+const nothingWaits: ReadonlyMap<string, number> = new Map()
+
 const lookAtPartition = Effect.fnUntraced(function* (
   partition: number,
   streams: ReadonlyMap<string, StreamSurvey>
 ) {
   const { names } = yield* Broker
   const stream = names.deliveries(partition)
+  const isEmpty = streams.get(names.backlog(partition))?.info?.state.messages === 0
   const [consumer, answer, waiting] = yield* Effect.all(
     [
       lookAtConsumer(stream, names.deliverConsumer),
       queryOwner(partition, { about: "partition" }),
-      orUnknown(countBacklogs(partition))
+      isEmpty ? Effect.succeed(nothingWaits) : orUnknown(countBacklogs(partition))
     ],
     { concurrency: 3 }
   )

@@ -173,10 +173,10 @@ export const pageDeadLetters = Effect.fnUntraced(function* (
   for (const size of [limit, most - limit]) {
     if (size === 0 || isEnd || (searched.length > 0 && chosen.length >= limit)) break
     const after = searched.at(-1)?.id ?? at.after
-    const found = yield* readDeadLetters({ ...filter, ...(after === 0 ? {} : { after }) }).pipe(
-      Stream.take(size + 1),
-      Stream.runCollect
-    )
+    const found = yield* readDeadLetters(
+      { ...filter, ...(after === 0 ? {} : { after }) },
+      size + 1
+    ).pipe(Stream.take(size + 1), Stream.runCollect)
     const part = found.slice(0, size)
     isEnd = found.length <= size
     searched = [...searched, ...part]
