@@ -30,6 +30,8 @@ export type GatewayReport = typeof GatewayReport.Type
 /** A report is forgotten after so long, ms: its gateway does not run any more. */
 const keptMs = 30_000
 
+/** The keys of all reports. */
+export const gatewayKeys = "gateway.*"
 const keyOf = (gateway: string): string => `gateway.${gateway}`
 const json = Schema.fromJsonString(GatewayReport)
 const decode = Schema.decodeUnknownOption(json)
@@ -38,7 +40,7 @@ const encode = Schema.encodeSync(json)
 /** Reads what the gateways that run last said, in the order in which they started. */
 export const readGatewayReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, keyOf("*")))
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, gatewayKeys))
   return values
     .flatMap(({ text }) => Option.toArray(decode(text)))
     .toSorted((a, b) => a.startedAt - b.startedAt)

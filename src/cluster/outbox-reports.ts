@@ -32,6 +32,8 @@ export type OutboxReport = typeof OutboxReport.Type
 /** A relay that has said nothing for so long is not running, ms. It speaks every 5 s. */
 export const silentAfterMs = 30_000
 
+/** The keys of all reports. */
+export const outboxKeys = "outbox.*"
 const keyOf = (name: string): string => `outbox.${name}`
 const json = Schema.fromJsonString(OutboxReport)
 const decode = Schema.decodeUnknownOption(json)
@@ -40,7 +42,7 @@ const encode = Schema.encodeSync(json)
 /** Reads what the relays of all outboxes last said, by name. */
 export const readOutboxReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, keyOf("*")))
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, outboxKeys))
   return values
     .flatMap(({ text }) => Option.toArray(decode(text)))
     .toSorted((a, b) => a.name.localeCompare(b.name))

@@ -30,6 +30,8 @@ export type ReconcileReport = typeof ReconcileReport.Type
 /** How long a report tells of what is wrong now, ms. */
 const tellsForMs = 24 * 60 * 60_000
 
+/** The keys of all reports. */
+export const reconcileKeys = "reconcile.*.*"
 const keyOf = (name: SourceName): string => `reconcile.${sourceKey(name)}`
 const json = Schema.fromJsonString(ReconcileReport)
 const decode = Schema.decodeUnknownOption(json)
@@ -38,7 +40,7 @@ const encode = Schema.encodeSync(json)
 /** Reads what the last reconciliations have found, by source. */
 export const readReconcileReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, "reconcile.*.*"))
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, reconcileKeys))
   return values
     .toSorted((a, b) => (a.key < b.key ? -1 : 1))
     .flatMap(({ text }) => Option.toArray(decode(text)))

@@ -2,9 +2,17 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
-import { type GatewayReport, readGatewayReports } from "../../cluster/gateway-reports.ts"
-import { type OutboxReport, readOutboxReports } from "../../cluster/outbox-reports.ts"
-import { type ReconcileReport, readReconcileReports } from "../../cluster/reconcile-reports.ts"
+import {
+  type GatewayReport,
+  gatewayKeys,
+  readGatewayReports
+} from "../../cluster/gateway-reports.ts"
+import { type OutboxReport, outboxKeys, readOutboxReports } from "../../cluster/outbox-reports.ts"
+import {
+  type ReconcileReport,
+  readReconcileReports,
+  reconcileKeys
+} from "../../cluster/reconcile-reports.ts"
 
 /** What comes in from outside, and who takes it in. */
 export interface IncomingSurvey extends IntakeSurvey {
@@ -16,6 +24,21 @@ export interface IncomingSurvey extends IntakeSurvey {
   readonly outboxes: ReadonlyArray<OutboxReport>
   readonly reconciled: ReadonlyArray<ReconcileReport>
 }
+
+/**
+ * Reads the values of some keys in the bucket of workers; none where there is no such key, as the
+ * leader says in one request. A reading takes four.
+ */
+const ifAny = Effect.fnUntraced(function* <A, E, R>(
+  keys: string,
+  read: Effect.Effect<ReadonlyArray<A>, E, R>
+) {
+  const { names, readMessage } = yield* Broker
+  const bucket = names.buckets.workers
+  const last_by_subj = `$KV.${bucket}.${keys}`
+  const last = yield* readMessage(`look for ${keys} in ${bucket}`, `KV_${bucket}`, { last_by_subj })
+  return last === null ? [] : yield* read
+})
 
 /**
  * Surveys what comes in; undefined where the installation has no intake.
@@ -30,8 +53,10 @@ export const surveyIncoming = Effect.fnUntraced(function* (events: StreamInfo | 
   if (intake === undefined) return undefined
   const { first, gateways, outboxes, reconciled } = yield* Effect.all(
     {
-      ...{ first: firstIncoming, gateways: readGatewayReports },
-      ...{ outboxes: readOutboxReports, reconciled: readReconcileReports }
+      first: firstIncoming,
+      gateways: ifAny(gatewayKeys, readGatewayReports),
+      outboxes: ifAny(outboxKeys, readOutboxReports),
+      reconciled: ifAny(reconcileKeys, readReconcileReports)
     },
     { concurrency: 4 }
   )
