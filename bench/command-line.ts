@@ -2,6 +2,9 @@ import { parseArgs } from "node:util"
 import type { Scenario, Settings } from "./scenario.ts"
 import { loadNames } from "./scenario.ts"
 
+/** The scenarios whose load may be chosen. */
+const loadScenarios: ReadonlySet<string> = new Set(["far-behind", "catching-up"])
+
 /** The arguments are invalid. The message is one sentence that says what is valid. */
 export class Nonsense extends Error {}
 
@@ -62,11 +65,12 @@ export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenari
   if (rounds !== undefined && !/^[1-9]\d{0,2}$/.test(rounds))
     throw new Nonsense(`--rounds must be a whole number from 1 to 999, not "${rounds}".`)
   const load = readLoad(given)
-  if (Object.keys(load).length > 0 && (names.length !== 1 || names[0] !== "far-behind"))
+  const takesLoad = names.length === 1 && loadScenarios.has(names[0] ?? "")
+  if (Object.keys(load).length > 0 && !takesLoad)
     throw new Nonsense(
       `${Object.keys(load)
         .map((name) => `--${name}`)
-        .join(" and ")} only go with --scenario far-behind, alone.`
+        .join(" and ")} only go with --scenario far-behind or catching-up, alone.`
     )
   return {
     help,
@@ -93,9 +97,9 @@ export const helpText = (all: ReadonlyArray<Scenario>): string => {
     "",
     "  --scenario NAME  this one; may be repeated (default: all but those that must be named)",
     "  --rounds N       rounds that count, after one that warms up (default: the scenario's own)",
-    "  --events N       of far-behind: events (default: 1,000,000 for 3 endpoints)",
-    "  --endpoints N    of far-behind: endpoints that are down (default: 3)",
-    "  --body BYTES     of far-behind: length of a body (default: 300)",
+    "  --events N       of far-behind and catching-up: events (default: 1,000,000 for 3 endpoints; 40 for each)",
+    "  --endpoints N    of both: endpoints that are down (default: 3; 10,000)",
+    "  --body BYTES     of both: length of a body (default: 300; 1,024)",
     "  --failing N      of far-behind: instead of being down, every Nth attempt fails",
     "  --quick          everything in a fraction of the time, figures are rougher",
     "  --from-dist      builds the package and measures it instead of the sources",
