@@ -1,5 +1,6 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
+import { OrderedMap } from "../broker/ordered-map.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Addressee } from "../domain/delivery.ts"
@@ -18,6 +19,32 @@ import { locatedIn, noteSighting, nothingRouted } from "./routing-progress.ts"
 
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
+
+/** Maximum events that a router remembers to have given back: as many as the broker lets be pending. */
+const maxGivenBack = 65_536
+
+/**
+ * Events that this router has given back before their routing had begun. One that comes back with
+ * the next delivery count was with nobody else meanwhile, so it is still new.
+ */
+class GivenBack {
+  readonly #events = new OrderedMap<
+    number,
+    { readonly at: number; readonly deliveryCount: number }
+  >()
+
+  add({ eventAt: at, eventSeq }: EventIdentity, deliveryCount: number): void {
+    if (this.#events.size >= maxGivenBack) this.#events.takeOldest()
+    this.#events.set(eventSeq, { at, deliveryCount })
+  }
+
+  /** Takes an event out. Returns true where nobody has begun it. */
+  take({ eventAt, eventSeq }: EventIdentity, deliveryCount: number): boolean {
+    const before = this.#events.get(eventSeq)
+    this.#events.delete(eventSeq)
+    return before?.at === eventAt && before.deliveryCount + 1 === deliveryCount
+  }
+}
 
 /** Events whose routing has begun, by event name. */
 type Events = ReadonlyMap<string, PartialRouting>
@@ -185,12 +212,14 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   let upTo: number | undefined
   /** Highest sequence of a new event that this worker has received. */
   let seen = 0
+  let givenBack = new GivenBack()
   let epoch = 0
   /** The consumer's count of deliveries at the last one to this worker. */
   let consumerSeq = 0
   const forget = () => {
     epoch++
     upTo = undefined
+    givenBack = new GivenBack()
   }
   const stop = onReconnect(() => {
     forget()
@@ -209,8 +238,10 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   const known = Effect.suspend(() => (upTo === undefined ? read : Effect.void))
   const ready = Effect.suspend(() => (upTo === undefined ? one.withPermit(known) : Effect.void))
 
-  const isNew = ({ eventSeq }: EventIdentity, redelivered: boolean) => {
-    if (redelivered || upTo === undefined || eventSeq <= upTo) return false
+  const isNew = (event: EventIdentity, deliveryCount: number) => {
+    const { eventSeq } = event
+    if (deliveryCount > 1) return givenBack.take(event, deliveryCount)
+    if (upTo === undefined || eventSeq <= upTo) return false
     // If the event arrives again as a first delivery, the broker has forgotten the earlier one.
     upTo = eventSeq
     seen = eventSeq
@@ -226,14 +257,20 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
       if (message.consumerSeq <= consumerSeq) forget()
       consumerSeq = message.consumerSeq
     },
-    /** Returns true where it is known, without I/O, that routing of the event has not begun. */
+    /**
+     * Returns true where it is known, without I/O, that routing of the event has not begun.
+     *
+     * @param deliveryCount how often the broker has delivered it, this time included.
+     */
     isNew,
+    /** Called with a new event that goes back to the broker before its routing has begun. */
+    givesBack: (event: EventIdentity, deliveryCount: number) => givenBack.add(event, deliveryCount),
     /** Makes sure that the position of delivered events is known. */
     ready,
     /** Returns the partial routing of an event; undefined where it has no plan. */
-    of: (event: EventIdentity, redelivered: boolean) =>
+    of: (event: EventIdentity, deliveryCount: number) =>
       Effect.flatMap(ready, () => {
-        if (isNew(event, redelivered)) return Effect.succeed(undefined)
+        if (isNew(event, deliveryCount)) return Effect.succeed(undefined)
         const age = clock.currentTimeMillisUnsafe() - event.eventAt
         return age > oldEventAgeMs ? lookForOld(event) : lookForYoung(event)
       })

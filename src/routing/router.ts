@@ -213,16 +213,16 @@ export class Router {
     const guarded = (routed: Effect.Effect<void, unknown, Broker>) =>
       redeliverOnFailure(message, routed)
     const event = { eventSeq: seq, eventAt: storedAt }
-    const isRedelivered = deliveryCount > 1
     const large = (isNew: boolean) => guarded(this.#routeLarge(message, header, prefetched, isNew))
-    if (!partial.isNew(event, isRedelivered)) {
-      const known = this.#lookUp(event, isRedelivered)
+    if (!partial.isNew(event, deliveryCount)) {
+      const known = this.#lookUp(event, deliveryCount)
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
       inFlight.run(this.#isLarge(message) ? large(false) : guarded(routed), ended)
       return
     }
     if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
       metrics.returnedEvent()
+      partial.givesBack(event, deliveryCount)
       inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
       return
     }
@@ -240,9 +240,9 @@ export class Router {
   }
 
   /** Finds what was stored of an event: after the wait for the endpoints, so that it is current. */
-  #lookUp(event: EventIdentity, isRedelivered: boolean) {
+  #lookUp(event: EventIdentity, deliveryCount: number) {
     const { pass } = this.#services.endpoints
-    return Effect.andThen(pass, this.#parts.partial.of(event, isRedelivered))
+    return Effect.andThen(pass, this.#parts.partial.of(event, deliveryCount))
   }
 
   #isLarge({ subject }: StreamMessage): boolean {
@@ -261,9 +261,10 @@ export class Router {
     prefetched: Prefetched,
     isNew: boolean
   ): Effect.Effect<void, unknown, Broker> {
-    const { large, metrics, prefetch, queueBrake, recovery } = this.#parts
+    const { large, metrics, partial, prefetch, queueBrake, recovery } = this.#parts
     const { broker, routes, safeRepublishMs } = this.#services
-    const { data, seq, storedAt } = message
+    const { data, deliveryCount, seq, storedAt } = message
+    const event = { eventSeq: seq, eventAt: storedAt }
     const came = elapsedMs()
     return Effect.suspend((): Effect.Effect<void, unknown, Broker> => {
       const { all, subject } = routes.of(message.subject)
@@ -273,6 +274,7 @@ export class Router {
       })
       if (held === undefined) {
         metrics.returnedLargeEvent()
+        if (isNew) partial.givesBack(event, deliveryCount)
         return Effect.fail(new TooManyHeld())
       }
       prefetch.weigh(prefetched, maxConcurrentStores)
@@ -281,9 +283,7 @@ export class Router {
       const progress = Effect.suspend(() =>
         isNew && elapsedMs() - came < safeRepublishMs / 2
           ? Effect.succeed({ known: undefined, began: came })
-          : Effect.map(this.#lookUp({ eventSeq: seq, eventAt: storedAt }, true), (known) => ({
-              known
-            }))
+          : Effect.map(this.#lookUp(event, Number.POSITIVE_INFINITY), (known) => ({ known }))
       )
       return held.turn(first).pipe(
         Effect.andThen(progress),

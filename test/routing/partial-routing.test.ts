@@ -176,7 +176,7 @@ describe.concurrent("a delivery that a plan led to", () => {
       const stored = yield* storePlan
       yield* tellMissing({ ...event, endpoint: "hook", event: "evt_1", round: firstRound })
       assert.deepStrictEqual(yield* lookAt(stored), { isSent: false, failed: undefined })
-      const known = yield* (yield* makePartialRoutings(2)).of(event, true)
+      const known = yield* (yield* makePartialRoutings(2)).of(event, 2)
       assert.deepStrictEqual(known?.parts, [stored])
       assert.strictEqual(known?.sent.size, 0)
     })
@@ -235,7 +235,7 @@ describe.concurrent("a delivery whose attempt from its event did not succeed", (
       yield* publish("invoice.paid")
       yield* storePlan
       yield* tellFailed(names.events, { status: 503 })
-      const known = yield* (yield* makePartialRoutings(2)).of(event, true)
+      const known = yield* (yield* makePartialRoutings(2)).of(event, 2)
       assert.deepStrictEqual([...(known?.sent ?? [])], [])
       assert.strictEqual(known?.failed.get("hook")?.lastStatus, 503)
     })
@@ -314,10 +314,10 @@ describe.concurrent("an event that somebody has begun to route", () => {
       const stored = yield* storePlan
       yield* storeDelivery()
       const begun = yield* makePartialRoutings(2)
-      const known = yield* begun.of(event, true)
+      const known = yield* begun.of(event, 2)
       assert.deepStrictEqual(known?.parts, [stored])
       assert.deepStrictEqual([...(known?.sent ?? [])], ["hook"])
-      assert.isUndefined(yield* begun.of({ ...event, eventSeq: 2 }, true))
+      assert.isUndefined(yield* begun.of({ ...event, eventSeq: 2 }, 2))
     })
   )
 
@@ -328,9 +328,39 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* storePlan
       const begun = yield* makePartialRoutings(2)
       yield* begun.ready
-      assert.isFalse(begun.isNew(event, false))
-      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
-      assert.isDefined(yield* begun.of(event, false))
+      assert.isFalse(begun.isNew(event, 1))
+      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, 1))
+      assert.isDefined(yield* begun.of(event, 1))
+    })
+  )
+
+  scenario("is new again where it was given back before, and was with nobody else meanwhile", () =>
+    Effect.gen(function* () {
+      yield* publish("invoice.paid")
+      yield* publish("invoice.paid")
+      yield* publish("invoice.paid")
+      const begun = yield* makePartialRoutings(2)
+      yield* begun.ready
+      const [first, second, third] = [1, 2, 3].map((eventSeq) => ({ ...event, eventSeq }))
+      if (first === undefined || second === undefined || third === undefined) return
+      for (const one of [first, second, third]) {
+        assert.isTrue(begun.isNew(one, 1))
+        begun.givesBack(one, 1)
+      }
+      assert.isTrue(begun.isNew(first, 2))
+      // It was not given back again.
+      assert.isFalse(begun.isNew(first, 3))
+      // The second time it was with another router.
+      assert.isFalse(begun.isNew(second, 3))
+      // A truncated stream has used its sequence for another event.
+      assert.isFalse(begun.isNew({ ...third, eventAt: third.eventAt + 1 }, 2))
+
+      begun.givesBack(first, 3)
+      assert.isTrue(begun.isNew(first, 4))
+      begun.givesBack(first, 4)
+      // A consumer that was made again counts from one, and nothing is known any more.
+      begun.delivered({ consumerSeq: 0 })
+      assert.isFalse(begun.isNew(first, 5))
     })
   )
 
@@ -339,14 +369,14 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* publish("invoice.paid")
       const begun = yield* makePartialRoutings(2)
       yield* begun.ready
-      assert.isTrue(begun.isNew(event, false))
-      assert.isUndefined(yield* begun.of(event, true))
+      assert.isTrue(begun.isNew(event, 1))
+      assert.isUndefined(yield* begun.of(event, 2))
       yield* storePlan
-      assert.isFalse(begun.isNew(event, true))
-      assert.isDefined(yield* begun.of(event, true))
+      assert.isFalse(begun.isNew(event, 2))
+      assert.isDefined(yield* begun.of(event, 2))
       // A leader that does not know of the first time counts from one again.
-      assert.isFalse(begun.isNew(event, false))
-      assert.isDefined(yield* begun.of(event, false))
+      assert.isFalse(begun.isNew(event, 1))
+      assert.isDefined(yield* begun.of(event, 1))
     })
   )
 
@@ -356,7 +386,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* acknowledgeEvents(3)
       const begun = yield* makePartialRoutings(2)
       yield* begun.ready
-      const isNew = (eventSeq: number) => begun.isNew({ ...event, eventSeq }, false)
+      const isNew = (eventSeq: number) => begun.isNew({ ...event, eventSeq }, 1)
       assert.deepStrictEqual([3, 4, 5].map(isNew), [false, true, true])
     })
   )
@@ -370,11 +400,11 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* publish("invoice.paid")
       yield* storePlan
       begun.delivered({ consumerSeq: 1 })
-      assert.isFalse(begun.isNew(event, false))
-      assert.lengthOf((yield* begun.of(event, false))?.parts ?? [], 1)
+      assert.isFalse(begun.isNew(event, 1))
+      assert.lengthOf((yield* begun.of(event, 1))?.parts ?? [], 1)
       // What follows is as it always is.
       begun.delivered({ consumerSeq: 2 })
-      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, false))
+      assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, 1))
     })
   )
 })

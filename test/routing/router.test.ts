@@ -98,6 +98,7 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
     partial: {
       delivered: () => undefined,
       isNew: () => world.isNew,
+      givesBack: () => void log.push("unbegun"),
       of: () => Effect.succeed(known)
     },
     recovery: {
@@ -182,6 +183,11 @@ describe("an event that a router takes", () => {
     [
       "is left to the broker where too many of its tenant wait for their turn",
       { endpoints: endpointIds(65), hasRoomForLarge: false },
+      ["large returned", "unbegun", "again in 5000 ms"]
+    ],
+    [
+      "is looked up when it comes back where its routing had begun",
+      { endpoints: endpointIds(65), hasRoomForLarge: false, isNew: false },
       ["large returned", "again in 5000 ms"]
     ],
     [
@@ -193,7 +199,11 @@ describe("an event that a router takes", () => {
     it(what, () => assert.deepStrictEqual(take(world), log))
 
   it("is left to the broker where too many of its tenant wait, and fill half of the window", () => {
-    assert.deepStrictEqual(take({ isHeldFull: true }, 1, 2), ["returned", "again in 5000 ms"])
+    assert.deepStrictEqual(take({ isHeldFull: true }, 1, 2), [
+      "returned",
+      "unbegun",
+      "again in 5000 ms"
+    ])
     assert.deepStrictEqual(take({}, 1, 2), ["fan-out"])
     // What was begun is finished.
     const begun = { isHeldFull: true, isNew: false }

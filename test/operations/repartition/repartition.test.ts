@@ -168,7 +168,7 @@ describe.concurrent("a change of the number of partitions", () => {
         )
         yield* to(many)
         const begun = yield* makePartialRoutings(many)
-        const known = yield* begun.of(event, true)
+        const known = yield* begun.of(event, 2)
         assert.deepStrictEqual([...(known?.sent ?? [])].sort(), sent)
       }),
     { partitions: from }
