@@ -101,10 +101,7 @@ const complete = <A extends { readonly seq: number }, E>(
     })
   )
 
-/**
- * A message of a stream, however it was read. One that was read by a direct get also has the headers
- * that the broker adds to it (`Nats-Sequence` and others).
- */
+/** A message of a stream, however it was read. */
 export interface ReadMessage
   extends Pick<
     JsMsg,
@@ -123,18 +120,24 @@ const nanosOf = (timestamp: string): bigint => {
   return seconds * nanosPerSecond + BigInt(digits.padEnd(9, "0"))
 }
 
-const readMessageOf = (message: StoredMsg): ReadMessage => ({
-  seq: message.seq,
-  subject: message.subject,
-  headers: message.header,
-  data: message.data,
-  info: { pending: Number(message.header.get("Nats-Num-Pending")) },
-  time: message.time,
-  get timestampNanos() {
-    return nanosOf(message.timestamp)
-  },
-  string: () => message.string()
-})
+/** What the broker adds to the headers of a message that it gives by a direct get. */
+const addedHeaders = [
+  ...["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"],
+  ...["Nats-Num-Pending", "Nats-Last-Sequence"]
+]
+
+const readMessageOf = (message: StoredMsg): ReadMessage => {
+  const { data, header: headers, seq, subject, time, timestamp } = message
+  const pending = Number(headers.get("Nats-Num-Pending"))
+  for (const name of addedHeaders) headers.delete(name)
+  return {
+    ...{ seq, subject, headers, data, time, info: { pending } },
+    get timestampNanos() {
+      return nanosOf(timestamp)
+    },
+    string: () => message.string()
+  }
+}
 
 /**
  * Reads the first messages under a subject by one direct get, and returns from where more follow. A
@@ -156,7 +159,9 @@ const readFew = (
     (few) => {
       const last = few.at(-1)
       const isEnd = last === undefined || last.header.get("Nats-Num-Pending") === "0"
-      return { few: few.map(readMessageOf), next: isEnd ? undefined : last.seq + 1 }
+      // The message itself reads its sequence from the headers that are taken off.
+      const next = isEnd ? undefined : last.seq + 1
+      return { few: few.map(readMessageOf), next }
     }
   )
 

@@ -170,11 +170,11 @@ describe.concurrent("a job whose work fails", () => {
     Effect.gen(function* () {
       const cause = new RangeError("Invalid time value")
       const { names } = yield* Broker
-      const failing = yield* alteredBroker(({ firstSince }) => ({
-        firstSince: (stream, time) =>
+      const failing = yield* alteredBroker(({ batch }) => ({
+        batch: (stream, ...what) =>
           stream === names.dead
             ? Effect.fail(new BrokerError({ operation: "look for a time", cause }))
-            : firstSince(stream, time)
+            : batch(stream, ...what)
       }))
       yield* Effect.provideService(runJobs("one"), Broker, failing)
       const selection = { since: 1 }

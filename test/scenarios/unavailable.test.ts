@@ -129,7 +129,7 @@ describe.concurrent("what waits for an endpoint", () => {
               return Effect.fail(new PublishError({ subject, reason: "timeout", code: 0, detail }))
             }),
           batch: (stream, subject, seq, limits) => {
-            if (stream === names.backlog(partition) && isSilent)
+            if (subject === backlog && isSilent)
               return Effect.fail(new BrokerError({ operation: "read", cause: new Error("silent") }))
             if (stream === names.deliveries(partition) && subject.endsWith(".acme.hook")) sweeps++
             return broker.batch(stream, subject, seq, limits)
