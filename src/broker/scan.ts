@@ -120,16 +120,9 @@ const nanosOf = (timestamp: string): bigint => {
   return seconds * nanosPerSecond + BigInt(digits.padEnd(9, "0"))
 }
 
-/** What the broker adds to the headers of a message that it gives by a direct get. */
-const addedHeaders = [
-  ...["Nats-Stream", "Nats-Subject", "Nats-Sequence", "Nats-Time-Stamp"],
-  ...["Nats-Num-Pending", "Nats-Last-Sequence"]
-]
-
 const readMessageOf = (message: StoredMsg): ReadMessage => {
   const { data, header: headers, seq, subject, time, timestamp } = message
   const pending = Number(headers.get("Nats-Num-Pending"))
-  for (const name of addedHeaders) headers.delete(name)
   return {
     ...{ seq, subject, headers, data, time, info: { pending } },
     get timestampNanos() {
@@ -159,7 +152,6 @@ const readFew = (
     (few) => {
       const last = few.at(-1)
       const isEnd = last === undefined || last.header.get("Nats-Num-Pending") === "0"
-      // The message itself reads its sequence from the headers that are taken off.
       const next = isEnd ? undefined : last.seq + 1
       return { few: few.map(readMessageOf), next }
     }
