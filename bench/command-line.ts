@@ -2,8 +2,11 @@ import { parseArgs } from "node:util"
 import type { Scenario, Settings } from "./scenario.ts"
 import { loadNames } from "./scenario.ts"
 
-/** The scenarios whose load may be chosen. */
-const loadScenarios: ReadonlySet<string> = new Set(["far-behind", "catching-up"])
+/** The scenarios whose load may be chosen, and what of it. */
+const loadOf: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "far-behind": loadNames,
+  "catching-up": ["events", "endpoints", "body"]
+}
 
 /** The arguments are invalid. The message is one sentence that says what is valid. */
 export class Nonsense extends Error {}
@@ -65,13 +68,16 @@ export const readArgs = (args: ReadonlyArray<string>, all: ReadonlyArray<Scenari
   if (rounds !== undefined && !/^[1-9]\d{0,2}$/.test(rounds))
     throw new Nonsense(`--rounds must be a whole number from 1 to 999, not "${rounds}".`)
   const load = readLoad(given)
-  const takesLoad = names.length === 1 && loadScenarios.has(names[0] ?? "")
-  if (Object.keys(load).length > 0 && !takesLoad)
-    throw new Nonsense(
-      `${Object.keys(load)
-        .map((name) => `--${name}`)
-        .join(" and ")} only go with --scenario far-behind or catching-up, alone.`
+  const taken = names.length === 1 ? (loadOf[names[0] ?? ""] ?? []) : []
+  const refused = Object.keys(load).filter((name) => !taken.includes(name))
+  if (refused.length > 0) {
+    const scenarios = Object.keys(loadOf).filter((one) =>
+      refused.every((name) => loadOf[one]?.includes(name))
     )
+    throw new Nonsense(
+      `${refused.map((name) => `--${name}`).join(" and ")} only go with --scenario ${scenarios.join(" or ")}, alone.`
+    )
+  }
   return {
     help,
     json,

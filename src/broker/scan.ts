@@ -101,7 +101,10 @@ const complete = <A extends { readonly seq: number }, E>(
     })
   )
 
-/** A message of a stream, however it was read. */
+/**
+ * A message of a stream, however it was read. One that was read by a direct get also has the headers
+ * that the broker adds to it (`Nats-Sequence` and others).
+ */
 export interface ReadMessage
   extends Pick<
     JsMsg,
