@@ -41,6 +41,7 @@ const redeliveredText = (result: Values): ReadonlyArray<string> => [
     [result.mayRepeat, "of them may have been sent again before: the history no longer tells"],
     [result.before, "had been sent again before, by this or another redelivery"],
     [result.deliveredLate, "had arrived after all"],
+    [result.superseded, "were left out for newer dead letters of the same deliveries"],
     [result.gone, "are not kept any more"],
     [leftIn(result), "are for endpoints that take nothing now"]
   )
@@ -130,6 +131,7 @@ export const leftText = (plan: RedeliveryPlan): ReadonlyArray<string> =>
     [plan.mayRepeat, "may have been sent again before: the history no longer tells"],
     [plan.before, "were sent again before"],
     [plan.deliveredLate, "arrived after all"],
+    [plan.superseded, "would be left out for newer dead letters of the same deliveries"],
     [plan.gone, "are not kept any more"],
     [leftIn({ ...plan }), "are for endpoints that take nothing now"]
   )

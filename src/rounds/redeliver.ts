@@ -39,6 +39,8 @@ export interface EndpointRedelivery {
   readonly own: number
   /** The number of those that a late success of a former owner resolved. */
   readonly late: number
+  /** The number of those that a newer dead letter of the same delivery stands for. */
+  readonly superseded: number
   /** The part of `fresh` that may have been redelivered before: the history has dropped facts since. */
   readonly unsure: number
   readonly rounds: OpenRounds
@@ -50,6 +52,8 @@ interface RoundsToRedeliver {
   readonly letters: ReadonlyArray<RedeliverableLetter>
   /** Who asked for it. */
   readonly by: string
+  /** Returns whether a newer dead letter of the same delivery stands for one. (Default: for none) */
+  readonly isSuperseded?: ((letter: RedeliverableLetter) => boolean) | undefined
   /** See `RoundsOptions`. */
   readonly ownAfter?: number | undefined
   readonly pace?: BackpressureLimits | undefined
@@ -110,11 +114,11 @@ const groupsOf = (letters: ReadonlyArray<RedeliverableLetter>) => {
 }
 
 /**
- * Plans a redelivery. It skips dead letters that were redelivered before or resolved by a late
- * success, and dead letters of endpoints that accept nothing now.
+ * Plans a redelivery. It skips dead letters that were redelivered before, resolved by a late success
+ * or superseded by a newer one, and dead letters of endpoints that accept nothing now.
  */
 export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRedeliver) {
-  const { by, held, ownAfter, pace } = options
+  const { by, held, isSuperseded = () => false, ownAfter, pace } = options
   const layout = yield* steadyLayout
   const { names, streamInfo } = yield* Broker
   const planOne = Effect.fnUntraced(function* ({ endpoint, letters, since, tenant }: Group) {
@@ -135,9 +139,13 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       held: (waiting) => held?.(`${tenant}/${endpoint}`, waiting)
     })
     const late = yield* readLateDeliveries({ endpoint: { tenant, id: endpoint } })
-    const fresh = rounds.fresh.filter(({ dead = 0 }) => {
+    const unresolved = rounds.fresh.filter(({ dead = 0 }) => {
       const letter = letters.get(dead)
       return letter === undefined || late(letter.delivery) === undefined
+    })
+    const fresh = unresolved.filter(({ dead = 0 }) => {
+      const letter = letters.get(dead)
+      return letter === undefined || !isSuperseded(letter)
     })
     // Looked up after the claims were read: the history may drop some meanwhile.
     const knownSince = undroppedSince(yield* streamInfo("look at the history", names.history))
@@ -150,7 +158,8 @@ export const planRedelivery = Effect.fnUntraced(function* (options: RoundsToRede
       fresh,
       before: rounds.before.length,
       own: rounds.own.length,
-      late: rounds.fresh.length - fresh.length,
+      late: rounds.fresh.length - unresolved.length,
+      superseded: unresolved.length - fresh.length,
       unsure: fresh.filter(({ dead = 0 }) => (letters.get(dead)?.deadAt ?? 0) < knownSince).length
     } satisfies EndpointRedelivery
   })

@@ -5,7 +5,9 @@ import { Broker } from "../../src/broker/broker.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { timeText } from "../../src/domain/timestamp.ts"
+import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
 import { runJobs } from "../../src/operations/jobs/job-runner.ts"
+import { startReplay } from "../../src/operations/replays/replay-events.ts"
 import { start } from "../cli/running.ts"
 import { consistentRounds, isClean } from "../kit/consistency.ts"
 import type { TestConsole } from "../kit/console.ts"
@@ -113,6 +115,58 @@ describe.concurrent("all that failed at an endpoint", () => {
       yield* ask("/v1/tenants/acme/endpoints/e/disable", { method: "POST", token })
       assert.strictEqual((yield* post(ask, path, token, { since })).status, 409)
       yield* facts.count("dead-lettered", 6)
+      yield* consistentRounds
+      yield* isClean
+    })
+  )
+})
+
+describe.concurrent("a recovery of deliveries that have several dead letters", () => {
+  scenario("sends each delivery once, and says how many dead letters it left out", () =>
+    Effect.gen(function* () {
+      const to = yield* failing
+      yield* endpoint({ id: "e", url: to.url, circuit })
+      const facts = yield* history
+      yield* worker()
+      for (let n = 0; n < 3; n++) yield* publish("a", "400")
+      yield* facts.count("dead-lettered", 3)
+      const again = yield* planRedelivery({ id: [1] }, { by: "ana" })
+      yield* again.run()
+      yield* facts.count("dead-lettered", 4)
+      for (const [name, dead] of [
+        ["one", 7],
+        ["two", 10]
+      ] as const) {
+        const replay = yield* startReplay(
+          { to: { tenant: "acme", id: "e" }, id: name },
+          { by: "ana" }
+        )
+        yield* replay.run()
+        yield* facts.count("dead-lettered", dead)
+      }
+      const before = to.requests.length
+      to.answer({ status: 200 })
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make()
+      const path = "/v1/tenants/acme/endpoints/e/recover"
+      const since = timeText(0)
+      const planned = yield* post(ask, path, token, { since, dryRun: true })
+      assert.deepInclude(planned.json, { selected: 10, redeliver: 3, before: 1, superseded: 6 })
+      yield* runJobs("one")
+      const asked = yield* post(ask, path, token, { since })
+      const { json } = yield* done(ask, asked.headers.get("location") ?? "", token)
+      assert.deepInclude(json.result, { selected: 10, redelivered: 3, before: 1, superseded: 6 })
+      yield* facts.count("delivered", 3)
+      assert.deepStrictEqual(
+        facts
+          .of("delivered")
+          .map(({ event }) => event)
+          .sort(),
+        [...new Set(facts.of("dead-lettered").map(({ event }) => event))].sort()
+      )
+      assert.lengthOf(to.requests, before + 3)
+      const { json: repeated } = yield* post(ask, path, token, { since, dryRun: true })
+      assert.deepInclude(repeated, { redeliver: 0, before: 4, superseded: 6 })
       yield* consistentRounds
       yield* isClean
     })

@@ -160,6 +160,32 @@ describe.concurrent("a redelivery that is larger than what is in memory at a tim
     })
   )
 
+  scenario("sends of each delivery only its newest dead letter, whichever chunk that is in", () =>
+    Effect.gen(function* () {
+      const { facts, hook } = yield* deadLetters(10)
+      hook.answer({ status: 400 })
+      yield* facts.count("dead-lettered", 10)
+      yield* replayTo("hook", { name: "one" })
+      yield* facts.count("dead-lettered", 20)
+      yield* replayTo("hook", { name: "two" })
+      yield* facts.count("dead-lettered", 30)
+      hook.answer({ status: 200 })
+      const rest = { selected: 30, before: 0, superseded: 20 }
+      const { plan, run } = yield* planRedelivery({ all: true }, { by, chunk: 9 })
+      assert.deepInclude(plan, { ...rest, redeliver: 10, reasons: { permanent: 10 } })
+      assert.deepInclude(yield* run(), { ...rest, redelivered: 10 })
+      yield* facts.count("delivered", 10)
+      yield* consistentRounds
+      assert.deepStrictEqual(sorted(timesAfter(hook, 30)), sorted(onceEach(10)))
+      assert.isTrue(facts.of("redelivered").every(({ dead = 0 }) => dead > 20))
+      const again = yield* planRedelivery({ all: true }, { by, chunk: 9 })
+      assert.deepInclude(again.plan, { selected: 30, redeliver: 0, before: 10, superseded: 20 })
+      const one = yield* planRedelivery({ id: [1] }, { by })
+      assert.deepInclude(one.plan, { redeliver: 1, superseded: 0 })
+      yield* isClean
+    })
+  )
+
   scenario("does not send what its own deliveries become", () =>
     Effect.gen(function* () {
       const { facts, hook } = yield* deadLetters(40)

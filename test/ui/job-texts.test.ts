@@ -23,6 +23,7 @@ const retried = {
 
 const redelivery = {
   ...{ selected: 0, redeliver: 0, reasons: {}, gone: 0, before: 0, deliveredLate: 0 },
+  superseded: 0,
   ...{ skipped: [], skippedElsewhere: 0 }
 }
 
@@ -60,8 +61,10 @@ describe("A job", () => {
       "7 went on at once; 2 stayed as they were"
     )
     assert.strictEqual(
-      resultText(job({ kind: "recovery", result: { retried, redelivered: 5, before: 1 } })),
-      "0 went on at once; 5 were sent again; 1 had been sent again before, by this or another redelivery"
+      resultText(
+        job({ kind: "recovery", result: { retried, redelivered: 5, before: 1, superseded: 2 } })
+      ),
+      "0 went on at once; 5 were sent again; 1 had been sent again before, by this or another redelivery; 2 were left out for newer dead letters of the same deliveries"
     )
     assert.strictEqual(resultText(job({ state: "failed", problem: "it broke" })), "it broke")
   })
@@ -100,12 +103,13 @@ describe("A plan", () => {
     assert.strictEqual(retryPlanText({ ...retried, inBacklog: 3 }).sends, 3)
     const recovery = recoveryPlanText({
       ...redelivery,
-      ...{ redeliver: 2, reasons: { attempts: 2 }, before: 1, retried: { ...retried, moved: 4 } }
+      ...{ redeliver: 2, reasons: { attempts: 2 }, before: 1, superseded: 3 },
+      retried: { ...retried, moved: 4 }
     })
     assert.strictEqual(recovery.sends, 6)
     assert.strictEqual(
       recovery.says,
-      "2 dead letters would be sent again, and 4 deliveries that wait tried now; 1 were sent again before"
+      "2 dead letters would be sent again, and 4 deliveries that wait tried now; 1 were sent again before; 3 would be left out for newer dead letters of the same deliveries"
     )
     assert.deepStrictEqual(recovery.of, [["attempts", 2]])
   })

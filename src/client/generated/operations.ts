@@ -395,7 +395,9 @@ export interface Operations {
   }
   readonly jobs: {
     /**
-     * Send dead letters again, each once
+     * Send dead letters again, each delivery once
+     *
+     * Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.
      *
      * Scope: dead:write. Refused with conflict, key-reused.
      */
@@ -407,7 +409,9 @@ export interface Operations {
       readonly idempotencyKey?: string | undefined
     }): Promise<RedeliveryPlan>
     /**
-     * Send dead letters again, each once
+     * Send dead letters again, each delivery once
+     *
+     * Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.
      *
      * Scope: dead:write. Refused with conflict, key-reused.
      */
@@ -606,7 +610,7 @@ export interface Operations {
     /**
      * Send again all that failed at an endpoint since a time
      *
-     * What waits for its next attempt goes on now, and dead letters are sent again, each once: asking twice sends nothing twice. What it was not sent because it was disabled is for a replay (`skipped`).
+     * What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).
      *
      * Scope: dead:write. Refused with not-found, conflict, key-reused.
      */
@@ -622,7 +626,7 @@ export interface Operations {
     /**
      * Send again all that failed at an endpoint since a time
      *
-     * What waits for its next attempt goes on now, and dead letters are sent again, each once: asking twice sends nothing twice. What it was not sent because it was disabled is for a replay (`skipped`).
+     * What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).
      *
      * Scope: dead:write. Refused with not-found, conflict, key-reused.
      */

@@ -2330,6 +2330,8 @@ export interface RecoveryPlan {
   readonly before: number
   /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
+  /** Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once. */
+  readonly superseded: number
   /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
     /** `<tenant>/<endpoint>` */
@@ -2402,6 +2404,8 @@ export interface RedeliveryPlan {
   readonly before: number
   /** Delivered late, so that the receiver has them. */
   readonly deliveredLate: number
+  /** Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once. */
+  readonly superseded: number
   /** Dead letters that are not sent, by endpoint; at most 100 of them. */
   readonly skipped: ReadonlyArray<{
     /** `<tenant>/<endpoint>` */

@@ -12,6 +12,7 @@ import {
   selectionProblem,
   sortReasons
 } from "./dead-letter-selection.ts"
+import { NewestLetters } from "./newest-letters.ts"
 
 /** Dead letters that are in memory together. */
 const defaultChunk = 20_000
@@ -22,6 +23,10 @@ const left = {
   before: Schema.Int.annotateKey({ description: "Sent again before." }),
   deliveredLate: Schema.Int.annotateKey({
     description: "Delivered late, so that the receiver has them."
+  }),
+  superseded: Schema.Int.annotateKey({
+    description:
+      "Left out because a newer dead letter of the same delivery is meant, too: each delivery is sent once."
   }),
   /** Endpoints that take nothing now, with the number of their dead letters; at most 100 of them. */
   skipped: Schema.Array(
@@ -82,7 +87,11 @@ export type Redelivered = typeof Redelivered.Type
 /** Where a redelivery goes on, and what it did before. */
 export const RedeliveryCursor = Schema.Struct({
   after: Schema.Int.annotateKey({ description: "All dead letters up to this id are done." }),
-  done: Redelivered
+  done: Schema.Struct({
+    ...Redelivered.fields,
+    /** Absent in records of consoles that did not count them. */
+    superseded: left.superseded.pipe(Schema.withDecodingDefaultKey(Effect.succeed(0)))
+  })
 })
 export type RedeliveryCursor = typeof RedeliveryCursor.Type
 
@@ -107,6 +116,7 @@ const nothing = {
   gone: 0,
   before: 0,
   deliveredLate: 0,
+  superseded: 0,
   skipped: [],
   skippedElsewhere: 0
 } satisfies Partial<Redelivered>
@@ -149,6 +159,7 @@ const withLeft = <A extends LeftAlone & Pick<Redelivered, "mayRepeat">>(
   ...withUnsure(before, plan),
   before: plan.reduce((sum, one) => sum + one.before, before.before),
   deliveredLate: plan.reduce((sum, one) => sum + one.late, before.deliveredLate),
+  superseded: plan.reduce((sum, one) => sum + one.superseded, before.superseded),
   ...plan.reduce<Pick<LeftAlone, "skipped" | "skippedElsewhere">>(withSkipped, before)
 })
 
@@ -185,14 +196,38 @@ const slim = ({ deadAt, delivery, id, reason }: DeadLetter): RedeliverableLetter
   })
 }
 
+/** What of a selection is sent: up to which dead letter, and of each delivery which one. */
+interface Sending {
+  readonly upTo: number
+  readonly newest: NewestLetters
+}
+
+/** Reads which dead letters of a selection are the newest of their deliveries, from a cursor on. */
+const readNewest = Effect.fnUntraced(function* (
+  selection: DeadLetterSelection,
+  { chunk: most = defaultChunk, from }: RedeliveryOptions,
+  upTo: number
+) {
+  const newest = new NewestLetters()
+  for (let after = from?.after; ; ) {
+    const { next } = yield* inOneTurn(
+      selectDeadLetters(selection, (letter) => newest.note(letter), { after, upTo, most })
+    )
+    if (next === undefined) return newest
+    after = next
+  }
+})
+
 /** Selects the next dead letters, and opens their rounds. Their contents are not kept in memory. */
 const planChunk = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
   { by, held, ownAfter }: RedeliveryOptions,
+  newest: NewestLetters,
   limits: LettersLimits
 ) {
   const { letters, missing, next } = yield* selectDeadLetters(selection, slim, limits)
-  const rounds = yield* planRounds({ letters, by, held, ownAfter })
+  const isSuperseded = (letter: RedeliverableLetter) => newest.hasNewer(letter)
+  const rounds = yield* planRounds({ letters, by, held, isSuperseded, ownAfter })
   return { selected: letters.length, gone: missing.length, letters, next, rounds }
 }, inOneTurn)
 
@@ -200,14 +235,14 @@ const planChunk = Effect.fnUntraced(function* (
 const countAll = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
   options: RedeliveryOptions,
-  upTo: number
+  { newest, upTo }: Sending
 ) {
   const { chunk: most = defaultChunk, from } = options
   const reasons = new Map<string, number>()
   let plan: RedeliveryPlan = { ...nothing, redeliver: 0, reasons: {} }
   let own = 0
   for (let after = from?.after; ; ) {
-    const chunk = yield* planChunk(selection, options, { after, upTo, most })
+    const chunk = yield* planChunk(selection, options, newest, { after, upTo, most })
     const sending = idsIn(chunk.rounds)
     own += ownIn(chunk.rounds)
     for (const { id, reason } of chunk.letters)
@@ -230,14 +265,14 @@ const countAll = Effect.fnUntraced(function* (
 const sendAll = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
   options: RedeliveryOptions,
-  upTo: number,
+  { newest, upTo }: Sending,
   progress: (counts: RoundCounts) => void
 ) {
   const { chunk: most = defaultChunk, from, onCursor } = options
   const counts: Record<StartedRound, number> = { begun: 0, finished: 0, before: 0, gone: 0 }
   let done: Redelivered = from?.done ?? { ...nothing, redelivered: 0 }
   for (let after = from?.after; ; ) {
-    const chunk = yield* planChunk(selection, options, { after, upTo, most })
+    const chunk = yield* planChunk(selection, options, newest, { after, upTo, most })
     const { begun, finished, gone } = { ...counts }
     yield* redeliver(chunk.rounds, (_, started) => {
       counts[started]++
@@ -263,9 +298,10 @@ const sendAll = Effect.fnUntraced(function* (
 })
 
 /**
- * Plans to send dead letters again, each once: attempts and deadline begin anew. `run` carries it
- * out; it is safe to interrupt and to run again. Dead letters are selected in chunks, twice: to
- * count them, and to send them.
+ * Plans to send dead letters again, each delivery once: of several selected dead letters of one
+ * delivery only the newest is sent. Attempts and deadline begin anew. `run` carries it out; it is
+ * safe to interrupt and to run again. Dead letters are selected in chunks, three times: to find the
+ * newest of each delivery, to count them, and to send them.
  */
 export const planRedelivery = Effect.fnUntraced(function* (
   selection: DeadLetterSelection,
@@ -274,13 +310,14 @@ export const planRedelivery = Effect.fnUntraced(function* (
   const problem = selectionProblem(selection, "send again")
   if (problem !== undefined) return yield* problem
   const upTo = yield* lastLetter
-  const { own, plan } = yield* countAll(selection, options, upTo)
+  const sending = { upTo, newest: yield* readNewest(selection, options, upTo) }
+  const { own, plan } = yield* countAll(selection, options, sending)
   return {
     plan,
     /** The number of those that this work has sent before it was broken off. */
     own,
     /** @param progress called after each round. */
     run: (progress: (counts: RoundCounts) => void = () => {}) =>
-      sendAll(selection, options, upTo, progress)
+      sendAll(selection, options, sending, progress)
   }
 })

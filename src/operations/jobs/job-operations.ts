@@ -91,7 +91,9 @@ const ofOne = { tenant: Tenant }
 
 const redeliver = operation("redeliver", "POST", redeliveries, {
   scope: "dead:write",
-  summary: "Send dead letters again, each once",
+  summary: "Send dead letters again, each delivery once",
+  description:
+    "Of several dead letters of one delivery that are meant, only the newest is sent; `superseded` counts the others.",
   params: jobsOfAll,
   payload: Redelivery,
   output: [RedeliveryPlan.annotate({ identifier: "RedeliveryPlan" }), Accepted],

@@ -98,7 +98,7 @@ const recover = operation("recover", "POST", `${tenantPath}/endpoints/:id/recove
   scope: "dead:write",
   summary: "Send again all that failed at an endpoint since a time",
   description:
-    "What waits for its next attempt goes on now, and dead letters are sent again, each once: asking twice sends nothing twice. What it was not sent because it was disabled is for a replay (`skipped`).",
+    "What waits for its next attempt goes on now, and dead letters are sent again, each delivery once: asking twice sends nothing twice. Of several dead letters of one delivery, only the newest is sent. What it was not sent because it was disabled is for a replay (`skipped`).",
   params: { tenant: Tenant, id: EndpointId },
   payload: Recovery,
   output: [RecoveryPlan.annotate({ identifier: "RecoveryPlan" }), Accepted],

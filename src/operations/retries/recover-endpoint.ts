@@ -68,8 +68,8 @@ export const previewRecovery = Effect.fnUntraced(function* (
 
 /**
  * Sends again all that failed at an endpoint within a time: lets what waits for its next attempt go
- * on now, and plans to send its dead letters again, each once, which `run` does. It is safe to
- * interrupt and to run again: nothing is sent twice for that.
+ * on now, and plans to send its dead letters again, each delivery once, which `run` does. It is safe
+ * to interrupt and to run again: nothing is sent twice for that.
  */
 export const recoverEndpoint = Effect.fnUntraced(function* (
   selection: RecoverySelection,

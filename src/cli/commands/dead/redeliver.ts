@@ -33,7 +33,8 @@ const leftTexts = ({
   before,
   deliveredLate,
   skipped,
-  skippedElsewhere
+  skippedElsewhere,
+  superseded
 }: LeftAlone): ReadonlyArray<string> => {
   const others = skipped.slice(named)
   const rest = others.reduce((sum, { count }) => sum + count, skippedElsewhere)
@@ -43,6 +44,11 @@ const leftTexts = ({
       ? []
       : [
           `${countText(deliveredLate)} left alone: delivered late, so the receiver has ${deliveredLate === 1 ? "it" : "them"}`
+        ]),
+    ...(superseded === 0
+      ? []
+      : [
+          `${countText(superseded)} left alone: a newer dead letter of the same delivery stands for ${superseded === 1 ? "it" : "each"}`
         ]),
     ...skipped
       .slice(0, named)
@@ -134,7 +140,7 @@ export const redeliver = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send dead letters again, each once: the same event, attempts and deadline begin anew"
+    "Send dead letters again, each delivery once: the same event, attempts and deadline begin anew. Of several dead letters of one delivery, only the newest is sent"
   ),
   Command.withShortDescription("Send dead letters again"),
   Command.withExamples([

@@ -55,7 +55,7 @@ export const recover = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Send again all that failed at an endpoint since a time: what waits for its next attempt goes on now, and dead letters are sent again, each once"
+    "Send again all that failed at an endpoint since a time: what waits for its next attempt goes on now, and dead letters are sent again, each delivery once"
   ),
   Command.withShortDescription("Send again all that failed since a time"),
   Command.withExamples([

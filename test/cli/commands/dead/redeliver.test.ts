@@ -104,6 +104,7 @@ describe("petrel dead redeliver", () => {
             gone: 0,
             before: 0,
             deliveredLate: 0,
+            superseded: 0,
             skipped: left,
             skippedElsewhere: 0
           })

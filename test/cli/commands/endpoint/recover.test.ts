@@ -55,8 +55,26 @@ describe("petrel endpoint recover", () => {
           yield* facts.count("delivered", 3)
           const again = yield* recover(...since, "--json")
           const { out } = again
-          assert.deepInclude(parse(nth(out, out.length - 1)), { redelivered: 0, before: 2 })
+          const left = { redelivered: 0, before: 2, superseded: 0 }
+          assert.deepInclude(parse(nth(out, out.length - 1)), left)
           assert.lengthOf(facts.of("redelivered"), 2)
+
+          to.answer({ status: 400 })
+          for (const [id, dead] of [
+            ["one", 5],
+            ["two", 8]
+          ] as const) {
+            yield* run("replay", "--to", "acme/hook", "--id", id, ...place.flags)
+            yield* facts.count("dead-lettered", dead)
+          }
+          to.answer({ status: 200 })
+          const newest = yield* recover(...since)
+          assert.match(newest.said, /; 3 dead letters sent again: /)
+          assert.include(
+            newest.said,
+            "3 left alone: a newer dead letter of the same delivery stands for each"
+          )
+          yield* facts.count("delivered", 6)
         })
       )
     )
