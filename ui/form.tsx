@@ -1,6 +1,10 @@
-import type { ComponentChildren } from "preact"
-import type { Field, Typed } from "./fields.ts"
-import { Marked } from "./parts.tsx"
+import type { ComponentChildren, InputHTMLAttributes } from "preact"
+import { useState } from "preact/hooks"
+import { isProblem } from "../src/client/client.ts"
+import { problemText } from "./data.ts"
+import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
+import { shownTenant } from "./frame.tsx"
+import { Command, Marked } from "./parts.tsx"
 import { TimeInput } from "./times.tsx"
 
 /** `maxInFlight` as people read it. */
@@ -202,3 +206,143 @@ export const Problems = ({ texts }: { readonly texts: ReadonlyArray<ComponentChi
       </div>
     </div>
   )
+
+/** What is wrong with what was typed: by field, and what is about none of them. */
+export interface Wrong {
+  readonly placed: Typed
+  readonly other: ReadonlyArray<string>
+}
+
+const nothingWrong: Wrong = { placed: {}, other: [] }
+
+/** Returns what a failure says of a form. */
+export const wrongIn = (fields: ReadonlyArray<Field>, error: unknown): Wrong =>
+  isProblem(error, "invalid-request") && error.errors.length > 0
+    ? placeProblems(fields, error.errors)
+    : { placed: {}, other: [problemText(error)] }
+
+/**
+ * What is typed into a form, and what came of sending it.
+ *
+ * @param before what stands in the fields until something is typed.
+ */
+export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
+  const [own, setOwn] = useState<Typed>({})
+  const [wrong, setWrong] = useState(nothingWrong)
+  const [says, say] = useState<string>()
+  const [isBusy, setBusy] = useState(false)
+  const typed = { ...before, ...own }
+  const type = (path: string, text: string) => setOwn((others) => ({ ...others, [path]: text }))
+  return {
+    /** What stands in the fields now, and what was typed of it. */
+    ...{ typed, own },
+    ...{ wrong, says, isBusy },
+    /** What `Lines` shows. */
+    lines: { fields, typed, type, problems: wrong.placed },
+    clear: () => setOwn({}),
+    /** @param send returns what to say of it, or what is wrong where nothing failed. */
+    submit: (send: () => Promise<string | Wrong | undefined>) => (event: Event) => {
+      event.preventDefault()
+      setBusy(true)
+      void send()
+        .catch((error: unknown) => wrongIn(fields, error))
+        .then((outcome) => {
+          setWrong(typeof outcome === "object" ? outcome : nothingWrong)
+          say(typeof outcome === "object" ? undefined : outcome)
+          setBusy(false)
+        })
+    }
+  }
+}
+
+/** A form that changes what is set. */
+export const ChangeForm = ({
+  again,
+  children,
+  command,
+  fields,
+  held,
+  save
+}: {
+  readonly again: () => void
+  readonly children?: ComponentChildren
+  readonly command: (patch: Record<string, unknown>) => { text: string; request: string }
+  readonly fields: ReadonlyArray<Field>
+  readonly held: object
+  /** Returns the names of what was changed. */
+  readonly save: (patch: Record<string, unknown>) => Promise<ReadonlyArray<string>>
+}) => {
+  const before = formOf(fields, { ...held })
+  const { clear, lines, says, submit, typed, wrong } = useForm(fields, before)
+  const patch = patchOf(fields, before, typed)
+  const send = async () => {
+    const changed = await save(patch)
+    clear()
+    again()
+    return `Saved: ${changed.join(", ") || "nothing differs"}.`
+  }
+  return (
+    <form class="card page" onSubmit={submit(send)}>
+      {children}
+      <Problems texts={wrong.other} />
+      <Lines {...lines} />
+      <div class="acts">
+        <button type="submit" class="main" disabled={Object.keys(patch).length === 0}>
+          Save
+        </button>
+        {says !== undefined && <small role="status">{says}</small>}
+      </div>
+      <Command {...command(patch)} />
+    </form>
+  )
+}
+
+/** A line for a word of an address, such as an id, and what is said of it. */
+export const WordLine = ({
+  id,
+  label = id,
+  says,
+  set,
+  ...input
+}: InputHTMLAttributes & {
+  readonly id: string
+  readonly label?: string
+  readonly says?: string
+  readonly set: (text: string) => void
+  readonly value: string
+}) => {
+  const control = (
+    <input {...input} id={id} onInput={(event) => set(event.currentTarget.value.trim())} />
+  )
+  return (
+    <>
+      <label for={id}>{label}</label>
+      {says === undefined ? (
+        control
+      ) : (
+        <div>
+          {control}
+          <small>{says}</small>
+        </div>
+      )}
+    </>
+  )
+}
+
+/** The tenant of what a form makes: that of the page, or else what its `TenantLine` is told. */
+export const useTenant = () => {
+  const shown = shownTenant()
+  return useState(shown === "*" ? "" : shown)
+}
+
+/** Asks for a tenant where the page shows all of them. */
+export const TenantLine = ({
+  is,
+  set
+}: {
+  readonly is: string
+  readonly set: (to: string) => void
+}) =>
+  shownTenant() === "*" ? (
+    <WordLine id="tenant" required list="tenants" value={is} set={set} />
+  ) : null

@@ -1,9 +1,8 @@
-import { useState } from "preact/hooks"
 import type { Job } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
-import { problemText, useAsked } from "../data.ts"
-import { type Typed, valuesOf } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
+import { useAsked } from "../data.ts"
+import { valuesOf } from "../fields.ts"
+import { Lines, Problems, useForm } from "../form.tsx"
 import { auditFields } from "../generated/forms.ts"
 import { isOver, untilOver } from "../job-texts.ts"
 import {
@@ -20,7 +19,6 @@ import {
 import { address, filter, go, query } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
-import { nothingWrong, wrongIn } from "../wrong.ts"
 
 /** What an audit found, as far as the page shows it (`AuditReport` in the history of the job). */
 interface Report {
@@ -245,38 +243,20 @@ const flags = (body: Readonly<Record<string, unknown>>): string =>
     .join("")
 
 const Start = () => {
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
+  const { lines, submit, typed, wrong } = useForm(auditFields)
   const body = valuesOf(auditFields, typed)
   const start = async () => {
-    try {
-      const job = await petrel.jobs.audit(body)
-      go(address(["audit"], { job: job.id }))
-    } catch (error) {
-      setWrong(wrongIn(auditFields, error))
-    }
+    go(address(["audit"], { job: (await petrel.jobs.audit(body)).id }))
+    return undefined
   }
   return (
-    <form
-      class="card page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void start().catch((error: unknown) =>
-          setWrong({ placed: {}, other: [problemText(error)] })
-        )
-      }}
-    >
+    <form class="card page" onSubmit={submit(start)}>
       <p class="small">
         It reads the streams and nothing else, and shows that every event reached every endpoint
         that it was for, or what became of it.
       </p>
       <Problems texts={wrong.other} />
-      <Lines
-        fields={auditFields}
-        typed={typed}
-        problems={wrong.placed}
-        type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
-      />
+      <Lines {...lines} />
       <div class="acts">
         <button type="submit" class="main">
           Start an audit

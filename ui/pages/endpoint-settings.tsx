@@ -8,7 +8,7 @@ import {
 } from "../../src/client/client.ts"
 import { endpointCommand, withoutSecrets } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
-import { problemText, useAsked } from "../data.ts"
+import { useAsked } from "../data.ts"
 import {
   type Field,
   formOf,
@@ -18,14 +18,12 @@ import {
   type Typed,
   valuesOf
 } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
-import { shownTenant } from "../frame.tsx"
+import { Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
 import { endpointFields } from "../generated/forms.ts"
 import { Answered, Command, Once } from "../parts.tsx"
 import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
-import { nothingWrong, type Wrong, wrongIn } from "../wrong.ts"
 
 /** What most endpoints set; the rest is folded. */
 const usualNames = new Set(["url", "types", "description", "sign", "retry", "maxInFlight", "rate"])
@@ -41,34 +39,26 @@ const usePresets = (tenant: string): ReadonlyArray<string> => {
 interface SettingsProps {
   readonly tenant: string
   readonly before?: ComponentChildren
-  readonly typed: Typed
-  readonly type: (path: string, text: string) => void
-  readonly wrong: Wrong
+  readonly form: ReturnType<typeof useForm>
   readonly notes?: Typed
 }
 
-const Settings = ({ before, tenant, wrong, ...form }: SettingsProps) => {
-  const suggested = { retry: usePresets(tenant) }
-  const problems = wrong.placed
+const Settings = ({ before, form, notes = {}, tenant }: SettingsProps) => {
+  const lines = { ...form.lines, notes, suggested: { retry: usePresets(tenant) } }
   const rest = endpointFields.filter((field) => !isUsual(field))
   // A problem must not be hidden.
-  const isRestWrong = Object.keys(problems).some((path) =>
+  const isRestWrong = Object.keys(lines.problems).some((path) =>
     rest.some(({ name }) => path === name || path.startsWith(`${name}.`))
   )
   return (
     <>
-      <Problems texts={wrong.other} />
+      <Problems texts={form.wrong.other} />
       <section class="card">
         {before}
-        <Lines
-          {...form}
-          fields={endpointFields.filter(isUsual)}
-          problems={problems}
-          suggested={suggested}
-        />
+        <Lines {...lines} fields={endpointFields.filter(isUsual)} />
         <details class="more" open={isRestWrong}>
           <summary>More settings</summary>
-          <Lines {...form} fields={rest} problems={problems} suggested={suggested} />
+          <Lines {...lines} fields={rest} />
         </details>
       </section>
     </>
@@ -93,14 +83,11 @@ const Made = ({ is, says }: { readonly is: ChangedEndpoint; readonly says: strin
 
 /** Adds an endpoint. */
 export const NewEndpoint = () => {
-  const shown = shownTenant()
-  const [tenant, setTenant] = useState(shown === "*" ? "" : shown)
+  const [tenant, setTenant] = useTenant()
   const [id, setId] = useState("")
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
+  const form = useForm(endpointFields)
   const [made, setMade] = useState<ChangedEndpoint>()
-  const [isBusy, setBusy] = useState(false)
-  const body = valuesOf(endpointFields, typed)
+  const body = valuesOf(endpointFields, form.typed)
   const bodyText = JSON.stringify(body)
   // The same request, sent again after an answer that was lost, adds nothing twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [tenant, bodyText])
@@ -112,7 +99,6 @@ export const NewEndpoint = () => {
       </>
     )
   const add = async () => {
-    setBusy(true)
     try {
       const settings = { tenant, ...body } as Parameters<typeof petrel.endpoints.create>[0]
       setMade(
@@ -120,57 +106,34 @@ export const NewEndpoint = () => {
           ? petrel.endpoints.create(settings, { idempotencyKey })
           : petrel.endpoints.put({ ...settings, id }, { ifNoneMatch: "*" }))
       )
+      return undefined
     } catch (error) {
-      setWrong(
-        isProblem(error, "revision-mismatch")
-          ? { placed: {}, other: [`There is an endpoint ${tenant}/${id} already.`] }
-          : wrongIn(endpointFields, error)
-      )
+      if (!isProblem(error, "revision-mismatch")) throw error
+      return { placed: {}, other: [`There is an endpoint ${tenant}/${id} already.`] }
     }
-    setBusy(false)
   }
   return (
-    <form
-      class="page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void add()
-      }}
-    >
+    <form class="page" onSubmit={form.submit(add)}>
       <div class="title">
         <h1>New endpoint</h1>
         <div class="acts">
-          <button type="submit" class="main" disabled={isBusy}>
+          <button type="submit" class="main" disabled={form.isBusy}>
             Add it
           </button>
         </div>
       </div>
       <Settings
-        {...{ tenant: tenant || "*", typed, wrong }}
-        type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
+        {...{ form, tenant: tenant || "*" }}
         before={
           <div class="form">
-            {shown === "*" && (
-              <>
-                <label for="tenant">tenant</label>
-                <input
-                  id="tenant"
-                  required
-                  value={tenant}
-                  onInput={(event) => setTenant(event.currentTarget.value.trim())}
-                />
-              </>
-            )}
-            <label for="id">id</label>
-            <div>
-              <input
-                id="id"
-                value={id}
-                placeholder="one is made"
-                onInput={(event) => setId(event.currentTarget.value.trim())}
-              />
-              <small>1 to 64 letters, digits, - and _: it is in the ids of its deliveries.</small>
-            </div>
+            <TenantLine is={tenant} set={setTenant} />
+            <WordLine
+              id="id"
+              value={id}
+              set={setId}
+              placeholder="one is made"
+              says="1 to 64 letters, digits, - and _: it is in the ids of its deliveries."
+            />
           </div>
         }
       />
@@ -227,13 +190,11 @@ const Meanwhile = ({ changes }: { readonly changes: ReadonlyArray<EndpointChange
 const Edited = ({ first }: { readonly first: EndpointDetail }) => {
   const { id, tenant } = first
   const [base, setBase] = useState(first)
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
   const [changes, setChanges] = useState<ReadonlyArray<EndpointChange>>([])
   const [made, setMade] = useState<ChangedEndpoint>()
-  const [isBusy, setBusy] = useState(false)
   const before = formOf(endpointFields, base as unknown as Record<string, unknown>)
-  const patch = patchOf(endpointFields, before, { ...before, ...typed })
+  const form = useForm(endpointFields, before)
+  const patch = patchOf(endpointFields, before, form.typed)
   const isChanged = Object.keys(patch).length > 0
   useEffect(() => {
     if (!isChanged || made !== undefined) return
@@ -245,47 +206,30 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
     return <Made is={made} says={`Saved: ${made.changed.join(", ") || "nothing differs"}.`} />
   const save = async () => {
     const unknown = placeProblems(endpointFields, maskProblems(patch))
-    setWrong(unknown)
-    if (Object.keys(unknown.placed).length > 0) return
-    setBusy(true)
+    if (Object.keys(unknown.placed).length > 0) return unknown
     try {
-      const saved = await petrel.endpoints.patch(
-        { tenant, id, ...patch },
-        { ifMatch: base.revision }
-      )
-      setMade(saved)
+      setMade(await petrel.endpoints.patch({ tenant, id, ...patch }, { ifMatch: base.revision }))
     } catch (error) {
-      if (isProblem(error, "revision-mismatch")) {
-        try {
-          // Both are shown at once.
-          const [newer, newest] = await Promise.all([
-            changesSince({ tenant, id }, base.revision),
-            petrel.endpoints.get({ tenant, id })
-          ])
-          setChanges(newer)
-          setBase(newest as EndpointDetail)
-        } catch (failure) {
-          setWrong({ placed: {}, other: [problemText(failure)] })
-        }
-      } else setWrong(wrongIn(endpointFields, error))
+      if (!isProblem(error, "revision-mismatch")) throw error
+      // Both are shown at once.
+      const [newer, newest] = await Promise.all([
+        changesSince({ tenant, id }, base.revision),
+        petrel.endpoints.get({ tenant, id })
+      ])
+      setChanges(newer)
+      setBase(newest as EndpointDetail)
     }
-    setBusy(false)
+    return undefined
   }
   const notes = Object.fromEntries(
     changes.flatMap(({ by, differences }) =>
       differences
-        .filter(({ setting }) => Object.hasOwn(typed, setting))
+        .filter(({ setting }) => Object.hasOwn(form.own, setting))
         .map(({ setting, to }) => [setting, `${by ?? "somebody"} has set ${valueText(to)}`])
     )
   )
   return (
-    <form
-      class="page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
-      }}
-    >
+    <form class="page" onSubmit={form.submit(save)}>
       <div class="title">
         <h1>
           {tenant}/{id}
@@ -295,17 +239,13 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
           <button type="button" onClick={() => go(address(["endpoints", tenant, id]))}>
             Cancel
           </button>
-          <button type="submit" class="main" disabled={isBusy || !isChanged}>
+          <button type="submit" class="main" disabled={form.isBusy || !isChanged}>
             Save
           </button>
         </div>
       </div>
       <Meanwhile changes={changes} />
-      <Settings
-        {...{ tenant, wrong, notes }}
-        typed={{ ...before, ...typed }}
-        type={(path, text) => setTyped((others) => ({ ...others, [path]: text }))}
-      />
+      <Settings {...{ form, tenant, notes }} />
       <Command
         text={endpointCommand("set", `${tenant}/${id}`, endpointFields, patch)}
         request={curlCommand(

@@ -2,14 +2,12 @@ import { useState } from "preact/hooks"
 import type { Source } from "../../src/client/client.ts"
 import { quoted, withoutSecrets } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
-import { type Field, formOf, patchOf, type Typed, valuesOf } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
-import { shownTenant } from "../frame.tsx"
+import { type Field, type Typed, valuesOf } from "../fields.ts"
+import { ChangeForm, Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
 import { sourceFields } from "../generated/forms.ts"
 import { Command } from "../parts.tsx"
 import { address, go } from "../router.ts"
 import { petrel } from "../session.ts"
-import { nothingWrong, wrongIn } from "../wrong.ts"
 
 /** One secret is typed: a rotation adds others. Its commas are its own. */
 const newFields = sourceFields.map(
@@ -43,33 +41,19 @@ const addCommand = (name: string, body: Readonly<Record<string, unknown>>): stri
 
 /** Lets a provider's webhooks come in. */
 export const NewSource = () => {
-  const shown = shownTenant()
-  const [tenant, setTenant] = useState(shown === "*" ? "" : shown)
+  const [tenant, setTenant] = useTenant()
   const [id, setId] = useState("")
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [isBusy, setBusy] = useState(false)
+  const { isBusy, lines, submit, typed, wrong } = useForm(newFields)
   const body = bodyOf(typed)
   const name = id || String(typed.provider ?? "")
   const add = async () => {
-    setBusy(true)
-    try {
-      const input = { ...body, tenant, id: name } as Parameters<typeof petrel.sources.add>[0]
-      await petrel.sources.add(input)
-      go(address(["sources", tenant, name]))
-    } catch (error) {
-      setWrong(wrongIn(newFields, error))
-    }
-    setBusy(false)
+    const input = { ...body, tenant, id: name } as Parameters<typeof petrel.sources.add>[0]
+    await petrel.sources.add(input)
+    go(address(["sources", tenant, name]))
+    return undefined
   }
   return (
-    <form
-      class="page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void add()
-      }}
-    >
+    <form class="page" onSubmit={submit(add)}>
       <div class="title">
         <h1>New source</h1>
         <div class="acts">
@@ -85,35 +69,17 @@ export const NewSource = () => {
       <Problems texts={wrong.other} />
       <section class="card">
         <div class="form">
-          {shown === "*" && (
-            <>
-              <label for="tenant">tenant</label>
-              <input
-                id="tenant"
-                required
-                list="tenants"
-                value={tenant}
-                onInput={(event) => setTenant(event.currentTarget.value.trim())}
-              />
-            </>
-          )}
-          <label for="id">name</label>
-          <div>
-            <input
-              id="id"
-              value={id}
-              placeholder={String(typed.provider ?? "") || "as the provider"}
-              onInput={(event) => setId(event.currentTarget.value.trim())}
-            />
-            <small>1 to 64 letters, digits, - and _: the first word of its events' types.</small>
-          </div>
+          <TenantLine is={tenant} set={setTenant} />
+          <WordLine
+            id="id"
+            label="name"
+            value={id}
+            set={setId}
+            placeholder={String(typed.provider ?? "") || "as the provider"}
+            says="1 to 64 letters, digits, - and _: the first word of its events' types."
+          />
         </div>
-        <Lines
-          fields={newFields}
-          typed={typed}
-          problems={wrong.placed}
-          type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
-        />
+        <Lines {...lines} />
       </section>
       <Command
         text={addCommand(`${tenant || "acme"}/${name || "stripe"}`, body)}
@@ -135,55 +101,29 @@ export const ChangeSource = ({
   readonly again: () => void
   readonly of: Source
 }) => {
-  const before = formOf(changeFields, of as unknown as Record<string, unknown>)
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [says, setSays] = useState<string>()
-  const patch = patchOf(changeFields, before, { ...before, ...typed })
-  const isChanged = Object.keys(patch).length > 0
-  const curl = curlCommand(
-    `/v1/tenants/${of.tenant}/sources/${of.id}`,
-    "PATCH",
-    withoutSecrets(changeFields, patch)
-  )
-  const flags = Object.entries(patch).map(([name, value]) => flagOf(name, value))
+  const { id, tenant } = of
   return (
-    <form
-      class="card page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void petrel.sources
-          .patch({ ...patch, tenant: of.tenant, id: of.id })
-          .then(() => {
-            setTyped({})
-            setWrong(nothingWrong)
-            setSays(`Saved: ${Object.keys(patch).join(", ")}.`)
-            again()
-          })
-          .catch((error: unknown) => {
-            setSays(undefined)
-            setWrong(wrongIn(changeFields, error))
-          })
+    <ChangeForm
+      again={again}
+      fields={changeFields}
+      held={of}
+      save={async (patch) => {
+        await petrel.sources.patch({ ...patch, tenant, id })
+        return Object.keys(patch)
       }}
+      command={(patch) => ({
+        text: [
+          `petrel source set ${tenant}/${id}`,
+          ...Object.entries(patch).map(([name, value]) => flagOf(name, value))
+        ].join(" "),
+        request: curlCommand(
+          `/v1/tenants/${tenant}/sources/${id}`,
+          "PATCH",
+          withoutSecrets(changeFields, patch)
+        )
+      })}
     >
       <h2>Settings</h2>
-      <Problems texts={wrong.other} />
-      <Lines
-        fields={changeFields}
-        typed={{ ...before, ...typed }}
-        problems={wrong.placed}
-        type={(path, text) => setTyped((others) => ({ ...others, [path]: text }))}
-      />
-      <div class="acts">
-        <button type="submit" class="main" disabled={!isChanged}>
-          Save
-        </button>
-        {says !== undefined && <small role="status">{says}</small>}
-      </div>
-      <Command
-        text={[`petrel source set ${of.tenant}/${of.id}`, ...flags].join(" ")}
-        request={curl}
-      />
-    </form>
+    </ChangeForm>
   )
 }

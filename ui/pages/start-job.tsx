@@ -2,16 +2,15 @@ import { useMemo, useState } from "preact/hooks"
 import type { Job } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
-import { type Field, type Typed, valuesOf } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
-import { shownEndpoint, shownTenant } from "../frame.tsx"
+import { type Field, valuesOf } from "../fields.ts"
+import { Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
+import { shownEndpoint } from "../frame.tsx"
 import { recoveryFields, replayFields, retryFields } from "../generated/forms.ts"
 import { recoveryPlanText, replayPlanText, retryPlanText } from "../job-texts.ts"
 import type { BulkKind } from "../jobs.ts"
 import { Command, count } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { petrel, session } from "../session.ts"
-import { nothingWrong, wrongIn } from "../wrong.ts"
 import { jobPage } from "./jobs.tsx"
 
 type PlanText = ReturnType<typeof replayPlanText>
@@ -139,45 +138,29 @@ export const isStart = (text: string | undefined): text is keyof typeof starts =
 /** Says what a job would do, and starts it. */
 export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
   const { command, fields, needsEndpoint, plan, request, says, start, title } = starts[kind]
-  const shown = shownTenant()
-  const [tenant, setTenant] = useState(shown === "*" ? "" : shown)
+  const [tenant, setTenant] = useTenant()
   const [endpoint, setEndpoint] = useState(shownEndpoint() ?? "")
-  const [typed, setTyped] = useState<Typed>(() =>
+  const { isBusy, lines, submit, typed, wrong } = useForm(
+    fields,
     Object.fromEntries(
       Object.entries(query.value).filter(([name]) => fields.some((field) => field.name === name))
     )
   )
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [isBusy, setBusy] = useState(false)
   const asked: Asked = { tenant, endpoint: endpoint || undefined, values: valuesOf(fields, typed) }
   const key = JSON.stringify(asked)
   const [found, setFound] = useState<{ readonly key: string; readonly plan: PlanText }>()
   // The same request, sent again after an answer that was lost, starts nothing twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [key])
   const planned = found?.key === key ? found.plan : undefined
-  const trying = async (does: () => Promise<void>) => {
-    setBusy(true)
-    try {
-      await does()
-      setWrong(nothingWrong)
-    } catch (error) {
-      setWrong(wrongIn(fields, error))
-    }
-    setBusy(false)
+  const send = async () => {
+    if (planned === undefined) setFound({ key, plan: await plan(asked) })
+    else go(jobPage(tenant, kind, (await start(asked, idempotencyKey)).id))
+    return undefined
   }
   const [path, body] = request({ ...asked, tenant: tenant || "TENANT" })
   const curl = curlCommand(path, "POST", body)
   return (
-    <form
-      class="page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void trying(async () => {
-          if (planned === undefined) setFound({ key, plan: await plan(asked) })
-          else go(jobPage(tenant, kind, (await start(asked, idempotencyKey)).id))
-        })
-      }}
-    >
+    <form class="page" onSubmit={submit(send)}>
       <div class="title">
         <h1>{title}</h1>
       </div>
@@ -185,37 +168,18 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
       <Problems texts={wrong.other} />
       <section class="card">
         <div class="form">
-          {shown === "*" && (
-            <>
-              <label for="tenant">tenant</label>
-              <input
-                id="tenant"
-                required
-                list="tenants"
-                value={tenant}
-                onInput={(event) => setTenant(event.currentTarget.value.trim())}
-              />
-            </>
-          )}
+          <TenantLine is={tenant} set={setTenant} />
           {session.value?.endpoint === undefined && (
-            <>
-              <label for="endpoint">endpoint</label>
-              <input
-                id="endpoint"
-                required={needsEndpoint}
-                placeholder={needsEndpoint ? "billing" : "all of the tenant's"}
-                value={endpoint}
-                onInput={(event) => setEndpoint(event.currentTarget.value.trim())}
-              />
-            </>
+            <WordLine
+              id="endpoint"
+              required={needsEndpoint}
+              placeholder={needsEndpoint ? "billing" : "all of the tenant's"}
+              value={endpoint}
+              set={setEndpoint}
+            />
           )}
         </div>
-        <Lines
-          fields={fields}
-          typed={typed}
-          problems={wrong.placed}
-          type={(one, text) => setTyped((before) => ({ ...before, [one]: text }))}
-        />
+        <Lines {...lines} />
         <div class="acts">
           {planned === undefined ? (
             <button type="submit" class="main" disabled={isBusy}>

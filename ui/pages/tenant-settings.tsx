@@ -1,15 +1,13 @@
-import { useState } from "preact/hooks"
 import type { TenantSettings } from "../../src/client/client.ts"
 import { endpointCommand } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
-import { type Field, formOf, patchOf, type Typed } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
+import { type Field, formOf } from "../fields.ts"
+import { ChangeForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { tenantSettingFields } from "../generated/forms.ts"
 import { Answered, Command } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
-import { nothingWrong, wrongIn } from "../wrong.ts"
 
 const valueText = (value: unknown): string =>
   Array.isArray(value) ? value.join(", ") : String(value)
@@ -33,59 +31,29 @@ const Changed = ({
 }) => {
   const isSystem = tenant === "*"
   const fields = fieldsFor(held)
-  const before = formOf(fields, held as unknown as Record<string, unknown>)
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [says, setSays] = useState<string>()
-  const patch = patchOf(fields, before, { ...before, ...typed })
-  const isChanged = Object.keys(patch).length > 0
-  const save = async () => {
-    try {
-      const { changed } = await (isSystem
-        ? petrel.settings.changeSystem(patch)
-        : petrel.settings.changeTenant({ ...patch, tenant }))
-      setTyped({})
-      setWrong(nothingWrong)
-      setSays(`Saved: ${changed.join(", ") || "nothing differs"}.`)
-      again()
-    } catch (error) {
-      setSays(undefined)
-      setWrong(wrongIn(fields, error))
-    }
-  }
   return (
-    <form
-      class="card page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
+    <ChangeForm
+      again={again}
+      fields={fields}
+      held={held}
+      save={async (patch) => {
+        const { changed } = await (isSystem
+          ? petrel.settings.changeSystem(patch)
+          : petrel.settings.changeTenant({ ...patch, tenant }))
+        return changed
       }}
-    >
-      <Problems texts={wrong.other} />
-      <Lines
-        fields={fields}
-        typed={{ ...before, ...typed }}
-        problems={wrong.placed}
-        type={(path, text) => setTyped((others) => ({ ...others, [path]: text }))}
-      />
-      <div class="acts">
-        <button type="submit" class="main" disabled={!isChanged}>
-          Save
-        </button>
-        {says !== undefined && <small role="status">{says}</small>}
-      </div>
-      <Command
-        text={endpointCommand("set", isSystem ? "--system" : tenant, fields, patch).replace(
+      command={(patch) => ({
+        text: endpointCommand("set", isSystem ? "--system" : tenant, fields, patch).replace(
           "petrel endpoint",
           "petrel tenant"
-        )}
-        request={curlCommand(
+        ),
+        request: curlCommand(
           isSystem ? "/v1/settings" : `/v1/tenants/${tenant}/settings`,
           "PATCH",
           patch
-        )}
-      />
-    </form>
+        )
+      })}
+    />
   )
 }
 

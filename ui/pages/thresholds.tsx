@@ -1,13 +1,11 @@
-import { useState } from "preact/hooks"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
-import { formOf, type Typed, valuesOf } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
+import { formOf, valuesOf } from "../fields.ts"
+import { Lines, Problems, useForm, type Wrong, wrongIn } from "../form.tsx"
 import { systemThresholdFields, tenantThresholdFields } from "../generated/forms.ts"
 import { Action, Answered, Command } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
-import { nothingWrong, type Wrong, wrongIn } from "../wrong.ts"
 
 /** Thresholds as they hold, and which of them were set here. */
 type Held = Awaited<ReturnType<typeof petrel.settings.thresholds>>
@@ -46,9 +44,7 @@ const Changed = ({
           : held.thresholds[name]
     ])
   )
-  const [typed, setTyped] = useState<Typed>(formOf(parts, setHere))
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [says, setSays] = useState<string>()
+  const { clear, lines, says, submit, typed, wrong } = useForm(parts, formOf(parts, setHere))
   const alerts = valuesOf(parts, typed)
   const path = tenant === "*" ? "/v1/alert-thresholds" : `/v1/tenants/${tenant}/alert-thresholds`
   const put = async (to: object | "off" | null) => {
@@ -60,18 +56,12 @@ const Changed = ({
       : petrel.settings.setThresholds({ ...body, tenant }))
     asked.again()
   }
-  const save = async () => {
-    try {
-      await put(alerts)
-      setWrong(nothingWrong)
-      setSays("They are set.")
-    } catch (error) {
-      setSays(undefined)
-      setWrong(
+  const save = () =>
+    put(alerts).then(
+      () => "They are set.",
+      (error: unknown) =>
         ofParts(wrongIn(tenant === "*" ? systemThresholdFields : tenantThresholdFields, error))
-      )
-    }
-  }
+    )
   // What holds without a threshold of its own stands where one would be typed.
   const fields = parts.map((part) => {
     const value = held.thresholds[part.name]
@@ -81,25 +71,14 @@ const Changed = ({
   })
   const command = `petrel alerts thresholds${tenant === "*" ? "" : ` ${tenant}`}`
   return (
-    <form
-      class="card page"
-      onSubmit={(event) => {
-        event.preventDefault()
-        void save()
-      }}
-    >
+    <form class="card page" onSubmit={submit(save)}>
       <p class="small">
         {held.off === true
           ? "All alerts about this tenant and its endpoints are turned off."
           : `What is left empty holds as ${tenant === "*" ? "by default" : "for all tenants"}; off turns an alert off.`}
       </p>
       <Problems texts={wrong.other} />
-      <Lines
-        fields={fields}
-        typed={typed}
-        problems={wrong.placed}
-        type={(one, text) => setTyped((before) => ({ ...before, [one]: text }))}
-      />
+      <Lines {...lines} fields={fields} />
       <div class="acts">
         <button type="submit" class="main">
           Set them
@@ -109,7 +88,7 @@ const Changed = ({
           confirm="Remove all that was set here? What holds one level up holds again."
           does={async () => {
             await put(null)
-            setTyped({})
+            clear()
             return "nothing is set here"
           }}
         >

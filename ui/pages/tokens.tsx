@@ -1,3 +1,4 @@
+import type { ComponentChildren } from "preact"
 import { useState } from "preact/hooks"
 import type {
   CreatedToken,
@@ -9,14 +10,13 @@ import type {
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
-import { type Typed, valuesOf } from "../fields.ts"
-import { Lines, Problems } from "../form.tsx"
+import { valuesOf } from "../fields.ts"
+import { Lines, Problems, useForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { portalLinkFields, tokenFields } from "../generated/forms.ts"
 import { Action, Answered, Command, Once, Rows } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
-import { nothingWrong, wrongIn } from "../wrong.ts"
 
 interface MakingProps {
   readonly again: () => void
@@ -44,57 +44,72 @@ const givenFields = () => {
   )
 }
 
+/** A form that makes something with a secret, which is shown below it once. */
+const Making = ({
+  children,
+  form: { lines, submit, wrong },
+  made,
+  make,
+  request,
+  says,
+  text,
+  title
+}: {
+  readonly children?: ComponentChildren
+  readonly form: ReturnType<typeof useForm>
+  readonly made: ComponentChildren
+  readonly make: () => Promise<undefined>
+  readonly request: string
+  readonly says?: string
+  readonly text: string
+  readonly title: string
+}) => (
+  <details class="card">
+    <summary>{title}</summary>
+    <form class="page" onSubmit={submit(make)}>
+      {says !== undefined && <p class="small">{says}</p>}
+      <Problems texts={wrong.other} />
+      {children}
+      <Lines {...lines} />
+      <div class="acts">
+        <button type="submit" class="main">
+          Make it
+        </button>
+      </div>
+      {made !== undefined && <div role="status">{made}</div>}
+      <Command text={text} request={request} />
+    </form>
+  </details>
+)
+
 const NewToken = ({ again, tenant }: MakingProps) => {
-  const [typed, setTyped] = useState<Typed>({})
-  const [wrong, setWrong] = useState(nothingWrong)
-  const [made, setMade] = useState<CreatedToken>()
   const fields = givenFields()
-  const body = valuesOf(fields, typed) as unknown as TokenRequest
+  const form = useForm(fields)
+  const [made, setMade] = useState<CreatedToken>()
+  const body = valuesOf(fields, form.typed) as unknown as TokenRequest
   const make = async () => {
-    try {
-      setMade((await petrel.tokens.create({ ...body, tenant })) as CreatedToken)
-      setTyped({})
-      setWrong(nothingWrong)
-      again()
-    } catch (error) {
-      setWrong(wrongIn(fields, error))
-    }
+    setMade((await petrel.tokens.create({ ...body, tenant })) as CreatedToken)
+    form.clear()
+    again()
+    return undefined
   }
   const scopes = (body.scopes ?? []).map((scope) => ` --scope ${scope}`).join("")
   return (
-    <details class="card">
-      <summary>New token</summary>
-      <form
-        class="page"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void make()
-        }}
-      >
-        <Problems texts={wrong.other} />
-        <Lines
-          fields={fields}
-          typed={typed}
-          problems={wrong.placed}
-          type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
-        />
-        <div class="acts">
-          <button type="submit" class="main">
-            Make it
-          </button>
-        </div>
-        {made !== undefined && (
-          <div role="status">
+    <Making
+      title="New token"
+      form={form}
+      make={make}
+      made={
+        made && (
+          <>
             <p>Token {made.id} is made.</p>
             <Once secret={made.token} />
-          </div>
-        )}
-        <Command
-          text={`petrel token create ${tenant === "*" ? "--operator" : tenant}${scopes}${flag("name", body.name)}${flag("rate", body.rate)}`}
-          request={curlCommand(`/v1/tenants/${tenant}/tokens`, "POST", body)}
-        />
-      </form>
-    </details>
+          </>
+        )
+      }
+      text={`petrel token create ${tenant === "*" ? "--operator" : tenant}${scopes}${flag("name", body.name)}${flag("rate", body.rate)}`}
+      request={curlCommand(`/v1/tenants/${tenant}/tokens`, "POST", body)}
+    />
   )
 }
 
@@ -107,77 +122,52 @@ const lengths = [
 const linkFields = portalLinkFields.filter(({ name }) => name !== "lastsMs")
 
 const NewLink = ({ again, tenant }: MakingProps) => {
-  const [typed, setTyped] = useState<Typed>({})
+  const form = useForm(linkFields)
   const [length, setLength] = useState(0)
-  const [wrong, setWrong] = useState(nothingWrong)
   const [made, setMade] = useState<PortalLink>()
   const [, word, lastsMs] = lengths[length] ?? lengths[0]
-  const body = { ...valuesOf(linkFields, typed), lastsMs } as LinkRequest
+  const body = { ...valuesOf(linkFields, form.typed), lastsMs } as LinkRequest
   const make = async () => {
-    try {
-      setMade(await petrel.portalLinks.create({ ...body, tenant }))
-      setWrong(nothingWrong)
-      again()
-    } catch (error) {
-      setWrong(wrongIn(linkFields, error))
-    }
+    setMade(await petrel.portalLinks.create({ ...body, tenant }))
+    again()
+    return undefined
   }
   const { brand, endpoint, name, readOnly } = body
   const whose = endpoint === undefined ? tenant : `${tenant}/${endpoint}`
   return (
-    <details class="card">
-      <summary>New portal link</summary>
-      <form
-        class="page"
-        onSubmit={(event) => {
-          event.preventDefault()
-          void make()
-        }}
-      >
-        <p class="small">
-          Who opens it sees the log of what is sent to the endpoint, or to all of the tenant's,
-          sends again, and changes it, and nothing else. It opens one session.
-        </p>
-        <Problems texts={wrong.other} />
-        <div class="form">
-          <label for="lasts">lasts</label>
-          <select
-            id="lasts"
-            value={String(length)}
-            onChange={(event) => setLength(Number(event.currentTarget.value))}
-          >
-            {lengths.map(([text], at) => (
-              <option key={text} value={String(at)}>
-                {text}
-              </option>
-            ))}
-          </select>
-        </div>
-        <Lines
-          fields={linkFields}
-          typed={typed}
-          problems={wrong.placed}
-          type={(path, text) => setTyped((before) => ({ ...before, [path]: text }))}
-        />
-        <div class="acts">
-          <button type="submit" class="main">
-            Make it
-          </button>
-        </div>
-        {made !== undefined && (
-          <div role="status">
+    <Making
+      title="New portal link"
+      says="Who opens it sees the log of what is sent to the endpoint, or to all of the tenant's, sends again, and changes it, and nothing else. It opens one session."
+      form={form}
+      make={make}
+      made={
+        made && (
+          <>
             <p>
               Link {made.id} is made; it is to be opened <Ago at={made.opensUntil} />.
             </p>
             <Once secret={`${location.origin}${made.path}`} />
-          </div>
-        )}
-        <Command
-          text={`petrel portal link ${quoted(whose)} --for ${word}${readOnly === true ? " --read-only" : ""}${flag("name", name)}${flag("brand", brand?.name)}${flag("colour", brand?.colour)}`}
-          request={curlCommand(`/v1/tenants/${tenant}/portal-links`, "POST", body)}
-        />
-      </form>
-    </details>
+          </>
+        )
+      }
+      text={`petrel portal link ${quoted(whose)} --for ${word}${readOnly === true ? " --read-only" : ""}${flag("name", name)}${flag("brand", brand?.name)}${flag("colour", brand?.colour)}`}
+      request={curlCommand(`/v1/tenants/${tenant}/portal-links`, "POST", body)}
+    >
+      <div class="form">
+        <label for="lasts">lasts</label>
+        <select
+          id="lasts"
+          value={String(length)}
+          onChange={(event) => setLength(Number(event.currentTarget.value))}
+        >
+          {lengths.map(([text], at) => (
+            <option key={text} value={String(at)}>
+              {text}
+            </option>
+          ))}
+        </select>
+      </div>
+    </Making>
   )
 }
 
