@@ -1,5 +1,11 @@
 import { quoted } from "./command-line.ts"
 
+/** Returns a path with what is asked for behind it. */
+export const withQuery = (path: string, given: Readonly<Record<string, string>>): string => {
+  const text = new URLSearchParams(given).toString()
+  return text === "" ? path : `${path}?${text}`
+}
+
 /** Returns a request of the API as curl sends it, with a token that whoever runs it has. */
 export const curlCommand = (path: string, method = "GET", body?: unknown): string =>
   [

@@ -17,6 +17,10 @@ export const untilOver =
   (job: Pick<Job, "state">): number | undefined =>
     isOver(job) ? undefined : everyMs
 
+/** How soon a list of jobs is looked at again, ms. */
+export const untilAllOver = ({ jobs }: { readonly jobs: ReadonlyArray<Job> }): number =>
+  jobs.every(isOver) ? 10_000 : 2_000
+
 const counted = (n: number): string => n.toLocaleString("en")
 
 const number = (value: unknown): number => (typeof value === "number" ? value : 0)

@@ -12,7 +12,10 @@ interface Kind {
   /** Where it is in the API, below its tenant. */
   readonly path: string
   readonly mayBeSeen: () => boolean
-  readonly list: (tenant: string, cursor: string | undefined, options: CallOptions) => Promise<Jobs>
+  readonly list: (
+    tenant: string,
+    options: CallOptions
+  ) => { readonly page: (cursor: string | undefined) => Promise<Jobs> }
   readonly get: (tenant: string, job: string, options: CallOptions) => Promise<Job>
   readonly cancel: (tenant: string, job: string) => Promise<Job>
 }
@@ -25,8 +28,7 @@ export const kinds: Readonly<Record<BulkKind, Kind>> = {
     title: "Redeliveries",
     path: "redeliveries",
     mayBeSeen: () => may("dead:write"),
-    list: (tenant, cursor, options) =>
-      petrel.jobs.listRedeliveries({ tenant, limit }, options).page(cursor),
+    list: (tenant, options) => petrel.jobs.listRedeliveries({ tenant, limit }, options),
     get: (tenant, job, options) => petrel.jobs.getRedelivery({ tenant, job }, options),
     cancel: (tenant, job) => petrel.jobs.cancelRedelivery({ tenant, job })
   },
@@ -34,8 +36,7 @@ export const kinds: Readonly<Record<BulkKind, Kind>> = {
     title: "Replays",
     path: "replays",
     mayBeSeen: () => may("replay:write"),
-    list: (tenant, cursor, options) =>
-      petrel.jobs.listReplays({ tenant, limit }, options).page(cursor),
+    list: (tenant, options) => petrel.jobs.listReplays({ tenant, limit }, options),
     get: (tenant, job, options) => petrel.jobs.getReplay({ tenant, job }, options),
     cancel: (tenant, job) => petrel.jobs.cancelReplay({ tenant, job })
   },
@@ -43,8 +44,7 @@ export const kinds: Readonly<Record<BulkKind, Kind>> = {
     title: "Recoveries",
     path: "recoveries",
     mayBeSeen: () => may("dead:write"),
-    list: (tenant, cursor, options) =>
-      petrel.retries.listRecoveries({ tenant, limit }, options).page(cursor),
+    list: (tenant, options) => petrel.retries.listRecoveries({ tenant, limit }, options),
     get: (tenant, job, options) => petrel.retries.getRecovery({ tenant, job }, options),
     cancel: (tenant, job) => petrel.retries.cancelRecovery({ tenant, job })
   },
@@ -52,8 +52,7 @@ export const kinds: Readonly<Record<BulkKind, Kind>> = {
     title: "Bulk retries",
     path: "retries",
     mayBeSeen: () => may("endpoints:write"),
-    list: (tenant, cursor, options) =>
-      petrel.retries.listRetries({ tenant, limit }, options).page(cursor),
+    list: (tenant, options) => petrel.retries.listRetries({ tenant, limit }, options),
     get: (tenant, job, options) => petrel.retries.getRetry({ tenant, job }, options),
     cancel: (tenant, job) => petrel.retries.cancelRetry({ tenant, job })
   }

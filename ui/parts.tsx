@@ -311,43 +311,6 @@ export const Action = ({
   )
 }
 
-/**
- * A table. The keys j and k go from row to row (`moveInRows`), to the first link of each.
- *
- * @param keyOf what tells items apart whose places change. (Default: their places)
- */
-export const Rows = <A,>({
-  empty,
-  head,
-  items,
-  keyOf,
-  row
-}: {
-  readonly empty: ComponentChildren
-  readonly head: ComponentChildren
-  readonly items: ReadonlyArray<A>
-  readonly keyOf?: (item: A) => string | number
-  readonly row: (item: A) => ComponentChildren
-}) => {
-  if (items.length === 0) return <div class="card empty">{empty}</div>
-  return (
-    <section class="card flush scrolls">
-      <table>
-        <thead>
-          <tr>{head}</tr>
-        </thead>
-        <tbody>
-          {items.map((item, at) => (
-            <tr key={keyOf?.(item) ?? at} tabIndex={-1}>
-              {row(item)}
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </section>
-  )
-}
-
 /** Moves the focus to the next or the previous row of the page's tables. */
 export const moveInRows = (by: 1 | -1): void => {
   const rows = [...document.querySelectorAll<HTMLElement>("main .scrolls tbody tr")]
@@ -380,22 +343,3 @@ export const EndpointLink = ({ id, tenant }: { readonly id: string; readonly ten
     {tenant}/{id}
   </a>
 )
-
-/** Links to the pages before and after. */
-export const Pager = ({
-  cursors: { next, previous },
-  show
-}: {
-  readonly cursors: { readonly next?: string; readonly previous?: string }
-  readonly show: (cursor: string | undefined) => void
-}) =>
-  next === undefined && previous === undefined ? null : (
-    <nav class="pager" aria-label="Pages of the list">
-      <button type="button" disabled={previous === undefined} onClick={() => show(previous)}>
-        Newer
-      </button>
-      <button type="button" disabled={next === undefined} onClick={() => show(next)}>
-        Older
-      </button>
-    </nav>
-  )

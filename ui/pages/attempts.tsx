@@ -1,11 +1,10 @@
 import type { LoggedAttempt } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
-import { curlCommand } from "../curl.ts"
-import { useAsked } from "../data.ts"
-import { Choice, Filter, Since, sinceTime } from "../filters.tsx"
+import { curlCommand, withQuery } from "../curl.ts"
+import { Choice, Filter, Since } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
-import { Answered, Command, deliveryPage, EndpointLink, Pager, Rows, State } from "../parts.tsx"
-import { filter, query } from "../router.ts"
+import { conditions, List, usePage, whileNewest } from "../list.tsx"
+import { Command, deliveryPage, EndpointLink, State } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { FirstEvent } from "./first-event.tsx"
@@ -14,30 +13,20 @@ import { LogTabs } from "./log-tabs.tsx"
 const outcomeText = ({ error, status }: LoggedAttempt): string =>
   error === null ? String(status ?? "–") : error.class
 
+const filters = ["endpoint", "event", "type", "outcome", "status", "error", "since", "until"]
+
 /** Requests that were made to receivers, newest first. */
 export const Attempts = () => {
   const tenant = shownTenant()
   const endpoint = shownEndpoint()
-  const { cursor, error, event, outcome, since, status, type, until } = query.value
-  const given = { endpoint, event, type, outcome, status, error }
-  const times = { since: since === undefined ? undefined : sinceTime(since), until }
-  const conditions = Object.entries({ ...given, ...times }).filter(
-    (one): one is [string, string] => one[1] !== undefined
+  const asked = usePage(
+    "attempts",
+    filters,
+    (given, options) =>
+      petrel.log.attempts(given as Parameters<typeof petrel.log.attempts>[0], options),
+    whileNewest()
   )
-  const asked = useAsked(
-    `attempts ${tenant} ${endpoint} ${JSON.stringify(query.value)}`,
-    (options) =>
-      petrel.log
-        .attempts(
-          { tenant, ...Object.fromEntries(conditions) } as Parameters<
-            typeof petrel.log.attempts
-          >[0],
-          options
-        )
-        .page(cursor),
-    cursor === undefined ? 5_000 : undefined
-  )
-  const search = new URLSearchParams(conditions).toString()
+  const given = conditions(filters)
   return (
     <>
       <h1>Attempts</h1>
@@ -51,72 +40,64 @@ export const Attempts = () => {
         <Filter name="error" hint="timeout" />
         <Since />
       </search>
-      <Answered asked={asked}>
-        {(page) => (
+      <List
+        asked={asked}
+        items={(page) => page.attempts}
+        keyOf={({ seq }) => seq}
+        empty={
+          Object.keys(given).length === 0 ? (
+            <>
+              <p>Nothing was sent yet: publish an event that an endpoint wants.</p>
+              <FirstEvent />
+            </>
+          ) : (
+            "No attempt matches these filters."
+          )
+        }
+        head={
           <>
-            <Rows
-              items={page.attempts}
-              keyOf={({ seq }) => seq}
-              empty={
-                conditions.length === 0 ? (
-                  <>
-                    <p>Nothing was sent yet: publish an event that an endpoint wants.</p>
-                    <FirstEvent />
-                  </>
-                ) : (
-                  "No attempt matches these filters."
-                )
-              }
-              head={
-                <>
-                  <th>Event</th>
-                  <th class="hide-s">Type</th>
-                  <th class="hide-s">Endpoint</th>
-                  <th>Answer</th>
-                  <th class="n hide-s">Attempt</th>
-                  <th class="n hide-m">Took</th>
-                  <th class="n">When</th>
-                </>
-              }
-              row={(one) => (
-                <>
-                  <td class="mono">
-                    <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
-                  </td>
-                  <td class="hide-s">{one.type ?? "–"}</td>
-                  <td class="hide-s">
-                    <EndpointLink tenant={one.tenant} id={one.endpoint} />
-                  </td>
-                  <td title={one.error?.message}>
-                    <State
-                      is={one.outcome === "success" ? "delivered" : "failed"}
-                      says={outcomeText(one)}
-                    />
-                  </td>
-                  <td class="n hide-s">{one.isProbe ? "probe" : one.number}</td>
-                  <td class="n hide-m">
-                    {one.durationMs === null ? "–" : lasting(one.durationMs)}
-                  </td>
-                  <td class="n">
-                    <Ago at={one.at} />
-                  </td>
-                </>
-              )}
-            />
-            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+            <th>Event</th>
+            <th class="hide-s">Type</th>
+            <th class="hide-s">Endpoint</th>
+            <th>Answer</th>
+            <th class="n hide-s">Attempt</th>
+            <th class="n hide-m">Took</th>
+            <th class="n">When</th>
+          </>
+        }
+        row={(one) => (
+          <>
+            <td class="mono">
+              <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
+            </td>
+            <td class="hide-s">{one.type ?? "–"}</td>
+            <td class="hide-s">
+              <EndpointLink tenant={one.tenant} id={one.endpoint} />
+            </td>
+            <td title={one.error?.message}>
+              <State
+                is={one.outcome === "success" ? "delivered" : "failed"}
+                says={outcomeText(one)}
+              />
+            </td>
+            <td class="n hide-s">{one.isProbe ? "probe" : one.number}</td>
+            <td class="n hide-m">{one.durationMs === null ? "–" : lasting(one.durationMs)}</td>
+            <td class="n">
+              <Ago at={one.at} />
+            </td>
           </>
         )}
-      </Answered>
+      />
       <Command
         text={[
           "petrel attempts",
           ...(tenant === "*" || endpoint !== undefined ? [] : [`--tenant ${tenant}`]),
-          ...conditions.map(
+          ...Object.entries(given).map(
             ([name, value]) =>
               `--${name} ${quoted(name === "endpoint" ? `${tenant}/${value}` : value)}`
           )
         ].join(" ")}
-        request={curlCommand(`/v1/tenants/${tenant}/attempts${search === "" ? "" : `?${search}`}`)}
+        request={curlCommand(withQuery(`/v1/tenants/${tenant}/attempts`, given))}
       />
     </>
   )

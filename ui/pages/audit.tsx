@@ -4,19 +4,10 @@ import { useAsked } from "../data.ts"
 import { valuesOf } from "../fields.ts"
 import { Lines, Problems, useForm } from "../form.tsx"
 import { auditFields } from "../generated/forms.ts"
-import { isOver, untilOver } from "../job-texts.ts"
-import {
-  Action,
-  Answered,
-  Command,
-  count,
-  deliveryPage,
-  EndpointLink,
-  Pager,
-  Rows,
-  State
-} from "../parts.tsx"
-import { address, filter, go, query } from "../router.ts"
+import { isOver, untilAllOver, untilOver } from "../job-texts.ts"
+import { List, Rows, usePage } from "../list.tsx"
+import { Action, Answered, Command, count, deliveryPage, EndpointLink, State } from "../parts.tsx"
+import { address, go, query } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 
@@ -284,50 +275,44 @@ export const Verdict = ({ of }: { readonly of: Job }) => {
 }
 
 const AllAudits = () => {
-  const { cursor } = query.value
-  const asked = useAsked(
-    `audits ${cursor}`,
-    (options) => petrel.jobs.listAudits({ limit: 50 }, options).page(cursor),
-    ({ jobs }) => (jobs.every(isOver) ? 10_000 : 2_000)
+  const asked = usePage(
+    "audits",
+    [],
+    (_, options) => petrel.jobs.listAudits({ limit: 50 }, options),
+    untilAllOver
   )
   return (
     <>
       <Start />
-      <Answered asked={asked}>
-        {(page) => (
+      <List
+        asked={asked}
+        items={(page) => page.jobs}
+        empty="None was run yet, or those that were have been forgotten."
+        head={
           <>
-            <Rows
-              items={page.jobs}
-              empty="None was run yet, or those that were have been forgotten."
-              head={
-                <>
-                  <th>Audit</th>
-                  <th>Result</th>
-                  <th class="hide-s">Of</th>
-                  <th class="hide-s">By</th>
-                  <th class="n">When</th>
-                </>
-              }
-              row={(job) => (
-                <>
-                  <td class="mono">
-                    <a href={address(["audit"], { job: job.id })}>{job.id}</a>
-                  </td>
-                  <td>
-                    <Verdict of={job} />
-                  </td>
-                  <td class="hide-s">{auditedText(job)}</td>
-                  <td class="hide-s">{job.by}</td>
-                  <td class="n">
-                    <Ago at={job.createdAt} />
-                  </td>
-                </>
-              )}
-            />
-            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+            <th>Audit</th>
+            <th>Result</th>
+            <th class="hide-s">Of</th>
+            <th class="hide-s">By</th>
+            <th class="n">When</th>
+          </>
+        }
+        row={(job) => (
+          <>
+            <td class="mono">
+              <a href={address(["audit"], { job: job.id })}>{job.id}</a>
+            </td>
+            <td>
+              <Verdict of={job} />
+            </td>
+            <td class="hide-s">{auditedText(job)}</td>
+            <td class="hide-s">{job.by}</td>
+            <td class="n">
+              <Ago at={job.createdAt} />
+            </td>
           </>
         )}
-      </Answered>
+      />
     </>
   )
 }

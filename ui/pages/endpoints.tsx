@@ -1,18 +1,17 @@
 import type { Endpoint } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
-import { curlCommand } from "../curl.ts"
-import { useAsked } from "../data.ts"
+import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { Answered, Command, count, EndpointLink, Pager, Rows, State } from "../parts.tsx"
-import { address, filter, query } from "../router.ts"
+import { conditions, List, usePage } from "../list.tsx"
+import { Command, count, EndpointLink, State } from "../parts.tsx"
+import { address, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 
-const states = ["closed", "open", "half-open", "paused", "suspended", "disabled"] as const
+const states = ["closed", "open", "half-open", "paused", "suspended", "disabled"]
 
-const isState = (text: string | undefined): text is (typeof states)[number] =>
-  states.some((state) => state === text)
+const filters = ["id", "state", "metadata"]
 
 /** The state of an endpoint: what its owner has done, else what its circuit does. */
 export const stateOf = ({
@@ -50,17 +49,13 @@ export const FailuresInRow = ({
 /** The endpoints of a tenant, or of all. */
 export const Endpoints = () => {
   const tenant = shownTenant()
-  const { cursor, id, metadata, state } = query.value
-  const chosen = {
-    ...(id === undefined ? {} : { id }),
-    ...(isState(state) ? { state } : {}),
-    ...(metadata === undefined ? {} : { metadata })
-  }
-  const flags = Object.entries(chosen).map(([name, text]) => ` --${name} ${quoted(text)}`)
-  const search = new URLSearchParams(chosen).toString()
-  const asked = useAsked(
-    `endpoints ${tenant} ${search} ${cursor}`,
-    (options) => petrel.endpoints.list({ tenant, limit: 100, ...chosen }, options).page(cursor),
+  const given = conditions(filters)
+  const { id, metadata, state } = given
+  const flags = Object.entries(given).map(([name, text]) => ` --${name} ${quoted(text)}`)
+  const asked = usePage(
+    "endpoints",
+    filters,
+    (given, options) => petrel.endpoints.list({ ...given, limit: 100 }, options),
     5_000
   )
   return (
@@ -80,71 +75,65 @@ export const Endpoints = () => {
         <Choice name="state" options={states} />
         <Filter name="metadata" hint="customer=4711" />
       </search>
-      <Answered asked={asked}>
-        {(page) => (
+      <List
+        asked={asked}
+        items={(page) => page.endpoints}
+        keyOf={({ id, tenant }) => `${tenant}/${id}`}
+        empty={
+          metadata !== undefined ? (
+            "No endpoint of this page has that entry of metadata."
+          ) : state !== undefined ? (
+            "No endpoint is in this state now."
+          ) : id !== undefined ? (
+            <>
+              No endpoint has this id. With a * at its end it is a beginning:{" "}
+              <code>{id.replace(/\*$/, "")}*</code>
+            </>
+          ) : (
+            <>
+              <p>There is no endpoint yet. One gets events once it is added.</p>
+              <Command
+                text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
+              />
+            </>
+          )
+        }
+        head={
           <>
-            <Rows
-              items={page.endpoints}
-              keyOf={({ id, tenant }) => `${tenant}/${id}`}
-              empty={
-                metadata !== undefined ? (
-                  "No endpoint of this page has that entry of metadata."
-                ) : state !== undefined ? (
-                  "No endpoint is in this state now."
-                ) : id !== undefined ? (
-                  <>
-                    No endpoint has this id. With a * at its end it is a beginning:{" "}
-                    <code>{id.replace(/\*$/, "")}*</code>
-                  </>
-                ) : (
-                  <>
-                    <p>There is no endpoint yet. One gets events once it is added.</p>
-                    <Command
-                      text={`petrel endpoint add ${tenant === "*" ? "acme" : tenant}/billing --url https://billing.example.com/hooks --types 'invoice.*'`}
-                    />
-                  </>
-                )
-              }
-              head={
-                <>
-                  <th>Endpoint</th>
-                  <th>State</th>
-                  <th class="hide-s">URL</th>
-                  <th class="hide-s">Types</th>
-                  <th class="n" title="Failures in a row">
-                    Failures
-                  </th>
-                  <th class="n hide-t">Changed</th>
-                </>
-              }
-              row={(one) => (
-                <>
-                  <td>
-                    <EndpointLink tenant={one.tenant} id={one.id} />
-                  </td>
-                  <td>
-                    <State is={stateOf(one)} />
-                  </td>
-                  <td class="hide-s mono grows" title={one.url}>
-                    {one.url}
-                  </td>
-                  <td class="hide-s">{one.types.join(", ")}</td>
-                  <td class="n">
-                    <FailuresInRow of={one} />
-                  </td>
-                  <td class="n hide-t">
-                    <Ago at={one.updatedAt} />
-                  </td>
-                </>
-              )}
-            />
-            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+            <th>Endpoint</th>
+            <th>State</th>
+            <th class="hide-s">URL</th>
+            <th class="hide-s">Types</th>
+            <th class="n" title="Failures in a row">
+              Failures
+            </th>
+            <th class="n hide-t">Changed</th>
+          </>
+        }
+        row={(one) => (
+          <>
+            <td>
+              <EndpointLink tenant={one.tenant} id={one.id} />
+            </td>
+            <td>
+              <State is={stateOf(one)} />
+            </td>
+            <td class="hide-s mono grows" title={one.url}>
+              {one.url}
+            </td>
+            <td class="hide-s">{one.types.join(", ")}</td>
+            <td class="n">
+              <FailuresInRow of={one} />
+            </td>
+            <td class="n hide-t">
+              <Ago at={one.updatedAt} />
+            </td>
           </>
         )}
-      </Answered>
+      />
       <Command
         text={`petrel endpoint list${tenant === "*" ? "" : ` ${tenant}`}${flags.join("")}`}
-        request={curlCommand(`/v1/tenants/${tenant}/endpoints${search === "" ? "" : `?${search}`}`)}
+        request={curlCommand(withQuery(`/v1/tenants/${tenant}/endpoints`, given))}
       />
     </>
   )

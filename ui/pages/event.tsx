@@ -2,6 +2,7 @@ import { useState } from "preact/hooks"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
+import { Rows } from "../list.tsx"
 import {
   Answered,
   AttemptsMade,
@@ -9,7 +10,6 @@ import {
   count,
   deliveryPage,
   EndpointLink,
-  Rows,
   State
 } from "../parts.tsx"
 import { may, petrel } from "../session.ts"

@@ -1,9 +1,9 @@
 import { curlCommand } from "../curl.ts"
-import { useAsked } from "../data.ts"
-import { Filter, Since, sinceTime } from "../filters.tsx"
+import { Filter, Since } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { Answered, Command, count, Pager, Rows } from "../parts.tsx"
-import { address, filter, query } from "../router.ts"
+import { conditions, List, usePage, whileNewest } from "../list.tsx"
+import { Command, count } from "../parts.tsx"
+import { address, query } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 import { FirstEvent } from "./first-event.tsx"
@@ -15,27 +15,13 @@ const states = [
   ["deadLettered", "dead-lettered"]
 ] as const
 
+const filters = ["type", "since", "until"]
+
 /** Events, newest first, each with what became of it. */
 export const Events = () => {
   const tenant = shownTenant()
-  const { cursor, since, type, until } = query.value
-  const asked = useAsked(
-    `events ${tenant} ${JSON.stringify(query.value)}`,
-    (options) =>
-      petrel.log
-        .events(
-          {
-            tenant,
-            ...(type === undefined ? {} : { type }),
-            ...(since === undefined ? {} : { since: sinceTime(since) }),
-            ...(until === undefined ? {} : { until })
-          },
-          options
-        )
-        .page(cursor),
-    cursor === undefined ? 5_000 : undefined
-  )
-  const isNarrowed = [since, type, until].some((one) => one !== undefined)
+  const { type } = query.value
+  const asked = usePage("events", filters, petrel.log.events, whileNewest())
   const curl = curlCommand(
     `/v1/tenants/${tenant}/events${type === undefined ? "" : `?type=${encodeURIComponent(type)}`}`
   )
@@ -47,69 +33,63 @@ export const Events = () => {
         <Filter name="type" hint="invoice.*" />
         <Since />
       </search>
-      <Answered asked={asked}>
-        {(page) => (
+      <List
+        asked={asked}
+        items={(page) => page.events}
+        keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
+        empty={
+          Object.keys(conditions(filters)).length > 0 ? (
+            "No event matches these filters."
+          ) : (
+            <>
+              <p>No event was published yet: publish one, and it is here within a second.</p>
+              <FirstEvent />
+            </>
+          )
+        }
+        head={
           <>
-            <Rows
-              items={page.events}
-              keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
-              empty={
-                isNarrowed ? (
-                  "No event matches these filters."
+            <th>Event</th>
+            <th>Type</th>
+            <th class="hide-s">Tenant</th>
+            <th class="n">Waiting</th>
+            <th class="n">Delivered</th>
+            <th class="n">Dead</th>
+            <th class="hide-s">Came by</th>
+            <th class="n">When</th>
+          </>
+        }
+        row={(one) => (
+          <>
+            <td class="mono">
+              <a href={address(["events", one.tenant, one.id])}>{one.id}</a>
+            </td>
+            <td>{one.type ?? "–"}</td>
+            <td class="hide-s">{one.tenant}</td>
+            {states.map(([name, state]) => (
+              <td key={name} class="n">
+                {one.rounds[name] === 0 ? (
+                  <span class="sub">0</span>
                 ) : (
-                  <>
-                    <p>No event was published yet: publish one, and it is here within a second.</p>
-                    <FirstEvent />
-                  </>
-                )
-              }
-              head={
-                <>
-                  <th>Event</th>
-                  <th>Type</th>
-                  <th class="hide-s">Tenant</th>
-                  <th class="n">Waiting</th>
-                  <th class="n">Delivered</th>
-                  <th class="n">Dead</th>
-                  <th class="hide-s">Came by</th>
-                  <th class="n">When</th>
-                </>
-              }
-              row={(one) => (
-                <>
-                  <td class="mono">
-                    <a href={address(["events", one.tenant, one.id])}>{one.id}</a>
-                  </td>
-                  <td>{one.type ?? "–"}</td>
-                  <td class="hide-s">{one.tenant}</td>
-                  {states.map(([name, state]) => (
-                    <td key={name} class="n">
-                      {one.rounds[name] === 0 ? (
-                        <span class="sub">0</span>
-                      ) : (
-                        <a
-                          href={address(["deliveries"], {
-                            tenant: one.tenant,
-                            event: one.id,
-                            state
-                          })}
-                        >
-                          {count(one.rounds[name])}
-                        </a>
-                      )}
-                    </td>
-                  ))}
-                  <td class="hide-s">{one.channel ?? "–"}</td>
-                  <td class="n">
-                    <Ago at={one.at} />
-                  </td>
-                </>
-              )}
-            />
-            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+                  <a
+                    href={address(["deliveries"], {
+                      tenant: one.tenant,
+                      event: one.id,
+                      state
+                    })}
+                  >
+                    {count(one.rounds[name])}
+                  </a>
+                )}
+              </td>
+            ))}
+            <td class="hide-s">{one.channel ?? "–"}</td>
+            <td class="n">
+              <Ago at={one.at} />
+            </td>
           </>
         )}
-      </Answered>
+      />
       <Command
         text={`petrel events${tenant === "*" ? "" : ` --tenant ${tenant}`}${type === undefined ? "" : ` --type '${type}'`}`}
         request={curl}

@@ -2,10 +2,11 @@ import type { Job } from "../../src/client/client.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
-import { askedText, isOver, resultText, untilOver } from "../job-texts.ts"
+import { askedText, isOver, resultText, untilAllOver, untilOver } from "../job-texts.ts"
 import { type BulkKind, isBulkKind, kinds } from "../jobs.ts"
-import { Action, Answered, Command, count, EndpointLink, Pager, Rows, State } from "../parts.tsx"
-import { address, filter, query } from "../router.ts"
+import { List, usePage } from "../list.tsx"
+import { Action, Answered, Command, count, EndpointLink, State } from "../parts.tsx"
+import { address, query } from "../router.ts"
 import { may, session } from "../session.ts"
 import { Ago } from "../times.tsx"
 
@@ -152,13 +153,14 @@ const starts = [
 export const Jobs = () => {
   const tenant = shownTenant()
   const seen = Object.entries(kinds).filter(([, { mayBeSeen }]) => mayBeSeen())
-  const { cursor, kind = seen[0]?.[0] } = query.value
+  const { kind = seen[0]?.[0] } = query.value
   const shown = isBulkKind(kind) ? kind : "redelivery"
   const { list, path, title } = kinds[shown]
-  const asked = useAsked(
-    `jobs ${shown} ${tenant} ${cursor}`,
-    (options) => list(tenant, cursor, options),
-    ({ jobs }) => (jobs.every(isOver) ? 10_000 : 2_000)
+  const asked = usePage(
+    `jobs ${shown}`,
+    [],
+    ({ tenant }, options) => list(tenant, options),
+    untilAllOver
   )
   const curl = curlCommand(`/v1/tenants/${tenant}/${path}`)
   return (
@@ -190,64 +192,55 @@ export const Jobs = () => {
           </a>
         ))}
       </nav>
-      <Answered asked={asked}>
-        {(page) => (
+      <List
+        asked={asked}
+        items={(page) => page.jobs}
+        keyOf={({ id }) => id}
+        empty={
+          shown === "redelivery" ? (
+            <>
+              None in the last week. Dead letters are sent again from{" "}
+              <a href={address(["dead-letters"], { tenant: query.value.tenant })}>their list</a>.
+            </>
+          ) : (
+            `No ${title.toLowerCase()} in the last week. The buttons above start one; it says first what it would send.`
+          )
+        }
+        head={
           <>
-            <Rows
-              items={page.jobs}
-              keyOf={({ id }) => id}
-              empty={
-                shown === "redelivery" ? (
-                  <>
-                    None in the last week. Dead letters are sent again from{" "}
-                    <a href={address(["dead-letters"], { tenant: query.value.tenant })}>
-                      their list
-                    </a>
-                    .
-                  </>
-                ) : (
-                  `No ${title.toLowerCase()} in the last week. The buttons above start one; it says first what it would send.`
-                )
-              }
-              head={
-                <>
-                  <th>Job</th>
-                  <th>State</th>
-                  <th class="n hide-s">Done</th>
-                  <th class="hide-s">Asked for</th>
-                  <th class="hide-s">Result</th>
-                  <th class="hide-t">By</th>
-                  <th class="n">When</th>
-                </>
-              }
-              row={(job) => (
-                <>
-                  <td class="mono">
-                    <a href={jobPage(job.tenant, shown, job.id)}>{job.id}</a>
-                  </td>
-                  <td>
-                    <State is={job.state} />
-                  </td>
-                  <td class="n hide-s">
-                    {count(job.progress?.done ?? 0)} of {count(job.progress?.total ?? 0)}
-                  </td>
-                  <td class="hide-s grows" title={askedText(job)}>
-                    {job.tenant === "*" ? "all tenants" : job.tenant} {askedText(job)}
-                  </td>
-                  <td class="hide-s" title={resultText(job)}>
-                    {isOver(job) ? resultText(job) || "–" : "–"}
-                  </td>
-                  <td class="hide-t">{job.by}</td>
-                  <td class="n">
-                    <Ago at={job.createdAt} />
-                  </td>
-                </>
-              )}
-            />
-            <Pager cursors={page} show={(to) => filter({ cursor: to })} />
+            <th>Job</th>
+            <th>State</th>
+            <th class="n hide-s">Done</th>
+            <th class="hide-s">Asked for</th>
+            <th class="hide-s">Result</th>
+            <th class="hide-t">By</th>
+            <th class="n">When</th>
+          </>
+        }
+        row={(job) => (
+          <>
+            <td class="mono">
+              <a href={jobPage(job.tenant, shown, job.id)}>{job.id}</a>
+            </td>
+            <td>
+              <State is={job.state} />
+            </td>
+            <td class="n hide-s">
+              {count(job.progress?.done ?? 0)} of {count(job.progress?.total ?? 0)}
+            </td>
+            <td class="hide-s grows" title={askedText(job)}>
+              {job.tenant === "*" ? "all tenants" : job.tenant} {askedText(job)}
+            </td>
+            <td class="hide-s" title={resultText(job)}>
+              {isOver(job) ? resultText(job) || "–" : "–"}
+            </td>
+            <td class="hide-t">{job.by}</td>
+            <td class="n">
+              <Ago at={job.createdAt} />
+            </td>
           </>
         )}
-      </Answered>
+      />
       <Command text={curl} request={curl} />
     </>
   )

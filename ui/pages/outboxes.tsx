@@ -1,5 +1,6 @@
 import { useAsked } from "../data.ts"
-import { Answered, Command, count, Rows, State } from "../parts.tsx"
+import { Rows } from "../list.tsx"
+import { Answered, Command, count, State } from "../parts.tsx"
 import { petrel } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 

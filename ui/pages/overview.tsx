@@ -1,6 +1,7 @@
 import type { Alert, Job, Stats } from "../../src/client/client.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { shownTenant } from "../frame.tsx"
+import { Rows } from "../list.tsx"
 import {
   Answered,
   Command,
@@ -8,7 +9,6 @@ import {
   count,
   deliveryPage,
   EndpointLink,
-  Rows,
   State
 } from "../parts.tsx"
 import { address } from "../router.ts"

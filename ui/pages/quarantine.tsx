@@ -4,7 +4,8 @@ import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
 import { Choice } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { Action, Acts, Answered, Command, count, Marked, Rows, State } from "../parts.tsx"
+import { List } from "../list.tsx"
+import { Action, Acts, Answered, Command, count, Marked, State } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -144,62 +145,59 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
           <Choice name="reason" options={Object.keys(reasonTexts)} />
         </search>
       )}
-      <Answered asked={asked}>
-        {() => (
-          <Rows
-            items={shown}
-            keyOf={({ number }) => number}
-            empty={
-              isNarrowed
-                ? "Nothing in quarantine matches these filters."
-                : "Nothing is in quarantine: whatever came in and was verified is an event."
-            }
-            head={
-              <>
-                <th class="pick">
-                  <span class="unseen">Selected</span>
-                </th>
-                <th>Number</th>
-                <th>Source</th>
-                <th>Reason</th>
-                <th class="hide-s">Problem</th>
-                <th class="hide-s">Event</th>
-                <th class="n hide-s">Bytes</th>
-                <th class="n">When</th>
-              </>
-            }
-            row={(one) => (
-              <>
-                <td class="pick">
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${one.number}`}
-                    checked={picked.has(one.number)}
-                    onChange={() => toggle(one.number)}
-                  />
-                </td>
-                <td>
-                  <a href={itemPage(tenant, one.number)}>{one.number}</a>
-                </td>
-                <td>
-                  <a href={address(["sources", tenant, one.source])}>{one.source}</a>
-                </td>
-                <td>
-                  <State is="warn" says={one.reason} />
-                </td>
-                <td class="hide-s grows" title={one.problem.replaceAll("`", "")}>
-                  <Marked text={one.problem} />
-                </td>
-                <td class="hide-s mono">{one.event ?? one.type ?? "–"}</td>
-                <td class="n hide-s">{count(one.bytes)}</td>
-                <td class="n">
-                  <Ago at={one.at} />
-                </td>
-              </>
-            )}
-          />
+      <List
+        asked={asked}
+        items={() => shown}
+        keyOf={({ number }) => number}
+        empty={
+          isNarrowed
+            ? "Nothing in quarantine matches these filters."
+            : "Nothing is in quarantine: whatever came in and was verified is an event."
+        }
+        head={
+          <>
+            <th class="pick">
+              <span class="unseen">Selected</span>
+            </th>
+            <th>Number</th>
+            <th>Source</th>
+            <th>Reason</th>
+            <th class="hide-s">Problem</th>
+            <th class="hide-s">Event</th>
+            <th class="n hide-s">Bytes</th>
+            <th class="n">When</th>
+          </>
+        }
+        row={(one) => (
+          <>
+            <td class="pick">
+              <input
+                type="checkbox"
+                aria-label={`Select ${one.number}`}
+                checked={picked.has(one.number)}
+                onChange={() => toggle(one.number)}
+              />
+            </td>
+            <td>
+              <a href={itemPage(tenant, one.number)}>{one.number}</a>
+            </td>
+            <td>
+              <a href={address(["sources", tenant, one.source])}>{one.source}</a>
+            </td>
+            <td>
+              <State is="warn" says={one.reason} />
+            </td>
+            <td class="hide-s grows" title={one.problem.replaceAll("`", "")}>
+              <Marked text={one.problem} />
+            </td>
+            <td class="hide-s mono">{one.event ?? one.type ?? "–"}</td>
+            <td class="n hide-s">{count(one.bytes)}</td>
+            <td class="n">
+              <Ago at={one.at} />
+            </td>
+          </>
         )}
-      </Answered>
+      />
       {(shown.length === 0 || session.value?.tenant !== "*") && (
         <Command
           text={`petrel quarantine list ${tenant}`}

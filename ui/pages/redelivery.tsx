@@ -3,7 +3,7 @@ import type { RedeliveryPlan } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { problemText, useAsked } from "../data.ts"
-import { isOver, leftText, resultText } from "../job-texts.ts"
+import { isOver, leftText, resultText, untilAllOver } from "../job-texts.ts"
 import { Command, count, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { petrel } from "../session.ts"
@@ -54,7 +54,7 @@ export const Redeliveries = ({ tenant }: { readonly tenant: string }) => {
   const asked = useAsked(
     `redeliveries ${tenant}`,
     (options) => petrel.jobs.listRedeliveries({ tenant, limit: 5 }, options).page(),
-    ({ jobs }) => (jobs.every(isOver) ? 10_000 : 2_000)
+    untilAllOver
   )
   const jobs = asked.value?.jobs ?? []
   if (jobs.length === 0) return null

@@ -5,7 +5,8 @@ import { problemText, useAsked } from "../data.ts"
 import { formOf } from "../fields.ts"
 import { shownTenant } from "../frame.tsx"
 import { sourceFields } from "../generated/forms.ts"
-import { Action, Acts, Answered, Command, Copy, Rows } from "../parts.tsx"
+import { List } from "../list.tsx"
+import { Action, Acts, Answered, Command, Copy } from "../parts.tsx"
 import { address, go, query } from "../router.ts"
 import { may, petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
@@ -41,54 +42,51 @@ export const Sources = () => {
           </div>
         )}
       </div>
-      <Answered asked={asked}>
-        {({ sources }) => (
-          <Rows
-            items={sources}
-            keyOf={({ id, tenant }) => `${tenant}/${id}`}
-            empty={
-              <>
-                <p>
-                  No provider's webhooks come in yet. Add a source with the provider's secret, let a
-                  gateway run, and give the provider its address.
-                </p>
-                <Command
-                  text={`petrel source add ${tenant === "*" ? "acme" : tenant}/stripe --provider stripe --secret-file stripe.secret`}
-                />
-                <Command text="petrel ingest" />
-              </>
-            }
-            head={
-              <>
-                <th>Source</th>
-                <th>Provider</th>
-                <th class="hide-s">Posts to</th>
-                <th class="n hide-s">Secrets</th>
-                <th class="hide-s">Rate</th>
-                <th class="n">Changed</th>
-              </>
-            }
-            row={(one) => (
-              <>
-                <td>
-                  <a href={sourcePage(one)}>
-                    {one.tenant}/{one.id}
-                  </a>
-                </td>
-                <td>{one.provider}</td>
-                <td class="hide-s mono">{one.path}</td>
-                <td class="n hide-s">
-                  <a href={sourcePage(one)}>{one.secrets.length}</a>
-                </td>
-                <td class="hide-s">{settingText(one, "rate") || "no limit"}</td>
-                <td class="n">
-                  <Ago at={one.updatedAt} />
-                </td>
-              </>
-            )}
-          />
+      <List
+        asked={asked}
+        items={({ sources }) => sources}
+        keyOf={({ id, tenant }) => `${tenant}/${id}`}
+        empty={
+          <>
+            <p>
+              No provider's webhooks come in yet. Add a source with the provider's secret, let a
+              gateway run, and give the provider its address.
+            </p>
+            <Command
+              text={`petrel source add ${tenant === "*" ? "acme" : tenant}/stripe --provider stripe --secret-file stripe.secret`}
+            />
+            <Command text="petrel ingest" />
+          </>
+        }
+        head={
+          <>
+            <th>Source</th>
+            <th>Provider</th>
+            <th class="hide-s">Posts to</th>
+            <th class="n hide-s">Secrets</th>
+            <th class="hide-s">Rate</th>
+            <th class="n">Changed</th>
+          </>
+        }
+        row={(one) => (
+          <>
+            <td>
+              <a href={sourcePage(one)}>
+                {one.tenant}/{one.id}
+              </a>
+            </td>
+            <td>{one.provider}</td>
+            <td class="hide-s mono">{one.path}</td>
+            <td class="n hide-s">
+              <a href={sourcePage(one)}>{one.secrets.length}</a>
+            </td>
+            <td class="hide-s">{settingText(one, "rate") || "no limit"}</td>
+            <td class="n">
+              <Ago at={one.updatedAt} />
+            </td>
+          </>
         )}
-      </Answered>
+      />
       <Command
         text={`petrel source list${tenant === "*" ? "" : ` --tenant ${tenant}`}`}
         request={curlCommand(`/v1/tenants/${tenant}/sources`)}

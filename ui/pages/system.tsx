@@ -1,5 +1,6 @@
 import { useAsked } from "../data.ts"
-import { Answered, Command, Conditions, count, Rows, State } from "../parts.tsx"
+import { Rows } from "../list.tsx"
+import { Answered, Command, Conditions, count, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"

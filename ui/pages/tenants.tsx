@@ -1,6 +1,6 @@
-import { useAsked } from "../data.ts"
-import { Answered, count, Pager, Rows } from "../parts.tsx"
-import { address, filter, query } from "../router.ts"
+import { List, usePage } from "../list.tsx"
+import { count } from "../parts.tsx"
+import { address } from "../router.ts"
 import { may, petrel } from "../session.ts"
 
 /** Tenants of a page. */
@@ -8,39 +8,30 @@ const limit = 100
 
 /** Tenants with endpoints, each with a link to a page of its own. */
 const TenantRows = ({ page }: { readonly page: string }) => {
-  const { cursor } = query.value
-  const asked = useAsked(`tenants ${cursor}`, (options) =>
-    petrel.system.tenants({ limit }, options).page(cursor)
-  )
+  const asked = usePage("tenants", [], (_, options) => petrel.system.tenants({ limit }, options))
   return (
-    <Answered asked={asked}>
-      {(tenants) => (
+    <List
+      asked={asked}
+      items={(page) => page.tenants}
+      keyOf={({ tenant }) => tenant}
+      empty="No tenant has an endpoint yet. A tenant needs no more than a name: add an endpoint for it."
+      head={
         <>
-          <Rows
-            items={tenants.tenants}
-            keyOf={({ tenant }) => tenant}
-            empty="No tenant has an endpoint yet. A tenant needs no more than a name: add an endpoint for it."
-            head={
-              <>
-                <th>Tenant</th>
-                <th class="n">Endpoints</th>
-              </>
-            }
-            row={({ endpoints, tenant }) => (
-              <>
-                <td>
-                  <a href={address(page === "" ? [] : [page], { tenant })}>{tenant}</a>
-                </td>
-                <td class="n">
-                  <a href={address(["endpoints"], { tenant })}>{count(endpoints)}</a>
-                </td>
-              </>
-            )}
-          />
-          <Pager cursors={tenants} show={(to) => filter({ cursor: to })} />
+          <th>Tenant</th>
+          <th class="n">Endpoints</th>
+        </>
+      }
+      row={({ endpoints, tenant }) => (
+        <>
+          <td>
+            <a href={address(page === "" ? [] : [page], { tenant })}>{tenant}</a>
+          </td>
+          <td class="n">
+            <a href={address(["endpoints"], { tenant })}>{count(endpoints)}</a>
+          </td>
         </>
       )}
-    </Answered>
+    />
   )
 }
 

@@ -14,7 +14,8 @@ import { valuesOf } from "../fields.ts"
 import { Lines, Problems, useForm } from "../form.tsx"
 import { shownTenant } from "../frame.tsx"
 import { portalLinkFields, tokenFields } from "../generated/forms.ts"
-import { Action, Answered, Command, Once, Rows } from "../parts.tsx"
+import { List } from "../list.tsx"
+import { Action, Command, Once } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago } from "../times.tsx"
 
@@ -228,29 +229,26 @@ export const Tokens = () => {
       )}
       <NewToken key={`token ${tenant}`} again={asked.again} tenant={tenant} />
       {tenant !== "*" && <NewLink key={`link ${tenant}`} again={asked.again} tenant={tenant} />}
-      <Answered asked={asked}>
-        {({ tokens }) => (
-          <Rows
-            items={tokens.toReversed()}
-            empty="There is none yet. A program needs one to ask the API."
-            head={
-              <>
-                <th>Id</th>
-                <th>What</th>
-                <th>Whose</th>
-                <th>For</th>
-                <th class="hide-s">Scopes</th>
-                <th class="n hide-s">Made</th>
-                <th class="n">Expires</th>
-                <th class="n">
-                  <span class="unseen">Revoke</span>
-                </th>
-              </>
-            }
-            row={(one) => <TokenRow again={asked.again} of={one} />}
-          />
-        )}
-      </Answered>
+      <List
+        asked={asked}
+        items={({ tokens }) => tokens.toReversed()}
+        empty="There is none yet. A program needs one to ask the API."
+        head={
+          <>
+            <th>Id</th>
+            <th>What</th>
+            <th>Whose</th>
+            <th>For</th>
+            <th class="hide-s">Scopes</th>
+            <th class="n hide-s">Made</th>
+            <th class="n">Expires</th>
+            <th class="n">
+              <span class="unseen">Revoke</span>
+            </th>
+          </>
+        }
+        row={(one) => <TokenRow again={asked.again} of={one} />}
+      />
       <Command
         text={`petrel token list${tenant === "*" ? "" : ` ${tenant}`}`}
         request={curlCommand(`/v1/tenants/${tenant}/tokens`)}

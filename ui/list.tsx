@@ -1,0 +1,136 @@
+/* Lists: their rows, their pages, and the conditions that the address has for them. */
+import type { ComponentChildren } from "preact"
+import type { CallOptions } from "../src/client/client.ts"
+import { type Asked, useAsked } from "./data.ts"
+import { sinceTime } from "./filters.tsx"
+import { shownEndpoint, shownTenant } from "./frame.tsx"
+import { Answered } from "./parts.tsx"
+import { filter, query } from "./router.ts"
+
+const chosen = (name: string): string | undefined =>
+  (name === "endpoint" ? shownEndpoint() : query.value[name]) || undefined
+
+/** Returns what a list is narrowed by, of these, as the API has it: a time that is back is as of now. */
+export const conditions = (filters: ReadonlyArray<string>): Record<string, string> =>
+  Object.fromEntries(
+    filters.flatMap((name) => {
+      const value = chosen(name)
+      if (value === undefined) return []
+      return [[name, name === "since" ? sinceTime(value) : value]]
+    })
+  )
+
+/** Returns what tells one choice of filters from another: the same text for as long as nobody changes one. */
+export const choiceOf = (filters: ReadonlyArray<string>): string =>
+  JSON.stringify([shownTenant(), ...filters.map(chosen)])
+
+/**
+ * Asks for the page of a list that the address names, as `useAsked` does.
+ *
+ * @param name what is listed.
+ * @param filters the names of those that the list has, besides the tenant.
+ */
+export const usePage = <A,>(
+  name: string,
+  filters: ReadonlyArray<string>,
+  list: (
+    given: { readonly tenant: string } & Record<string, string>,
+    options: CallOptions
+  ) => { readonly page: (cursor: string | undefined) => Promise<A> },
+  everyMs?: number | ((value: A) => number | undefined)
+): Asked<A> => {
+  const tenant = shownTenant()
+  const { cursor } = query.value
+  return useAsked(
+    `${name} ${choiceOf(filters)} ${cursor}`,
+    (options) => list({ ...conditions(filters), tenant }, options).page(cursor),
+    everyMs
+  )
+}
+
+/** How often a list is asked for anew of which only the first page changes, ms. */
+export const whileNewest = (): number | undefined =>
+  query.value.cursor === undefined ? 5_000 : undefined
+
+interface RowsProps<A> {
+  readonly empty: ComponentChildren
+  readonly head: ComponentChildren
+  readonly items: ReadonlyArray<A>
+  readonly keyOf?: (item: A) => string | number
+  readonly row: (item: A) => ComponentChildren
+}
+
+/**
+ * A table. The keys j and k go from row to row (`moveInRows`), to the first link of each.
+ *
+ * @param keyOf what tells items apart whose places change. (Default: their places)
+ */
+export const Rows = <A,>({ empty, head, items, keyOf, row }: RowsProps<A>) => {
+  if (items.length === 0) return <div class="card empty">{empty}</div>
+  return (
+    <section class="card flush scrolls">
+      <table>
+        <thead>
+          <tr>{head}</tr>
+        </thead>
+        <tbody>
+          {items.map((item, at) => (
+            <tr key={keyOf?.(item) ?? at} tabIndex={-1}>
+              {row(item)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </section>
+  )
+}
+
+/** Links to the pages before and after. */
+const Pager = ({
+  cursors: { next, previous },
+  show
+}: {
+  readonly cursors: { readonly next?: string; readonly previous?: string }
+  readonly show: (cursor: string | undefined) => void
+}) =>
+  next === undefined && previous === undefined ? null : (
+    <nav class="pager" aria-label="Pages of the list">
+      <button type="button" disabled={previous === undefined} onClick={() => show(previous)}>
+        Newer
+      </button>
+      <button type="button" disabled={next === undefined} onClick={() => show(next)}>
+        Older
+      </button>
+    </nav>
+  )
+
+/** The rows of an answer, and links to its other pages where it has them. */
+export const List = <P extends object, A>({
+  asked,
+  below,
+  items,
+  ...rows
+}: Omit<RowsProps<A>, "items"> & {
+  readonly asked: Asked<P>
+  readonly below?: (page: P) => ComponentChildren
+  readonly items: (page: P) => ReadonlyArray<A>
+}) => (
+  <Answered asked={asked}>
+    {(page) => {
+      const pager = <Pager cursors={page} show={(cursor) => filter({ cursor })} />
+      return (
+        <>
+          <Rows {...rows} items={items(page)} />
+          {below === undefined ? (
+            pager
+          ) : (
+            <div class="below">
+              {pager}
+              {below(page)}
+            </div>
+          )}
+        </>
+      )
+    }}
+  </Answered>
+)
