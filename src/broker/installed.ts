@@ -166,11 +166,11 @@ export const refuseChange = Effect.gen(function* () {
 })
 
 /**
- * Reads the partitions of the installation. `partitions` is undefined if no init has completed;
- * `begun` is the number that the last init was going to create, as the streams tell; `missing` are
- * the streams of a completed installation that do not exist.
+ * Reads the layout record, and which streams of the installation there are. `partitions` is undefined
+ * if no init has completed; `begun` is the number that the last init was going to create, as the
+ * streams tell; `missing` are the streams of a completed installation that do not exist.
  */
-export const findPartitions = Effect.gen(function* () {
+export const readInstallation = Effect.gen(function* () {
   const { names, streamNames } = yield* Broker
   const { record } = yield* readLayoutRecord
   const all = new Set(yield* streamNames("list the streams"))
@@ -206,8 +206,16 @@ export const findPartitions = Effect.gen(function* () {
           .map(({ stream }) => stream.name)
           .filter((name) => !all.has(name))
           .filter((name) => record.isAccessApart !== true || !isOfAccess(names, name))
-  return { partitions, begun, missing }
+  const hasIntake = record.settings?.intake === true || all.has(names.intake)
+  return { record, partitions, begun, missing, hasIntake }
 })
+
+/** Reads the partitions of the installation: see {@link readInstallation}. */
+export const findPartitions = Effect.map(readInstallation, ({ begun, missing, partitions }) => ({
+  partitions,
+  begun,
+  missing
+}))
 
 /**
  * Fails where an installation holds data of a version that noted no format, or noted it elsewhere.

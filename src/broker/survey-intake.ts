@@ -50,8 +50,11 @@ export const surveyIntake = Effect.map(lookAtIntake, (info) =>
  */
 export const firstIncoming = Effect.gen(function* () {
   const { names, readMessage } = yield* Broker
-  const found = yield* Effect.forEach(names.subjects.incomingTransforms, ({ src }) =>
-    readMessage("look at what came in first", names.intake, { seq: 1, next_by_subj: src })
+  const found = yield* Effect.forEach(
+    names.subjects.incomingTransforms,
+    ({ src }) =>
+      readMessage("look at what came in first", names.intake, { seq: 1, next_by_subj: src }),
+    { concurrency: "unbounded" }
   )
   const [first] = found.filter((message) => message !== null).toSorted((a, b) => a.seq - b.seq)
   return first

@@ -282,7 +282,12 @@ export const wanted = (
     num_replicas: options.replicas,
     max_consumers: -1
   }
-  const bucket = (name: string, markers: boolean): StreamSpec => ({
+  /**
+   * @param isListed whether it is often listed, by users who may use direct gets: one request reads
+   *   it then, where a consumer takes four. A single value is read from the leader in any bucket: a
+   *   stale one would cause a wrong decision.
+   */
+  const bucket = (name: string, markers: boolean, isListed = false): StreamSpec => ({
     stream: {
       ...common,
       name: `KV_${name}`,
@@ -292,8 +297,7 @@ export const wanted = (
       discard: DiscardPolicy.New,
       allow_rollup_hdrs: true,
       deny_delete: true,
-      // A stale read would cause a wrong decision: reads go to the leader.
-      allow_direct: false,
+      allow_direct: isListed,
       ...(markers ? { allow_msg_ttl: true, subject_delete_marker_ttl: nanos(minute) } : {})
     }
   })
@@ -396,8 +400,8 @@ export const wanted = (
     bucket(names.buckets.endpoints, false),
     bucket(names.buckets.health, false),
     bucket(names.buckets.retries, true),
-    bucket(names.buckets.workers, true),
-    bucket(names.buckets.alerts, true),
+    bucket(names.buckets.workers, true, true),
+    bucket(names.buckets.alerts, true, true),
     bucket(names.buckets.tokens, true),
     bucket(names.buckets.jobs, true),
     ...(options.intake ? [bucket(names.buckets.sources, false)] : []),

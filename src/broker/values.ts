@@ -4,7 +4,7 @@ import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
 import type { HeaderList, PubAck } from "./publication.ts"
 import { PublishError } from "./publication.ts"
-import { readStream } from "./scan.ts"
+import { type ReadMessage, readStream } from "./scan.ts"
 
 /** JetStream's error code when a compare-and-set finds another revision than expected. */
 const wrongLastSequence = 10071
@@ -28,15 +28,30 @@ export const isErasedValue = Effect.fnUntraced(function* (bucket: string, key: s
 })
 
 /** A value of a bucket, with its revision there. */
-interface StoredValue {
+export interface StoredValue {
   readonly key: string
   readonly text: string
   readonly revision: number
 }
 
+/** Returns the value in a message of a bucket's stream; none in the marker of a value that was erased. */
+export const valueIn = (
+  bucket: string,
+  message: Pick<ReadMessage, "headers" | "seq" | "string" | "subject">
+): ReadonlyArray<StoredValue> =>
+  message.headers?.has("KV-Operation") === true
+    ? []
+    : [
+        {
+          key: message.subject.slice(`$KV.${bucket}.`.length),
+          text: message.string(),
+          revision: message.seq
+        }
+      ]
+
 /**
- * Reads the values of a bucket with one consumer: for many values that takes a tenth of the time of
- * separate requests. With replicas, a value that was overwritten or erased may still appear, before
+ * Reads the values of a bucket together: for many values that takes a tenth of the time of separate
+ * requests. With replicas, a value that was overwritten or erased may still appear, before
  * its successor.
  *
  * @param keys subject filter of the keys. (Default: all)
@@ -44,17 +59,11 @@ interface StoredValue {
 export const readValues = (
   bucket: string,
   keys = ">"
-): Stream.Stream<StoredValue, BrokerError, Broker> => {
-  const prefix = `$KV.${bucket}.`
-  return readStream({ stream: `KV_${bucket}`, subjects: [`${prefix}${keys}`] }).pipe(
-    Stream.filter(({ headers }) => headers?.has("KV-Operation") !== true),
-    Stream.map((message) => ({
-      key: message.subject.slice(prefix.length),
-      text: message.string(),
-      revision: message.seq
-    }))
+): Stream.Stream<StoredValue, BrokerError, Broker> =>
+  readStream({ stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.${keys}`] }).pipe(
+    Stream.map((message) => valueIn(bucket, message)),
+    Stream.flattenIterable
   )
-}
 
 /**
  * How a value is written: with a TTL (ms), and only over this revision (0: only if there is none).

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, readValues, writeValue } from "../broker/values.ts"
+import { eraseValue, readValues, type StoredValue, writeValue } from "../broker/values.ts"
 import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
 
@@ -30,20 +30,30 @@ export type GatewayReport = typeof GatewayReport.Type
 /** A report is forgotten after so long, ms: its gateway does not run any more. */
 const keptMs = 30_000
 
-/** The keys of all reports. */
-export const gatewayKeys = "gateway.*"
-const keyOf = (gateway: string): string => `gateway.${gateway}`
+const prefix = "gateway."
+const keyOf = (gateway: string): string => `${prefix}${gateway}`
 const json = Schema.fromJsonString(GatewayReport)
 const decode = Schema.decodeUnknownOption(json)
 const encode = Schema.encodeSync(json)
 
+/**
+ * Returns what the gateways that run last said, in the order in which they started.
+ *
+ * @param values of the bucket of workers.
+ */
+export const gatewayReportsIn = (
+  values: ReadonlyArray<StoredValue>
+): ReadonlyArray<GatewayReport> =>
+  values
+    .filter(({ key }) => key.startsWith(prefix))
+    .flatMap(({ text }) => Option.toArray(decode(text)))
+    .toSorted((a, b) => a.startedAt - b.startedAt)
+
 /** Reads what the gateways that run last said, in the order in which they started. */
 export const readGatewayReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, gatewayKeys))
-  return values
-    .flatMap(({ text }) => Option.toArray(decode(text)))
-    .toSorted((a, b) => a.startedAt - b.startedAt)
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, `${prefix}*`))
+  return gatewayReportsIn(values)
 })
 
 /** Stores what a gateway says of itself, for half a minute. */

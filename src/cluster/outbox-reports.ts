@@ -1,6 +1,13 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import {
+  eraseValue,
+  isConflict,
+  readEntry,
+  readValues,
+  type StoredValue,
+  writeValue
+} from "../broker/values.ts"
 import { Timestamp } from "../domain/timestamp.ts"
 import { Token } from "../domain/token.ts"
 
@@ -32,20 +39,28 @@ export type OutboxReport = typeof OutboxReport.Type
 /** A relay that has said nothing for so long is not running, ms. It speaks every 5 s. */
 export const silentAfterMs = 30_000
 
-/** The keys of all reports. */
-export const outboxKeys = "outbox.*"
-const keyOf = (name: string): string => `outbox.${name}`
+const prefix = "outbox."
+const keyOf = (name: string): string => `${prefix}${name}`
 const json = Schema.fromJsonString(OutboxReport)
 const decode = Schema.decodeUnknownOption(json)
 const encode = Schema.encodeSync(json)
 
+/**
+ * Returns what the relays of all outboxes last said, by name.
+ *
+ * @param values of the bucket of workers.
+ */
+export const outboxReportsIn = (values: ReadonlyArray<StoredValue>): ReadonlyArray<OutboxReport> =>
+  values
+    .filter(({ key }) => key.startsWith(prefix))
+    .flatMap(({ text }) => Option.toArray(decode(text)))
+    .toSorted((a, b) => a.name.localeCompare(b.name))
+
 /** Reads what the relays of all outboxes last said, by name. */
 export const readOutboxReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, outboxKeys))
-  return values
-    .flatMap(({ text }) => Option.toArray(decode(text)))
-    .toSorted((a, b) => a.name.localeCompare(b.name))
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, `${prefix}*`))
+  return outboxReportsIn(values)
 })
 
 /** Forgets an outbox that is no more. Returns false if there is no report of it. */

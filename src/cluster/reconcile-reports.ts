@@ -1,6 +1,13 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { eraseValue, isConflict, readEntry, readValues, writeValue } from "../broker/values.ts"
+import {
+  eraseValue,
+  isConflict,
+  readEntry,
+  readValues,
+  type StoredValue,
+  writeValue
+} from "../broker/values.ts"
 import { Fact } from "../domain/fact.ts"
 import { Reconciliation } from "../domain/reconciliation.ts"
 import { type SourceName, sourceKey } from "../domain/source.ts"
@@ -30,20 +37,30 @@ export type ReconcileReport = typeof ReconcileReport.Type
 /** How long a report tells of what is wrong now, ms. */
 const tellsForMs = 24 * 60 * 60_000
 
-/** The keys of all reports. */
-export const reconcileKeys = "reconcile.*.*"
-const keyOf = (name: SourceName): string => `reconcile.${sourceKey(name)}`
+const prefix = "reconcile."
+const keyOf = (name: SourceName): string => `${prefix}${sourceKey(name)}`
 const json = Schema.fromJsonString(ReconcileReport)
 const decode = Schema.decodeUnknownOption(json)
 const encode = Schema.encodeSync(json)
 
+/**
+ * Returns what the last reconciliations have found, by source.
+ *
+ * @param values of the bucket of workers.
+ */
+export const reconcileReportsIn = (
+  values: ReadonlyArray<StoredValue>
+): ReadonlyArray<ReconcileReport> =>
+  values
+    .filter(({ key }) => key.startsWith(prefix))
+    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
+    .flatMap(({ text }) => Option.toArray(decode(text)))
+
 /** Reads what the last reconciliations have found, by source. */
 export const readReconcileReports = Effect.gen(function* () {
   const { names } = yield* Broker
-  const values = yield* Stream.runCollect(readValues(names.buckets.workers, reconcileKeys))
-  return values
-    .toSorted((a, b) => (a.key < b.key ? -1 : 1))
-    .flatMap(({ text }) => Option.toArray(decode(text)))
+  const values = yield* Stream.runCollect(readValues(names.buckets.workers, `${prefix}>`))
+  return reconcileReportsIn(values)
 })
 
 /** Reads the report of one source; undefined if there is none. */

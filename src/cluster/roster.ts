@@ -2,7 +2,8 @@ import { Deferred, Effect, Option, Queue, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readLayout } from "../broker/installed.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import { readStream } from "../broker/scan.ts"
+import { readStream, storedAt } from "../broker/scan.ts"
+import { valueIn } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
 
 /** Heartbeats and lease renewals per TTL. */
@@ -72,7 +73,7 @@ export const memberKey = (id: string): string => `worker.${id}`
 export const leaseKey = (partition: number): string => `owner.${partition}`
 
 /** The subjects of all heartbeats and leases in a bucket. */
-export const rosterSubjects = (bucket: string): ReadonlyArray<string> => [
+const rosterSubjects = (bucket: string): ReadonlyArray<string> => [
   `$KV.${bucket}.worker.*`,
   `$KV.${bucket}.owner.*`
 ]
@@ -89,13 +90,15 @@ export class Roster {
   readonly leases = new Map<number, Heard<Lease>>()
 
   /**
-   * Applies a message of the bucket; one without a body means that the value has ended.
+   * Applies a message of the bucket; one without a body means that the value has ended. Other values
+   * of the bucket are skipped.
    *
    * @returns true if a worker joined or left or changed its state, or a lease changed hands.
    */
   hear(subject: string, text: string, at: number): boolean {
     const [kind, name = ""] = subject.split(".").slice(-2)
-    return kind === "worker" ? this.#hearMember(name, text, at) : this.#hearLease(name, text, at)
+    if (kind === "worker") return this.#hearMember(name, text, at)
+    return kind === "owner" && this.#hearLease(name, text, at)
   }
 
   #hearMember(id: string, text: string, at: number): boolean {
@@ -128,18 +131,27 @@ export interface Present {
   readonly partitions: ReadonlyArray<number>
 }
 
-/** Reads the roster once. */
-export const readRoster = Effect.gen(function* () {
+/** Reads all of the bucket of workers, and the roster in it. */
+export const readWorkersBucket = Effect.gen(function* () {
   const { names } = yield* Broker
   const bucket = names.buckets.workers
   const roster = new Roster()
-  yield* readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket) }).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => roster.hear(message.subject, message.string(), 0))
-    )
-  )
-  return roster
+  /** When leases ended that no other lease has replaced, by partition, ms since the epoch. */
+  const ended = new Map<number, number>()
+  // With the few other values, as there are few requests for one subject, and several for two.
+  const all = { stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.>`] }
+  const messages = yield* Stream.runCollect(readStream(all))
+  for (const message of messages) {
+    const { data, subject } = message
+    roster.hear(subject, message.string(), 0)
+    const [kind, partition] = subject.split(".").slice(-2)
+    if (kind === "owner" && data.length === 0) ended.set(Number(partition), storedAt(message))
+  }
+  return { roster, ended, values: messages.flatMap((message) => valueIn(bucket, message)) }
 })
+
+/** Reads the roster once. */
+export const readRoster = Effect.map(readWorkersBucket, ({ roster }) => roster)
 
 /** Returns the workers in a roster, in the order of their ids. */
 export const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> => {

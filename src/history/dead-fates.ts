@@ -1,3 +1,4 @@
+import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readThrough } from "../broker/bulk-read.ts"
@@ -250,13 +251,17 @@ const lateIds = Effect.gen(function* () {
  * unless something was delivered late, and of the history only what was sent again since the oldest
  * dead letter was stored. Undefined if that is too much to read, if the history has dropped facts since
  * then, or the broker does not say.
+ *
+ * @param history what the leader says of the history.
  */
-export const countOpen = Effect.fnUntraced(function* (letters: StoredDeadLetters) {
+export const countOpen = Effect.fnUntraced(function* (
+  letters: StoredDeadLetters,
+  history: StreamInfo
+) {
   const { firstId, oldestAt, removed, stored } = letters
   if (stored === 0) return 0
-  const { names, streamInfo } = yield* Broker
-  if (oldestAt < undroppedSince(yield* streamInfo("look at the history", names.history)))
-    return undefined
+  const { names } = yield* Broker
+  if (oldestAt < undroppedSince(history)) return undefined
   const since = oldestAt - maxClockSkewMs
   const count = (kind: string, from: number) =>
     countSince(names.history, from, names.subjects.fact("*", "*", "ok", kind))

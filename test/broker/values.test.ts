@@ -1,7 +1,13 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { natsClients } from "../../src/broker/clients.ts"
-import { eraseValue, isConflict, readValue, writeValue } from "../../src/broker/values.ts"
+import {
+  eraseValue,
+  isConflict,
+  readValue,
+  readValues,
+  writeValue
+} from "../../src/broker/values.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -86,6 +92,27 @@ describe.concurrent("a conflict", () => {
       assert.isFalse(isConflict(yield* Effect.flip(ask("look", () => jsm.streams.info("NONE")))))
       yield* ask("create", () => kv.create("key", "1"))
       assert.isTrue(isConflict(yield* Effect.flip(ask("create", () => kv.create("key", "2")))))
+    })
+  )
+})
+
+describe.concurrent("the values of a bucket", () => {
+  scenario("are read by one request where they are listed often", () =>
+    Effect.gen(function* () {
+      const { connection, names } = yield* natsClients
+      const { alerts, workers } = names.buckets
+      for (const bucket of [alerts, workers]) {
+        for (const key of ["a.1", "a.2", "b.1"]) yield* writeValue(bucket, key, key)
+        yield* eraseValue(bucket, "a.2")
+        const list = Effect.map(Stream.runCollect(readValues(bucket, "a.*")), (values) =>
+          values.map(({ text }) => text)
+        )
+        // It is remembered for a while how a stream may be read.
+        assert.deepStrictEqual(yield* list, ["a.1"])
+        const before = connection.stats().outMsgs
+        assert.deepStrictEqual(yield* list, ["a.1"])
+        assert.strictEqual(connection.stats().outMsgs - before, 1, bucket)
+      }
     })
   )
 })

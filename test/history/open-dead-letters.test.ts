@@ -24,12 +24,15 @@ const tell = (kind: FactKind, dead: number, more: Partial<Fact> = {}) =>
 const open = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const { state } = yield* streamInfo("look", names.dead)
-  const counted = yield* countOpen({
-    stored: state.messages,
-    firstId: state.first_seq,
-    oldestAt: Date.parse(state.first_ts),
-    removed: state.num_deleted ?? 0
-  })
+  const counted = yield* countOpen(
+    {
+      stored: state.messages,
+      firstId: state.first_seq,
+      oldestAt: Date.parse(state.first_ts),
+      removed: state.num_deleted ?? 0
+    },
+    yield* streamInfo("look", names.history)
+  )
   const listed = yield* Stream.runCollect(listDeadLetters({ open: true }))
   return { counted, ids: listed.map(({ id }) => id) }
 })

@@ -79,14 +79,15 @@ describe.concurrent("what the history has dropped", () => {
           planRedelivery({ all: true }, { by: "test" }),
           ({ plan }) => plan
         )
-        const open = Effect.flatMap(stateOf("dead"), ({ first_seq, first_ts, messages }) =>
-          countOpen({
-            stored: messages,
-            firstId: first_seq,
-            oldestAt: Date.parse(first_ts),
-            removed: 0
-          })
-        )
+        const open = Effect.gen(function* () {
+          const { names, streamInfo } = yield* Broker
+          const { first_seq, first_ts, messages } = yield* stateOf("dead")
+          const letters = { stored: messages, firstId: first_seq, oldestAt: Date.parse(first_ts) }
+          return yield* countOpen(
+            { ...letters, removed: 0 },
+            yield* streamInfo("look", names.history)
+          )
+        })
         assert.strictEqual(yield* open, 3)
         const { run } = yield* planRedelivery({ all: true }, { by: "test" })
         const done = yield* run()

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker.ts"
 import type { BrokerError } from "../broker-error.ts"
 import { firstSince } from "../scan.ts"
-import { readValue, writeValue } from "../values.ts"
+import { readValue, type StoredValue, writeValue } from "../values.ts"
 import { compareSources } from "./comparison.ts"
 import { Divergence } from "./divergence.ts"
 import { lostOf, readLinks, restartOf } from "./links.ts"
@@ -30,11 +30,13 @@ const decode = Schema.decodeUnknownOption(Schema.fromJsonString(SourceRecord))
 
 const nothingKnown: SourceRecord = { v: 1, comparedUntil: {}, divergences: [] }
 
+const recordIn = (text: string): SourceRecord => Option.getOrElse(decode(text), () => nothingKnown)
+
 /** Reads the record; an empty one if there is none. */
 export const readRecord = Effect.gen(function* () {
   const { names } = yield* Broker
   const entry = yield* readValue(names.buckets.workers, key)
-  return Option.getOrElse(decode(entry?.string() ?? ""), () => nothingKnown)
+  return recordIn(entry?.string() ?? "")
 })
 
 export const writeRecord = Effect.fnUntraced(function* (record: SourceRecord) {
@@ -104,15 +106,20 @@ export const stillOpen = (
 /**
  * Reads which sources lost what was copied from them: what the last comparison found, and what the
  * ends of the streams show without one.
+ *
+ * @param workers the values of the bucket of workers.
  */
-export const surveySources = Effect.gen(function* () {
-  const { divergences } = yield* readRecord
-  const found: Array<Divergence> = []
-  for (const stream of yield* copyingStreams) {
-    const { info, links } = yield* readLinks(stream)
-    const known = stillOpen(divergences, stream, info.config.sources ?? [])
-    const isKnown = (source: string) => known.some((one) => one.source === source)
-    found.push(...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source)))
-  }
-  return found
+export const surveySources = Effect.fnUntraced(function* (workers: ReadonlyArray<StoredValue>) {
+  const { divergences } = recordIn(workers.find((value) => value.key === key)?.text ?? "")
+  const found = yield* Effect.forEach(
+    yield* copyingStreams,
+    (stream) =>
+      Effect.map(readLinks(stream), ({ info, links }): ReadonlyArray<Divergence> => {
+        const known = stillOpen(divergences, stream, info.config.sources ?? [])
+        const isKnown = (source: string) => known.some((one) => one.source === source)
+        return [...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source))]
+      }),
+    { concurrency: "unbounded" }
+  )
+  return found.flat()
 })

@@ -2,17 +2,10 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { firstIncoming, type IntakeSurvey, surveyIntake } from "../../broker/survey-intake.ts"
-import {
-  type GatewayReport,
-  gatewayKeys,
-  readGatewayReports
-} from "../../cluster/gateway-reports.ts"
-import { type OutboxReport, outboxKeys, readOutboxReports } from "../../cluster/outbox-reports.ts"
-import {
-  type ReconcileReport,
-  readReconcileReports,
-  reconcileKeys
-} from "../../cluster/reconcile-reports.ts"
+import type { StoredValue } from "../../broker/values.ts"
+import { type GatewayReport, gatewayReportsIn } from "../../cluster/gateway-reports.ts"
+import { type OutboxReport, outboxReportsIn } from "../../cluster/outbox-reports.ts"
+import { type ReconcileReport, reconcileReportsIn } from "../../cluster/reconcile-reports.ts"
 
 /** What comes in from outside, and who takes it in. */
 export interface IncomingSurvey extends IntakeSurvey {
@@ -26,42 +19,25 @@ export interface IncomingSurvey extends IntakeSurvey {
 }
 
 /**
- * Reads the values of some keys in the bucket of workers; none where there is no such key, as the
- * leader says in one request. A reading takes four.
- */
-const ifAny = Effect.fnUntraced(function* <A, E, R>(
-  keys: string,
-  read: Effect.Effect<ReadonlyArray<A>, E, R>
-) {
-  const { names, readMessage } = yield* Broker
-  const bucket = names.buckets.workers
-  const last_by_subj = `$KV.${bucket}.${keys}`
-  const last = yield* readMessage(`look for ${keys} in ${bucket}`, `KV_${bucket}`, { last_by_subj })
-  return last === null ? [] : yield* read
-})
-
-/**
  * Surveys what comes in; undefined where the installation has no intake.
  *
  * @param events what the broker says of the event stream.
+ * @param workers the values of the bucket of workers.
  */
-export const surveyIncoming = Effect.fnUntraced(function* (events: StreamInfo | undefined) {
+export const surveyIncoming = Effect.fnUntraced(function* (
+  events: StreamInfo | undefined,
+  workers: ReadonlyArray<StoredValue>
+) {
   const { names } = yield* Broker
   const copies = events?.sources?.find(({ name }) => name === names.intake)
   if (copies === undefined) return undefined
-  const intake = yield* surveyIntake
+  const [intake, first] = yield* Effect.all([surveyIntake, firstIncoming], { concurrency: 2 })
   if (intake === undefined) return undefined
-  const { first, gateways, outboxes, reconciled } = yield* Effect.all(
-    {
-      first: firstIncoming,
-      gateways: ifAny(gatewayKeys, readGatewayReports),
-      outboxes: ifAny(outboxKeys, readOutboxReports),
-      reconciled: ifAny(reconcileKeys, readReconcileReports)
-    },
-    { concurrency: 4 }
-  )
   return {
-    ...{ ...intake, notCopied: copies.lag ?? null, gateways, outboxes, reconciled },
+    ...{ ...intake, notCopied: copies.lag ?? null },
+    gateways: gatewayReportsIn(workers),
+    outboxes: outboxReportsIn(workers),
+    reconciled: reconcileReportsIn(workers),
     oldestAt: first?.time.getTime() ?? null
   } satisfies IncomingSurvey
 })

@@ -1,12 +1,11 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import type { Schema } from "effect"
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import type { RaisedAlert } from "../../alerts/alert-store.ts"
 import { listAlerts, raisedIn } from "../../alerts/alert-store.ts"
 import { Broker } from "../../broker/broker.ts"
-import { findPartitions, readLayoutRecord, TopologyError } from "../../broker/installed.ts"
+import { readInstallation, TopologyError } from "../../broker/installed.ts"
 import { readHealth, type ServerHealth } from "../../broker/monitor.ts"
-import { readStream, storedAt } from "../../broker/scan.ts"
 import type { Divergence } from "../../broker/sources/divergence.ts"
 import { surveySources } from "../../broker/sources/record.ts"
 import { readAccountStorage } from "../../broker/storage-limits.ts"
@@ -18,12 +17,13 @@ import {
   surveyEvents
 } from "../../broker/survey-streams.ts"
 import { isOfAccess } from "../../broker/topology.ts"
+import type { StoredValue } from "../../broker/values.ts"
 import type { WriteError } from "../../broker/write-errors.ts"
 import { readFailing } from "../../cluster/failing-streams.ts"
 import type { IntrospectionAnswer } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection.ts"
 import type { Present } from "../../cluster/roster.ts"
-import { presentIn, Roster, rosterSubjects } from "../../cluster/roster.ts"
+import { presentIn, type Roster, readWorkersBucket } from "../../cluster/roster.ts"
 import { referencesIn } from "../../domain/backlog-message.ts"
 import { deliverySubject, isSchedule } from "../../domain/delivery.ts"
 import type {
@@ -37,7 +37,7 @@ import { countOpen } from "../../history/dead-fates.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
 import { timers } from "../../time/timers.ts"
-import { readDeadLetterUse } from "../retry/dead-letter-gate.ts"
+import { deadLetterUseIn } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
 import { surveyEndpoints } from "./survey-endpoints.ts"
 import { type IncomingSurvey, surveyIncoming } from "./survey-incoming.ts"
@@ -88,7 +88,7 @@ export interface Survey {
 
 const hour = 3_600_000
 /** Maximum concurrent requests to the broker. */
-const maxConcurrentLookups = 16
+const maxConcurrentLookups = 64
 /** Time limit to read a bucket. */
 const bucketPatience = "20 seconds"
 /** Number of streams among whose first messages the oldest is searched. */
@@ -99,26 +99,6 @@ const aliveIn = (roster: Roster | undefined): number =>
   roster === undefined ? Number.POSITIVE_INFINITY : Math.max(1, roster.members.size)
 
 const range = (count: number) => Array.from({ length: count }, (_, index) => index)
-
-/** Reads the workers and leases, and when leases ended that no other lease replaced yet. */
-const readLeases = Effect.gen(function* () {
-  const { names } = yield* Broker
-  const bucket = names.buckets.workers
-  const roster = new Roster()
-  const ended = new Map<number, number>()
-  yield* readStream({ stream: `KV_${bucket}`, subjects: rosterSubjects(bucket) }).pipe(
-    Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const { subject } = message
-        roster.hear(subject, message.string(), 0)
-        const [kind, partition] = subject.split(".").slice(-2)
-        if (kind === "owner" && message.data.length === 0)
-          ended.set(Number(partition), storedAt(message))
-      })
-    )
-  )
-  return { roster, ended }
-})
 
 const nothingWaits: ReadonlyMap<string, number> = new Map()
 
@@ -206,20 +186,28 @@ const orUnknown = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     Effect.orElseSucceed(() => undefined)
   )
 
-const surveyDead = Effect.fnUntraced(function* (info: StreamSurvey["info"], at: number) {
+const surveyDead = Effect.fnUntraced(function* (
+  info: StreamSurvey["info"],
+  history: StreamSurvey["info"],
+  at: number
+) {
   const { names } = yield* Broker
   const state = info?.state
   const counted =
-    state === undefined
+    state === undefined || history === undefined
       ? Effect.succeed(undefined)
-      : countOpen({
-          stored: state.messages,
-          firstId: state.first_seq,
-          oldestAt: Date.parse(state.first_ts),
-          removed: state.num_deleted ?? 0
-        })
+      : countOpen(
+          {
+            stored: state.messages,
+            firstId: state.first_seq,
+            oldestAt: Date.parse(state.first_ts),
+            removed: state.num_deleted ?? 0
+          },
+          history
+        )
+  const use = info === undefined ? Effect.succeed(undefined) : deadLetterUseIn(info)
   const [lastHour, open, letters] = yield* Effect.all(
-    [countSince(names.dead, at - hour), orUnknown(counted), orUnknown(readDeadLetterUse)],
+    [countSince(names.dead, at - hour), orUnknown(counted), orUnknown(use)],
     { concurrency: 3 }
   )
   return {
@@ -232,73 +220,81 @@ const surveyDead = Effect.fnUntraced(function* (info: StreamSurvey["info"], at: 
   } satisfies Survey["dead"]
 })
 
+/** Surveys the workers, and what else their bucket tells of. */
+const surveyWorkers = Effect.fnUntraced(function* (event: StreamSurvey["info"], isLed: boolean) {
+  const bucket = isLed ? yield* orUnknown(readWorkersBucket) : undefined
+  const values = bucket?.values
+  const ifKnown = <A, E, R>(
+    read: (values: ReadonlyArray<StoredValue>) => Effect.Effect<A, E, R>
+  ) => (values === undefined ? Effect.succeed(undefined) : orUnknown(read(values)))
+  const [incoming, sources, writeErrors] = yield* Effect.all(
+    [
+      ifKnown((values) => surveyIncoming(event, values)),
+      ifKnown(surveySources),
+      readFailing(aliveIn(bucket?.roster))
+    ],
+    { concurrency: "unbounded" }
+  )
+  return { roster: bucket?.roster, ended: bucket?.ended, incoming, sources, writeErrors }
+})
+
 /**
  * Surveys an installation as a whole. What cannot be read is left out, so that the rest is shown.
  * Fails where the broker does not answer at all, or there is no installation.
  */
 export const readSurvey = Effect.gen(function* () {
   const { names, server } = yield* Broker
-  const { partitions: count } = yield* findPartitions
+  const { hasIntake, partitions: count, record } = yield* readInstallation
   if (count === undefined)
     return yield* new TopologyError({
       message: `there is no installation named ${names.events.replace(/EVENTS$/, "")} on this broker: run \`petrel init\` first`
     })
+  const { buckets } = names
   const waitingStreams = range(count).flatMap((index) => [
     names.deliveries(index),
     names.backlog(index)
   ])
-  const buckets = Object.values(names.buckets).map((bucket) => `KV_${bucket}`)
   const streams = yield* Effect.forEach(
-    [names.events, names.history, names.dead, names.configuration, ...buckets, ...waitingStreams],
+    [
+      ...[names.events, names.history, names.dead, names.configuration],
+      ...(hasIntake ? [names.intake, names.origins] : []),
+      ...Object.values(buckets).map((bucket) => `KV_${bucket}`),
+      ...waitingStreams
+    ],
     lookAtStream,
     { concurrency: maxConcurrentLookups }
   )
-  const event = streams.find(({ name }) => name === names.events)?.info
-  const sourced = event?.config.sources ?? []
-  if (sourced.some(({ name }) => name === names.intake))
-    streams.push(...(yield* Effect.forEach([names.intake, names.origins], lookAtStream)))
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
-  const dead = byName.get(names.dead)?.info
+  const infoOf = (name: string) => byName.get(name)?.info
+  const [event, dead] = [infoOf(names.events), infoOf(names.dead)]
   const at = Date.parse(event?.ts ?? dead?.ts ?? "") || timers.wallMs()
-  const isLed = (name: string) => byName.get(name)?.state === "led"
+  const isLed = (bucket: string) => byName.get(`KV_${bucket}`)?.state === "led"
   const ifLed = <A, E, R>(bucket: string, effect: Effect.Effect<A, E, R>) =>
-    isLed(`KV_${bucket}`) ? orUnknown(effect) : Effect.succeed(undefined)
-  const {
-    account,
-    alerts,
-    layout,
-    endpoints,
-    routed,
-    incoming,
-    letters,
-    oldest,
-    partitions,
-    roster,
-    sources
-  } = yield* Effect.all(
-    {
-      account: orUnknown(readAccountStorage),
-      alerts: ifLed(names.buckets.alerts, listAlerts()),
-      endpoints: ifLed(names.buckets.endpoints, surveyEndpoints),
-      roster: ifLed(names.buckets.workers, readLeases),
-      layout: ifLed(names.buckets.workers, readLayoutRecord),
-      routed: surveyEvents(event),
-      letters: surveyDead(dead, at),
-      incoming: ifLed(names.buckets.workers, surveyIncoming(event)),
-      sources: ifLed(names.buckets.workers, surveySources),
-      oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
-      partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
-        concurrency: maxConcurrentLookups
-      })
-    },
-    { concurrency: "unbounded" }
-  )
+    isLed(bucket) ? orUnknown(effect) : Effect.succeed(undefined)
+  const { account, alerts, endpoints, health, letters, oldest, partitions, routed, workers } =
+    yield* Effect.all(
+      {
+        account: orUnknown(readAccountStorage),
+        alerts: ifLed(buckets.alerts, listAlerts()),
+        endpoints: ifLed(buckets.endpoints, surveyEndpoints),
+        health: readHealth,
+        letters: surveyDead(dead, infoOf(names.history), at),
+        oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
+        partitions: Effect.forEach(range(count), (index) => lookAtPartition(index, byName), {
+          concurrency: maxConcurrentLookups
+        }),
+        routed: surveyEvents(event),
+        workers: surveyWorkers(event, isLed(buckets.workers))
+      },
+      { concurrency: "unbounded" }
+    )
+  const { roster, incoming, sources, writeErrors } = workers
   const room = surveySpace(names, range(count), byName, {
     deadBytes: letters.limitBytes,
     intakeBytes: byName.get(names.intake)?.info?.config.max_bytes ?? null
   })
+  const isApart = record.isAccessApart === true || !isLed(buckets.workers)
   const { bytes, limitBytes } = room.backlogs
-  const isApart = layout === undefined || layout.record.isAccessApart === true
   const areSharesDue = isCrowded({ bytes: bytes ?? 0, maxBytes: limitBytes ?? undefined })
   const survey: Survey = {
     at,
@@ -307,20 +303,20 @@ export const readSurvey = Effect.gen(function* () {
     account: account ?? { bytes: null, limitBytes: null },
     // This account does not have the tokens if they are in one of their own.
     streams: isApart ? streams.filter(({ name }) => !isOfAccess(names, name)) : streams,
-    writeErrors: yield* readFailing(aliveIn(roster?.roster)),
-    health: yield* readHealth,
+    writeErrors,
+    health,
     room,
     waitingByTenant: areSharesDue ? yield* orUnknown(countByTenant(range(count))) : undefined,
     events: routed,
     dead: letters,
     sources: sources ?? [],
-    change: layout?.record.change,
+    change: record.change,
     partitions: partitions.map((partition) => {
-      const owner = roster?.roster.leases.get(partition.partition)?.said.worker ?? null
-      const unownedSince = roster?.ended.get(partition.partition) ?? null
+      const owner = roster?.leases.get(partition.partition)?.said.worker ?? null
+      const unownedSince = workers.ended?.get(partition.partition) ?? null
       return { ...partition, owner, ...(owner === null ? { unownedSince } : {}) }
     }),
-    workers: roster === undefined ? undefined : presentIn(roster.roster),
+    workers: roster === undefined ? undefined : presentIn(roster),
     endpoints,
     oldest,
     incoming,

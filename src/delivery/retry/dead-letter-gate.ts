@@ -1,3 +1,4 @@
+import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect, Queue } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { logTransitions } from "../../broker/gate.ts"
@@ -18,22 +19,36 @@ const headerBytes = 600
 /** Pause after DEAD refused a dead letter, ms: doubles from the first to the second. */
 const closedMs = [2_000, 60_000] as const
 
-/** Reads the size of DEAD from its leader, and the count per tenant when DEAD is crowded. */
-export const readDeadLetterUse = Effect.gen(function* () {
+const lookHowFull = "look how full the dead letters are"
+
+/**
+ * Returns the size of DEAD, and the count per tenant when DEAD is crowded, which it asks the leader
+ * for.
+ *
+ * @param dead what the leader says of DEAD.
+ */
+export const deadLetterUseIn = Effect.fnUntraced(function* ({
+  config,
+  state
+}: Pick<StreamInfo, "config" | "state">) {
   const { names, streamInfo } = yield* Broker
-  const read = (options?: { readonly subjects_filter: string }) =>
-    streamInfo("look how full the dead letters are", names.dead, options)
-  const { config, state } = yield* read()
   const { bytes, messages } = state
   const use: DeadLetterUse = { bytes, messages, maxBytes: config.max_bytes, byTenant: undefined }
   if (!isCrowded(use)) return use
-  const { state: counted } = yield* read({ subjects_filter: names.subjects.allDead })
+  const { state: counted } = yield* streamInfo(lookHowFull, names.dead, {
+    subjects_filter: names.subjects.allDead
+  })
   const byTenant = new Map<string, number>()
   for (const [subject, count] of Object.entries(counted.subjects ?? {})) {
     const tenant = subject.split(".").at(-2) ?? ""
     byTenant.set(tenant, (byTenant.get(tenant) ?? 0) + count)
   }
   return { ...use, byTenant } satisfies DeadLetterUse
+})
+
+const readDeadLetterUse = Effect.gen(function* () {
+  const { names, streamInfo } = yield* Broker
+  return yield* deadLetterUseIn(yield* streamInfo(lookHowFull, names.dead))
 })
 
 /** Why DEAD takes nothing for a while. */
