@@ -70,6 +70,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "isDirect: config.allow_direct",
     replace: "isDirect: false"
   },
+  "roster-by-two-subjects": {
+    file: "cluster/roster.ts",
+    find: "subjects: [`$KV.${bucket}.>`] }",
+    replace: "subjects: rosterSubjects(bucket) }"
+  },
   "counted-at-once": {
     file: "alerts/system-alerts.ts",
     find: "const counting = { inWindow: 20, atOnce: 1 }",
