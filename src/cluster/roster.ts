@@ -139,8 +139,8 @@ export const readWorkersBucket = Effect.gen(function* () {
   /** When leases ended that no other lease has replaced, by partition, ms since the epoch. */
   const ended = new Map<number, number>()
   // With the few other values, as there are few requests for one subject, and several for two.
-  const all = { stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.>`] }
-  const messages = yield* Stream.runCollect(readStream(all))
+  const subjects = [`$KV.${bucket}.>`]
+  const messages = yield* Stream.runCollect(readStream({ stream: `KV_${bucket}`, subjects }))
   for (const message of messages) {
     const { data, subject } = message
     roster.hear(subject, message.string(), 0)
