@@ -20,6 +20,9 @@ const say = ({ failures, hash, seed, virtualMs }: Result): void => {
   for (const { kind, what } of failures) console.log(`  ${kind}: ${what}`)
 }
 
+const jsonOf = (result: Result): string =>
+  JSON.stringify({ ...result, injected: [...result.injected], log: undefined })
+
 const oneSeed = async (options: Options, scenario: Partial<Scenario>): Promise<number> => {
   const seed = Number(options.seed ?? scenario.seed)
   if (options.shrink) {
@@ -29,6 +32,10 @@ const oneSeed = async (options: Options, scenario: Partial<Scenario>): Promise<n
     return found === undefined ? 0 : 1
   }
   const result = await runOne(seed, scenario, options.trace)
+  if (options.json) {
+    console.log(jsonOf(result))
+    return result.failures.length === 0 ? 0 : 1
+  }
   const { only = "" } = options
   for (const line of result.log) if (line.includes(only)) console.log(line)
   const [failure] = result.failures
@@ -48,8 +55,7 @@ const runSeeds = async (options: Options, from: number, step: number): Promise<F
   for (let n = 0; n * step < count && performance.now() < until; n++) {
     const result = await runOne(from + n * step)
     table.add(result)
-    if (options.json)
-      console.log(JSON.stringify({ ...result, injected: [...result.injected], log: undefined }))
+    if (options.json) console.log(jsonOf(result))
     else if (result.failures.length > 0) say(result)
     if (options.sabotage === undefined || result.failures.length === 0) continue
     // What fails without the sabotage as well does not show it.
