@@ -7,8 +7,6 @@ import {
   AttemptQuery,
   DeliveryLog,
   DeliveryLookup,
-  DeliveryPage,
-  DeliveryQuery,
   EventPage,
   EventQuery,
   LoggedDeliveries,
@@ -25,7 +23,6 @@ import { startProjection } from "./projection.ts"
 
 /** What is asked of a projection. */
 const LogQuestion = Schema.Union([
-  Schema.Struct({ ask: Schema.Literal("find"), query: DeliveryQuery }),
   Schema.Struct({ ask: Schema.Literal("attempts"), query: AttemptQuery }),
   Schema.Struct({ ask: Schema.Literal("events"), query: EventQuery }),
   Schema.Struct({ ask: Schema.Literal("get"), lookup: DeliveryLookup }),
@@ -37,7 +34,6 @@ type LogQuestion = typeof LogQuestion.Type
 
 /** What it answers. */
 const LogAnswer = Schema.Union([
-  Schema.Struct({ page: DeliveryPage }),
   Schema.Struct({ attempts: AttemptPage }),
   Schema.Struct({ events: EventPage }),
   Schema.Struct({ found: LoggedDeliveries }),
@@ -76,8 +72,6 @@ const answerTo = (
   question: LogQuestion
 ): Effect.Effect<LogAnswer, Invalid | LogUnavailable> => {
   switch (question.ask) {
-    case "find":
-      return Effect.map(log.find(question.query), (page) => ({ page }))
     case "attempts":
       return Effect.map(log.findAttempts(question.query), (attempts) => ({ attempts }))
     case "events":
@@ -185,12 +179,6 @@ const asked = Effect.fnUntraced(function* (question: LogQuestion) {
   if ("unavailable" in answer) return yield* unavailableOf(answer)
   if ("problems" in answer) return yield* new Invalid({ problems: answer.problems })
   return answer
-})
-
-/** Asks a running projection for a page of the delivery log. */
-export const findRemotely = Effect.fnUntraced(function* (query: DeliveryQuery) {
-  const answer = yield* asked({ ask: "find", query })
-  return "page" in answer ? answer.page : yield* noProjection
 })
 
 /** Asks a running projection for a page of attempts. */

@@ -7,8 +7,10 @@ import { Broker } from "../../src/broker/broker.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { factResult } from "../../src/domain/fact.ts"
 import type {
+  DeliveryLookup,
   DeliveryQuery,
   DeliveryRow,
+  LoggedDeliveries,
   ProjectionStatus
 } from "../../src/projection/delivery-log.ts"
 import type { ProjectionOptions } from "../../src/projection/projection.ts"
@@ -74,6 +76,22 @@ export const walk = <R>(
     } while (cursor !== null)
     return rows
   })
+
+/**
+ * Returns the rounds of all events that facts are about, as whoever looks each of them up gets them.
+ *
+ * @param get looks one up: in a log of this process, or as `getRemotely` in that of another one.
+ */
+export const lookedUp = <E, R>(
+  get: (lookup: DeliveryLookup) => Effect.Effect<LoggedDeliveries, E, R>,
+  facts: ReadonlyArray<Fact>
+) =>
+  Effect.map(
+    Effect.forEach(new Set(facts.flatMap(({ event }) => event ?? [])), (event) => get({ event }), {
+      concurrency: 8
+    }),
+    (found) => found.flatMap(({ rounds }) => rounds)
+  )
 
 /** A projection in a process of its own, which is killed at the end at the latest. */
 export const projecting = (options: ProjectionOptions, within: ReadonlyArray<string> = []) =>

@@ -2,7 +2,7 @@ import { HashMap } from "effect"
 import type { Fact } from "../../src/domain/fact.ts"
 import { viewOf } from "../../src/history/fold/delivery.ts"
 import { attemptsOf, endOf, isLate } from "../../src/history/fold/round.ts"
-import type { DeliveryRow } from "../../src/projection/delivery-log.ts"
+import { DeliveryRow } from "../../src/projection/delivery-log.ts"
 
 /** What a row has to say, whatever made it. */
 export type Said = Omit<DeliveryRow, "redeliveredAs" | "seq" | "nextAttemptAt" | "delivery">
@@ -42,12 +42,22 @@ export const foldedRows = (facts: ReadonlyArray<Fact>): Record<string, Said> => 
   return said
 }
 
-/** What rows of the log say, without those of endpoints that a plan left out. */
-export const saidBy = (rows: ReadonlyArray<DeliveryRow>): Record<string, Said> => {
-  const said: Record<string, Said> = {}
-  for (const row of rows) {
-    const { delivery: _, nextAttemptAt: __, redeliveredAs: ___, seq: ____, ...rest } = row
-    if (row.state !== "skipped") said[nameOf(row)] = rest
-  }
-  return said
-}
+const {
+  delivery: _,
+  nextAttemptAt: __,
+  redeliveredAs: ___,
+  seq: ____,
+  ...compared
+} = DeliveryRow.fields
+const sayNames = Object.keys(compared) as ReadonlyArray<keyof Said>
+
+/** What rows of the log say, or its rounds, without those of endpoints that a plan left out. */
+export const saidBy = (rows: ReadonlyArray<DeliveryRow>): Record<string, Said> =>
+  Object.fromEntries(
+    rows
+      .filter(({ state }) => state !== "skipped")
+      .map((row) => [
+        nameOf(row),
+        Object.fromEntries(sayNames.map((name) => [name, row[name]])) as unknown as Said
+      ])
+  )

@@ -13,11 +13,19 @@ import type { ProjectionOptions } from "../../src/projection/projection.ts"
 import { startProjection } from "../../src/projection/projection.ts"
 import {
   answerLog,
-  findRemotely,
+  findAttemptsRemotely,
   getRemotely,
   remoteStatus
 } from "../../src/projection/remote-log.ts"
-import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
+import {
+  caughtUp,
+  directory,
+  lookedUp,
+  optionsOf,
+  projecting,
+  store,
+  walk
+} from "../kit/delivery-log.ts"
 import { eventually, installation, nth } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
 import { canMount, mountDisk } from "../kit/nats-server.ts"
@@ -121,13 +129,13 @@ describe("a delivery log that does not follow the history", () => {
         // Whatever it has read: nothing that it answers is older than it says, over several of its
         // attempts to write.
         for (let time = 0; time < 20; time++) {
-          assert.instanceOf(yield* Effect.flip(findRemotely({})), LogUnavailable)
+          assert.instanceOf(yield* Effect.flip(findAttemptsRemotely({})), LogUnavailable)
           assert.instanceOf(yield* Effect.flip(getRemotely({ event: "acme.e1" })), LogUnavailable)
           yield* Effect.sleep("200 millis")
         }
         disk.empty()
         yield* caughtUp(remoteStatus)
-        assert.deepStrictEqual(saidBy(yield* walk(findRemotely)), foldedRows(facts))
+        assert.deepStrictEqual(saidBy(yield* lookedUp(getRemotely, facts)), foldedRows(facts))
       })
     )
 
@@ -255,12 +263,16 @@ describe("a delivery log that does not follow the history", () => {
       // Of the two, the one that can answer does.
       for (let time = 0; time < 5; time++) {
         assert.strictEqual((yield* remoteStatus).state, "following")
-        assert.isNotEmpty((yield* findRemotely({})).deliveries)
+        assert.isNotEmpty((yield* findAttemptsRemotely({})).attempts)
       }
       yield* one.kill9
       yield* store(later)
       yield* caughtUp(two.log.status)
       assert.deepStrictEqual(saidBy(yield* walk(two.log.find)), foldedRows(facts))
+      // Longer than a message may be: it comes in pieces.
+      const { attempts } = yield* findAttemptsRemotely({ limit: 200 })
+      assert.isAbove(JSON.stringify(attempts).length, 16_384)
+      assert.deepStrictEqual(attempts, (yield* two.log.findAttempts({ limit: 200 })).attempts)
       assert.strictEqual(log.count("another console keeps its delivery log in"), 1)
     })
   )
@@ -337,7 +349,7 @@ describe("a delivery log that does not follow the history", () => {
       assert.include(unavailable.message, "its writer has ended")
       // In a second, the first time.
       assert.deepInclude(unavailable, { retryAfter: 1 })
-      assert.deepStrictEqual(yield* Effect.flip(findRemotely({})), unavailable)
+      assert.deepStrictEqual(yield* Effect.flip(findAttemptsRemotely({})), unavailable)
       yield* store(later)
       yield* caughtUp(deliveries.status)
       queries.postMessage(null)

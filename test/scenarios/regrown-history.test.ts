@@ -6,9 +6,9 @@ import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { exportTraces, readTracePosition } from "../../src/operations/traces/export-traces.ts"
-import { findRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
+import { getRemotely, remoteStatus } from "../../src/projection/remote-log.ts"
 import { spanCollector } from "../kit/collector.ts"
-import { caughtUp, directory, optionsOf, projecting, store, walk } from "../kit/delivery-log.ts"
+import { caughtUp, directory, lookedUp, optionsOf, projecting, store } from "../kit/delivery-log.ts"
 import { eventually } from "../kit/engine.ts"
 import { powerCut } from "../kit/power-cut.ts"
 import { randomFacts } from "../kit/random-facts.ts"
@@ -39,7 +39,7 @@ describe.concurrent("a history that lost its end and has grown past it since", (
       yield* resume
       const expected = foldedRows(later)
       const shown = yield* eventually(
-        Effect.orElseSucceed(walk(findRemotely), () => []),
+        Effect.orElseSucceed(lookedUp(getRemotely, [...lost, ...later]), () => []),
         (rows) => Object.keys(expected).every((key) => key in saidBy(rows))
       )
       assert.deepStrictEqual(saidBy(shown), expected)
