@@ -2,7 +2,7 @@ import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "./broker.ts"
 import { ifFound, streamNotFound } from "./broker-error.ts"
-import { TopologyError } from "./installed.ts"
+import { readLayout, TopologyError } from "./installed.ts"
 
 /** What INTAKE holds. */
 export interface IntakeSurvey {
@@ -66,5 +66,15 @@ export const requireIntake = Effect.gen(function* () {
   const { names } = yield* Broker
   return yield* new TopologyError({
     message: `this installation has no ${names.intake}: run \`petrel init\` once more, on nats-server 2.15 or newer`
+  })
+})
+
+/** Fails with TopologyError where the installation has no INTAKE, or makes no events of what it holds. */
+export const requireEventsOfIntake = Effect.gen(function* () {
+  yield* requireIntake
+  const { isSourced } = yield* readLayout
+  if (isSourced) return
+  return yield* new TopologyError({
+    message: "no event is made of what comes in: run `petrel init` once more"
   })
 })

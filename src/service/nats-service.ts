@@ -18,8 +18,12 @@ import { allTenants, defaultTokenRate, scopes } from "../operations/token.ts"
 import { Shares } from "../policy/shares.ts"
 import { bytesText } from "../text/quantities.ts"
 import { apiRequest, tenantIn } from "./api-request.ts"
-import { operationSchemas, schemaNamed } from "./operation-schemas.ts"
-import { type ServiceOperation, serviceOperations } from "./operations.ts"
+import {
+  operationSchemas,
+  type ServiceOperation,
+  schemaNamed,
+  serviceOperations
+} from "./operations.ts"
 
 /** Requests that are answered at the same time; one tenant has half of them where it is alone. */
 const maxAtOnce = 256

@@ -5,7 +5,7 @@ import { withoutCommands } from "../../text/plain-text.ts"
 import { operation, operationGroup } from "../operation.ts"
 import { defaultLimit, makeCursor, next, pageQuery } from "../parameters.ts"
 import type { Condition } from "./conditions.ts"
-import { listOutboxes, OutboxList } from "./outboxes.ts"
+import { listOutboxes, OutboxList } from "./incoming.ts"
 import { readStatus, Status } from "./status-report.ts"
 import { listWorkers, Workers } from "./workers.ts"
 

@@ -1,6 +1,7 @@
 import { hostname } from "node:os"
 import { Effect, Result } from "effect"
 import { Command } from "effect/cli"
+import { requireEventsOfIntake } from "../../../broker/survey-intake.ts"
 import { GatewayCounts } from "../../../intake/gateway/counts.ts"
 import { serveGateway } from "../../../intake/gateway/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/listen.ts"
@@ -13,7 +14,6 @@ import { giveBackMemory, setCollector } from "../../memory.ts"
 import { refusal } from "../../refused.ts"
 import { connectedToServe, report } from "../../root-command.ts"
 import { untilStopped } from "../../terminal/signals.ts"
-import { requireIntake } from "./require-intake.ts"
 
 const defaultListen = "127.0.0.1:8088"
 
@@ -40,7 +40,7 @@ export const ingest = Command.make(
     const networks = yield* readApiNetworks(allowNetwork)
     const serve = Effect.gen(function* () {
       setCollector(heapGrowthPercent)
-      yield* requireIntake
+      yield* requireEventsOfIntake
       const counts = new GatewayCounts()
       let problems = (): ReadonlyArray<string> => ["the gateway has not started"]
       const metricsAt = yield* serveNumbers(

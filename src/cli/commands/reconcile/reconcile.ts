@@ -1,5 +1,6 @@
 import { Clock, Effect, Result } from "effect"
 import { Command } from "effect/cli"
+import { requireEventsOfIntake } from "../../../broker/survey-intake.ts"
 import { present } from "../../../domain/record.ts"
 import { type ApiAccount, checkAccount } from "../../../intake/source-account.ts"
 import { getSource } from "../../../intake/source-store.ts"
@@ -28,7 +29,6 @@ import {
 import { Refused, refusal } from "../../refused.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { print, remark } from "../../terminal/stdout.ts"
-import { requireIntake } from "../ingest/require-intake.ts"
 import { doneJson, doneText, missingJson, missingLine } from "./report.ts"
 
 const dayMs = 24 * 60 * 60_000
@@ -105,7 +105,7 @@ export const reconcile = Command.make(
       command === undefined ? yield* readApiKey(given, process.env[apiKeyVariable]) : undefined
     const asked = { since, until }
     const work = Effect.gen(function* () {
-      yield* requireIntake
+      yield* requireEventsOfIntake
       const { source } = yield* getSource(name)
       const { apiUrl, webhookId } = given
       const keepsMs = listings.get(source.provider)?.keepsMs
