@@ -1,15 +1,14 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Stream } from "effect"
 import { afterAll, beforeAll } from "vitest"
+import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import type { Fact } from "../../src/domain/fact.ts"
+import { type Fact, factResult } from "../../src/domain/fact.ts"
 import { Facts } from "../../src/history/facts.ts"
-import type { FactQuery } from "../../src/history/read.ts"
-import { readFacts } from "../../src/history/read.ts"
+import { type FactQuery, readFacts, readNewestFacts } from "../../src/history/read.ts"
 import { eventually, installation } from "../kit/engine.ts"
 import { makeLog } from "../kit/log.ts"
-import type { TestServer } from "../kit/nats-server.ts"
-import { startServer } from "../kit/nats-server.ts"
+import { startServer, type TestServer } from "../kit/nats-server.ts"
 
 let server: TestServer
 beforeAll(async () => {
@@ -32,11 +31,8 @@ const append = (changes: Partial<Fact>) =>
     return (yield* facts.append(fact, `f${appended++}`)).seq
   })
 
-const sequences = (query: FactQuery) =>
-  readFacts(query).pipe(
-    Stream.map(({ seq }) => seq),
-    Stream.runCollect
-  )
+const sequences = <E, R>(facts: Stream.Stream<{ readonly seq: number }, E, R>) =>
+  Effect.map(Stream.runCollect(facts), (all) => all.map(({ seq }) => seq))
 
 describe("reading the history", () => {
   it.live("gives every fact with its sequence, in the order they were stored", () =>
@@ -59,7 +55,7 @@ describe("reading the history", () => {
   it.live("ends at once when there is nothing", () =>
     installation(server).run(
       Effect.gen(function* () {
-        assert.deepStrictEqual(yield* sequences({}), [])
+        assert.deepStrictEqual(yield* sequences(readFacts({})), [])
       })
     )
   )
@@ -73,7 +69,7 @@ describe("reading the history", () => {
         const crm = yield* append({ endpoint: "crm", event: "b", eventSeq: 8 })
         const other = yield* append({ tenant: "globex", event: "evt_9", eventSeq: 9 })
         const expect = (query: FactQuery, ...seqs: ReadonlyArray<number>) =>
-          Effect.map(sequences(query), (found) =>
+          Effect.map(sequences(readFacts(query)), (found) =>
             assert.deepStrictEqual(found, seqs, JSON.stringify(query))
           )
         const billing = { tenant: "acme", id: "billing" }
@@ -111,7 +107,10 @@ describe("reading the history", () => {
           yield* eventually(Clock.currentTimeMillis, (now) => now > time + 1)
         }
         const [, second, third] = times
-        assert.deepStrictEqual(yield* sequences({ since: second, until: third }), seqs.slice(1, 3))
+        assert.deepStrictEqual(
+          yield* sequences(readFacts({ since: second, until: third })),
+          seqs.slice(1, 3)
+        )
       })
     )
   )
@@ -186,6 +185,58 @@ describe("reading the history", () => {
         yield* append({ event: "after" })
         yield* until("after")
         assert.deepStrictEqual(seen, ["before", "after"])
+      })
+    )
+  )
+})
+
+/** More facts than one look back covers. */
+const stored = 11_000
+
+/** Every hundredth fact is globex's, the first one is a dead letter. */
+const tell = Effect.gen(function* () {
+  const { names, publisher } = yield* natsClients
+  yield* Effect.forEach(
+    Array.from({ length: stored }, (_, index) => index + 1),
+    (seq) => {
+      const kind = seq === 1 ? "dead-lettered" : "delivered"
+      const tenant = seq % 100 === 0 ? "globex" : "acme"
+      const fact: Fact = { v: 1, kind, at: seq, tenant, endpoint: "a", event: `e${seq}` }
+      const subject = names.subjects.fact(tenant, "a", factResult(kind), kind)
+      return publisher.publish(subject, JSON.stringify(fact), [])
+    },
+    { concurrency: 256, discard: true }
+  )
+})
+
+describe("the newest facts", () => {
+  it.live("are the last of all that match, in order, however far back they are", () =>
+    installation(server).run(
+      Effect.gen(function* () {
+        yield* tell
+        const { names, readMessage } = yield* Broker
+        const middle = yield* readMessage("look", names.history, { seq: stored / 2 })
+        const at = middle?.time.getTime() ?? 0
+        const queries: ReadonlyArray<readonly [query: FactQuery, limit: number]> = [
+          [{}, 1],
+          [{}, 5_000],
+          [{}, 2 * stored],
+          [{ tenant: "globex" }, 3],
+          [{ tenant: "globex" }, 60],
+          [{ kinds: ["dead-lettered"] }, 2],
+          [{ event: "e7" }, 1],
+          [{ endpoint: { tenant: "acme", id: "b" } }, 1],
+          [{ since: 0, until: 1 }, 1],
+          [{ since: at }, stored],
+          [{ until: at }, 10],
+          [{ since: at, until: at, tenant: "acme" }, 5],
+          [{ tenant: "globex", endpoint: { tenant: "acme", id: "a" } }, 1]
+        ]
+        for (const [query, limit] of queries) {
+          const all = yield* sequences(readFacts(query))
+          const newest = yield* sequences(readNewestFacts(query, limit))
+          assert.deepStrictEqual(newest, all.slice(-limit), JSON.stringify(query))
+        }
       })
     )
   )

@@ -2,13 +2,11 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { AttemptRequest } from "../../../src/delivery/http/attempt.ts"
 import type { HttpTransport } from "../../../src/delivery/http/egress.ts"
-import { startSending } from "../../../src/delivery/http/sender.ts"
-import type { EndpointJson } from "../../../src/domain/endpoint.ts"
-import { Endpoint } from "../../../src/domain/endpoint.ts"
+import { formatted, startSending } from "../../../src/delivery/http/sender.ts"
+import { Endpoint, type EndpointJson } from "../../../src/domain/endpoint.ts"
 import type { AttemptOutcome } from "../../../src/domain/outcome.ts"
 import { attemptSpanId } from "../../../src/domain/trace-context.ts"
-import type { LiveEndpoint } from "../../../src/endpoints/live-endpoint.ts"
-import { makeLive } from "../../../src/endpoints/live-endpoint.ts"
+import { type LiveEndpoint, makeLive } from "../../../src/endpoints/live-endpoint.ts"
 import { clock, timers } from "../../../src/time/timers.ts"
 import { quickRetry } from "../../kit/engine.ts"
 import { clockEvents, withVirtualTime } from "../../kit/moved-time.ts"
@@ -148,5 +146,27 @@ describe("a request", () => {
   it("has no traceparent where its event has none", () => {
     const { request } = send(endpointOf({}), "paid", { traces: true })
     assert.notInclude(request?.headers ?? [], "traceparent")
+  })
+})
+
+const slack = (body: string): unknown =>
+  JSON.parse(Buffer.from(formatted(Buffer.from(body), "slack")).toString("utf8"))
+
+describe("a body for a chat tool", () => {
+  it("is the alert in words", () => {
+    const data = {
+      ...{ state: "cleared", tenant: "acme", id: "alert_1", name: "dead-letters" },
+      ...{ about: "endpoint", level: "warn", endpoint: "billing" },
+      ...{ threshold: 1, unit: "", windowMs: 1, raisedAt: 1 }
+    }
+    assert.deepStrictEqual(slack(JSON.stringify({ data })), {
+      text: "Petrel: dead-letters of acme/billing is over."
+    })
+  })
+
+  it("is any other text as it is, with what would be markup escaped", () => {
+    assert.deepStrictEqual(slack("<!channel> Ä & <b>"), {
+      text: "&lt;!channel&gt; Ä &amp; &lt;b&gt;"
+    })
   })
 })
