@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { Turns } from "../../src/api/turns.ts"
 import { RefusalCells } from "../../src/metrics/refused-requests.ts"
 
@@ -48,12 +48,18 @@ describe("turns of the thread that answers requests", () => {
   it.live("come between the slices of work that was begun", () =>
     Effect.gen(function* () {
       const { ask, count, many } = setUp()
-      const slices = Effect.forEach(Array.from({ length: 20 }), () =>
-        Effect.andThen(busy(2), Effect.yieldNow)
+      const begun = yield* Deferred.make<void>()
+      const slices = Effect.forEach(
+        Array.from({ length: 20 }),
+        () =>
+          Effect.andThen(
+            Effect.andThen(busy(2), Deferred.succeed(begun, undefined)),
+            Effect.yieldNow
+          ),
+        { discard: true }
       )
       const attack = yield* many(4, "greedy", slices)
-      // Lets the attack begin: its slices have no event of their own.
-      yield* Effect.sleep(1)
+      yield* Deferred.await(begun)
       yield* Fiber.join(yield* ask("modest", busy(1)))
       assert.strictEqual(count("greedy"), 0)
       yield* Fiber.joinAll(attack)
