@@ -14,7 +14,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "types",
-    "text": "Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`.",
+    "text": "Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`.",
     "usual": "all",
     "removal": "never",
     "initial": [
@@ -43,7 +43,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "signatureHeader",
-    "text": "Name of the signature header where `sign` is stripe.",
+    "text": "Name of the signature header, if `sign` is stripe.",
     "usual": "petrel-signature",
     "removal": "never",
     "kind": {
@@ -117,7 +117,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "adapt",
-    "text": "Lower the concurrency while it answers 429 or slows down.",
+    "text": "Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down.",
     "usual": "false",
     "removal": "empty",
     "kind": {
@@ -126,7 +126,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "format",
-    "text": "`slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts.",
+    "text": "`slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts.",
     "usual": "the event's bytes",
     "removal": "null",
     "kind": {
@@ -147,7 +147,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "circuit",
-    "text": "When it is left alone after failures, and when it is given up.",
+    "text": "After which failures the endpoint gets only probes, and when it is given up.",
     "usual": "{}, the defaults",
     "removal": "empty",
     "kind": {
@@ -289,7 +289,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "redirects",
-    "text": "Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure.",
+    "text": "How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure.",
     "usual": "0",
     "removal": "never",
     "initial": 0,
@@ -301,7 +301,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "redirectsTo",
-    "text": "Origins that redirects may lead to beside the URL's own, such as https://eu.example.com.",
+    "text": "Other origins that redirects may lead to, such as https://eu.example.com.",
     "usual": "none",
     "removal": "null",
     "kind": {
@@ -310,7 +310,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "headers",
-    "text": "Headers that it gets with every request. Their values are not shown again.",
+    "text": "Headers of every request to the endpoint. Their values are not shown again.",
     "removal": "null by name",
     "isSecret": true,
     "kind": {
@@ -319,7 +319,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "forwardHeaders",
-    "text": "Headers of the publisher that it gets, by name: true adds one, null removes one.",
+    "text": "Headers of the publisher that the endpoint gets, by name: true adds one, null removes one.",
     "usual": "none",
     "removal": "null by name",
     "kind": {
@@ -328,7 +328,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "contact",
-    "text": "Whom to tell of problems.",
+    "text": "Whom to notify of problems. Alerts about the endpoint carry it.",
     "usual": "nobody",
     "removal": "null",
     "kind": {
@@ -337,7 +337,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "description",
-    "text": "What it is for: 1 to 500 characters on one line.",
+    "text": "What the endpoint is for: 1 to 500 characters on one line.",
     "usual": "none",
     "removal": "null",
     "kind": {
@@ -346,7 +346,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "metadata",
-    "text": "What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them.",
+    "text": "Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased.",
     "usual": "{}",
     "removal": "null by name",
     "kind": {
@@ -355,8 +355,8 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "alerts",
-    "text": "When alerts about it are raised.",
-    "usual": "{}, as its tenant has it",
+    "text": "When alerts about the endpoint are raised.",
+    "usual": "{}, the tenant's thresholds",
     "removal": "empty",
     "kind": {
       "is": "parts",
@@ -538,7 +538,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "operational",
-    "text": "It gets its tenant's alerts as events, too.",
+    "text": "The endpoint also gets its tenant's alerts, as events.",
     "usual": "false",
     "removal": "never",
     "kind": {
@@ -547,7 +547,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "secret",
-    "text": "The signing secret, which replaces all it has.",
+    "text": "The signing secret. It replaces all former ones.",
     "usual": "a new one, which is shown",
     "removal": "never",
     "isSecret": true,
@@ -560,7 +560,7 @@ export const endpointFields: ReadonlyArray<Field> = [
 export const tenantSettingFields: ReadonlyArray<Field> = [
   {
     "name": "hostCap",
-    "text": "Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000.",
+    "text": "Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000.",
     "usual": "no limit",
     "removal": "null",
     "kind": {
@@ -571,7 +571,7 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
   },
   {
     "name": "maxTimeout",
-    "text": "Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as \"15 minutes\". A longer one that is stored is cut to it.",
+    "text": "Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as \"15 minutes\". A longer one that is stored is cut to it.",
     "usual": "the system's, else 5 minutes",
     "removal": "null",
     "kind": {
@@ -602,7 +602,7 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
   },
   {
     "name": "forwardHeaders",
-    "text": "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one.",
+    "text": "Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one.",
     "usual": "none",
     "removal": "null by name",
     "kind": {

@@ -220,11 +220,11 @@ export interface ChangedEndpoint {
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types: ReadonlyArray<string>
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign: "standard" | "standard-ed25519" | "stripe" | "github" | "none"
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -241,13 +241,13 @@ export interface ChangedEndpoint {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy }
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight: number
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -281,21 +281,21 @@ export interface ChangedEndpoint {
   readonly timeout?: string
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string>
   /** Headers that it gets with every request, without their values. */
   readonly headers: { readonly [name: string]: string }
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: ReadonlyArray<string>
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string }
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
@@ -355,15 +355,15 @@ export interface ChangedEndpoint {
 export interface ChangedTenantSettings {
   /** Absent for the system. */
   readonly tenant?: string
-  /** Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
+  /** Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
   readonly hostCap?: number
-  /** Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
+  /** Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
   readonly maxTimeout?: string
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number
   /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number
-  /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>
   /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
   readonly system?: {
@@ -915,11 +915,11 @@ export interface Endpoint {
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types: ReadonlyArray<string>
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign: "standard" | "standard-ed25519" | "stripe" | "github" | "none"
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -936,13 +936,13 @@ export interface Endpoint {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy }
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight: number
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -976,21 +976,21 @@ export interface Endpoint {
   readonly timeout?: string
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string>
   /** Headers that it gets with every request, without their values. */
   readonly headers: { readonly [name: string]: string }
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: ReadonlyArray<string>
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string }
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
@@ -1093,11 +1093,11 @@ export interface EndpointDetail {
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types: ReadonlyArray<string>
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign: "standard" | "standard-ed25519" | "stripe" | "github" | "none"
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -1114,13 +1114,13 @@ export interface EndpointDetail {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy }
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight: number
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -1154,21 +1154,21 @@ export interface EndpointDetail {
   readonly timeout?: string
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string>
   /** Headers that it gets with every request, without their values. */
   readonly headers: { readonly [name: string]: string }
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: ReadonlyArray<string>
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string }
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
@@ -1357,11 +1357,11 @@ export interface EndpointList {
 export interface EndpointPatch {
   /** Where requests go: http or https. */
   readonly url?: string | undefined
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types?: ReadonlyArray<string> | undefined
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign?: "standard" | "standard-ed25519" | "stripe" | "github" | "none" | undefined
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string | undefined
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -1378,37 +1378,37 @@ export interface EndpointPatch {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy | null } | undefined
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight?: number | undefined
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean | undefined
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack" | null | undefined
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit | RateInWords | null | undefined
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit?: Circuit | undefined
   /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string | null | undefined
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string | null | undefined
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects?: number | undefined
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string> | null | undefined
-  /** Headers that it gets with every request. Their values are not shown again. */
+  /** Headers of every request to the endpoint. Their values are not shown again. */
   readonly headers?: { readonly [name: string]: string | null } | undefined
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string | null | undefined
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string | null | undefined
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string | null } | undefined
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds | undefined
-  /** It gets its tenant's alerts as events, too. (Default: false) */
+  /** The endpoint also gets its tenant's alerts, as events. (Default: false) */
   readonly operational?: boolean | undefined
-  /** The signing secret, which replaces all it has. (Default: a new one, which is shown) */
+  /** The signing secret. It replaces all former ones. (Default: a new one, which is shown) */
   readonly secret?: string | undefined
 }
 
@@ -1439,11 +1439,11 @@ export interface EndpointState {
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types: ReadonlyArray<string>
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign: "standard" | "standard-ed25519" | "stripe" | "github" | "none"
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -1460,13 +1460,13 @@ export interface EndpointState {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy }
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight: number
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -1500,21 +1500,21 @@ export interface EndpointState {
   readonly timeout?: string
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string>
   /** Headers that it gets with every request, without their values. */
   readonly headers: { readonly [name: string]: string }
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: ReadonlyArray<string>
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string }
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
@@ -1914,11 +1914,11 @@ export interface LoggedEvent {
 export interface NewEndpoint {
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types?: ReadonlyArray<string> | undefined
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign?: "standard" | "standard-ed25519" | "stripe" | "github" | "none" | undefined
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string | undefined
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -1935,37 +1935,37 @@ export interface NewEndpoint {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy } | undefined
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight?: number | undefined
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean | undefined
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack" | undefined
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit | RateInWords | undefined
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit?: Circuit | undefined
   /** Time-out of an attempt, including redirects, such as "30 seconds". (Default: the policy's, else 30 seconds) */
   readonly timeout?: string | undefined
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string | undefined
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects?: number | undefined
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string> | undefined
-  /** Headers that it gets with every request. Their values are not shown again. */
+  /** Headers of every request to the endpoint. Their values are not shown again. */
   readonly headers?: { readonly [name: string]: string } | undefined
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string | undefined
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string | undefined
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string } | undefined
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds | undefined
-  /** It gets its tenant's alerts as events, too. (Default: false) */
+  /** The endpoint also gets its tenant's alerts, as events. (Default: false) */
   readonly operational?: boolean | undefined
-  /** The signing secret, which replaces all it has. (Default: a new one, which is shown) */
+  /** The signing secret. It replaces all former ones. (Default: a new one, which is shown) */
   readonly secret?: string | undefined
 }
 
@@ -2725,11 +2725,11 @@ export interface RotatedEndpoint {
   readonly generation: string
   /** Where requests go: http or https. */
   readonly url: string
-  /** Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
+  /** Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`. (Default: all) */
   readonly types: ReadonlyArray<string>
   /** How requests are signed: Standard Webhooks, Stripe's or GitHub's way, or not at all. (Default: standard) */
   readonly sign: "standard" | "standard-ed25519" | "stripe" | "github" | "none"
-  /** Name of the signature header where `sign` is stripe. (Default: petrel-signature) */
+  /** Name of the signature header, if `sign` is stripe. (Default: petrel-signature) */
   readonly signatureHeader?: string
   /** Other names for the headers id, type and timestamp. */
   readonly headerNames?: {
@@ -2746,13 +2746,13 @@ export interface RotatedEndpoint {
   readonly retryFor?: { readonly [name: string]: string | RetryPolicy }
   /** Concurrent requests, 1 to 1,000. (Default: 10) */
   readonly maxInFlight: number
-  /** Lower the concurrency while it answers 429 or slows down. (Default: false) */
+  /** Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down. (Default: false) */
   readonly adapt?: boolean
-  /** `slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts. (Default: the event's bytes) */
+  /** `slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts. (Default: the event's bytes) */
   readonly format?: "slack"
   /** Requests per second, and the burst after a pause: as numbers, or in words such as `20/s burst 40`. (Default: no limit) */
   readonly rate?: RateLimit
-  /** When it is left alone after failures, and when it is given up. (Default: {}, the defaults) */
+  /** After which failures the endpoint gets only probes, and when it is given up. (Default: {}, the defaults) */
   readonly circuit: {
     readonly state?: "closed" | "open" | "half-open"
     readonly since?: string
@@ -2786,21 +2786,21 @@ export interface RotatedEndpoint {
   readonly timeout?: string
   /** Time limit of name look-up, TCP and TLS, such as "5 seconds". (Default: the policy's, else 10 seconds) */
   readonly connectTimeout?: string
-  /** Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure. (Default: 0) */
+  /** How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure. (Default: 0) */
   readonly redirects: number
-  /** Origins that redirects may lead to beside the URL's own, such as https://eu.example.com. (Default: none) */
+  /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string>
   /** Headers that it gets with every request, without their values. */
   readonly headers: { readonly [name: string]: string }
-  /** Headers of the publisher that it gets, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: ReadonlyArray<string>
-  /** Whom to tell of problems. (Default: nobody) */
+  /** Whom to notify of problems. Alerts about the endpoint carry it. (Default: nobody) */
   readonly contact?: string
-  /** What it is for: 1 to 500 characters on one line. (Default: none) */
+  /** What the endpoint is for: 1 to 500 characters on one line. (Default: none) */
   readonly description?: string
-  /** What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them. (Default: {}) */
+  /** Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased. (Default: {}) */
   readonly metadata?: { readonly [name: string]: string }
-  /** When alerts about it are raised. (Default: {}, as its tenant has it) */
+  /** When alerts about the endpoint are raised. (Default: {}, the tenant's thresholds) */
   readonly alerts?: "off" | AlertThresholds
   /** Its signing secrets, newest first, without their values. */
   readonly secrets: ReadonlyArray<{
@@ -3498,15 +3498,15 @@ export interface TenantList {
 
 /** A change of settings: what is left out stays as it is, null removes a setting. */
 export interface TenantPatch {
-  /** Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
+  /** Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
   readonly hostCap?: number | null | undefined
-  /** Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
+  /** Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
   readonly maxTimeout?: string | null | undefined
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number | null | undefined
   /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number | null | undefined
-  /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined
 }
 
@@ -3514,15 +3514,15 @@ export interface TenantPatch {
 export interface TenantSettings {
   /** Absent for the system. */
   readonly tenant?: string
-  /** Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
+  /** Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000. (Default: no limit) */
   readonly hostCap?: number
-  /** Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
+  /** Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it. (Default: the system's, else 5 minutes) */
   readonly maxTimeout?: string
   /** How many endpoints a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxEndpoints?: number
   /** How many tokens of the HTTP API, and as many links and sessions of browsers, a tenant may have, 0 to 1,000,000. Those of the system hold for tenants without a number of their own. (Default: 1,000) */
   readonly maxTokens?: number
-  /** Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one. (Default: none) */
+  /** Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders: ReadonlyArray<string>
   /** What the system has set, which holds for the tenant's endpoints, too. Absent for the system. */
   readonly system?: {

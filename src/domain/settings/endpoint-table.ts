@@ -132,7 +132,7 @@ export const endpointSettings = {
     })
   },
   types: always(Types, [">"], {
-    text: "Event types it wants, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`.",
+    text: "Types of the events that the endpoint gets, as NATS wildcards: `invoice.paid`, `invoice.*`, `>`.",
     usual: "all"
   }),
   sign: always(Scheme, "standard", {
@@ -141,7 +141,7 @@ export const endpointSettings = {
   }),
   signatureHeader: {
     ...emptied(OwnHeaderName, {
-      text: "Name of the signature header where `sign` is stripe.",
+      text: "Name of the signature header, if `sign` is stripe.",
       usual: usualStripeHeader
     }),
     // It goes with the scheme.
@@ -175,11 +175,11 @@ export const endpointSettings = {
     usual: "10"
   }),
   adapt: emptied(Schema.Boolean, {
-    text: "Lower the concurrency while it answers 429 or slows down.",
+    text: "Fewer concurrent requests while the receiver answers 429 or 503, times out or slows down.",
     usual: "false"
   }),
   format: removable(BodyFormat, {
-    text: "`slack`: bodies as incoming webhooks of chat tools take them; only where all its types are alerts.",
+    text: "`slack`: bodies as incoming webhooks of chat tools take them. Only for an endpoint that gets nothing but alerts.",
     usual: "the event's bytes"
   }),
   rate: removable(RateLimit, {
@@ -188,7 +188,7 @@ export const endpointSettings = {
   }),
   circuit: {
     ...emptied(Circuit, {
-      text: "When it is left alone after failures, and when it is given up.",
+      text: "After which failures the endpoint gets only probes, and when it is given up.",
       usual: "{}, the defaults"
     }),
     compared: "by part"
@@ -202,11 +202,11 @@ export const endpointSettings = {
     usual: "the policy's, else 10 seconds"
   }),
   redirects: always(between(0, 10), 0, {
-    text: "Redirects that are followed, 0 to 10. Without any, a 3xx is a permanent failure.",
+    text: "How many redirects are followed, 0 to 10. With 0, a 3xx is a permanent failure.",
     usual: "0"
   }),
   redirectsTo: removable(RedirectOrigins, {
-    text: "Origins that redirects may lead to beside the URL's own, such as https://eu.example.com.",
+    text: "Other origins that redirects may lead to, such as https://eu.example.com.",
     usual: "none"
   }),
   headers: {
@@ -215,7 +215,7 @@ export const endpointSettings = {
       Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
       {},
       {
-        text: "Headers that it gets with every request. Their values are not shown again."
+        text: "Headers of every request to the endpoint. Their values are not shown again."
       }
     ),
     ...byName({
@@ -232,16 +232,19 @@ export const endpointSettings = {
     )
   },
   forwardHeaders: forwarded(
-    "Headers of the publisher that it gets, by name: true adds one, null removes one."
+    "Headers of the publisher that the endpoint gets, by name: true adds one, null removes one."
   ),
-  contact: removable(Contact, { text: "Whom to tell of problems.", usual: "nobody" }),
+  contact: removable(Contact, {
+    text: "Whom to notify of problems. Alerts about the endpoint carry it.",
+    usual: "nobody"
+  }),
   description: removable(Description, {
-    text: "What it is for: 1 to 500 characters on one line.",
+    text: "What the endpoint is for: 1 to 500 characters on one line.",
     usual: "none"
   }),
   metadata: {
     ...emptied(Schema.Record(Schema.String, MetadataValue).check(everyKey(metadataKeyProblem)), {
-      text: "What your own programs know it by, such as a customer's number: up to 20 entries, names of 64 bytes and values of 512. No place for credentials or what is to be erased: the history keeps them.",
+      text: "Entries for your own programs, such as a customer's number: up to 20, with names of up to 64 bytes and values of up to 512. The history keeps them for good: store no credentials and nothing that must be erased.",
       usual: "{}"
     }),
     ...byName({
@@ -257,8 +260,8 @@ export const endpointSettings = {
   },
   alerts: {
     ...emptied(AlertChoice, {
-      text: "When alerts about it are raised.",
-      usual: "{}, as its tenant has it"
+      text: "When alerts about the endpoint are raised.",
+      usual: "{}, the tenant's thresholds"
     }),
     compared: "by part"
   }
@@ -279,13 +282,13 @@ const asked = <S extends Schema.Constraint>(schema: S) => ({
 export const endpointRequests = {
   operational: {
     ...asked(Schema.Boolean),
-    text: "It gets its tenant's alerts as events, too.",
+    text: "The endpoint also gets its tenant's alerts, as events.",
     usual: "false",
     isSecret: false
   },
   secret: {
     ...asked(Schema.String),
-    text: "The signing secret, which replaces all it has.",
+    text: "The signing secret. It replaces all former ones.",
     usual: "a new one, which is shown",
     isSecret: true
   }

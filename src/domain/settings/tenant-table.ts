@@ -50,11 +50,11 @@ const quota = (what: string, name: QuotaName) =>
  */
 export const tenantSettings = {
   hostCap: removable(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 100_000 })), {
-    text: "Concurrent requests of all its endpoints whose URLs have the same host name, 1 to 100,000.",
+    text: "Concurrent requests of all of the tenant's endpoints whose URLs have the same host name, 1 to 100,000.",
     usual: "no limit"
   }),
   maxTimeout: removable(TimeoutBound, {
-    text: 'Longest time-out of an attempt that its endpoints may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it.',
+    text: 'Longest time-out of an attempt that endpoints of the tenant may have, 1 second to 24 hours, such as "15 minutes". A longer one that is stored is cut to it.',
     usual: "the system's, else 5 minutes"
   }),
   maxEndpoints: quota("endpoints", "maxEndpoints"),
@@ -63,7 +63,7 @@ export const tenantSettings = {
     "maxTokens"
   ),
   forwardHeaders: forwarded(
-    "Headers of the publisher that all its endpoints get, as well as their own, by name: true adds one, null removes one."
+    "Headers of the publisher that all of the tenant's endpoints get, besides those that an endpoint names, by name: true adds one, null removes one."
   )
 } as const satisfies Table
 

@@ -47,21 +47,25 @@ const { fields } = NewEndpoint
 
 /** The settings of an endpoint on the command line, in the order of the help. */
 const settingFlags = {
-  url: one("URL", "Where its events are sent", readText(fields.url)),
-  types: one("FILTERS", "The event types it wants: 'invoice.>,*.created'", readTypes),
+  url: one("URL", "Where events are sent", readText(fields.url)),
+  types: one("FILTERS", "The types of events that are sent: 'invoice.>,*.created'", readTypes),
   secret: {
     flag: (_: string, orElse: OrElse, usual: string | undefined) => ({
       secretFile: textFlag("secret-file", "FILE", `The secret to sign with${orElse(usual)}`),
       secret: textFlag(
         "secret",
         "-",
-        "The same from standard input; other users of the machine can see a secret that stands here"
+        "The same from standard input; --secret SECRET shows the secret to other users of the machine"
       )
     }),
     read: (secret: string) => Result.succeed(secret)
   },
   sign: one("SCHEME", "standard, standard-ed25519, stripe, github or none", readText(fields.sign)),
-  signatureHeader: one("NAME", "For --sign stripe", readText(fields.signatureHeader)),
+  signatureHeader: one(
+    "NAME",
+    "The header with the signature, with --sign stripe",
+    readText(fields.signatureHeader)
+  ),
   headerNames: {
     flag: (_: string, orElse: OrElse) => ({
       id: textFlag(
@@ -92,54 +96,63 @@ const settingFlags = {
       ),
     read: readRetryFor
   },
-  circuit: one("JSON", `When it is held back and given up, such as '{"failures":3}'`, readCircuit),
+  circuit: one(
+    "JSON",
+    `After which failures only probes are sent, such as '{"failures":3}'`,
+    readCircuit
+  ),
   maxInFlight: one("N", "Requests at the same time", readNumber(fields.maxInFlight)),
   adapt: one(
     "ON-OR-OFF",
-    "Fewer at the same time while it answers 429 or slows down",
+    "Fewer at the same time while the receiver answers 429 or 503, times out or slows down",
     readSwitch,
     "off"
   ),
   rate: one(
     "RATE",
-    "Requests per second: 20/s, 30/min or, with how many at once, '20/s burst 40'",
+    "Requests per second: 20/s, 30/min; '20/s burst 40' allows 40 at once after a pause",
     readRateLimit
   ),
-  timeout: one("DURATION", "For a whole attempt", readTime),
-  connectTimeout: one("DURATION", "For look-up, TCP and TLS of a connection", readTime),
-  redirects: one("N", "Redirects that are followed", readNumber(fields.redirects)),
+  timeout: one("DURATION", "How long an attempt may take", readTime),
+  connectTimeout: one(
+    "DURATION",
+    "How long look-up, TCP and TLS of a connection may take",
+    readTime
+  ),
+  redirects: one("N", "How many redirects are followed", readNumber(fields.redirects)),
   redirectsTo: one(
     "ORIGINS",
-    "Where redirects may lead to beside the URL's own origin: 'https://eu.example.com'",
+    "Other origins that redirects may lead to: 'https://eu.example.com'",
     readList(fields.redirectsTo)
   ),
   contact: one(
     "TEXT",
-    "Whom to tell when it does not work, named in its alerts",
+    "Whom to notify of problems; alerts about the endpoint carry it",
     readText(fields.contact)
   ),
-  description: one("TEXT", "What it is for", readText(fields.description)),
+  description: one("TEXT", "What the endpoint is for", readText(fields.description)),
   metadata: {
     flag: () =>
       repeated(
         "metadata",
         "KEY=VALUE",
-        "What your own programs know it by, such as 'customer=42'; may be repeated"
+        "An entry for your own programs, such as 'customer=42'; may be repeated"
       ),
     read: readMetadata
   },
   alerts: one(
     "JSON|off",
-    `When alerts are raised about it, such as '{"successWarnPercent":98}'`,
+    `When alerts about the endpoint are raised, such as '{"successWarnPercent":98}'`,
     (text) => readAlertChoice("alerts", text, AlertSettings)
   ),
   format: one(
     "FORMAT",
-    "slack: messages for incoming webhooks of chat tools, unsigned; for an endpoint that only gets alerts",
+    "slack: messages for incoming webhooks of chat tools, unsigned; for an endpoint that gets nothing but alerts",
     readText(fields.format)
   ),
   operational: {
-    flag: () => isSet("operational", "Gets its tenant's alerts (the types petrel.alert.>)"),
+    flag: () =>
+      isSet("operational", "The endpoint gets its tenant's alerts (the types petrel.alert.>)"),
     read: (given: boolean) => Result.succeed(given)
   },
   headers: {
@@ -152,13 +165,13 @@ const settingFlags = {
       header: repeated(
         "header",
         "'NAME: VALUE'",
-        "The same, where other users of the machine may see it; may be repeated"
+        "The same, visible to other users of the machine; may be repeated"
       )
     }),
     read: readHeaders
   },
   forwardHeaders: forwardFlag(
-    "It gets this header of the event's NATS message, such as x-correlation-id; may be repeated"
+    "Send this header of the event's NATS message, such as x-correlation-id; may be repeated"
   )
 } satisfies { readonly [Name in InputName]: SettingFlag<EndpointFields[Name]> }
 
@@ -172,7 +185,7 @@ export const changeFlags = flagsOf(settingFlags, endpointInputs, () => "")
 
 /** What the flags say that remove a setting. */
 const removals = {
-  contact: "Its alerts name nobody",
+  contact: "Alerts about it name nobody",
   description: "It has no description",
   redirectsTo: "Redirects may lead to the URL's own origin only",
   format: "Bodies are the events' bytes",
