@@ -1,4 +1,5 @@
 import { Duration, Schema, SchemaGetter } from "effect"
+import { documentedAs } from "./documented-check.ts"
 
 /** Longer durations are mistakes, and exceed the range of the broker's timers. */
 export const longestDuration = [366 * 24 * 60 * 60 * 1000, "366 days"] as const
@@ -58,7 +59,14 @@ const normalised = (text: string): string => {
   return ms === undefined ? text : `${ms} millis`
 }
 
-const DurationInWords = Schema.String.annotate({ examples: ["30 seconds", "5m", "PT1H30M"] })
+/** What the document says of a duration: a longer or shorter one than is taken has this form, too. */
+export const durationText = documentedAs({
+  pattern:
+    "^(?:-?\\d+(?:\\.\\d+)?\\s+(?:nano|micro|milli|second|minute|hour|day|week)s?|(?:\\d+(?:\\.\\d+)? ?(?:ms|s|min|m|h|d|w) ?)+|[Pp][0-9.WwDdTtHhMmSs]+)$",
+  examples: ["30 seconds", "5m", "PT1H30M"]
+})
+
+const DurationInWords = Schema.String.check(durationText)
   .pipe(
     Schema.decodeTo(Schema.DurationFromString, {
       decode: SchemaGetter.transform(normalised),

@@ -22,8 +22,9 @@ export const readIdFilter = (text: string): IdFilter | undefined => {
 
 /** An endpoint's id, or its beginning if it ends with `*`. */
 export const EndpointIdFilter = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    readIdFilter(text) === undefined ? idFilterExpected : undefined
+  Schema.makeFilter(
+    (text: string) => (readIdFilter(text) === undefined ? idFilterExpected : undefined),
+    { toJsonSchema: () => ({ pattern: "^(?:(?!_$)[A-Za-z0-9_-]{1,64}|[A-Za-z0-9_-]{0,64}\\*)$" }) }
   )
 )
 

@@ -6,7 +6,11 @@ export const maxMetadataEntries = 20
 const maxKeyBytes = 64
 const maxValueBytes = 512
 
-const keyPattern = new RegExp(`^[A-Za-z0-9][A-Za-z0-9_.:-]{0,${maxKeyBytes - 1}}$`)
+const keyText = `[A-Za-z0-9][A-Za-z0-9_.:-]{0,${maxKeyBytes - 1}}`
+const keyPattern = new RegExp(`^${keyText}$`)
+
+/** The pattern of what `readMetadataEntry` reads, as JSON Schema has it. */
+export const metadataEntryPattern = `^${keyText}=`
 
 /** Returns why an entry of metadata may not have this name, or undefined. */
 export const metadataKeyProblem = (key: string): string | undefined =>
@@ -25,10 +29,12 @@ export const MetadataValue = Schema.String.check(
 
 /** What an endpoint is for, on one line. */
 export const Description = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    /^\P{Cc}{1,500}$/u.test(text) && text.isWellFormed()
-      ? undefined
-      : "must be 1 to 500 characters on one line"
+  Schema.makeFilter(
+    (text: string) =>
+      /^\P{Cc}{1,500}$/u.test(text) && text.isWellFormed()
+        ? undefined
+        : "must be 1 to 500 characters on one line",
+    { toJsonSchema: () => ({ minLength: 1, maxLength: 500 }) }
   )
 )
 

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { documentedAs } from "./documented-check.ts"
 import { durationBetween, PositiveDuration } from "./duration.ts"
 import { Secret } from "./endpoint.ts"
 import { sourceNameProblem } from "./intake.ts"
@@ -11,20 +12,26 @@ export const SourceId = Token.check(Schema.makeFilter(sourceNameProblem))
 
 const maxApiKeyChars = 4_096
 const ApiKey = Schema.String.check(
-  Schema.makeFilter((key: string) =>
-    /^[\x21-\x7e]+$/.test(key) && key.length <= maxApiKeyChars
-      ? undefined
-      : `must be 1 to ${maxApiKeyChars} visible characters of ASCII`
+  Schema.makeFilter(
+    (key: string) =>
+      /^[!-~]+$/.test(key) && key.length <= maxApiKeyChars
+        ? undefined
+        : `must be 1 to ${maxApiKeyChars} visible characters of ASCII`,
+    { toJsonSchema: () => ({ pattern: "^[!-~]+$", maxLength: maxApiKeyChars }) }
   )
 )
 
-const TypePatterns = Schema.Array(Schema.String).check(
-  Schema.makeFilter((patterns: ReadonlyArray<string>) =>
-    patterns.length >= 1 &&
-    patterns.length <= 100 &&
-    patterns.every((one) => one !== "" && one.length <= 200)
-      ? undefined
-      : "must be 1 to 100 patterns of 1 to 200 characters, such as invoice.*"
+const TypePatterns = Schema.Array(
+  Schema.String.check(documentedAs({ minLength: 1, maxLength: 200 }))
+).check(
+  Schema.makeFilter(
+    (patterns: ReadonlyArray<string>) =>
+      patterns.length >= 1 &&
+      patterns.length <= 100 &&
+      patterns.every((one) => one !== "" && one.length <= 200)
+        ? undefined
+        : "must be 1 to 100 patterns of 1 to 200 characters, such as invoice.*",
+    { toJsonSchema: () => ({ minItems: 1, maxItems: 100 }) }
   )
 )
 

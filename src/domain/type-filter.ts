@@ -3,7 +3,11 @@ import { isOwnType, ownToken } from "./token-rules.ts"
 
 export { eventTypeProblem, isOwnType, ownTypeProblem } from "./token-rules.ts"
 
-const filterToken = /^(\*|[A-Za-z0-9_-]{1,64})$/
+const filterToken = "(?:\\*|[A-Za-z0-9_-]{1,64})"
+/** The pattern of filters, as JSON Schema has it, and their longest length, characters. */
+const filterPattern = `^(?:>|${filterToken}(?:\\.${filterToken})*(?:\\.>)?)$`
+const maxFilterLength = 200
+const isFilter = new RegExp(filterPattern)
 
 const isWildcard = (token: string | undefined): boolean => token === "*" || token === ">"
 
@@ -34,19 +38,19 @@ const restOf = (tokens: ReadonlyArray<string>): string | undefined =>
 export const alertType = (name: string): string => `${ownToken}.alert.${name}`
 
 /** Returns why a text is no {@link TypeFilter}, or undefined. */
-export const typeFilterProblem = (filter: string): string | undefined => {
-  const tokens = filter.split(".")
-  const last = tokens.at(-1)
-  const body = last === ">" ? tokens.slice(0, -1) : tokens
-  return body.every((token) => filterToken.test(token)) && filter.length <= 200
+export const typeFilterProblem = (filter: string): string | undefined =>
+  filter.length <= maxFilterLength && isFilter.test(filter)
     ? undefined
     : "must be event types such as invoice.paid, invoice.> or *.created"
-}
 
 /**
  * Event types as a NATS wildcard: dot-separated tokens, `*` for one token, a last `>` for the rest.
  */
-export const TypeFilter = Schema.String.check(Schema.makeFilter(typeFilterProblem))
+export const TypeFilter = Schema.String.check(
+  Schema.makeFilter(typeFilterProblem, {
+    toJsonSchema: () => ({ pattern: filterPattern, maxLength: maxFilterLength })
+  })
+)
 
 /**
  * One value or several. Most filters belong to one endpoint, and a Set for one value takes 230

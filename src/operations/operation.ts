@@ -1,5 +1,6 @@
 import { Data, type Effect, Schema, SchemaAST, type Stream } from "effect"
 import type { BrokerError } from "../broker/broker-error.ts"
+import { documentedAs } from "../domain/documented-check.ts"
 import { idempotencyKey } from "./idempotency-key.ts"
 import type { FailureOf, Refusal } from "./refusals.ts"
 import type { TokenScope } from "./token.ts"
@@ -19,7 +20,12 @@ interface Documentation<Fields extends Schema.Struct.Fields> {
   /** What each field means, with its unit. */
   readonly fields?: { readonly [Name in keyof Fields]?: string }
   readonly examples?: ReadonlyArray<unknown>
+  /** What holds between its fields, as JSON Schema has it. `run` checks it. */
+  readonly says?: Readonly<Record<string, unknown>>
 }
+
+/** Says that nothing is chosen by leaving everything out. */
+export const notEmpty = { minProperties: 1 }
 
 /** Returns the schema of a value that is there; undefined for a field that must be there. */
 const requiredPart = (field: Schema.Constraint): Schema.Constraint | undefined => {
@@ -53,12 +59,17 @@ export const documented = <Fields extends Schema.Struct.Fields>(
       typeof description === "string" ? annotated(one as Schema.Top, { description }) : one
     ] as const
   })
-  const { description, examples, identifier } = documentation
-  return Schema.Struct(Object.fromEntries(described)).annotate({
+  const { description, examples, identifier, says } = documentation
+  const struct = Schema.Struct(Object.fromEntries(described)).annotate({
     identifier,
     ...(description === undefined ? {} : { description }),
     ...(examples === undefined ? {} : { examples: examples as never })
-  }) as unknown as Schema.Struct<JsonFields<Fields>>
+  })
+  return (says === undefined
+    ? struct
+    : struct.check(documentedAs(says)).annotate({ identifier })) as unknown as Schema.Struct<
+    JsonFields<Fields>
+  >
 }
 
 /** The document shows the encoded side of a field that is transformed, such as a duration. */

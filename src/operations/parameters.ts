@@ -1,4 +1,5 @@
 import { Effect, Option, Schema } from "effect"
+import { documentedAs } from "../domain/documented-check.ts"
 import type { EndpointName } from "../domain/endpoint.ts"
 import { Invalid, invalid, type Problem } from "../domain/problem.ts"
 import { Token } from "../domain/token.ts"
@@ -26,9 +27,7 @@ export const EndpointId = Token.annotateKey({
  * A name in a path. A URL has no empty one, and takes one or two dots for a step: that no request
  * can have these, only the document says.
  */
-export const PathText = Schema.String.check(
-  Schema.makeFilter(() => undefined, { toJsonSchema: () => ({ pattern: "[^.]" }) })
-)
+export const PathText = Schema.String.check(documentedAs({ pattern: "[^.]" }))
 
 export const EventId = PathText.annotateKey({
   description: "The event's id, as receivers get it.",

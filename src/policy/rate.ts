@@ -65,6 +65,8 @@ const decode = Schema.decodeOption(RateLimit)
 
 const pattern =
   /^(?<count>\d+(?:\.\d+)?) ?(?:\/|per) ?(?<unit>s|sec|second|m|min|minute|h|hour)(?:,? burst (?<burst>\d+))?$/
+/** The pattern of what `readRate` accepts, as JSON Schema has it. */
+export const ratePattern = `^\\s*${pattern.source.slice(1, -1).replaceAll(/\?<\w+>/g, "?:")}\\s*$`
 const unitSeconds: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3_600 }
 
 /** The input that `readRate` accepts, for error messages. */

@@ -7,6 +7,7 @@ import { importTool } from "../kit/openapi-tools.ts"
 interface Checks {
   readonly lint: (document: unknown) => Promise<ReadonlyArray<string>>
   readonly wrongExamples: (document: unknown) => ReadonlyArray<string>
+  readonly checksOf: (document: unknown) => (pointer: string) => (value: unknown) => unknown
 }
 
 const text = JSON.stringify(apiDocument())
@@ -35,6 +36,57 @@ describe("the OpenAPI document", () => {
     assert.deepStrictEqual(await lint(apiDocument()), [])
     assert.deepStrictEqual(await lint(apiDocument("/")), [])
     assert.deepStrictEqual(wrongExamples(apiDocument()), [])
+  })
+
+  it("says of which form texts are, and what may stand together", async () => {
+    const { checksOf } = await importTool<Checks>("check.ts")
+    const checkAt = checksOf(apiDocument())
+    const url = "https://a.example"
+    const secrets = ["whsec_a"]
+    for (const [schema, right, wrong] of [
+      [
+        "NewEndpoint",
+        [
+          ...["30 seconds", "1h 30m", "5m", "pt1h", "1.5 hours"].map((timeout) => ({ timeout })),
+          ...["20/s", "30 per min", " 5/h burst 9 "].map((rate) => ({ rate })),
+          ...[[">"], ["a.*", "b.>"], ["*"]].map((types) => ({ types })),
+          { url: "HTTP://a.example" },
+          { redirectsTo: ["https://a.example:8443"] }
+        ].map((one) => ({ url, ...one })),
+        [
+          ...["soon", "5 fortnights", "1y", ""].map((timeout) => ({ timeout })),
+          ...["20", "many/s"].map((rate) => ({ rate })),
+          ...[[], ["a..b"], ["a.>.b"], ["a b"], Array(201).fill("a")].map((types) => ({ types })),
+          { url: "ftp://a.example" },
+          { url: "a.example" },
+          { redirectsTo: ["https://a.example/path"] },
+          { headers: { "x-a": "a\nb" } }
+        ].map((one) => ({ url, ...one }))
+      ],
+      [
+        "NewSource",
+        [
+          { provider: "stripe", secrets, tolerance: "5m", apiKey: "k" },
+          { provider: "meta", secrets, verifyToken: "v" },
+          { provider: "paypal", webhookId: "w" }
+        ],
+        [
+          { provider: "nobody", secrets },
+          { provider: "stripe", secrets, verifyToken: "v" },
+          { provider: "github", secrets, publicUrl: url },
+          { provider: "stripe", secrets: [] },
+          { provider: "stripe", secrets, apiKey: "two words" }
+        ]
+      ],
+      ["Redelivery", [{ all: true }, { status: "5xx" }, { id: [1] }], [{}, { status: "6xx" }]],
+      ["Retry", [{ endpoint: "e" }, { status: "503" }], [{}, { status: "50" }]],
+      ["QuarantineChoice", [{ number: [1] }], [{}, { number: [0] }]],
+      ["Replay", [{ endpoint: "e", id: "a-1" }], [{ endpoint: "e", id: "x".repeat(41) }]]
+    ] as const) {
+      const check = checkAt(`#/components/schemas/${schema}`)
+      for (const one of right) assert.isUndefined(check(one), JSON.stringify(one))
+      for (const one of wrong) assert.isDefined(check(one), JSON.stringify(one))
+    }
   })
 
   it("has each problem of a route as a problem document", () => {

@@ -59,5 +59,9 @@ export const lineOf = ({ inputs, operation, statuses }: Driven): string => {
 /** Of so many inputs of an operation some are right. */
 export const enoughInputs = 100
 
+/** True where more inputs were refused as invalid than the document can explain. */
+export const isMostlyRefused = ({ inputs, statuses }: Driven): boolean =>
+  (statuses[400] ?? 0) + (statuses[422] ?? 0) > inputs / 2
+
 export const succeeded = (statuses: Driven["statuses"]): boolean =>
   Object.keys(statuses).some((status) => status.startsWith("2"))

@@ -9,6 +9,7 @@ import {
   fuzz,
   groups,
   isFuzzed,
+  isMostlyRefused,
   limitMs,
   lineOf,
   operationCount,
@@ -22,6 +23,8 @@ const { scenario, server } = onServer()
 
 interface Timed extends Driven {
   readonly slowestMs: number
+  /** Why inputs were refused as invalid, and how many for each reason. */
+  readonly refused: Readonly<Record<string, number>>
 }
 
 interface Report {
@@ -50,10 +53,17 @@ const inputs = fuzz.inputs ?? (isLong ? 3 : 1)
 const mutations = Math.ceil((fuzz.mutations ?? (isLong ? 150 : 80)) / operationCount)
 const seed = fuzz.seed
 
+/** Says why inputs were refused that the document allows, most of them first. */
+const reasons = ({ refused }: Timed): string =>
+  Object.entries(refused)
+    .toSorted(([, a], [, b]) => b - a)
+    .map(([why, count]) => `  ${count} × ${why}\n`)
+    .join("")
+
 const line = (one: Timed): string => `slowest ${one.slowestMs} ms of ${lineOf(one)}`
 
 const shown = ({ driven, findings, mutations }: Report): string =>
-  `${[...driven, mutations].map(line).join("")}${findings.length} findings\n`
+  `${driven.map((one) => line(one) + reasons(one)).join("")}${line(mutations)}${findings.length} findings\n`
 
 describe("every operation, asked for by a client of the OpenAPI document", () => {
   for (const { count, tag } of groups)
@@ -86,13 +96,19 @@ describe("every operation, asked for by a client of the OpenAPI document", () =>
           if (isFuzzed) process.stderr.write(shown(report))
           assert.deepStrictEqual(report.findings, [])
           assert.strictEqual(report.driven.length, count)
-          for (const { operation, inputs: sent, statuses } of report.driven) {
+          for (const one of report.driven) {
+            const { operation, inputs: sent, statuses } = one
             assert.strictEqual(sent, inputs, operation)
             // Of few inputs all may be refused.
             if (inputs < enoughInputs) continue
             assert.isTrue(
               succeeded(statuses),
               `${operation} never succeeded: ${JSON.stringify(statuses)}`
+            )
+            // Else most of its inputs try nothing but its first check.
+            assert.isFalse(
+              isMostlyRefused(one),
+              `${operation} refused most as invalid: ${reasons(one)}`
             )
           }
         }),

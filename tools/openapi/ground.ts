@@ -43,15 +43,20 @@ export const hintsFor = (receiver: string): Hints => ({
   "!": ["secrets"],
   provider: ["stripe", "github"],
   secrets: ["whsec_of_a_source"],
-  secret: ["whsec_of_a_source_2"],
   reason: ["unreadable", "id-collision"],
   source: ["stripe"],
   expiresAt: ["2099-01-01T00:00:00.000Z"],
+  // Of GitHub's API, and of Stripe's.
+  webhookId: ["repos/acme/shop/hooks/42", "we_1NqyZP2eZvKYlo2C"],
+  apiKey: ["a-key"],
+  publicUrl: [`${receiver}/in`],
+  apiUrl: [`${receiver}/api`],
+  reconcile: ["1 hour", "15m"],
   ...Object.fromEntries(
     [
       ...["base", "cap", "step", "delay", "delays", "window", "over", "coolDown", "maxCoolDown"],
       ...["giveUpAfter", "timeout", "connectTimeout", "retryAfterCap", "keepOld", "medianTime"],
-      ...["p99Time", "unroutedTime"]
+      ...["p99Time", "unroutedTime", "maxTimeout", "tolerance"]
     ].map((name) => [name, ["5 seconds", "1m", "PT30S"]])
   )
 })
@@ -142,7 +147,8 @@ export const groundAt = (url: string, token: string, receiver: string) => {
 
   /** Where the second page of a list begins. */
   const cursorsOf = async ({ path }: Operation): Promise<ReadonlyArray<string>> => {
-    const { next } = await ask("GET", `${path.replace("{tenant}", tenant)}?limit=1`)
+    const list = path.replace("{tenant}", tenant).replace("{id}", endpoints[0] ?? "")
+    const { next } = await ask("GET", `${list}?limit=1`)
     return typeof next === "string" ? [next] : []
   }
 

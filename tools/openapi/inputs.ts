@@ -13,7 +13,10 @@ export interface Schema {
   readonly oneOf?: ReadonlyArray<Schema>
   readonly properties?: Readonly<Record<string, Schema>>
   readonly required?: ReadonlyArray<string>
+  readonly minProperties?: number
   readonly additionalProperties?: boolean | Schema
+  /** What holds of the whole object where it has a field. */
+  readonly dependentSchemas?: Readonly<Record<string, Schema>>
   readonly items?: Schema
   readonly minItems?: number
   readonly maxItems?: number
@@ -76,11 +79,28 @@ const oddNumbers = [0, -1, 0.5, 1e21, -1e21, 2 ** 31, 2 ** 53, 1e308, 5e-324]
 
 const word = fc.stringMatching(/^[a-z][a-z0-9-]{0,12}$/)
 
-const times = fc.date({
-  min: new Date("2020-01-01T00:00:00Z"),
-  max: new Date("2030-01-01T00:00:00Z"),
-  noInvalidDate: true
-})
+const datesBetween = (from: string, to: string) =>
+  fc.date({ min: new Date(from), max: new Date(to), noInvalidDate: true })
+
+/** Mostly times of the past: of the future nothing can be asked. */
+const times = fc.oneof(
+  { arbitrary: datesBetween("2020-01-01T00:00:00Z", "2026-01-01T00:00:00Z"), weight: 9 },
+  datesBetween("2026-01-01T00:00:00Z", "2030-01-01T00:00:00Z")
+)
+
+/** What fields mostly are whose value must not have been there before. */
+const unique: ReadonlyMap<string, fc.Arbitrary<string>> = new Map([
+  ["idempotency-key", fc.uuid()],
+  [
+    "secret",
+    fc
+      .uint8Array({ minLength: 32, maxLength: 32 })
+      .map((bytes) => `whsec_${btoa(String.fromCharCode(...bytes))}`)
+  ]
+])
+
+/** Fields that are addresses: none that is made may lead out of this machine. */
+const addresses: ReadonlySet<string> = new Set(["url", "redirectsTo", "publicUrl", "apiUrl"])
 
 /** Texts of a pattern. What must not follow in it is left out afterwards. */
 const matching = (pattern: string): fc.Arbitrary<string> => {
@@ -122,7 +142,7 @@ export class Inputs {
     const schema = this.resolved(given)
     const { anyOf, enum: literals, oneOf, type } = schema
     const choices = oneOf ?? anyOf
-    if (literals !== undefined) return fc.constantFrom(...literals)
+    if (literals !== undefined) return this.#literals(literals, name)
     if (choices !== undefined)
       return fc.oneof(...choices.map((one) => this.allowed(one, name, depth + 1)))
     switch (type) {
@@ -145,6 +165,14 @@ export class Inputs {
       default:
         return anything
     }
+  }
+
+  #literals(literals: ReadonlyArray<unknown>, name: string): fc.Arbitrary<unknown> {
+    const usual = (this.#hints[name] ?? []).filter((one) => literals.includes(one))
+    const any = fc.constantFrom(...literals)
+    return usual.length === 0
+      ? any
+      : fc.oneof({ arbitrary: fc.constantFrom(...usual), weight: 6 }, any)
   }
 
   #numbers({ maximum, minimum, type }: Schema): fc.Arbitrary<number> {
@@ -170,14 +198,19 @@ export class Inputs {
                 maxLength: Math.min(maxLength ?? 40, 40)
               })
             )
-          : matching(pattern)
+          : addresses.has(name)
+            ? word
+            : matching(pattern)
+    const fresh = unique.get(name.toLowerCase())
+    if (fresh !== undefined) return fc.oneof({ arbitrary: fresh, weight: 6 }, any)
+    const weight = addresses.has(name) ? 20 : 6
     return usual.length === 0
       ? any
-      : fc.oneof({ arbitrary: fc.constantFrom(...usual), weight: 6 }, any)
+      : fc.oneof({ arbitrary: fc.constantFrom(...usual), weight }, any)
   }
 
   #objects(schema: Schema, name: string, depth: number): fc.Arbitrary<unknown> {
-    const { additionalProperties, properties, required = [] } = schema
+    const { additionalProperties, minProperties = 0, properties, required = [] } = schema
     if (properties === undefined) {
       const value =
         typeof additionalProperties === "object"
@@ -193,7 +226,10 @@ export class Inputs {
     const optional = names.filter((one) => !always.includes(one))
     // Of many fields few: all of them together are seldom right.
     return fc
-      .subarray(optional, { maxLength: Math.min(optional.length, 4) })
+      .subarray(optional, {
+        minLength: Math.min(optional.length, Math.max(0, minProperties - always.length)),
+        maxLength: Math.min(optional.length, 4)
+      })
       .chain((chosen) =>
         fc.record(
           Object.fromEntries(
@@ -205,6 +241,7 @@ export class Inputs {
           { noNullPrototype: true }
         )
       )
+      .map((made) => inOrder(withoutMisfits(schema, made)))
   }
 
   /** Returns a value that differs in one place from one that a schema allows. */
@@ -213,6 +250,25 @@ export class Inputs {
       .tuple(this.allowed(schema), fc.nat(), anything, fc.constantFrom("drop", "add", "replace"))
       .map(([value, at, other, how]) => changedAt(value, at, other, how))
   }
+}
+
+type Fields = Readonly<Record<string, unknown>>
+
+/** Leaves out the fields that an object may not have with what else it has. */
+const withoutMisfits = ({ dependentSchemas = {} }: Schema, made: Fields): Fields =>
+  Object.fromEntries(
+    Object.entries(made).filter(([name]) =>
+      Object.entries(dependentSchemas[name]?.properties ?? {}).every(
+        ([other, { enum: literals }]) => literals?.includes(made[other]) ?? true
+      )
+    )
+  )
+
+/** Puts the ends of a range of times in their order, which no schema can tell. */
+export const inOrder = <A extends Fields>(made: A): A => {
+  const { since, until } = made
+  const isWrong = typeof since === "string" && typeof until === "string" && since > until
+  return isWrong ? { ...made, since: until, until: since } : made
 }
 
 type Change = "add" | "drop" | "replace"

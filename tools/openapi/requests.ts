@@ -1,7 +1,7 @@
 /* Requests of an operation: those that its schemas allow, and those that differ in one way. */
 import fc from "fast-check"
 import { isJson, type Operation, type Parameter } from "./document.ts"
-import { type Hints, type Inputs, oddTexts, type Schema } from "./inputs.ts"
+import { type Hints, type Inputs, inOrder, oddTexts, type Schema } from "./inputs.ts"
 
 /** A request, before it is written. */
 export interface Request {
@@ -36,6 +36,8 @@ export const requestsOf = (
     Object.fromEntries(
       parameters
         .filter((one) => one.in === place)
+        // What may be left out and names what is not there can only be wrong.
+        .filter(({ name, required }) => required === true || known[name]?.length !== 0)
         .map(({ name, schema }) => {
           const there = place === "header" ? undefined : known[name]
           const any = inputs.allowed(schema, name)
@@ -60,7 +62,7 @@ export const requestsOf = (
   return fc
     .record({
       path: fc.record(named("path"), { noNullPrototype: true }),
-      query: few(named("query")),
+      query: few(named("query")).map(inOrder),
       headers: few(named("header")),
       body
     })

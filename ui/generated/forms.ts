@@ -575,7 +575,8 @@ export const tenantSettingFields: ReadonlyArray<Field> = [
     "usual": "the system's, else 5 minutes",
     "removal": "null",
     "kind": {
-      "is": "text"
+      "is": "text",
+      "example": "30 seconds"
     }
   },
   {
@@ -644,7 +645,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "secrets",
-    "text": "What the provider signs with, or its public keys.",
+    "text": "What the provider signs with, or its public keys. Needed, but for paypal.",
     "removal": "null",
     "kind": {
       "is": "list"
@@ -662,7 +663,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "publicUrl",
-    "text": "The URL that the provider was given, without its query, where it signs that.",
+    "text": "The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac.",
     "removal": "null",
     "kind": {
       "is": "text"
@@ -678,7 +679,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "verifyToken",
-    "text": "What the provider repeats when the webhook is set up.",
+    "text": "What the provider repeats when the webhook is set up. Only for meta.",
     "removal": "null",
     "kind": {
       "is": "text"
@@ -703,7 +704,7 @@ export const sourceFields: ReadonlyArray<Field> = [
   },
   {
     "name": "apiKey",
-    "text": "Credentials for the provider's API, which is asked for what never came in.",
+    "text": "Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun.",
     "removal": "null",
     "kind": {
       "is": "text"

@@ -49,6 +49,7 @@ export const settingName = (field: string): string =>
 const otherNames: ReadonlyMap<string, string> = new Map([
   // It comes from a file, standard input or a flag.
   ["secret", "the secret"],
+  ["secrets", "the secret"],
   ["headerNames.id", "--id-header"],
   ["headerNames.type", "--type-header"],
   ["headerNames.timestamp", "--timestamp-header"]

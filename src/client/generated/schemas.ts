@@ -2028,22 +2028,22 @@ export interface NewPortalLink {
 /** A source that is to be added. */
 export interface NewSource {
   /** Who sends: stripe, github, standard and others. */
-  readonly provider: string
-  /** What the provider signs with, or its public keys. */
+  readonly provider: "petrel" | "standard-webhooks" | "stripe" | "github" | "gitlab" | "shopify" | "slack" | "twilio" | "sendgrid" | "paddle" | "paypal" | "square" | "discord" | "linear" | "hubspot" | "zoom" | "mailgun" | "meta" | "x" | "hmac"
+  /** What the provider signs with, or its public keys. Needed, but for paypal. */
   readonly secrets?: ReadonlyArray<string> | undefined
   /** How far the signed time may be off; what is usual depends on the provider. */
   readonly tolerance?: string | undefined
-  /** The URL that the provider was given, without its query, where it signs that. */
+  /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string | undefined
   /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string | undefined
-  /** What the provider repeats when the webhook is set up. */
+  /** What the provider repeats when the webhook is set up. Only for meta. */
   readonly verifyToken?: string | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | undefined
   /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | undefined
-  /** Credentials for the provider's API, which is asked for what never came in. */
+  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | undefined
   /** Where the provider's API is, where that is not the provider's own. */
   readonly apiUrl?: string | undefined
@@ -2880,17 +2880,17 @@ export interface Source {
   }>
   /** How far the signed time may be off; what is usual depends on the provider. */
   readonly tolerance?: string
-  /** The URL that the provider was given, without its query, where it signs that. */
+  /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string
   /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string
-  /** What the provider repeats when the webhook is set up. */
+  /** What the provider repeats when the webhook is set up. Only for meta. */
   readonly verifyToken?: string
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string }
   /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit
-  /** Credentials for the provider's API, which is asked for what never came in. */
+  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string
   /** Where the provider's API is, where that is not the provider's own. */
   readonly apiUrl?: string
@@ -2946,17 +2946,17 @@ export interface SourceList {
 export interface SourcePatch {
   /** How far the signed time may be off; what is usual depends on the provider. */
   readonly tolerance?: string | null | undefined
-  /** The URL that the provider was given, without its query, where it signs that. */
+  /** The URL that the provider was given, without its query, which it signs. Only for twilio, square, hubspot, hmac. */
   readonly publicUrl?: string | null | undefined
   /** What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API. */
   readonly webhookId?: string | null | undefined
-  /** What the provider repeats when the webhook is set up. */
+  /** What the provider repeats when the webhook is set up. Only for meta. */
   readonly verifyToken?: string | null | undefined
   /** How a sender of the provider `hmac` signs. */
   readonly scheme?: { readonly [name: string]: string } | null | undefined
   /** Requests that are taken; others are refused for now, and the provider sends them again. */
   readonly rate?: RateLimit | RateInWords | null | undefined
-  /** Credentials for the provider's API, which is asked for what never came in. */
+  /** Credentials for the provider's API, which is asked for what never came in. Only for petrel, standard-webhooks, stripe, github, gitlab, shopify, paddle, paypal, square, mailgun. */
   readonly apiKey?: string | null | undefined
   /** Where the provider's API is, where that is not the provider's own. */
   readonly apiUrl?: string | null | undefined

@@ -28,14 +28,18 @@ const urlProblem = (text: string): string | undefined => {
   return undefined
 }
 
-const Url = Schema.String.check(Schema.makeFilter(urlProblem))
+const Url = Schema.String.check(
+  Schema.makeFilter(urlProblem, { toJsonSchema: () => ({ pattern: "^[Hh][Tt][Tt][Pp][Ss]?:" }) })
+)
 
 const headerValueRule =
   "must be a valid header value: at most 4,096 characters of Latin-1, on one line"
 
 const HeaderValue = Schema.String.check(
-  Schema.makeFilter((value: string) =>
-    /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : headerValueRule
+  Schema.makeFilter(
+    (value: string) =>
+      /^[\t\x20-\x7e\x80-\xff]{0,4096}$/.test(value) ? undefined : headerValueRule,
+    { toJsonSchema: () => ({ pattern: "^[\\t -~\\x80-\\xff]*$", maxLength: 4_096 }) }
   )
 )
 
@@ -72,8 +76,10 @@ export const maxTypes = 200
 
 /** Event types of one endpoint, or of one replay. */
 export const Types = Schema.NonEmptyArray(TypeFilter).check(
-  Schema.makeFilter(({ length }: ReadonlyArray<string>) =>
-    length <= maxTypes ? undefined : `must be at most ${maxTypes} event types, not ${length}`
+  Schema.makeFilter(
+    ({ length }: ReadonlyArray<string>) =>
+      length <= maxTypes ? undefined : `must be at most ${maxTypes} event types, not ${length}`,
+    { toJsonSchema: () => ({ maxItems: maxTypes }) }
   )
 )
 
@@ -97,17 +103,21 @@ const maxRedirectOrigins = 20
 
 const RedirectOrigins = Schema.NonEmptyArray(
   Schema.String.check(
-    Schema.makeFilter((text: string) =>
-      URL.canParse(text) && new URL(text).origin === text && text.startsWith("http")
-        ? undefined
-        : "must be an origin such as https://eu.example.com: scheme and host, and the port if it is another one"
+    Schema.makeFilter(
+      (text: string) =>
+        URL.canParse(text) && new URL(text).origin === text && text.startsWith("http")
+          ? undefined
+          : "must be an origin such as https://eu.example.com: scheme and host, and the port if it is another one",
+      { toJsonSchema: () => ({ pattern: "^https?://[^/?#]+$" }) }
     )
   )
 ).check(
-  Schema.makeFilter(({ length }: ReadonlyArray<string>) =>
-    length <= maxRedirectOrigins
-      ? undefined
-      : `must be at most ${maxRedirectOrigins} origins, not ${length}`
+  Schema.makeFilter(
+    ({ length }: ReadonlyArray<string>) =>
+      length <= maxRedirectOrigins
+        ? undefined
+        : `must be at most ${maxRedirectOrigins} origins, not ${length}`,
+    { toJsonSchema: () => ({ maxItems: maxRedirectOrigins }) }
   )
 )
 

@@ -1,5 +1,5 @@
 import { Duration, Option, Schema } from "effect"
-import { PositiveDuration } from "../duration.ts"
+import { durationText, PositiveDuration } from "../duration.ts"
 import { Timestamp } from "../timestamp.ts"
 import { isToken, nobody } from "../token.ts"
 import { forwarded } from "./forward-headers.ts"
@@ -28,7 +28,8 @@ export const TimeoutBound = Schema.String.check(
     return ms >= lowestMaxTimeoutMs && ms <= highestMaxTimeoutMs
       ? undefined
       : 'must be a length of time between 1 second and 24 hours, such as "15 minutes"'
-  })
+  }),
+  durationText
 )
 
 /**

@@ -26,7 +26,7 @@ import {
   pageDeadLetters,
   showDeadLetter
 } from "./dead-letter-queries.ts"
-import { statusProblem } from "./dead-letter-selection.ts"
+import { StatusFilter } from "./dead-letter-selection.ts"
 import { planDiscard } from "./discard-dead-letters.ts"
 
 const texts = {
@@ -90,7 +90,7 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
     reason: several(DeadReason).annotateKey({
       description: "Only those that ended for this reason."
     }),
-    status: several(Schema.String.check(Schema.makeFilter(statusProblem))).annotateKey({
+    status: several(StatusFilter).annotateKey({
       description: "The last answer's status, or its class: `503`, `5xx`."
     }),
     type: several(TypeFilter).annotateKey({

@@ -13,20 +13,30 @@ import { DeadLettersNotFound } from "../refusals.ts"
 /** All reasons except `gone`, which leaves no dead letter. */
 export const deadReasons = DeadReason.literals.filter((reason) => reason !== "gone")
 
+const statusPattern = "^[1-5](?:[0-9]{2}|xx)$"
+const isStatus = new RegExp(statusPattern)
+
 /** Returns why a text selects no statuses, or undefined. */
 export const statusProblem = (status: string): string | undefined =>
-  /^[1-5](\d\d|xx)$/.test(status)
+  isStatus.test(status)
     ? undefined
     : "must be an HTTP status such as 503, or a class of them such as 5xx"
+
+/** An HTTP status, or a class of them. */
+export const StatusFilter = Schema.String.check(
+  Schema.makeFilter(statusProblem, { toJsonSchema: () => ({ pattern: statusPattern }) })
+)
 
 /** Ids that one request may name: they are in one message with the job that they are for. */
 const maxIds = 1_000
 
 const Ids = Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).check(
-  Schema.makeFilter(({ length }) =>
-    length <= maxIds
-      ? undefined
-      : `must be at most ${countText(maxIds)} numbers, not ${countText(length)}`
+  Schema.makeFilter(
+    ({ length }) =>
+      length <= maxIds
+        ? undefined
+        : `must be at most ${countText(maxIds)} numbers, not ${countText(length)}`,
+    { toJsonSchema: () => ({ maxItems: maxIds }) }
   )
 )
 
@@ -35,7 +45,7 @@ const DeadLetterFilter = Schema.Struct({
   tenant: Schema.optional(Token).annotateKey({ description: "The name of the tenant." }),
   endpoint: Schema.optional(EndpointName).annotateKey({ description: "The id of the endpoint." }),
   reason: Schema.optional(DeadReason),
-  status: Schema.optional(Schema.String.check(Schema.makeFilter(statusProblem))).annotateKey({
+  status: Schema.optional(StatusFilter).annotateKey({
     description: "The last answer's status, or its class: `503`, `5xx`."
   }),
   type: Schema.optional(TypeFilter).annotateKey({

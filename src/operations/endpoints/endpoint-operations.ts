@@ -2,7 +2,7 @@ import { Duration, Effect, Schema } from "effect"
 import { endpointLabel } from "../../domain/endpoint.ts"
 import { EndpointIdFilter, readIdFilter } from "../../domain/endpoint-id-filter.ts"
 import { EndpointState } from "../../domain/health.ts"
-import { readMetadataEntry } from "../../domain/metadata.ts"
+import { metadataEntryPattern, readMetadataEntry } from "../../domain/metadata.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
@@ -99,10 +99,12 @@ const defaultKeepOld = Duration.hours(24)
 const pages = makeCursor("endpoints", Schema.String)
 
 const Entry = Schema.String.check(
-  Schema.makeFilter((text: string) =>
-    readMetadataEntry(text) === undefined
-      ? "must be a name and its value such as customer=42"
-      : undefined
+  Schema.makeFilter(
+    (text: string) =>
+      readMetadataEntry(text) === undefined
+        ? "must be a name and its value such as customer=42"
+        : undefined,
+    { toJsonSchema: () => ({ pattern: metadataEntryPattern, examples: ["customer=42"] }) }
   )
 )
 

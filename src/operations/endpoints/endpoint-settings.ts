@@ -8,7 +8,7 @@ import {
 } from "../../domain/settings/endpoint-table.ts"
 import { byName, column } from "../../domain/settings/setting.ts"
 import { resolveRetry } from "../../policy/presets.ts"
-import { rateExpected, rateText, readRate } from "../../policy/rate.ts"
+import { rateExpected, ratePattern, rateText, readRate } from "../../policy/rate.ts"
 
 const PresetName = Schema.String.check(
   Schema.makeFilter((name: string) =>
@@ -24,7 +24,9 @@ export const RetryChoice = Schema.Union([PresetName, RetryPolicy])
 export type RetryChoice = typeof RetryChoice.Type
 
 const RateInWords = Schema.String.check(
-  Schema.makeFilter((text: string) => (readRate(text) === undefined ? rateExpected : undefined))
+  Schema.makeFilter((text: string) => (readRate(text) === undefined ? rateExpected : undefined), {
+    toJsonSchema: () => ({ pattern: ratePattern, examples: ["20/s burst 40"] })
+  })
 )
   .pipe(
     Schema.decodeTo(RateLimit, {

@@ -6,7 +6,7 @@ import { Caller } from "../caller.ts"
 import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { readingHistory } from "../history/history-readings.ts"
-import { documented, operation, operationGroup } from "../operation.ts"
+import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
 import {
   EndpointId,
   endpointOf,
@@ -44,7 +44,8 @@ const Redelivery = documented(
       id: "Only those of these numbers.",
       all: "All of them; without any other condition."
     },
-    examples: [{ endpoint: "billing", status: "5xx" }]
+    examples: [{ endpoint: "billing", status: "5xx" }],
+    says: notEmpty
   }
 )
 

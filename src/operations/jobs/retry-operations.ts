@@ -3,7 +3,7 @@ import { Invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { Caller } from "../caller.ts"
 import { readingHistory } from "../history/history-readings.ts"
-import { documented, operation, operationGroup } from "../operation.ts"
+import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
 import { EndpointId, rangeProblems, Tenant, tenantPath } from "../parameters.ts"
 import { checkRecovery, previewRecovery, RecoveryPlan } from "../retries/recover-endpoint.ts"
 import {
@@ -38,7 +38,8 @@ const Retry = documented(
       ignoreRetryAfter: "Do not wait for the end of the receiver's Retry-After. (Default: false)",
       all: "All of them; without any other condition."
     },
-    examples: [{ endpoint: "billing", status: "5xx" }]
+    examples: [{ endpoint: "billing", status: "5xx" }],
+    says: notEmpty
   }
 )
 

@@ -15,12 +15,19 @@ import type { RoundCounts, StartedRound } from "../../rounds/round.ts"
 import { rangeProblems } from "../parameters.ts"
 import { EventNotKept } from "../refusals.ts"
 
+/** Longest name of a replay, characters. */
+const maxReplayId = 40
+
 /** Returns why a replay cannot have a name, or undefined. */
 export const replayIdProblem = (id: string): string | undefined =>
-  isToken(id) && id.length <= 40 ? undefined : "must be 1 to 40 letters, digits, - or _"
+  isToken(id) && id.length <= maxReplayId ? undefined : "must be 1 to 40 letters, digits, - or _"
 
 /** The name of a replay: the same again goes on with it. */
-const ReplayId = Schema.String.check(Schema.makeFilter(replayIdProblem))
+const ReplayId = Schema.String.check(
+  Schema.makeFilter(replayIdProblem, {
+    toJsonSchema: () => ({ pattern: `^(?!_$)[A-Za-z0-9_-]{1,${maxReplayId}}$` })
+  })
+)
 
 /** Longest id of an event, in characters. */
 const maxEventIdLength = 255

@@ -9,7 +9,7 @@ import { WaitingFilter } from "../../domain/retry-record.ts"
 import { Token } from "../../domain/token.ts"
 import { listEndpoints } from "../../endpoints/endpoint-store.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
-import { statusProblem } from "../dead-letters/dead-letter-selection.ts"
+import { StatusFilter } from "../dead-letters/dead-letter-selection.ts"
 import { rangeProblems } from "../parameters.ts"
 import { retryEndpointNow } from "./retry-endpoint.ts"
 
@@ -19,7 +19,7 @@ const maxSkipped = 100
 /** Which waiting deliveries of a tenant are tried now; all conditions hold at once. */
 export const RetrySelection = Schema.Struct({
   ...WaitingFilter.fields,
-  status: Schema.optionalKey(Schema.String.check(Schema.makeFilter(statusProblem))),
+  status: Schema.optionalKey(StatusFilter),
   tenant: Token.annotateKey({ description: "The name of the tenant." }),
   endpoint: Schema.optionalKey(Token).annotateKey({
     description: "Only those of this endpoint. (Default: of all)"

@@ -125,7 +125,7 @@ export const discard = (tenant: string, number: number, by: string) =>
 export const QuarantineChoice = Schema.Struct({
   /** Their numbers. (Default: any) */
   number: Schema.optionalKey(
-    Schema.Array(Schema.Int.check(Schema.isGreaterThan(0))).check(
+    Schema.Array(Schema.Int.check(Schema.isGreaterThanOrEqualTo(1))).check(
       Schema.isMinLength(1),
       Schema.isMaxLength(maxQuarantined)
     )

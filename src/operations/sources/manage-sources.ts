@@ -1,8 +1,9 @@
 import { Clock, Duration, Effect, Result, Schema } from "effect"
 import { forgetReconcileReport, readReconcileReport } from "../../cluster/reconcile-reports.ts"
+import { documentedAs } from "../../domain/documented-check.ts"
 import { durationBetween, longestDuration } from "../../domain/duration.ts"
 import { Secret } from "../../domain/endpoint.ts"
-import { Invalid, invalid } from "../../domain/problem.ts"
+import { Invalid, invalid, type Problem } from "../../domain/problem.ts"
 import { Reconciliation } from "../../domain/reconciliation.ts"
 import { mask } from "../../domain/settings/endpoint-table.ts"
 import { Source, type SourceName, sourceLabel, sourceSettings } from "../../domain/source.ts"
@@ -18,6 +19,8 @@ import {
   addSource as store
 } from "../../intake/source-store.ts"
 import { listings } from "../../providers/listings/listings.ts"
+import { type KnownProvider, providers } from "../../providers/providers.ts"
+import type { ProviderSettingName } from "../../providers/settings.ts"
 import { rotatedSecrets } from "../endpoints/endpoint-secrets.ts"
 import { RateChoice } from "../endpoints/endpoint-settings.ts"
 
@@ -28,12 +31,34 @@ const maxSecrets = 10
 
 const given = { ...sourceSettings, rate: Schema.optionalKey(RateChoice) }
 
+/** Returns the names of the providers that take each setting which only some of them take. */
+export const providersBySetting = () => {
+  const namesOf = (takes: (provider: KnownProvider) => boolean) =>
+    [...providers.values()].filter(takes).map(({ name }) => name)
+  const taking = (setting: ProviderSettingName) =>
+    namesOf(({ settings }) => settings.some(({ name }) => name === setting))
+  const listed = namesOf(({ name }) => listings.has(name))
+  return {
+    secrets: taking("secrets"),
+    tolerance: taking("toleranceMs"),
+    publicUrl: taking("publicUrl"),
+    webhookId: [...new Set([...taking("webhookId"), ...listed])],
+    verifyToken: taking("verifyToken"),
+    scheme: taking("scheme"),
+    apiKey: listed,
+    apiUrl: listed,
+    reconcile: listed
+  }
+}
+
+const ProviderName = Schema.String.check(documentedAs({ enum: [...providers.keys()] }))
+
 /** A source that is to be added. */
 export const NewSource = Schema.Struct({
-  provider: Schema.String.annotateKey({ description: "The name of the provider." }),
-  secrets: Schema.optionalKey(Schema.Array(Schema.String)).annotateKey({
-    description: "What the provider signs with, or its public keys."
-  }),
+  provider: ProviderName.annotateKey({ description: "The name of the provider." }),
+  secrets: Schema.optionalKey(
+    Schema.Array(Schema.String).check(Schema.isMinLength(1), Schema.isMaxLength(maxSecrets))
+  ).annotateKey({ description: "What the provider signs with, or its public keys." }),
   ...given
 })
 export type NewSource = typeof NewSource.Type
@@ -97,10 +122,10 @@ const viewOf = ({ revision, source }: StoredSource): SourceView => ({
   revision
 })
 
-/** What providers call settings that have another name here. */
-const otherNames: Readonly<Record<string, string>> = {
-  "`toleranceMs`": "`tolerance`",
-  "`secrets`": "`secret`"
+/** Returns the problem of a field that a provider's sentence names; it calls one otherwise. */
+const problemIn = (sentence: string): Problem => {
+  const [, name = "", rest = sentence] = /^`(\w+)` (.*)$/s.exec(sentence) ?? []
+  return { field: name === "toleranceMs" ? "tolerance" : name, message: rest }
 }
 
 const noCertificate = () => Promise.reject(new Error("no certificate is fetched to check settings"))
@@ -134,10 +159,7 @@ const leadsElsewhere = (before: Pick<Source, "apiUrl" | "provider">, after: Part
 const checked = Effect.fnUntraced(function* (source: Source, now: number) {
   const made = providerOf(source, now, noCertificate)
   const problems = [
-    ...(Result.isSuccess(made) ? [] : made.failure).map((text) => ({
-      field: "",
-      message: text.replaceAll(/`\w+`/g, (name) => otherNames[name] ?? name)
-    })),
+    ...(Result.isSuccess(made) ? [] : made.failure).map(problemIn),
     ...accountProblems(source)
   ]
   return problems.length === 0 ? source : yield* new Invalid({ problems })

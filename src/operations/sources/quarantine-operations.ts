@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { asCaller } from "../caller.ts"
-import { documented, operation, operationGroup } from "../operation.ts"
+import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
 import { Tenant, tenantPath } from "../parameters.ts"
 import {
   DiscardedSeveral,
@@ -100,7 +100,8 @@ const Choice = documented(QuarantineChoice, {
   identifier: "QuarantineChoice",
   description: "Which of a tenant's quarantine are meant: by number, source, reason, or all.",
   fields: choiceTexts,
-  examples: [{ source: "stripe", reason: "unreadable" }]
+  examples: [{ source: "stripe", reason: "unreadable" }],
+  says: notEmpty
 })
 
 const ReleaseChoice = documented(
@@ -112,7 +113,8 @@ const ReleaseChoice = documented(
       ...choiceTexts,
       type: "Of all their events, without their source. (Default: what the provider says of each)"
     },
-    examples: [{ source: "stripe", reason: "id-collision" }]
+    examples: [{ source: "stripe", reason: "id-collision" }],
+    says: notEmpty
   }
 )
 

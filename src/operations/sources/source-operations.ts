@@ -1,6 +1,7 @@
 import { Duration, Effect, Schema } from "effect"
 import { SourceId } from "../../domain/source.ts"
 import { Token } from "../../domain/token.ts"
+import { providers } from "../../providers/providers.ts"
 import { asCaller } from "../caller.ts"
 import { documented, operation, operationGroup, withStatus } from "../operation.ts"
 import { Tenant, TenantOrAll, tenantOf, tenantPath } from "../parameters.ts"
@@ -8,6 +9,7 @@ import {
   addSource,
   listSources,
   NewSource,
+  providersBySetting,
   removeSource,
   rotateSource,
   SourcePatch,
@@ -17,16 +19,23 @@ import {
   showSource
 } from "./manage-sources.ts"
 
+const takers = providersBySetting()
+
+const only = (names: ReadonlyArray<string>): string => `Only for ${names.join(", ")}.`
+
+/** The providers that take no secrets. */
+const withoutSecrets = [...providers.keys()].filter((name) => !takers.secrets.includes(name))
+
 /** What the settings of a source mean. */
 const sourceTexts = {
   tolerance: "How far the signed time may be off; what is usual depends on the provider.",
-  publicUrl: "The URL that the provider was given, without its query, where it signs that.",
+  publicUrl: `The URL that the provider was given, without its query, which it signs. ${only(takers.publicUrl)}`,
   webhookId:
     "What the provider calls the webhook, such as `repos/acme/shop/hooks/42` in GitHub's API.",
-  verifyToken: "What the provider repeats when the webhook is set up.",
+  verifyToken: `What the provider repeats when the webhook is set up. ${only(takers.verifyToken)}`,
   scheme: "How a sender of the provider `hmac` signs.",
   rate: "Requests that are taken; others are refused for now, and the provider sends them again.",
-  apiKey: "Credentials for the provider's API, which is asked for what never came in.",
+  apiKey: `Credentials for the provider's API, which is asked for what never came in. ${only(takers.apiKey)}`,
   apiUrl: "Where the provider's API is, where that is not the provider's own.",
   reconcile: "How often gateways ask the provider's API for what never came in, and fetch it.",
   reconcileTypes: "Patterns of the provider's types that are compared, such as `invoice.*`.",
@@ -52,9 +61,17 @@ const New = documented(NewSource, {
   fields: {
     ...sourceTexts,
     provider: "Who sends: stripe, github, standard and others.",
-    secrets: "What the provider signs with, or its public keys."
+    secrets: `What the provider signs with, or its public keys. Needed, but for ${withoutSecrets.join(", ")}.`
   },
-  examples: [{ provider: "stripe", secrets: ["whsec_…"] }]
+  examples: [{ provider: "stripe", secrets: ["whsec_…"] }],
+  says: {
+    dependentSchemas: Object.fromEntries(
+      Object.entries(takers).map(([name, names]) => [
+        name,
+        { properties: { provider: { enum: names } }, additionalProperties: true }
+      ])
+    )
+  }
 })
 
 const Patch = documented(SourcePatch, {
