@@ -53,7 +53,7 @@ export const upgrade = Command.make(
   })
 ).pipe(
   Command.withDescription(
-    "Let this version store what the version before could not read, once all workers and consoles are of this one"
+    "Raise the feature level, once all workers and consoles are of this version: it may then store what the version before could not read"
   ),
   Command.withShortDescription("Raise the feature level after all processes were replaced"),
   Command.withExamples([

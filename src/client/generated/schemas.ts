@@ -117,7 +117,7 @@ export interface AlertThresholds_1 {
   readonly tenant?: string
   /** Of each alert; `off` and `on` for an alert as a whole, durations in words. */
   readonly thresholds: { readonly [name: string]: number | string }
-  /** Whom to tell of endpoints without a contact of their own. */
+  /** Whom to notify of problems of endpoints without a contact of their own. */
   readonly contact?: string
   /** The tenant whose operational endpoints get the alerts about the system. */
   readonly systemAlertsTo?: string

@@ -54,7 +54,7 @@ const Thresholds = documented(ThresholdsView, {
   description: "When alerts are raised.",
   fields: {
     thresholds: "Of each alert; `off` and `on` for an alert as a whole, durations in words.",
-    contact: "Whom to tell of endpoints without a contact of their own.",
+    contact: "Whom to notify of problems of endpoints without a contact of their own.",
     systemAlertsTo: "The tenant whose operational endpoints get the alerts about the system.",
     set: "The names of those that were set here.",
     off: "All alerts about the tenant and its endpoints were turned off."

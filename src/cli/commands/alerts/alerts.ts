@@ -107,9 +107,9 @@ const thresholds = Command.make(
     set: textFlag(
       "set",
       "JSON",
-      `New thresholds, which replace all that were set, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to tell; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
+      `New thresholds, which replace all that were set, such as '{"successWarnPercent":98,"window":"30 minutes"}'; for a tenant also off, and "contact": whom to notify; for the system "systemAlertsTo": the tenant whose operational endpoints get its alerts`
     ),
-    unset: isSet("unset", "Remove them: those of one level up hold again"),
+    unset: isSet("unset", "Remove them: those of the next level apply again"),
     by: byFlag
   },
   Effect.fnUntraced(function* ({ by, set, tenant, unset }) {

@@ -348,7 +348,7 @@ export const dev = Command.make(
     store: Flag.String("store").pipe(
       Flag.withMetavar("SIZE"),
       Flag.withDescription(
-        `How much of the disk it may fill; publishers are refused when half of it is events (default: as at the last start, at first half of what the disk has, at most ${bytesText(maxStoreBytes)})`
+        `How much of the disk it may fill; publishers are refused when half of it is events (default: as at the last start; at the first one half of the free disk, at most ${bytesText(maxStoreBytes)})`
       ),
       Flag.filterMap(
         (text) =>

@@ -136,7 +136,7 @@ const show = Command.make(
   {
     name: endpointArgument,
     reveal: revealFlag,
-    history: isSet("history", "Show all its changes instead, of a removed endpoint, too"),
+    history: isSet("history", "Show all changes of the endpoint instead, even if it was removed"),
     retry: isSet("retry", "Draw its retry policies instead"),
     svg: svgFlag
   },

@@ -240,7 +240,7 @@ const decideAbout = Effect.fnUntraced(function* (
 const retry = Command.make("retry", selection, (selected) =>
   decideAbout(selected, "retried", (queue, id) => queue.retry(id)).pipe(Effect.scoped)
 ).pipe(
-  Command.withDescription("Let dead or quarantined events be worked on again by the program"),
+  Command.withDescription("Let the program work on dead or quarantined events again"),
   Command.withExamples([
     { command: "petrel inbox retry 17 18 --database postgres://127.0.0.1/shop" },
     { command: "petrel inbox retry --all --state quarantined --source stripe" }

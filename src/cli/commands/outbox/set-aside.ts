@@ -76,7 +76,7 @@ const changing = (name: "release" | "discard", done: string, description: string
 export const release = changing(
   "release",
   "will be published",
-  "Let rows that were set aside be published, once they, or the broker, were changed so that they can be"
+  "Publish rows that were set aside, after the rows or the broker were changed so that this is possible"
 )
 
 export const discard = changing(

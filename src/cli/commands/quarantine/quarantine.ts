@@ -201,7 +201,7 @@ const discard = Command.make(
   "discard",
   {
     ...{ tenant: tenantArgument, ...choiceFlags, by: byFlag },
-    yes: isSet("yes", "Do not ask, where none is named")
+    yes: isSet("yes", "Do not ask if no number is given")
   },
   Effect.fnUntraced(function* ({ by, tenant, yes, ...given }) {
     const { json } = yield* petrel

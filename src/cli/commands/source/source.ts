@@ -44,7 +44,7 @@ const secretFlags = {
   secret: textFlag(
     "secret",
     "SECRET|-",
-    "The same from standard input; other users of the machine can see a secret that stands here"
+    "The same from standard input; a secret that stands here is visible to other users of the machine"
   )
 }
 
