@@ -40,6 +40,17 @@ const brokenLinks = (page: string): ReadonlyArray<string> =>
     return anchor === undefined || anchorsOf(target).includes(anchor) ? [] : [link]
   })
 
+const files = execFileSync("git", ["ls-files"], { cwd: root, encoding: "utf8" }).split("\n")
+
+/** Returns the TypeScript files that a page names and that do not exist, with the page. */
+const missingFiles = (page: string): ReadonlyArray<string> =>
+  [...withoutFences(textOf(page)).matchAll(/[`(]((?:[\w.-]+\/)*[\w.-]+\.tsx?)[`)]/g)].flatMap(
+    ([, name = ""]) =>
+      name.startsWith(".") || files.some((file) => `/${file}`.endsWith(`/${name}`))
+        ? []
+        : [`${page}: ${name}`]
+  )
+
 /** Returns the arguments of `petrel`, if the words of a command start it. */
 const argumentsIn = (words: ReadonlyArray<string>): ReadonlyArray<ReadonlyArray<string>> => {
   const [first, second] = words
@@ -111,6 +122,11 @@ const unknownIn = (args: ReadonlyArray<string>) =>
 describe("The pages", () => {
   it.each(pages)("of %s link to what is there", (page) => {
     assert.deepStrictEqual(brokenLinks(page), [])
+  })
+
+  it("name source files that there are, but for the diary, which tells of them as they were", () => {
+    const present = pages.filter((page) => page !== "bench/DIARY.md")
+    assert.deepStrictEqual(present.flatMap(missingFiles), [])
   })
 
   it.effect("show commands that the command line takes", () =>
