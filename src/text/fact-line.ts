@@ -65,11 +65,18 @@ const planText = ({ plan, type }: Fact): string => {
 const deliveredText = ({ type }: Fact): string =>
   type === undefined ? "delivered" : `delivered: ${type}`
 
+/** How many of some attempts were probes, to follow their number: `, 9 of them probes`, or nothing. */
+export const probesText = (attempts: number, probes: number): string => {
+  if (probes === 0) return ""
+  if (probes === 1) return attempts === 1 ? ", a probe" : ", 1 of them a probe"
+  return `, ${probes} of them probes`
+}
+
 /** How often a delivery was attempted that has ended: `after 12 attempts, 9 of them probes`. */
 export const attemptsText = (attempts: number, probes = 0): string => {
   if (attempts === 0) return "never attempted"
   const after = attempts === 1 ? "after 1 attempt" : `after ${attempts} attempts`
-  return probes === 0 ? after : `${after}, ${probes} of them probes`
+  return `${after}${probesText(attempts, probes)}`
 }
 
 type Asker = Pick<Fact, "by" | "user">

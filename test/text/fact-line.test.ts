@@ -182,6 +182,14 @@ describe("the line of a fact", () => {
       "10:32:07  acme.invoice-42 → acme/billing       after 12 attempts, 9 of them probes  503  dead-lettered: deadline"
     )
     assert.strictEqual(
+      line({ kind: "dead-lettered", reason: "endpoint-disabled", attempt: 1, probes: 1 }),
+      "10:32:07  acme.invoice-42 → acme/billing       after 1 attempt, a probe  dead-lettered: endpoint-disabled"
+    )
+    assert.strictEqual(
+      line({ kind: "dead-lettered", reason: "deadline", attempt: 4, probes: 1 }),
+      "10:32:07  acme.invoice-42 → acme/billing       after 4 attempts, 1 of them a probe  dead-lettered: deadline"
+    )
+    assert.strictEqual(
       line({ kind: "dead-lettered", reason: "deadline", attempt: 0 }),
       "10:32:07  acme.invoice-42 → acme/billing       never attempted  dead-lettered: deadline"
     )

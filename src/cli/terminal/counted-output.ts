@@ -55,8 +55,8 @@ export class LineBudget {
   }
 
   /**
-   * Returns what was summed up since the last call; undefined while lines are printed. Called once a
-   * second: after one with few enough, lines are printed again.
+   * Returns what was summed up since the last call; undefined if nothing was, or while lines are
+   * printed. Called once a second: after one with few enough, lines are printed again.
    */
   takeSummary(): Summary | undefined {
     if (!this.#isSumming) return undefined
@@ -65,7 +65,7 @@ export class LineBudget {
     this.#count = 0
     this.#second = Number.NEGATIVE_INFINITY
     this.#kinds = new Map()
-    return summary
+    return summary.count === 0 ? undefined : summary
   }
 }
 

@@ -31,6 +31,14 @@ describe("what happens", () => {
     assert.isUndefined(budget.takeSummary())
   })
 
+  it("has no summary of a second in which nothing happened, and is printed line by line again", () => {
+    const budget = new LineBudget()
+    noted(budget, 50, 0)
+    assert.strictEqual(budget.takeSummary()?.count, 30)
+    assert.isUndefined(budget.takeSummary())
+    assert.strictEqual(noted(budget, 3, 2_100), 3)
+  })
+
   it("is worded as one line, the most frequent first", () => {
     const kinds = new Map([
       ["attempt-failed", 4],

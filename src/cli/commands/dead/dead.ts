@@ -11,6 +11,7 @@ import {
   type Redelivery,
   showDeadLetter
 } from "../../../operations/dead-letters/dead-letter-queries.ts"
+import { probesText } from "../../../text/fact-line.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { localTime, plural, spanText } from "../../../text/quantities.ts"
 import { isSet, limitFlag } from "../../flags/shared.ts"
@@ -145,7 +146,7 @@ const attemptText = (fact: Fact, now: number): string => {
 
 const attemptsText = ({ attempts, probes = 0 }: DeadLetterDetail): string => {
   if (attempts === 0) return "none was made"
-  return probes === 0 ? String(attempts) : `${attempts}, ${probes} of them probes`
+  return `${attempts}${probesText(attempts, probes)}`
 }
 
 const fateText = ({ deliveredLate, id, redelivered }: DeadLetterDetail, now: number): string => {
