@@ -13,7 +13,7 @@ export interface RegisteredWork<Tx> {
 
 const hourMs = 3_600_000
 
-/** A second, then four times as long each, to six hours: eleven attempts take some 21 hours. */
+/** A second, then four times as long each, to six hours: eleven attempts take some 18 hours. */
 export const defaultBackoffMs = (attempts: number): number =>
   Math.min(6 * hourMs, 1_000 * 4 ** (attempts - 1))
 
