@@ -76,7 +76,8 @@ export class Throttles {
   #bucketOf({ key, revision }: LiveEndpoint, rate: Rate, now: number): TokenBucket {
     const known = this.#buckets.get(key)
     if (known?.revision === revision) return known.bucket
-    const bucket = new TokenBucket(rate, now)
+    // Full, it would let an endpoint that is changed often have more than its rate.
+    const bucket = new TokenBucket(rate, now, known?.bucket.level(now))
     this.#buckets.set(key, { revision, bucket })
     return bucket
   }

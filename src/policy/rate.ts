@@ -23,12 +23,22 @@ const second = 1_000
 export class TokenBucket {
   readonly #rate: Rate
   #fullAt: number
-  #taken = 0
+  #taken: number
 
-  /** @param now the bucket is full at this time. */
-  constructor(rate: Rate, now: number) {
+  /**
+   * @param now when the bucket is made.
+   * @param level tokens that are in it then; more than it holds are lost. (Default: it is full)
+   */
+  constructor(rate: Rate, now: number, level: number = rate.burst) {
     this.#rate = rate
     this.#fullAt = now
+    this.#taken = rate.burst - Math.min(level, rate.burst)
+  }
+
+  /** Returns the tokens that are in it, with the part of the next one. */
+  level(now: number): number {
+    this.#refill(now)
+    return this.#tokens(now)
   }
 
   /** Takes a token. Returns false if there is none. */

@@ -149,6 +149,32 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
       })
   )
 
+  scenario("has the same left of a rate after a change, however often it is saved", () =>
+    Effect.gen(function* () {
+      const rate = { perSecond: 1 / 3_600, burst: 2 }
+      yield* endpoint({ id: "hook", rate })
+      const { directory, health } = yield* makeHealth
+      const change = Effect.fnUntraced(function* (changes: Partial<Endpoint>) {
+        const { revision } = yield* changeEndpoint("acme", "hook", (config) =>
+          Effect.succeed({ ...config, ...changes })
+        )
+        yield* eventually(
+          Effect.sync(() => directory.outline("acme.hook")?.revision),
+          (now) => now === revision
+        )
+      })
+      const admitted = () =>
+        health.admit("acme.hook", { lane: { turn: () => false }, hostLine: undefined })
+      assert.deepStrictEqual([admitted(), admitted(), admitted()], [true, true, false])
+      for (const description of ["once", "twice"]) {
+        yield* change({ description })
+        assert.isFalse(admitted(), description)
+      }
+      yield* change({ rate: { perSecond: 1 / 1_800, burst: 9 } })
+      assert.isFalse(admitted())
+    })
+  )
+
   scenario("has no limits of those that were removed, though a late answer comes from them", () =>
     Effect.gen(function* () {
       const ids = Array.from({ length: 20 }, (_, index) => `hook-${index}`)

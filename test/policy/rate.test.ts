@@ -27,6 +27,22 @@ describe("a token bucket", () => {
     assert.isFalse(bucket.take(epoch + 50))
   })
 
+  it("that takes the place of another one has its level, as far as it holds that much", () => {
+    // A token in 64 ms: its parts are numbers that a computer has.
+    const rate = { perSecond: 15.625, burst: 3 }
+    const before = new TokenBucket(rate, epoch)
+    drain(before, epoch)
+    const empty = new TokenBucket(rate, epoch + 16, before.level(epoch + 16))
+    assert.isFalse(empty.take(epoch + 16))
+    assert.strictEqual(empty.waitFor(epoch + 16), 48)
+    assert.isTrue(empty.take(epoch + 64))
+    const full = new TokenBucket({ perSecond: 100, burst: 50 }, epoch).level(epoch)
+    assert.strictEqual(drain(new TokenBucket(rate, epoch, full), epoch), 3)
+    const larger = new TokenBucket({ perSecond: 100, burst: 50 }, epoch, 2.5)
+    assert.strictEqual(drain(larger, epoch), 2)
+    assert.strictEqual(drain(larger, epoch + 1_000), 50)
+  })
+
   it("gives exactly its rate over a year in which all is taken", () => {
     const bucket = new TokenBucket({ perSecond: 0.7, burst: 50 }, epoch)
     const year = 365 * 24 * 3_600_000

@@ -3,7 +3,7 @@ import { Broker } from "../../broker/broker.ts"
 import type { FollowedEntries } from "../../broker/bucket-follow.ts"
 import { followBucket } from "../../broker/bucket-follow.ts"
 import type { Source } from "../../domain/source.ts"
-import { TokenBucket } from "../../policy/rate.ts"
+import { type Rate, TokenBucket } from "../../policy/rate.ts"
 import type { Provider } from "../../providers/provider.ts"
 import { timers } from "../../time/timers.ts"
 import type { FetchCertificate } from "../source-provider.ts"
@@ -25,7 +25,13 @@ export interface LiveSource {
 const isSameRate = (a: Source["rate"], b: Source["rate"]): boolean =>
   a?.perSecond === b?.perSecond && a?.burst === b?.burst
 
-/** @param before the source until now: a change that leaves its rate alone does not refill it. */
+/** @param before the limit until now: a change does not fill it. */
+const limitOf = (rate: Rate, before: TokenBucket | undefined): TokenBucket => {
+  const now = timers.monotonicMs()
+  return new TokenBucket(rate, now, before?.level(now))
+}
+
+/** @param before the source until now. */
 const live = (key: string, source: Source, certificate: FetchCertificate, before?: LiveSource) => {
   const now = timers.wallMs()
   const provider = providerOf(source, now, certificate)
@@ -35,7 +41,7 @@ const live = (key: string, source: Source, certificate: FetchCertificate, before
     provider: Result.getOrUndefined(provider),
     rate: isSameRate(source.rate, before?.source.rate)
       ? before?.rate
-      : source.rate && new TokenBucket(source.rate, timers.monotonicMs()),
+      : source.rate && limitOf(source.rate, before?.rate),
     until: secretsHoldUntil(source, now)
   }
   return one
