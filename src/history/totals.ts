@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readThrough } from "../broker/bulk-read.ts"
+import { keptSince } from "../broker/kept-since.ts"
 import { firstSince } from "../broker/scan.ts"
 import type { Loose } from "./fact-record.ts"
 import { numberIn, planOf, readRecord, textIn } from "./fact-record.ts"
@@ -56,7 +57,8 @@ const countedIn = (record: Loose): Groupable | undefined => {
 
 /**
  * Reads the facts that are counted, in the order of the history. Logs at the end how many records
- * are no facts.
+ * are no facts. Returns when the oldest fact was stored, ms since the epoch, if facts from before were
+ * meant and the history has dropped some; else undefined.
  *
  * @param see called with each, and with when the broker stored it, ms since the epoch.
  * @param pause called after each segment.
@@ -68,7 +70,9 @@ const readCounted = Effect.fnUntraced(function* <E, R>(
   progress: (now: TotalsProgress) => void
 ) {
   const { names, streamInfo } = yield* Broker
-  const { state } = yield* streamInfo("look at the history", names.history)
+  const info = yield* streamInfo("look at the history", names.history)
+  const { state } = info
+  const oldest = keptSince(info)
   const kept = Math.max(1, state.first_seq)
   const first = since === undefined ? kept : Math.max(kept, yield* firstSince(names.history, since))
   const last =
@@ -95,12 +99,14 @@ const readCounted = Effect.fnUntraced(function* <E, R>(
   }
   if (skipped > 0)
     yield* Effect.logWarning(`skipped records that are no facts in ${names.history}: ${skipped}`)
+  return oldest > (since ?? 0) ? oldest : undefined
 })
 
 /**
  * Sums up the history by period, in order, and by tenant, by name. Emits a period's totals as soon
  * as it is over, so memory holds at most one period of all tenants. A fact counts for the period in
- * which the broker stored it. Returns how all of them together are distributed.
+ * which the broker stored it. Returns how all of them together are distributed, and since when the
+ * history has facts if it lacks some that are meant, ms since the epoch.
  */
 export const readTotals = Effect.fnUntraced(function* <E, R>(
   { by, ...query }: CountedSelection & { readonly by: Period },
@@ -133,13 +139,13 @@ export const readTotals = Effect.fnUntraced(function* <E, R>(
     sum.spread.note(fact)
     now.set(fact.tenant, sum)
   }
-  yield* readCounted(query, see, giveComplete, progress)
+  const keptSince = yield* readCounted(query, see, giveComplete, progress)
   close()
   yield* giveComplete
-  return whole
+  return { whole, keptSince }
 })
 
-/** Sums up the history by endpoint or type, and all of it. */
+/** Sums up the history by endpoint or type, and all of it; `keptSince` as of `readTotals`. */
 export const readGroups = Effect.fnUntraced(function* (
   { by, ...query }: CountedSelection & { readonly by: Grouping },
   progress: (now: TotalsProgress) => void
@@ -150,6 +156,6 @@ export const readGroups = Effect.fnUntraced(function* (
     groups.note(fact)
     whole.note(fact)
   }
-  yield* readCounted(query, see, Effect.void, progress)
-  return { groups, whole }
+  const keptSince = yield* readCounted(query, see, Effect.void, progress)
+  return { groups, whole, keptSince }
 })

@@ -1674,6 +1674,8 @@ export interface GroupTotals {
 export interface GroupTotalsList {
   /** The totals. */
   readonly totals: ReadonlyArray<GroupTotals>
+  /** Of totals that were read from the history: since when it has facts, where it has dropped some from after `since`. They are missing. */
+  readonly keptSince?: string
   /** Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing. */
   readonly oldestHour?: string | null
   /** Of totals from the log of deliveries: how far it is behind. The hours that `since` and `until` fall into count as a whole then. */
@@ -3694,6 +3696,8 @@ export interface Totals {
 export interface TotalsList {
   /** The totals. */
   readonly totals: ReadonlyArray<Totals>
+  /** Of totals that were read from the history: since when it has facts, where it has dropped some from after `since`. They are missing. */
+  readonly keptSince?: string
   /** Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing. */
   readonly oldestHour?: string | null
   /** Of totals from the log of deliveries: how far it is behind. The hours that `since` and `until` fall into count as a whole then. */

@@ -1,5 +1,6 @@
 import { Clock, Duration, Effect, Schema, Stream } from "effect"
 import type { Broker } from "../../broker/broker.ts"
+import { present } from "../../domain/record.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
 import { LogSums } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
@@ -154,24 +155,28 @@ const sumUp = Effect.fnUntraced(function* (
   if (by === "endpoint" || by === "type") {
     const logged = yield* logGroups({ ...range, by, limit })
     if (logged !== undefined) return logged
-    const { rows } = yield* readingHistory(sumUpGroups({ ...range, by, limit }))
-    return { totals: rows }
+    const { keptSince, rows } = yield* readingHistory(sumUpGroups({ ...range, by, limit }))
+    return { totals: rows, ...present({ keptSince }) }
   }
   const logged = yield* logPeriods({ ...range, by })
   if (logged !== undefined) return logged
   const totals: Array<PeriodTotals> = []
-  yield* readingHistory(
+  const { keptSince } = yield* readingHistory(
     sumUpHistory({ ...range, by }, (complete) => Effect.sync(() => totals.push(...complete)))
   )
-  return { totals }
+  return { totals, ...present({ keptSince }) }
 })
 
 const By = Schema.Literals([...Period.literals, ...Grouping.literals]).annotateKey({
   description: "Sum up by hour or day (UTC), or by endpoint or event type. (Default: hour)"
 })
 
-/** The fields of an answer with totals of the log other than the totals. */
-const ofLog = {
+/** The fields of an answer with totals other than the totals. */
+const known = {
+  keptSince: Schema.optionalKey(Timestamp).annotateKey({
+    description:
+      "Of totals that were read from the history: since when it has facts, where it has dropped some from after `since`. They are missing."
+  }),
   oldestHour: Schema.optionalKey(LogSums.fields.oldestHour).annotateKey({
     description:
       "Of totals from the log of deliveries: the beginning of the oldest hour that it has. Where it is later than `since`, hours before are missing."
@@ -203,7 +208,7 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
           fields: { begins: "When the period begins." }
         })
       ).annotateKey({ description: "The totals." }),
-      ...ofLog
+      ...known
     }).annotate({ identifier: "TotalsList" }),
     Schema.Struct({
       totals: Schema.Array(
@@ -214,7 +219,7 @@ const totals = operation("totals", "GET", `${tenantPath}/totals`, {
           fields: { name: "`TENANT/ENDPOINT`, or the type; null for all that are not listed." }
         })
       ).annotateKey({ description: "The totals." }),
-      ...ofLog
+      ...known
     }).annotate({ identifier: "GroupTotalsList" })
   ],
   run: ({ params, query }) => sumUp(tenantOf(params.tenant), query)

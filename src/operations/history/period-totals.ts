@@ -160,7 +160,8 @@ export const groupTotals = (
 })
 
 /**
- * Sums up the history by tenant and period. Returns how all of it is distributed.
+ * Sums up the history by tenant and period. Returns how all of it is distributed, and since when the
+ * history has facts if it has dropped some that are meant (`keptSince`, ms since the epoch).
  *
  * @param give called with completed periods, in order.
  * @param progress called as the reading goes on.
@@ -176,12 +177,13 @@ export const sumUpHistory = <E, R>(
       (complete) => give(complete.map((one) => periodTotals(one, query.by))),
       progress
     ),
-    spreadTotals
+    ({ keptSince, whole }) => ({ whole: spreadTotals(whole), keptSince })
   )
 
 /**
  * Sums up the history by endpoint or type: those with most dead letters first, then with most
- * failed attempts, then with most deliveries. The last row sums up what is not listed.
+ * failed attempts, then with most deliveries. The last row sums up what is not listed. `keptSince` as
+ * of `sumUpHistory`.
  *
  * @param progress called as the reading goes on.
  */
@@ -189,12 +191,12 @@ export const sumUpGroups = (
   { limit, ...query }: GroupsQuery,
   progress: (now: TotalsProgress) => void = () => {}
 ) =>
-  Effect.map(readGroups(query, progress), ({ groups, whole }) => {
+  Effect.map(readGroups(query, progress), ({ groups, keptSince, whole }) => {
     const { others, shown } = groups.top(limit)
     const rows = shown.map((group) => groupTotals(group, query.by))
     const remainder: ReadonlyArray<GroupTotals> =
       others === undefined
         ? []
         : [{ by: query.by, name: null, others: others.groups, ...sumsOf(others) }]
-    return { rows: [...rows, ...remainder], whole: spreadTotals(whole) }
+    return { rows: [...rows, ...remainder], whole: spreadTotals(whole), keptSince }
   })

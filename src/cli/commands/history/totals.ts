@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Command, Flag } from "effect/cli"
-import { jsonOf } from "../../../domain/timestamp.ts"
+import { jsonOf, timeText } from "../../../domain/timestamp.ts"
 import {
   type GroupsQuery,
   GroupTotals,
@@ -164,16 +164,21 @@ export const historyTotals = Command.make(
             Effect.tap(({ rows }) =>
               shows(makeTable(groupHeadings(grouping), texts.group), groupRow, encodeGroup)(rows)
             ),
-            Effect.map(({ whole }) => whole)
+            Effect.map(({ keptSince, whole }) => ({ keptSince, whole }))
           )
-    const whole = yield* showingProgress(work, () => read).pipe(Effect.provide(connected))
-    if (json) return
-    if (isEmpty) return yield* remark("Nothing in the history is like that.")
-    yield* print(spreadLines(whole).join("\n"))
+    const { keptSince, whole } = yield* showingProgress(work, () => read).pipe(
+      Effect.provide(connected)
+    )
+    if (isEmpty && !json) yield* remark("Nothing in the history is like that.")
+    else if (!json) yield* print(spreadLines(whole).join("\n"))
+    if (keptSince !== undefined)
+      yield* remark(
+        `Counted since ${timeText(keptSince)}: the history has dropped what was stored before.`
+      )
   })
 ).pipe(
   Command.withDescription(
-    "Sum up what happened, by tenant and by hour or day, or by endpoint or event type. A fact counts for the period in which it was stored. Below the table are the number of attempts that deliveries took, how long they took to succeed, and how long requests took."
+    "Sum up what happened, by tenant and by hour or day, or by endpoint or event type. A fact counts for the period in which it was stored. Below the table are the number of attempts that deliveries took, how long they took to succeed, and how long requests took. Where the history has dropped facts that are meant, a remark on stderr says since when it has them."
   ),
   Command.withShortDescription("Sum up what happened, by tenant and hour, endpoint or type"),
   Command.withExamples([

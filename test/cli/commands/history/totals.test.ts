@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { Broker } from "../../../../src/broker/broker.ts"
 import { natsClients } from "../../../../src/broker/clients.ts"
 import type { Fact } from "../../../../src/domain/fact.ts"
 import { Facts } from "../../../../src/history/facts.ts"
@@ -169,6 +170,34 @@ describe("petrel history totals", () => {
         )
         assert.match(nth(both.err, 0), /--by, --by-endpoint and --by-type exclude each other/)
         assert.match(nth(limited.err, 0), /--limit needs --by-endpoint or --by-type/)
+      })
+    )
+  })
+
+  it.live("says since when it counts where the history has dropped what was stored before", () => {
+    const { flags, run: inside } = place({ historyBytes: 20_000 })
+    return inside(
+      Effect.gen(function* () {
+        const { names, streamInfo } = yield* Broker
+        const state = Effect.map(streamInfo("look", names.history), (info) => info.state)
+        yield* story
+        const totals = (...args: ReadonlyArray<string>) =>
+          run("history", "totals", ...flags, ...args)
+        assert.deepStrictEqual((yield* totals("--json")).err, [])
+        const facts = yield* Facts
+        for (let n = 0; (yield* state).first_seq === 1; n++)
+          yield* facts.append(
+            { v: 1, kind: "delivered", at: 0, tenant: "acme", endpoint: "hook", attempt: 1 },
+            `more-${n}`
+          )
+        const { first_ts } = yield* state
+        const oldest = new Date(first_ts).toISOString()
+        const said = [`Counted since ${oldest}: the history has dropped what was stored before.`]
+        for (const args of [[], ["--json"], ["--by-type"]])
+          assert.deepStrictEqual((yield* totals(...args)).err, said, args.join())
+        assert.deepStrictEqual((yield* totals("--since", "2026-01-01")).err, said)
+        const later = new Date(Date.parse(first_ts) + 1).toISOString()
+        assert.deepStrictEqual((yield* totals("--since", later, "--json")).err, [])
       })
     )
   })
