@@ -27,7 +27,9 @@ export type Check = (value: unknown) => string | undefined
 
 /** Makes checks of values by the schemas of a document, each by a pointer to it. */
 export const checksOf = (document: object): ((pointer: string) => Check) => {
-  const ajv = new Ajv2020({ strict: false, allErrors: false })
+  // Most checks are used a few times: to make them quickly is worth more than quick ones.
+  const code = { optimize: false }
+  const ajv = new Ajv2020({ strict: false, allErrors: false, inlineRefs: false, code })
   addFormats.default(ajv)
   ajv.addSchema(document, "petrel")
   const made = new Map<string, Check>()

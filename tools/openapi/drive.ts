@@ -49,8 +49,12 @@ export interface Options {
   readonly seed: number
   /** What fields may be, by their names. `url` has to be there: it must lead nowhere else. */
   readonly hints: Hints
-  /** Returns values that there are, of parameters of paths by their names. Asked before each operation. */
-  readonly known: (operation: Operation) => Promise<Hints>
+  /**
+   * Returns values that there are, of parameters of paths by their names. Asked before each operation.
+   *
+   * @param isChanged whether anything was asked since the last time that may have changed them.
+   */
+  readonly known: (operation: Operation, isChanged: boolean) => Promise<Hints>
 }
 
 /** Requests at the same time: of no kind more than one tenant gets. */
@@ -167,11 +171,17 @@ export const drive = async (options: Options): Promise<Report> => {
     })
   }
 
+  let isChanged = true
+  const noteChange = (method: string) => {
+    if (method.toLowerCase() !== "get") isChanged = true
+  }
+
   let number = 0
   /** Sends with the client that knows the document. */
   const send = async (request: Request): Promise<Answer> => {
     const id = String(number++)
     const { body, contentType, headers, operation, path, query } = request
+    noteChange(operation.method)
     await client.request(
       operation.method as never,
       operation.path as never,
@@ -195,6 +205,7 @@ export const drive = async (options: Options): Promise<Report> => {
   }
   /** Sends what the client would not. */
   const sendRaw = async ({ body, headers, method, path }: Written): Promise<Answer> => {
+    noteChange(method)
     const began = performance.now()
     const response = await fetch(`${url}${path}`, {
       method,
@@ -209,7 +220,8 @@ export const drive = async (options: Options): Promise<Report> => {
   for (const [index, operation] of operations.entries()) {
     if (tag !== undefined && operation.tags?.includes(tag) !== true) continue
     const tally = new Tally(operation.operationId)
-    const there = await known(operation)
+    const there = await known(operation, isChanged)
+    isChanged = false
     const allowed = fc.sample(requestsOf(inputs, operation, there), {
       numRuns: count,
       seed: seed + index

@@ -152,8 +152,16 @@ export const groundAt = (url: string, token: string, receiver: string) => {
     return typeof next === "string" ? [next] : []
   }
 
-  return async (operation: Operation): Promise<Hints> => {
-    await prepare()
+  let dead: ReadonlyArray<string> = []
+  let tokens: ReadonlyArray<string> = []
+
+  /** @param isChanged whether something may have changed since the last time. */
+  return async (operation: Operation, isChanged: boolean): Promise<Hints> => {
+    if (isChanged) {
+      await prepare()
+      dead = await listed(`${root}/dead-letters?limit=200`, "deadLetters", "id")
+      tokens = (await listed(`${root}/tokens`, "tokens", "id")).filter((id) => id !== own)
+    }
     const events = [1, 2].map((n) => `${tenant}.i${round}-${n}`)
     const isOfSources = operation.path.includes("/sources")
     const adds = operation.operationId === "sources.add"
@@ -175,11 +183,11 @@ export const groundAt = (url: string, token: string, receiver: string) => {
       cursor: operation.parameters?.some(({ name }) => name === "cursor")
         ? await cursorsOf(operation)
         : [],
-      number: await (operation.path.includes("/quarantine")
-        ? listed(`${root}/quarantine`, "quarantined", "number")
-        : listed(`${root}/dead-letters?limit=200`, "deadLetters", "id")),
+      number: operation.path.includes("/quarantine")
+        ? await listed(`${root}/quarantine`, "quarantined", "number")
+        : dead,
       job: operation.path.includes("{job}") ? await jobsOf(operation) : [],
-      token: (await listed(`${root}/tokens`, "tokens", "id")).filter((id) => id !== own)
+      token: tokens
     }
   }
 }
