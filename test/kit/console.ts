@@ -78,7 +78,7 @@ export const revokeTestToken = (id: string) =>
 export const tenantScopes = scopes.filter((scope) => scope !== "operator")
 
 /** Asks a console of this installation that serves the API at a URL. */
-export const consoleAt = Effect.fnUntraced(function* (url: string) {
+const consoleAt = Effect.fnUntraced(function* (url: string) {
   const context = yield* Effect.context<Broker>()
   const ask = (path: string, request?: Request) => asked(`${url}${path}`, request)
   return {

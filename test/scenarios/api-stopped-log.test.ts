@@ -6,15 +6,12 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { DeliveryLog } from "../../src/projection/delivery-log.ts"
-import { remoteStatus, serveProjection } from "../../src/projection/remote-log.ts"
-import { program } from "../cli/command-line.ts"
+import { serveProjection } from "../../src/projection/remote-log.ts"
 import { run } from "../cli/in-process.ts"
-import { startNode } from "../cli/running.ts"
-import { type Answer, type AskedConsole, consoleAt, startConsole } from "../kit/console.ts"
+import { type Answer, type AskedConsole, startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
 import type { Installation } from "../kit/engine.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../kit/engine.ts"
-import { canMount, mountDisk } from "../kit/nats-server.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -80,18 +77,6 @@ const loggedConsole = (place: Installation, log: DeliveryLog["Service"]) =>
     asking(place, console)
   )
 
-/** A console with a log of deliveries that has read all, in a process that a command runs. */
-const consoleWithin = (place: Installation, data: string, within: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const listening = ["console", "--roles", "api,projection", "--listen", "127.0.0.1:0"]
-    const args = [program, ...listening, "--data", data, ...flagsOf(place)]
-    const { out, until } = yield* startNode(args, undefined, {}, within)
-    const urlIn = (lines: ReadonlyArray<string>) => /http:\S+:\d+/.exec(lines.join("\n"))?.[0]
-    yield* until((lines) => urlIn(lines) !== undefined)
-    yield* caughtUp(remoteStatus)
-    return yield* asking(place, yield* consoleAt(urlIn(out) ?? ""))
-  })
-
 /** Looks at all that is answered while the log does not follow, and the second event is not in it. */
 const saysStopped = ({ ask, projection, shown }: LoggedConsole, why: RegExp) =>
   Effect.gen(function* () {
@@ -136,31 +121,6 @@ const goesOn = ({ ask }: LoggedConsole) =>
   })
 
 describe("the API, where the log of deliveries does not follow the history", () => {
-  if (canMount())
-    scenario("says so while its disk is full", (place) =>
-      Effect.gen(function* () {
-        yield* oneEvent
-        const at = yield* directory
-        const disk = yield* Effect.acquireRelease(
-          Effect.promise(() => mountDisk(8 * 1024 * 1024, at)),
-          ({ remove }) => Effect.promise(remove)
-        )
-        const within = disk.within(process.execPath).slice(0, -1)
-        const console = yield* consoleWithin(place, join(at, "log"), within)
-        yield* eventually(console.ask("deliveries"), saysLevel)
-        disk.fill()
-        yield* publishOne("two")
-        yield* eventually(console.ask("deliveries"), ({ status }) => status === 503)
-        yield* saysStopped(console, /no room is left for/)
-        yield* metricTells(console)
-        disk.empty()
-        yield* goesOn(console)
-        const { json } = yield* eventually(console.projection, saysLevel)
-        assert.deepInclude(json, { state: "following", problem: null })
-        yield* eventually(console.metrics, ({ text }) => lagMetric.exec(text)?.[1] === "0")
-      })
-    )
-
   scenario("says so while nothing can be written to its files", (place) =>
     Effect.gen(function* () {
       yield* oneEvent
@@ -176,6 +136,9 @@ describe("the API, where the log of deliveries does not follow the history", () 
       yield* metricTells(console)
       other.close()
       yield* goesOn(console)
+      const { json } = yield* eventually(console.projection, saysLevel)
+      assert.deepInclude(json, { state: "following", problem: null })
+      yield* eventually(console.metrics, ({ text }) => lagMetric.exec(text)?.[1] === "0")
     })
   )
 
