@@ -1,6 +1,5 @@
 import { Clock, Effect, Option, Semaphore } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { OrderedMap } from "../broker/ordered-map.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import { maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { Addressee } from "../domain/delivery.ts"
@@ -12,6 +11,7 @@ import { decodeFact } from "../history/delivery-facts.ts"
 import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
 import { findPlans, newestPlanned } from "../history/plans.ts"
+import { makeGivenBack } from "./given-back.ts"
 import type { StoredPart } from "./plan.ts"
 import { makeJointLookup } from "./plan-store.ts"
 import type { PartialRouting } from "./routing-progress.ts"
@@ -19,32 +19,6 @@ import { locatedIn, noteSighting, nothingRouted } from "./routing-progress.ts"
 
 /** Age above which much history may lie between an event and the end of the stream, ms. */
 const oldEventAgeMs = 5 * 60_000
-
-/** Maximum events that a router remembers to have given back: as many as the broker lets be pending. */
-const maxGivenBack = 65_536
-
-/**
- * Events that this router has given back before their routing had begun. One that comes back with
- * the next delivery count was with nobody else meanwhile, so it is still new.
- */
-class GivenBack {
-  readonly #events = new OrderedMap<
-    number,
-    { readonly at: number; readonly deliveryCount: number }
-  >()
-
-  add({ eventAt: at, eventSeq }: EventIdentity, deliveryCount: number): void {
-    if (this.#events.size >= maxGivenBack) this.#events.takeOldest()
-    this.#events.set(eventSeq, { at, deliveryCount })
-  }
-
-  /** Takes an event out. Returns true where nobody has begun it. */
-  take({ eventAt, eventSeq }: EventIdentity, deliveryCount: number): boolean {
-    const before = this.#events.get(eventSeq)
-    this.#events.delete(eventSeq)
-    return before?.at === eventAt && before.deliveryCount + 1 === deliveryCount
-  }
-}
 
 /** Events whose routing has begun, by event name. */
 type Events = ReadonlyMap<string, PartialRouting>
@@ -212,14 +186,14 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   let upTo: number | undefined
   /** Highest sequence of a new event that this worker has received. */
   let seen = 0
-  let givenBack = new GivenBack()
+  const givenBack = yield* makeGivenBack
   let epoch = 0
   /** The consumer's count of deliveries at the last one to this worker. */
   let consumerSeq = 0
   const forget = () => {
     epoch++
     upTo = undefined
-    givenBack = new GivenBack()
+    givenBack.forget()
   }
   const stop = onReconnect(() => {
     forget()
@@ -264,7 +238,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
      */
     isNew,
     /** Called with a new event that goes back to the broker before its routing has begun. */
-    givesBack: (event: EventIdentity, deliveryCount: number) => givenBack.add(event, deliveryCount),
+    givesBack: givenBack.add,
     /** Makes sure that the position of delivered events is known. */
     ready,
     /** Returns the partial routing of an event; undefined where it has no plan. */

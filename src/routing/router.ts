@@ -43,10 +43,14 @@ const prefetchedAtFirst = 64
  */
 const defaultParts = 8
 /**
- * Pause before an event that could not be routed is redelivered, ms. Doubles with each delivery, at
- * most 6 times.
+ * Pause before an event that could not be routed is redelivered, ms. Doubles with each delivery.
  */
 const retryPauseMs = 5_000
+/**
+ * How often that doubles at most where a tenant has too many events here: nothing of them waits for
+ * anything else, and while they wait they count against what the consumer may have unacknowledged.
+ */
+const maxDoublings = { failed: 6, tooMany: 2 }
 /** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
 
@@ -214,16 +218,17 @@ export class Router {
       redeliverOnFailure(message, routed)
     const event = { eventSeq: seq, eventAt: storedAt }
     const large = (isNew: boolean) => guarded(this.#routeLarge(message, header, prefetched, isNew))
-    if (!partial.isNew(event, deliveryCount)) {
+    const isNew = partial.isNew(event, deliveryCount)
+    if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
+      metrics.returnedEvent()
+      if (isNew) partial.givesBack(event, deliveryCount)
+      inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
+      return
+    }
+    if (!isNew) {
       const known = this.#lookUp(event, deliveryCount)
       const routed = Effect.flatMap(known, (known) => recovery.route(message, header, { known }))
       inFlight.run(this.#isLarge(message) ? large(false) : guarded(routed), ended)
-      return
-    }
-    if (held.isFull(tenant, data.length) && prefetch.isHalfOf(tenant)) {
-      metrics.returnedEvent()
-      partial.givesBack(event, deliveryCount)
-      inFlight.run(guarded(Effect.fail(new TooManyHeld())), ended)
       return
     }
     const work = inFlight.begin(ended, (defect) => guarded(Effect.die(defect)))
@@ -359,10 +364,11 @@ export class Router {
  * Redelivers an event that could not be routed. The next try searches for what was stored of it.
  */
 const redeliverOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<void, E, R>) => {
-  const comeBack = Effect.sync(() => {
-    const times = Math.min(message.deliveryCount - 1, 6)
-    message.nak(retryPauseMs * 2 ** times)
-  })
+  const comeBack = (doublings: number) =>
+    Effect.sync(() => {
+      const times = Math.min(message.deliveryCount - 1, doublings)
+      message.nak(retryPauseMs * 2 ** times)
+    })
   const giveBack = Effect.sync(() => {
     // Without a pause it could come back here while the worker stops.
     message.nak(giveBackPauseMs)
@@ -374,12 +380,13 @@ const redeliverOnFailure = <E, R>(message: StreamMessage, routed: Effect.Effect<
         const why = Cause.squash(cause)
         // The directory gate has logged this, once for all events that wait.
         if (why instanceof EndpointsNotCurrent || why instanceof RouterStops) return giveBack
-        if (why instanceof PublishError || why instanceof TooManyHeld) return comeBack
+        if (why instanceof TooManyHeld) return comeBack(maxDoublings.tooMany)
+        if (why instanceof PublishError) return comeBack(maxDoublings.failed)
         return Effect.andThen(
           Effect.logError("an event could not be routed; it is tried again", cause, {
             seq: message.seq
           }),
-          comeBack
+          comeBack(maxDoublings.failed)
         )
       }
     )

@@ -11,7 +11,7 @@ import { Facts } from "../../src/history/facts.ts"
 import { newestPlanned, planId } from "../../src/history/plans.ts"
 import { makeLocator, makePartialRoutings } from "../../src/routing/partial-routing.ts"
 import type { StoredPart } from "../../src/routing/plan.ts"
-import { acknowledgeEvents, publish } from "../kit/engine.ts"
+import { acknowledgeEvents, eventually, publish } from "../kit/engine.ts"
 import { tellMissing } from "../kit/missing-fact.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -361,6 +361,29 @@ describe.concurrent("an event that somebody has begun to route", () => {
       // A consumer that was made again counts from one, and nothing is known any more.
       begun.delivered({ consumerSeq: 0 })
       assert.isFalse(begun.isNew(first, 5))
+    })
+  )
+
+  scenario("is new to another router, too, which was told that it was given back", () =>
+    Effect.gen(function* () {
+      yield* Effect.forEach([1, 2, 3], () => publish("invoice.paid"), { discard: true })
+      const own = yield* makePartialRoutings(2)
+      const other = yield* makePartialRoutings(2)
+      yield* own.ready
+      yield* other.ready
+      const last = { ...event, eventSeq: 300 }
+      for (let eventSeq = 1; eventSeq <= 300; eventSeq++) own.givesBack({ ...event, eventSeq }, 1)
+      // More than fit into one message.
+      const isTold = Effect.sync(() => other.isNew(last, 2))
+      yield* eventually(isTold, (isNew) => isNew)
+      assert.isTrue(other.isNew({ ...event, eventSeq: 2 }, 2))
+      // A third one has had it meanwhile.
+      assert.isFalse(other.isNew({ ...event, eventSeq: 3 }, 3))
+
+      const second = { ...event, eventSeq: 2 }
+      other.givesBack(second, 2)
+      const isToldBack = Effect.sync(() => own.isNew(second, 3))
+      yield* eventually(isToldBack, (isNew) => isNew)
     })
   )
 

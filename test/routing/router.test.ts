@@ -15,6 +15,7 @@ interface World {
   /** Endpoints that want the event. */
   readonly endpoints: ReadonlyArray<string>
   readonly isNew: boolean
+  readonly deliveryCount: number
   readonly isCurrent: boolean
   readonly isRoutable: boolean
   readonly areDeliveriesTaken: boolean
@@ -28,7 +29,7 @@ interface World {
 }
 
 const usual: World = {
-  ...{ endpoints: ["hook"], isNew: true, isCurrent: true, isRoutable: true },
+  ...{ endpoints: ["hook"], isNew: true, deliveryCount: 1, isCurrent: true, isRoutable: true },
   ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
   ...{ hasRoomForLarge: true, isHeldFull: false }
 }
@@ -80,8 +81,9 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
     Effect.sync(() => {
       for (let count = 0; count < times; count++) {
         const { message } = makeMessage()
+        const { deliveryCount } = world
         const nak = (ms: number) => void log.push(`again in ${ms} ms`)
-        take(Object.assign(message, { nak }), () => undefined)
+        take(Object.assign(message, { nak, deliveryCount }), () => undefined)
       }
     })
   const parts = {
@@ -191,6 +193,14 @@ describe("an event that a router takes", () => {
       ["large returned", "again in 5000 ms"]
     ],
     [
+      "waits half a minute at most where too many of its tenant wait, however often it came back",
+      {
+        ...{ endpoints: endpointIds(65), hasRoomForLarge: false },
+        ...{ isNew: false, deliveryCount: 9 }
+      },
+      ["large returned", "again in 20000 ms"]
+    ],
+    [
       "goes on while the window has room, though no more of its tenant are held",
       { isHeldFull: true },
       ["fan-out"]
@@ -205,9 +215,10 @@ describe("an event that a router takes", () => {
       "again in 5000 ms"
     ])
     assert.deepStrictEqual(take({}, 1, 2), ["fan-out"])
-    // What was begun is finished.
+    // To look for what was begun of it holds the window as well.
     const begun = { isHeldFull: true, isNew: false }
-    assert.deepStrictEqual(take(begun, 1, 2), ["recovery: known"])
+    assert.deepStrictEqual(take(begun, 1, 2), ["returned", "again in 5000 ms"])
+    assert.deepStrictEqual(take(begun), ["recovery: known"])
   })
 
   it("is not taken a second time while it is in flight", () => {
