@@ -216,6 +216,13 @@ export const removeStream = Effect.fnUntraced(function* (name: string) {
   )
 })
 
+/** Returns whether a stream stores nothing that is published, as one does until it is restored. */
+export const takesNothing = Effect.fnUntraced(function* (name: string) {
+  const { names, streamInfo } = yield* Broker
+  const found = yield* ifFound(streamInfo(`look at ${name}`, name), streamNotFound)
+  return found?.config.subjects?.join() === names.subjects.removed(name)
+})
+
 /** Lets a stream store what is published to these subjects, and to no others. */
 export const takeSubjects = Effect.fnUntraced(function* (
   name: string,

@@ -51,10 +51,14 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-const otherServer = Effect.acquireRelease(
-  Effect.promise(() => startServer()),
-  (server) => Effect.promise(() => server.stop())
-)
+/** @param config lines of the broker's configuration. */
+const serverWith = (config: string) =>
+  Effect.acquireRelease(
+    Effect.promise(() => startServer({ config })),
+    (server) => Effect.promise(() => server.stop())
+  )
+
+const otherServer = serverWith("")
 
 const nothing = () => undefined
 
@@ -551,6 +555,51 @@ describe("a restore", () => {
         })
       )
       assert.strictEqual(hook.requests.length, events)
+    })
+  )
+
+  scenario("that lacks its last step only does that when it is run again", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver()
+      yield* endpoint({ url: hook.url })
+      yield* publishMany(3)
+      const directory = join(yield* folder, "copy")
+      yield* backedUp(directory)
+      // One user may do all but the last step.
+      const other = yield* serverWith(`
+        authorization {
+          users: [
+            { user: all, password: all }
+            { user: most, password: most, permissions: {
+              publish: { allow: ">", deny: "$JS.API.STREAM.UPDATE.${place.prefix}INTAKE" } } }
+          ]
+        }
+        no_auth_user: all`)
+      const flags = flagsOf(place, other)
+      const most = flagsOf(place, { url: other.url.replace("//", "//most:most@") })
+      const first = yield* run("restore", directory, ...most)
+      assert.strictEqual(first.code, 1, first.out.join("\n"))
+      const published = at(place, other, publish("late"))
+      assert.include(`${yield* Effect.flip(published)}`, "jetstream is not enabled")
+      const planned = yield* run("restore", directory, "--dry-run", ...flags)
+      assert.match(planned.out.join("\n"), /broken off at its last step.*nothing was changed/s)
+      assert.include(`${yield* Effect.flip(published)}`, "jetstream is not enabled")
+      const again = yield* run("restore", directory, ...flags)
+      assert.strictEqual(again.code, 0, again.err.join("\n"))
+      assert.match(again.out.join("\n"), /that step is done now: what is published is stored/)
+      yield* published
+      yield* at(
+        place,
+        other,
+        Effect.gen(function* () {
+          yield* worker()
+          yield* hook.received(4)
+          yield* quiet
+          assert.deepStrictEqual((yield* problems).list, [])
+        })
+      )
+      const third = yield* run("restore", directory, ...flags)
+      assert.include(third.err.join("\n"), "there is an installation on this broker already")
     })
   )
 

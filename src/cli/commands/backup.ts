@@ -87,12 +87,21 @@ const mendedText = ({ deadLettersRemoved, moved, roundsTaken }: Mended) => [
       ])
 ]
 
-const restoreSummary = (result: RestoreResult, directory: string): string => {
-  const { manifest, mended, messages, streams, tookMs } = result
+const restoreSummary = (result: RestoreResult, directory: string, dryRun: boolean): string => {
+  const { lackedLastStep, manifest, mended, messages, streams, tookMs } = result
   const took = durationText(Duration.millis(tookMs))
   const what = `${plural(messages, "message")} of ${plural(streams, "stream")}`
   const facts = timeText(manifest.history.at)
   const events = timeText(manifest.events.at)
+  const next =
+    "next: `petrel init`, `petrel audit`, then start the workers; the broker that was backed up must not come back"
+  if (lackedLastStep)
+    return [
+      "an earlier restore of this backup was broken off at its last step, and had made everything else",
+      ...(dryRun
+        ? ["a restore would do that step: what is published would be stored; nothing was changed"]
+        : ["that step is done now: what is published is stored", next])
+    ].join("\n")
   if (mended === undefined)
     return [
       `${directory} is whole: ${what}, checked in ${took}; nothing was changed`,
@@ -103,7 +112,7 @@ const restoreSummary = (result: RestoreResult, directory: string): string => {
     ...mendedText(mended),
     `facts go up to ${facts}: what was sent later may be sent again`,
     `events go up to ${events} (${countText(manifest.events.seq)}): publish again what was acknowledged later, with the same ids`,
-    "next: `petrel init`, `petrel audit`, then start the workers; the broker that was backed up must not come back"
+    next
   ].join("\n")
 }
 
@@ -136,7 +145,10 @@ export const restore = Command.make(
     }).pipe(Effect.provide(connectedWithAccess), Effect.ensuring(bar.clear))
     const { manifest, mended, ...counts } = result
     const { streams: _, ...backup } = encodeManifest(manifest)
-    yield* report({ ...counts, ...mended, dryRun, backup }, restoreSummary(result, directory))
+    yield* report(
+      { ...counts, ...mended, dryRun, backup },
+      restoreSummary(result, directory, dryRun)
+    )
   })
 ).pipe(
   Command.withDescription("Make an installation from a backup, on a broker that has none"),

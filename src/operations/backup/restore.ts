@@ -3,7 +3,7 @@ import { Clock, Effect, Schema } from "effect"
 import { AccessBroker, inAccess } from "../../broker/access.ts"
 import { Broker } from "../../broker/broker.ts"
 import { deliverConsumer, routerConsumer, startAfter } from "../../broker/consumers.ts"
-import { noteRestored } from "../../broker/installation.ts"
+import { noteRestored, readRestored } from "../../broker/installation.ts"
 import { storedFormat } from "../../broker/installed.ts"
 import { checkReservations } from "../../broker/reservation.ts"
 import {
@@ -11,7 +11,8 @@ import {
   readRestoring,
   removeStream,
   restoreSnapshot,
-  takeSubjects
+  takeSubjects,
+  takesNothing
 } from "../../broker/snapshot.ts"
 import { resumeSources } from "../../broker/sources/restart.ts"
 import type { Names } from "../../domain/names.ts"
@@ -40,10 +41,12 @@ export interface RestoreOptions {
 /** What a restore made, or would make. */
 export interface RestoreResult {
   readonly manifest: Manifest
-  /** What was mended; undefined for a dry run. */
+  /** What was mended; undefined where nothing was restored now. */
   readonly mended: Mended | undefined
   /** True if an earlier restore was broken off, whose streams were removed first. */
   readonly resumed: boolean
+  /** True if an earlier restore of the backup lacked its last step only, which is all that was done. */
+  readonly lackedLastStep: boolean
   readonly streams: number
   readonly messages: number
   /** How long it took, ms. */
@@ -183,6 +186,29 @@ const restoreStream = Effect.fnUntraced(function* (
   tell({ event: "stream", stream: stream.name, messages: state.messages })
 })
 
+/**
+ * Lets senders publish again: the last step. What is acknowledged then would be lost if the restore
+ * began anew.
+ */
+const openStreams = Effect.fnUntraced(function* (
+  names: Names,
+  streams: ReadonlyArray<CopiedStream>,
+  config: (stream: CopiedStream) => StreamConfig
+) {
+  for (const stream of streams)
+    if (isPublishedTo(names, stream)) yield* takeSubjects(stream.name, config(stream).subjects)
+})
+
+/** Returns whether a restore of this backup was broken off at its last step. */
+const lacksLastStep = Effect.fnUntraced(function* ({ id, streams }: Manifest) {
+  const { names } = yield* Broker
+  if ((yield* readRestoring) !== undefined) return false
+  let isClosed = false
+  for (const stream of streams)
+    if (isPublishedTo(names, stream) && (yield* takesNothing(stream.name))) isClosed = true
+  return isClosed && (yield* readRestored)?.backup === id
+})
+
 /** Makes the consumers, that of the routers where it was. */
 const makeConsumers = Effect.fnUntraced(function* ({
   ackWaitMs,
@@ -204,7 +230,7 @@ const makeConsumers = Effect.fnUntraced(function* ({
 
 /**
  * Makes an installation of a backup, on a broker that has none. Until it is complete, nobody can use
- * what is there; a restore that was broken off begins anew.
+ * what is there; a restore that was broken off begins anew, or at its last step does that.
  */
 export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const { directory, dryRun = false, replicas, tell } = options
@@ -213,7 +239,8 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const manifest = yield* Effect.flatMap(readManifestText(directory), readManifest)
   yield* checkBackup(manifest)
   yield* checkAccess(manifest)
-  const resumed = yield* checkEmpty(manifest)
+  const lackedLastStep = yield* lacksLastStep(manifest)
+  const resumed = !lackedLastStep && (yield* checkEmpty(manifest))
 
   const streams = inOrder(names, manifest.streams)
   const files = streams.flatMap((stream) => [stream, ...(stream.tail ? [stream.tail] : [])])
@@ -222,6 +249,18 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
     yield* checkFile(directory, file, (bytes) => tell({ event: "checked", bytes }))
 
   const config = (stream: CopiedStream) => configOf(stream, replicas)
+  const counted = {
+    manifest,
+    resumed,
+    lackedLastStep,
+    streams: streams.length,
+    messages: streams.reduce((sum, { messages }) => sum + messages, 0)
+  }
+  if (lackedLastStep) {
+    if (!dryRun) yield* openStreams(names, streams, config)
+    const tookMs = (yield* Clock.currentTimeMillis) - startedAt
+    return { ...counted, mended: undefined, tookMs } satisfies RestoreResult
+  }
   const copies = Math.max(...streams.map((stream) => config(stream).num_replicas))
   if (!dryRun && resumed) {
     for (const stream of streams) yield* inAccountOf(stream, removeStream(stream.name))
@@ -233,15 +272,9 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
       .map((stream) => ({ stream: config(stream) })),
     copies
   )
-  const result = {
-    manifest,
-    resumed,
-    streams: streams.length,
-    messages: streams.reduce((sum, { messages }) => sum + messages, 0)
-  }
   if (dryRun) {
     const tookMs = (yield* Clock.currentTimeMillis) - startedAt
-    return { ...result, mended: undefined, tookMs } satisfies RestoreResult
+    return { ...counted, mended: undefined, tookMs } satisfies RestoreResult
   }
 
   yield* markRestoring(manifest.id, copies)
@@ -271,8 +304,6 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   // The consumers of a cluster are there once their leader answers.
   yield* streamInfo(`look at ${names.events}`, names.events)
   yield* removeStream(names.restoring)
-  // Last: if it is broken off here, `petrel init` sets them.
-  for (const stream of streams)
-    if (isPublishedTo(names, stream)) yield* takeSubjects(stream.name, config(stream).subjects)
-  return { ...result, mended, tookMs: at - startedAt } satisfies RestoreResult
+  yield* openStreams(names, streams, config)
+  return { ...counted, mended, tookMs: at - startedAt } satisfies RestoreResult
 })
