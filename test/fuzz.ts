@@ -6,7 +6,7 @@
 import { spawnSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
-import { parseArgs } from "node:util"
+import { readCommandOptions } from "./kit/command-options.ts"
 
 const help = `Usage: npm run fuzz -- [--inputs 300] [--mutations 1000] [--seed 20261123]
 
@@ -15,13 +15,11 @@ const help = `Usage: npm run fuzz -- [--inputs 300] [--mutations 1000] [--seed 2
   --seed        the same seed makes the same inputs
 `
 
-const { values } = parseArgs({
-  options: {
-    help: { type: "boolean", short: "h", default: false },
-    inputs: { type: "string", default: "300" },
-    mutations: { type: "string", default: "1000" },
-    seed: { type: "string", default: "20261123" }
-  }
+const values = readCommandOptions("fuzz", {
+  help: { type: "boolean", short: "h", default: false },
+  inputs: { type: "string", default: "300" },
+  mutations: { type: "string", default: "1000" },
+  seed: { type: "string", default: "20261123" }
 })
 
 const root = join(import.meta.dirname, "..")

@@ -1,4 +1,4 @@
-import { parseArgs } from "node:util"
+import { readCommandOptions } from "../kit/command-options.ts"
 
 export const help = `npm run simulate -- [OPTIONS]
 
@@ -18,26 +18,24 @@ export const help = `npm run simulate -- [OPTIONS]
   --json            prints one JSON object a seed`
 
 export const readOptions = () =>
-  parseArgs({
-    options: {
-      seeds: { type: "string" },
-      from: { type: "string", default: "1" },
-      seed: { type: "string" },
-      trace: { type: "boolean", default: false },
-      only: { type: "string" },
-      file: { type: "string", multiple: true },
-      shrink: { type: "boolean", default: false },
-      seconds: { type: "string" },
-      hour: { type: "boolean", default: false },
-      processes: { type: "string" },
-      large: { type: "boolean", default: false },
-      crowded: { type: "boolean", default: false },
-      sabotage: { type: "string" },
-      sabotages: { type: "boolean", default: false },
-      table: { type: "boolean", default: false },
-      json: { type: "boolean", default: false },
-      help: { type: "boolean", default: false }
-    }
-  }).values
+  readCommandOptions("simulate", {
+    seeds: { type: "string" },
+    from: { type: "string", default: "1" },
+    seed: { type: "string" },
+    trace: { type: "boolean", default: false },
+    only: { type: "string" },
+    file: { type: "string", multiple: true },
+    shrink: { type: "boolean", default: false },
+    seconds: { type: "string" },
+    hour: { type: "boolean", default: false },
+    processes: { type: "string" },
+    large: { type: "boolean", default: false },
+    crowded: { type: "boolean", default: false },
+    sabotage: { type: "string" },
+    sabotages: { type: "boolean", default: false },
+    table: { type: "boolean", default: false },
+    json: { type: "boolean", default: false },
+    help: { type: "boolean", default: false }
+  })
 
 export type Options = ReturnType<typeof readOptions>
