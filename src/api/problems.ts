@@ -200,10 +200,17 @@ export const answeredProblems = (
     message
   }))
 
+/** What is said of the whole body, and lacks its subject. Other messages are sentences of their own. */
+const ofWhole = /^(?:has|is|must) /
+
 /** Returns the refusal of a request for its problems. */
 export const invalidRequest = (problems: ReadonlyArray<Problem>): InvalidRequest => {
   const errors = answeredProblems(problems)
-  const detail = errors.map(({ field, message }) => `${field} ${message}`).join("; ")
+  const detail = errors
+    .map(({ field, message }) =>
+      field === "body" && !ofWhole.test(message) ? message : `${field} ${message}`
+    )
+    .join("; ")
   return new InvalidRequest({ detail: shortened(detail, maxDetail), errors })
 }
 

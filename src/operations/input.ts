@@ -63,7 +63,9 @@ function* findings(issue: SchemaIssue.Issue, place: Place): Generator<Finding> {
         return
       }
       const inner = issue.path.reduce<unknown>(within, value)
-      const path = [...keys, ...issue.path.map(shownKey)]
+      // A text that stands for a list has no places.
+      const places = typeof value === "string" ? issue.path.filter((key) => key !== 0) : issue.path
+      const path = [...keys, ...places.map(shownKey)]
       if (issue.issue._tag === "UnexpectedKey")
         yield {
           keys: path,

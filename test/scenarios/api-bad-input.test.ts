@@ -322,9 +322,23 @@ describe.concurrent("a request that is wrong", () => {
       ])
       const query = yield* ask("/v1/tenants/acme/deliveries?status=9", { token })
       assert.deepInclude((query.json.errors as Array<object>)[0], {
-        field: "status.0",
+        field: "status",
         message: '"9" must be an HTTP status such as 503, a class of them such as 5xx, or none'
       })
+      const unnamed = yield* ask("/v1/tenants/acme/deliveries/x", { token })
+      assert.deepInclude((unnamed.json.errors as Array<object>)[0], { field: "delivery" })
+      const post = (path: string, body: object) =>
+        Effect.map(
+          ask(`/v1/tenants/acme/${path}`, { method: "POST", token, body }),
+          ({ json }) => json.detail
+        )
+      assert.strictEqual(
+        yield* post("redeliveries", {}),
+        "say which dead letters to send again: by `endpoint`, `reason`, `status`, `since`, `until`, `type`, `id`, or `all` of them; nothing was done"
+      )
+      const source = { provider: "nobody", secrets: ["a"] }
+      assert.match(String(yield* post("sources/s", source)), /^there is no provider "nobody"/)
+      assert.match(String(yield* post("events", [])), /^body must have an event at least/)
     })
   )
 

@@ -224,7 +224,7 @@ describe.concurrent("endpoints over HTTP", () => {
       const odd = yield* ask(`${acme}?metadata=plan`, { token })
       assert.strictEqual(odd.status, 400)
       assert.deepStrictEqual(odd.json.errors, [
-        { field: "metadata.0", message: '"plan" must be a name and its value such as customer=42' }
+        { field: "metadata", message: '"plan" must be a name and its value such as customer=42' }
       ])
 
       const patched = yield* ask(`${acme}/c`, {

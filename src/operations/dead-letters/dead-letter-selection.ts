@@ -77,8 +77,29 @@ const isNarrowed = ({
   id.length > 0 ||
   [endpoint, reason, since, status, tenant, type, until].some((given) => given !== undefined)
 
-/** Returns the problem of an empty selection, which must not mean all dead letters. */
-export const selectionProblem = (selection: DeadLetterSelection, what: string) => {
+/** The conditions of a selection of one tenant's dead letters, by their names. */
+export const conditionsOfTenant: ReadonlyArray<keyof DeadLetterFilter> = [
+  "endpoint",
+  "reason",
+  "status",
+  "since",
+  "until",
+  "type",
+  "id"
+]
+
+const conditions: typeof conditionsOfTenant = ["tenant", ...conditionsOfTenant]
+
+/**
+ * Returns the problem of an empty selection, which must not mean all dead letters.
+ *
+ * @param named conditions that whoever asks may give. (Default: all)
+ */
+export const selectionProblem = (
+  selection: DeadLetterSelection,
+  what: string,
+  named: ReadonlyArray<string> = conditions
+) => {
   if (selection.all === true)
     return isNarrowed(selection)
       ? invalid("all", "and fields that narrow it exclude each other")
@@ -87,7 +108,7 @@ export const selectionProblem = (selection: DeadLetterSelection, what: string) =
     ? undefined
     : invalid(
         "",
-        `say which dead letters to ${what}: by \`endpoint\`, \`tenant\`, \`reason\`, \`status\`, \`since\`, \`until\` or \`id\`, or \`all\` of them; nothing was done`
+        `say which dead letters to ${what}: by ${named.map((name) => `\`${name}\``).join(", ")}, or \`all\` of them; nothing was done`
       )
 }
 

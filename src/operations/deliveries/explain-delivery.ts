@@ -322,7 +322,10 @@ const loggedDelivery = ({ lag, rounds }: LoggedDeliveries) => {
 const findKnown = Effect.fnUntraced(function* (delivery: string, tenant: string | undefined) {
   const id = readDeliveryId(delivery)
   if (id === undefined)
-    return yield* invalid("id", "must be <event id>.<endpoint id>, such as acme.invoice-42.billing")
+    return yield* invalid(
+      "delivery",
+      "must be <event id>.<endpoint id>, such as acme.invoice-42.billing"
+    )
   const found = yield* askLog({ ...id, ...(tenant === undefined ? {} : { tenant }) })
   const logged = found === undefined ? undefined : loggedDelivery(found)
   if (logged !== undefined) {

@@ -3,7 +3,11 @@ import { Invalid, invalid } from "../../domain/problem.ts"
 import { Types } from "../../domain/settings/endpoint-table.ts"
 import { checkAudit } from "../audit/run-audit.ts"
 import { Caller } from "../caller.ts"
-import { DeadLetterSelection, selectionProblem } from "../dead-letters/dead-letter-selection.ts"
+import {
+  conditionsOfTenant,
+  DeadLetterSelection,
+  selectionProblem
+} from "../dead-letters/dead-letter-selection.ts"
 import { planRedelivery, RedeliveryPlan } from "../dead-letters/redeliver-dead-letters.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
@@ -106,7 +110,7 @@ const redeliver = operation("redeliver", "POST", redeliveries, {
       const now = yield* Clock.currentTimeMillis
       const tenant = tenantOf(params.tenant)
       const named = yield* endpointOf(tenant, endpoint)
-      const problem = selectionProblem({ ...rest, ...named }, "send again")
+      const problem = selectionProblem({ ...rest, ...named }, "send again", conditionsOfTenant)
       if (problem !== undefined) return yield* problem
       const problems = rangeProblems(rest, now)
       if (problems.length > 0) return yield* new Invalid({ problems })
