@@ -291,7 +291,8 @@ describe.concurrent("what waits at all endpoints of a tenant", () => {
         [token, {}, 400],
         [token, { all: true, status: "5xx" }, 400],
         [token, { status: "teapot" }, 400],
-        [token, { error: "teapot" }, 400]
+        [token, { error: "teapot" }, 400],
+        [token, { endpoint: "misspelt" }, 404]
       ] as const)
         assert.strictEqual((yield* post(ask, retries, as, body)).status, status)
       const planned = (body: object, moved: number) =>

@@ -553,7 +553,7 @@ export interface Operations {
     /**
      * Try now the deliveries of a tenant that wait for their next attempt, selected by a filter
      *
-     * Scope: endpoints:write. Refused with conflict, key-reused.
+     * Scope: endpoints:write. Refused with not-found, conflict, key-reused.
      */
     retry(input?: {
       /** Another tenant than the client's. */
@@ -565,7 +565,7 @@ export interface Operations {
     /**
      * Try now the deliveries of a tenant that wait for their next attempt, selected by a filter
      *
-     * Scope: endpoints:write. Refused with conflict, key-reused.
+     * Scope: endpoints:write. Refused with not-found, conflict, key-reused.
      */
     retry(input?: {
       /** Another tenant than the client's. */

@@ -1,6 +1,7 @@
 import { Clock, Effect, Schema } from "effect"
 import { Invalid } from "../../domain/problem.ts"
 import { Timestamp } from "../../domain/timestamp.ts"
+import { getEndpoint } from "../../endpoints/endpoint-store.ts"
 import { Caller } from "../caller.ts"
 import { readingHistory } from "../history/history-readings.ts"
 import { documented, notEmpty, operation, operationGroup } from "../operation.ts"
@@ -82,12 +83,14 @@ const retry = operation("retry", "POST", retries, {
   payload: Retry,
   output: [RetryPlan, Accepted],
   once: (started) => started,
-  refusals: ["conflict"],
+  refusals: ["not-found", "conflict"],
   run: ({ params: { tenant }, payload: { all = false, dryRun, ...rest } }) =>
     Effect.gen(function* () {
       const { by } = yield* Caller
       const selection = { ...rest, tenant }
       yield* checkRetry(selection, all, yield* Clock.currentTimeMillis)
+      // What is not there is misspelt: nothing waits for it.
+      if (rest.endpoint !== undefined) yield* getEndpoint(tenant, rest.endpoint)
       if (dryRun === true)
         return yield* readingHistory(retryWaiting(selection, { by, dryRun: true }))
       const path = `/v1/tenants/${tenant}/retries`
