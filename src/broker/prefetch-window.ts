@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { elapsedMs } from "../time/elapsed.ts"
 import { timers } from "../time/timers.ts"
 import type { Linked } from "./intrusive-list.ts"
 import { IntrusiveList } from "./intrusive-list.ts"
@@ -72,6 +73,11 @@ export class PrefetchWindow {
   #waiting: (() => void) | undefined
   /** How many deliveries are allowed now. */
   #allowed: number
+  /** When it last reported work in progress, and after how long without that it is too late, ms. */
+  #reportedAt = elapsedMs()
+  #tooLateAfterMs = Number.POSITIVE_INFINITY
+  /** The end of the last standstill of this process in which it was too late, ms of `elapsedMs`. */
+  #stoodStillUntil = Number.NEGATIVE_INFINITY
 
   constructor(capacity: PrefetchLimits) {
     this.#capacity = capacity
@@ -271,8 +277,26 @@ export class PrefetchWindow {
     return Effect.sync(() => timers.cancel(timer))
   })
 
+  /**
+   * True where the broker may have redelivered a message: this process stood still, and so reported
+   * nothing, for longer than the broker waits.
+   *
+   * @param since when the message came, ms of `elapsedMs`.
+   */
+  mayBeElsewhere(since: number): boolean {
+    this.#noteStandstill()
+    return since < this.#stoodStillUntil
+  }
+
+  #noteStandstill(): void {
+    const now = elapsedMs()
+    if (now - this.#reportedAt >= this.#tooLateAfterMs) this.#stoodStillUntil = now
+  }
+
   /** Reports work in progress for all messages that were prefetched more than `age` ms ago. */
   renew(age: number): void {
+    this.#noteStandstill()
+    this.#reportedAt = elapsedMs()
     const before = timers.monotonicMs() - age
     for (const { message, since } of this.#messages) {
       if (since > before) return
@@ -283,6 +307,9 @@ export class PrefetchWindow {
   /** Renews all prefetched messages until the scope closes. */
   keepAlive(ackWaitMs: number) {
     const interval = ackWaitMs / 3
+    this.#reportedAt = elapsedMs()
+    // A message that came just after one report is in the second one after it.
+    this.#tooLateAfterMs = 2 * interval
     return Effect.acquireRelease(
       Effect.sync(() => timers.every(interval, () => this.renew(interval))),
       (timer) => Effect.sync(() => timers.cancel(timer))

@@ -54,6 +54,11 @@ interface FanOutOptions {
   readonly hasOtherTenants: () => boolean
   readonly owned: Pick<OwnedPartitions, "attempt">
   readonly store: DeliveryStore
+  /**
+   * True where an event whose routing began then may be with another router since, ms of
+   * `elapsedMs`.
+   */
+  readonly mayBeElsewhere: (began: number) => boolean
 }
 
 /** Callbacks of one fan-out. */
@@ -215,9 +220,16 @@ class FanOut implements TimedEvent {
     })
   }
 
-  /** True where the broker may have forgotten what was stored as routing began. */
+  /**
+   * True where the broker may have forgotten what was stored as routing began, or another router may
+   * have stored it.
+   */
   get #isTooLate(): boolean {
-    return this.#routed.planCommit.safeRepublishMs <= 0
+    return this.#routed.planCommit.safeRepublishMs <= 0 || this.mayBeElsewhere
+  }
+
+  get mayBeElsewhere(): boolean {
+    return this.#common.options.mayBeElsewhere(this.#routed.began)
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
@@ -333,6 +345,10 @@ class PlannedDirectDelivery implements DirectDelivery {
     this.key = key
     this.body = message.data
     this.uncommitted = planCommit.isCommitted ? undefined : planCommit
+  }
+
+  get mayBeElsewhere(): boolean {
+    return this.#of.mayBeElsewhere
   }
 
   begun(): void {

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber } from "effect"
+import { Effect, Exit, Fiber, Scope } from "effect"
 import { vi } from "vitest"
 import { PrefetchWindow } from "../../src/broker/prefetch-window.ts"
+import { elapsedMs } from "../../src/time/elapsed.ts"
+import { withVirtualTime } from "../kit/moved-time.ts"
 
 const message = (bytes = 100) => {
   const handed = {
@@ -275,4 +277,33 @@ describe("the sign that work goes on", () => {
       assert.strictEqual(kept.signs, 3)
     }).pipe(Effect.scoped)
   )
+})
+
+describe("a message that nobody said is worked on", () => {
+  /** What happens to the process: ms that it runs, or that it is suspended for. */
+  const cases: ReadonlyArray<
+    readonly [what: string, ran: number, suspended: number, before: boolean, after: boolean]
+  > = [
+    ["is here while the process runs", 60_000, 0, false, false],
+    ["is here after a pause in which the broker waits", 4_000, 4_999, false, false],
+    ["may be elsewhere after a longer one", 4_000, 6_000, true, false],
+    ["may be elsewhere after one of minutes", 1_000, 180_000, true, false]
+  ]
+  for (const [what, ran, suspended, before, after] of cases)
+    it(what, () =>
+      withVirtualTime((time) => {
+        const prefetch = new PrefetchWindow({ deliveries: 10, bytes: megabyte })
+        const scope = Scope.makeUnsafe()
+        Effect.runSync(Scope.provide(prefetch.keepAlive(15_000), scope))
+        const came = elapsedMs()
+        time.runs(ran)
+        time.suspend(suspended)
+        // Before the timer that reports has run, and after it.
+        assert.strictEqual(prefetch.mayBeElsewhere(came), before)
+        time.runs(5_000)
+        assert.strictEqual(prefetch.mayBeElsewhere(came), before)
+        assert.strictEqual(prefetch.mayBeElsewhere(elapsedMs()), after)
+        Effect.runSync(Scope.close(scope, Exit.void))
+      })
+    )
 })

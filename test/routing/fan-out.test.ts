@@ -89,6 +89,27 @@ describe("where the delivery of an event goes", () => {
       })
   })
 
+  it("is asked of recovery where another router may have had the event meanwhile", () => {
+    for (const [how, end] of [
+      [delivered, "complete"],
+      [untried, `${nobody}hook`],
+      [failed, `${nobody}hook`]
+    ] as const) {
+      let isElsewhere = false
+      const hook = fanOutTo(["hook"], {
+        direct: () => "under way",
+        mayBeElsewhere: () => isElsewhere
+      })
+      assert.isFalse(hook.direct.get("hook")?.mayBeElsewhere)
+      isElsewhere = true
+      assert.isTrue(hook.direct.get("hook")?.mayBeElsewhere)
+      hook.end("hook", how)
+      assert.deepStrictEqual(hook.log, ["attempt hook"])
+      assert.deepStrictEqual(hook.ends.map(handedOver), [end], how._tag)
+      hook.close()
+    }
+  })
+
   it("is known where only its store was late, and nothing else begins", () =>
     withVirtualTime((time) => {
       const ids = endpointIds(maxConcurrentStores + 1)

@@ -34,6 +34,8 @@ export interface World {
   readonly isPlanStored: boolean
   /** Maximum bytes in direct delivery; the event has 2. */
   readonly bytes: number
+  /** Whether another router may have the event meanwhile; asked each time. */
+  readonly mayBeElsewhere: () => boolean
 }
 
 const usual: World = {
@@ -42,7 +44,8 @@ const usual: World = {
   queue: "stored",
   history: "stored",
   isPlanStored: true,
-  bytes: 1_000
+  bytes: 1_000,
+  mayBeElsewhere: () => false
 }
 
 /** All that happens to deliveries, in order. */
@@ -125,7 +128,7 @@ export const fanOutTo = (ids: ReadonlyArray<string>, changes: Partial<World> = {
   const scope = Scope.makeUnsafe()
   const options = {
     ...{ partitions, bytes: world.bytes, store: happenings.storeIn(world) },
-    hasOtherTenants: () => false,
+    ...{ hasOtherTenants: () => false, mayBeElsewhere: () => world.mayBeElsewhere() },
     owned: happenings.ownedIn(world)
   }
   const defects = makeLog()

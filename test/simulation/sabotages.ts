@@ -118,6 +118,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: ""
   },
   {
+    name: "standstill-not-noticed",
+    what: "a worker that stood still attempts directly what another router has stored meanwhile",
+    file: "broker/prefetch-window.ts",
+    find: "return since < this.#stoodStillUntil",
+    replace: "return since === this.#stoodStillUntil"
+  },
+  {
     name: "backlog-not-cleared",
     what: "what has ended stays in a backlog after a takeover, and the owner after the next sends it",
     file: "delivery/recovery/takeover.ts",

@@ -141,6 +141,11 @@ export class EventSource implements TaskSource<DirectHandle> {
     const isOpen = settlement.isOpen && mayAttempt()
     if (!isOpen || isPastDeadline(delivery, context.sender.clock.currentTimeMillisUnsafe()))
       return undefined
+    if (direct.mayBeElsewhere) {
+      // It is looked for first: it may have ended.
+      handle.end = unknownEnd
+      return undefined
+    }
     const endpoint = this.#directory.liveNow(delivery, direct.key)
     if (endpoint === undefined) return undefined
     direct.begun()

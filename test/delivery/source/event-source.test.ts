@@ -76,6 +76,18 @@ describe("a delivery that is only in its event", () => {
     assert.deepStrictEqual(inLine.ends, [{ _tag: "Untried" }, { _tag: "Untried" }])
   })
 
+  it.effect("is looked for first where another router may have its event meanwhile", () =>
+    Effect.gen(function* () {
+      const { source } = makeSource()
+      const { begun, ends, handle } = makeHandle(undefined, {}, true)
+      assert.isUndefined(source.begin(handle))
+      assert.isUndefined(yield* source.decide())
+      source.left(handle)
+      assert.strictEqual(begun(), 0)
+      assert.deepStrictEqual(ends, [{ _tag: "Unknown" }])
+    })
+  )
+
   it("is done for the queue once its success is recorded", () => {
     const { memory, source } = makeSource()
     const { ends, handle } = makeHandle()

@@ -105,11 +105,15 @@ export const makeSource = (changes: Partial<World> = {}) => {
 }
 
 /** A delivery that is only in its event, and how it ended. */
-export const makeHandle = (uncommitted?: UncommittedPlan, changes: Partial<Delivery> = {}) => {
+export const makeHandle = (
+  uncommitted?: UncommittedPlan,
+  changes: Partial<Delivery> = {},
+  mayBeElsewhere = false
+) => {
   const ends: Array<DirectEnd> = []
   let begun = 0
   const handle = new DirectHandle("EVENTS", {
-    ...{ delivery: deliveryOf(changes), key, body: new Uint8Array(), uncommitted },
+    ...{ delivery: deliveryOf(changes), key, body: new Uint8Array(), uncommitted, mayBeElsewhere },
     begun: () => void begun++,
     ended: (end) => void ends.push(end)
   })
