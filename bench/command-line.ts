@@ -5,7 +5,8 @@ import { loadNames } from "./scenario.ts"
 /** The scenarios whose load may be chosen, and what of it. */
 const loadOf: Readonly<Record<string, ReadonlyArray<string>>> = {
   "far-behind": loadNames,
-  "catching-up": ["events", "endpoints", "body"]
+  "catching-up": ["events", "endpoints", "body"],
+  flood: ["events", "endpoints", "body"]
 }
 
 /** The arguments are invalid. The message is one sentence that says what is valid. */
@@ -103,9 +104,9 @@ export const helpText = (all: ReadonlyArray<Scenario>): string => {
     "",
     "  --scenario NAME  this one; may be repeated (default: all but those that must be named)",
     "  --rounds N       rounds that count, after one that warms up (default: the scenario's own)",
-    "  --events N       of far-behind and catching-up: events (default: 1,000,000 for 3 endpoints; 40 for each)",
-    "  --endpoints N    of both: endpoints that are down (default: 3; 10,000)",
-    "  --body BYTES     of both: length of a body (default: 300; 1,024)",
+    "  --events N       of far-behind, catching-up and flood: events (default: 1,000,000 for 3 endpoints; 40 for each; 400,000)",
+    "  --endpoints N    of these: endpoints that are down (default: 3; 10,000; 10,000)",
+    "  --body BYTES     of these: length of a body (default: 300; 1,024; 300)",
     "  --failing N      of far-behind: instead of being down, every Nth attempt fails",
     "  --quick          everything in a fraction of the time, figures are rougher",
     "  --from-dist      builds the package and measures it instead of the sources",

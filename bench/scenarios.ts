@@ -8,6 +8,7 @@ import { catchingUp } from "./scenarios/catching-up.ts"
 import { deliveryLog } from "./scenarios/delivery-log.ts"
 import { fanOut } from "./scenarios/fan-out.ts"
 import { farBehind } from "./scenarios/far-behind.ts"
+import { flood } from "./scenarios/flood.ts"
 import { growth } from "./scenarios/growth.ts"
 import { intake } from "./scenarios/intake.ts"
 import { isolation } from "./scenarios/isolation.ts"
@@ -47,5 +48,6 @@ export const scenarios: ReadonlyArray<Scenario> = [
   logAsked,
   tenants,
   farBehind,
-  catchingUp
+  catchingUp,
+  flood
 ]
