@@ -5,14 +5,20 @@ import { join } from "node:path"
 import { adaptSource, applySabotage, crowdWindow, makeEventsLarge } from "./apply-sabotage.ts"
 import { help, readOptions } from "./options.ts"
 
-/** What files of actions need of a former engine: their scenario loads the present one. */
-const formerlyIn = (files: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const [first = [], ...others] = files.map(
-    (file): ReadonlyArray<string> => JSON.parse(readFileSync(file, "utf8")).formerly ?? []
-  )
-  if (others.some((names) => names.join() !== first.join()))
-    throw new Error("these files need different former engines: run each by itself")
-  return first
+/** The engine that files of actions need: their scenario loads the present one. */
+interface NeededEngine {
+  readonly formerly: ReadonlyArray<string>
+  readonly crowded: boolean
+}
+
+const engineIn = (files: ReadonlyArray<string>): NeededEngine => {
+  const [first, ...others] = files.map((file): NeededEngine => {
+    const { crowded = false, formerly = [] } = JSON.parse(readFileSync(file, "utf8"))
+    return { crowded, formerly }
+  })
+  if (others.some((other) => JSON.stringify(other) !== JSON.stringify(first)))
+    throw new Error("these files need different engines: run each by itself")
+  return first ?? { crowded: false, formerly: [] }
 }
 
 // Without it, each process strips the types of 300 modules and compiles them.
@@ -20,9 +26,10 @@ enableCompileCache(join(import.meta.dirname, "../../node_modules/.cache/petrel-s
 const options = readOptions()
 if (options.help) console.log(help)
 else {
-  adaptSource(formerlyIn(options.file ?? []))
+  const { crowded, formerly } = engineIn(options.file ?? [])
+  adaptSource(formerly)
   if (options.large) makeEventsLarge()
-  if (options.crowded) crowdWindow()
+  if (options.crowded || crowded) crowdWindow()
   if (options.sabotage !== undefined) applySabotage(options.sabotage)
   // The engine is loaded now: a sabotage changes what is loaded.
   const { runCommand } = await import("./command.ts")

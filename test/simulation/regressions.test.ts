@@ -22,16 +22,18 @@ const run = (...args: ReadonlyArray<string>): Promise<string> =>
   })
 
 const found = readdirSync(directory).map((name) => {
-  const { fails = "", formerly = [], sabotage = "" } = readScenario(new URL(name, directory))
+  const scenario = readScenario(new URL(name, directory))
+  const { crowded = false, fails = "", formerly = [], sabotage = "" } = scenario
+  const engine = [...(crowded ? ["crowded"] : []), ...formerly].join(", ")
   const file = fileURLToPath(new URL(name, directory))
-  return { name, file, fails, sabotage, formerly: formerly.join() }
+  return { name, file, fails, sabotage, engine }
 })
 
 describe("a failure that the simulation found", () => {
   // A process loads one engine. That without a defect runs all files that it fits: half of what a
   // file takes is to load the engine.
-  for (const [formerly, files] of Map.groupBy(found, (each) => each.formerly))
-    it(`needs a defect, in the engine as it ${formerly === "" ? "is" : "was"}`, {
+  for (const [engine, files] of Map.groupBy(found, (each) => each.engine))
+    it(`needs a defect, in the engine as it is${engine === "" ? "" : ` with: ${engine}`}`, {
       timeout: 180_000
     }, async () => {
       const printed = await run(...files.flatMap(({ file }) => ["--file", file]))

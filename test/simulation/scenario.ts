@@ -14,6 +14,8 @@ export interface Scenario {
   readonly sabotage?: string | undefined
   /** What the engine does as it did formerly (apply-sabotage.ts), where that shows the failure. */
   readonly formerly?: ReadonlyArray<string>
+  /** Whether a few events fill the router's window, as with --crowded. (Default: false) */
+  readonly crowded?: boolean
 }
 
 /** Runs a seed, or explicit actions. */
