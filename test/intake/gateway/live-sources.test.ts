@@ -16,16 +16,17 @@ describe("a source that is changed", () => {
     return JSON.stringify({ ...JSON.parse(source), rate: { perSecond: 1, burst: 2 }, ...changes })
   }
 
-  it("keeps what is left of its rate, unless the rate changes", () => {
+  it("keeps what is left of its rate, also when the rate changes", () => {
     onTestFinished(useTimers({ ...systemTimers, monotonicMs: () => 0 }))
     const sources = new SourceTable(() => Promise.reject(new Error("none is asked for")))
-    const takes = () => sources.get("acme.hub", 0)?.rate?.take(0)
+    const takes = (now = 0) => sources.get("acme.hub", 0)?.rate?.take(now)
     sources.hear("acme.hub", text({}))
     assert.deepStrictEqual([takes(), takes(), takes()], [true, true, false])
     sources.hear("acme.hub", text({ updatedAt: 1 }))
     assert.isFalse(takes())
     sources.hear("acme.hub", text({ updatedAt: 2, rate: { perSecond: 1, burst: 3 } }))
-    assert.isTrue(takes())
+    assert.isFalse(takes())
+    assert.deepStrictEqual([takes(1_000), takes(1_000)], [true, false])
     sources.hear("acme.hub", text({ updatedAt: 3, rate: undefined }))
     assert.isUndefined(sources.get("acme.hub", 0)?.rate)
   })
