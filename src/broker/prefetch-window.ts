@@ -283,7 +283,7 @@ export class PrefetchWindow {
    *
    * @param since when the message came, ms of `elapsedMs`.
    */
-  mayBeElsewhere(since: number): boolean {
+  mayBeRedelivered(since: number): boolean {
     this.#noteStandstill()
     return since < this.#stoodStillUntil
   }

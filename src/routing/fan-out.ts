@@ -58,7 +58,7 @@ interface FanOutOptions {
    * True where an event whose routing began then may be with another router since, ms of
    * `elapsedMs`.
    */
-  readonly mayBeElsewhere: (began: number) => boolean
+  readonly mayBeRedelivered: (began: number) => boolean
 }
 
 /** Callbacks of one fan-out. */
@@ -225,11 +225,11 @@ class FanOut implements TimedEvent {
    * have stored it.
    */
   get #isTooLate(): boolean {
-    return this.#routed.planCommit.safeRepublishMs <= 0 || this.mayBeElsewhere
+    return this.#routed.planCommit.safeRepublishMs <= 0 || this.mayBeRedelivered
   }
 
-  get mayBeElsewhere(): boolean {
-    return this.#common.options.mayBeElsewhere(this.#routed.began)
+  get mayBeRedelivered(): boolean {
+    return this.#common.options.mayBeRedelivered(this.#routed.began)
   }
 
   /** Commits the plan first: no delivery is stored whose plan the history does not hold. */
@@ -347,8 +347,8 @@ class PlannedDirectDelivery implements DirectDelivery {
     this.uncommitted = planCommit.isCommitted ? undefined : planCommit
   }
 
-  get mayBeElsewhere(): boolean {
-    return this.#of.mayBeElsewhere
+  get mayBeRedelivered(): boolean {
+    return this.#of.mayBeRedelivered
   }
 
   begun(): void {

@@ -50,7 +50,7 @@ export interface DirectDelivery {
   /** Present where no plan was stored before the attempt. */
   readonly uncommitted?: UncommittedPlan | undefined
   /** True where another router may have its event meanwhile, and have stored this delivery. */
-  readonly mayBeElsewhere: boolean
+  readonly mayBeRedelivered: boolean
   /** Called when the request is sent. Until then the delivery waits in its endpoint's lane. */
   begun(): void
   /** Called once, when the delivery ends. */

@@ -101,7 +101,7 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
   yield* prefetch.keepAlive(ackWait)
   const fanOut = yield* makeFanOut({
     ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
-    ...{ hasOtherTenants, mayBeElsewhere: (began) => prefetch.mayBeElsewhere(began) }
+    ...{ hasOtherTenants, mayBeRedelivered: (began) => prefetch.mayBeRedelivered(began) }
   })
   const large = yield* makeLargeEvents(partitions, options.prefetchBytes)
   metrics.largeEvents = large.size

@@ -95,14 +95,14 @@ describe("where the delivery of an event goes", () => {
       [untried, `${nobody}hook`],
       [failed, `${nobody}hook`]
     ] as const) {
-      let isElsewhere = false
+      let isRedelivered = false
       const hook = fanOutTo(["hook"], {
         direct: () => "under way",
-        mayBeElsewhere: () => isElsewhere
+        mayBeRedelivered: () => isRedelivered
       })
-      assert.isFalse(hook.direct.get("hook")?.mayBeElsewhere)
-      isElsewhere = true
-      assert.isTrue(hook.direct.get("hook")?.mayBeElsewhere)
+      assert.isFalse(hook.direct.get("hook")?.mayBeRedelivered)
+      isRedelivered = true
+      assert.isTrue(hook.direct.get("hook")?.mayBeRedelivered)
       hook.end("hook", how)
       assert.deepStrictEqual(hook.log, ["attempt hook"])
       assert.deepStrictEqual(hook.ends.map(handedOver), [end], how._tag)

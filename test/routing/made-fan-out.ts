@@ -35,7 +35,7 @@ export interface World {
   /** Maximum bytes in direct delivery; the event has 2. */
   readonly bytes: number
   /** Whether another router may have the event meanwhile; asked each time. */
-  readonly mayBeElsewhere: () => boolean
+  readonly mayBeRedelivered: () => boolean
 }
 
 const usual: World = {
@@ -45,7 +45,7 @@ const usual: World = {
   history: "stored",
   isPlanStored: true,
   bytes: 1_000,
-  mayBeElsewhere: () => false
+  mayBeRedelivered: () => false
 }
 
 /** All that happens to deliveries, in order. */
@@ -128,7 +128,7 @@ export const fanOutTo = (ids: ReadonlyArray<string>, changes: Partial<World> = {
   const scope = Scope.makeUnsafe()
   const options = {
     ...{ partitions, bytes: world.bytes, store: happenings.storeIn(world) },
-    ...{ hasOtherTenants: () => false, mayBeElsewhere: () => world.mayBeElsewhere() },
+    ...{ hasOtherTenants: () => false, mayBeRedelivered: () => world.mayBeRedelivered() },
     owned: happenings.ownedIn(world)
   }
   const defects = makeLog()

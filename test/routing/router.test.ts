@@ -193,7 +193,7 @@ describe("an event that a router takes", () => {
       ["large returned", "again in 5000 ms"]
     ],
     [
-      "waits half a minute at most where too many of its tenant wait, however often it came back",
+      "comes back after 20 s at most where too many of its tenant wait, however often it came back",
       {
         ...{ endpoints: endpointIds(65), hasRoomForLarge: false },
         ...{ isNew: false, deliveryCount: 9 }

@@ -141,7 +141,7 @@ export class EventSource implements TaskSource<DirectHandle> {
     const isOpen = settlement.isOpen && mayAttempt()
     if (!isOpen || isPastDeadline(delivery, context.sender.clock.currentTimeMillisUnsafe()))
       return undefined
-    if (direct.mayBeElsewhere) {
+    if (direct.mayBeRedelivered) {
       // It is looked for first: it may have ended.
       handle.end = unknownEnd
       return undefined

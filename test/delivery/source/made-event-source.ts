@@ -108,12 +108,18 @@ export const makeSource = (changes: Partial<World> = {}) => {
 export const makeHandle = (
   uncommitted?: UncommittedPlan,
   changes: Partial<Delivery> = {},
-  mayBeElsewhere = false
+  mayBeRedelivered = false
 ) => {
   const ends: Array<DirectEnd> = []
   let begun = 0
   const handle = new DirectHandle("EVENTS", {
-    ...{ delivery: deliveryOf(changes), key, body: new Uint8Array(), uncommitted, mayBeElsewhere },
+    ...{
+      delivery: deliveryOf(changes),
+      key,
+      body: new Uint8Array(),
+      uncommitted,
+      mayBeRedelivered
+    },
     begun: () => void begun++,
     ended: (end) => void ends.push(end)
   })
