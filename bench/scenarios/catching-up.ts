@@ -1,11 +1,10 @@
 import { Effect, Fiber } from "effect"
-import { connectTo } from "../../src/broker/connection.ts"
+import { addDownAndCalm, follow, tick, untilRouted } from "../down-and-calm.ts"
 import { watch } from "../machine.ts"
 import type { Publisher, Receiver } from "../processes.ts"
-import { readBy, startPublisher, startReceiver, startWorker } from "../processes.ts"
-import { addEndpoints, startBrokerToRestart } from "../rig.ts"
+import { readBy, startPublisher, startWorker } from "../processes.ts"
+import { startBrokerToRestart } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
-import { coolDownOf, follow, untilRouted } from "./far-behind.ts"
 
 const store = 2 * 1024 ** 3
 /** Service time of the receiver that comes back, ms. */
@@ -16,7 +15,6 @@ const calmPerSecond = 200
 const slice = 5
 /** How many slices it is measured alone. */
 const aloneSlices = 4
-const tick = { subject: "events.calm.tick", subjects: 1, bytes: 300 }
 
 /** Publishes for the tenant that is well until interrupted. Returns how many in all. */
 const keepPublishing = (publisher: Publisher, slices: number, isOver: () => boolean) =>
@@ -61,19 +59,10 @@ export const catchingUp: Scenario = {
   },
   run: Effect.fnUntraced(function* ({ load, quick }, row) {
     const { body: bytes = 1024, endpoints = quick ? 500 : 10_000, events = 40 } = load
-    const coolDown = `${coolDownOf(endpoints)} seconds`
-    const receiver = yield* startReceiver()
-    const calmReceiver = yield* startReceiver()
     const broker = yield* startBrokerToRestart(store)
-    const add = addEndpoints(endpoints + 1, (number) =>
-      number === endpoints
-        ? { tenant: "calm", id: "hook", url: calmReceiver.url, types: ["tick"] }
-        : {
-            ...{ id: `e${number}`, url: `${receiver.url}/${number}`, types: [`own-${number}`] },
-            circuit: { coolDown, maxCoolDown: coolDown }
-          }
-    )
-    yield* Effect.provide(add, connectTo(broker))
+    const { calmReceiver, receiver } = yield* addDownAndCalm(broker, endpoints, (number) => [
+      `own-${number}`
+    ])
     const worker = yield* startWorker(broker.url)
     const publisher = yield* startPublisher(broker.url)
     yield* Effect.promise(() => receiver.behave({ down: true }))
@@ -86,7 +75,7 @@ export const catchingUp: Scenario = {
         count: wanted
       })
     )
-    const routed = yield* untilRouted({ broker })
+    const routed = yield* untilRouted(broker)
     const { pid } = yield* broker.restart
     const calmPublisher = yield* startPublisher(broker.url)
     const published = yield* keepPublishing(calmPublisher, 1, () => false)

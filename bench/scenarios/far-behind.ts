@@ -1,7 +1,6 @@
 import { Effect } from "effect"
-import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
-import { defaultTopology } from "../../src/broker/topology.ts"
+import { addDownAndCalm, follow, tick, untilRouted } from "../down-and-calm.ts"
 import { endpointCap, workerRoom } from "../ground.ts"
 import { watch } from "../machine.ts"
 import type { Publisher, Receiver, Worker } from "../processes.ts"
@@ -25,19 +24,12 @@ const calmPerSecond = 200
 /** Deliveries a second for the others while it is measured. */
 const otherPerSecond = 1_500
 /** Each side is measured in this many turns, so that a machine that is slow for a while affects both. */
-const turns = 2
-/** How long nothing may move until what is left counts as not moving, ms. */
-const still = 120_000
-const glance = 100
+const turns = 6
 /** Events of the control's worker before it is measured: its code is warm then. */
 const warming = 5_000
 /** The last of what waits for an endpoint may be retries, whose time comes later. */
 const tail = 20
 
-/** How many requests a second the circuits of all endpoints that are down let through, at most. */
-const probesPerSecond = 200
-/** Time until a circuit lets a request through again, s. */
-export const coolDownOf = (endpoints: number) => Math.max(5, Math.ceil(endpoints / probesPerSecond))
 /** Endpoints that get an event of those that come while it is measured. */
 const perEvent = 3
 /** What all endpoints get, and what some of them get. */
@@ -51,7 +43,6 @@ const deliveriesOf = (events: number, endpoints: number) => {
   const inLast = last * Math.floor(endpoints / groups) + Math.min(last, endpoints % groups)
   return Math.floor(events / groups) * endpoints + inLast
 }
-const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 /** A broker and a worker with a tenant that is well, beside one with endpoints that may be down. */
 interface Side {
@@ -65,83 +56,19 @@ interface Side {
 }
 
 const startSide = Effect.fnUntraced(function* (endpoints: number) {
-  const coolDown = `${coolDownOf(endpoints)} seconds`
-  const circuit = { coolDown, maxCoolDown: coolDown }
-  const receiver = yield* startReceiver()
-  const calmReceiver = yield* startReceiver()
   const broker = yield* startBroker(store)
-  const add = addEndpoints(endpoints + 1, (number) =>
-    number === endpoints
-      ? { tenant: "calm", id: "hook", url: calmReceiver.url, types: ["tick"] }
-      : {
-          ...{ id: `e${number}`, url: `${receiver.url}/${number}`, circuit },
-          types: ["type", `some-${number % groupsOf(endpoints)}`]
-        }
-  )
-  yield* Effect.provide(add, connectTo(broker))
+  const receivers = yield* addDownAndCalm(broker, endpoints, (number) => [
+    "type",
+    `some-${number % groupsOf(endpoints)}`
+  ])
   const side: Side = {
-    ...{ receiver, calmReceiver, broker },
+    ...{ broker, ...receivers },
     worker: yield* startWorker(broker.url),
     publisher: yield* startPublisher(broker.url),
     calmPublisher: yield* startPublisher(broker.url)
   }
   return side
 })
-
-/** What is stored, and what the router has not finished. */
-const lookAt = ({ broker }: Pick<Side, "broker">) =>
-  Effect.gen(function* () {
-    const { ask, jsm, names } = yield* natsClients
-    const size = (name: string) =>
-      Effect.map(
-        ask("look at a stream", () => jsm.streams.info(name)),
-        ({ state }) => state
-      )
-    const router = yield* ask("look at the router", () =>
-      jsm.consumers.info(names.events, names.routerConsumer)
-    )
-    let waitingBytes = 0
-    for (let partition = 0; partition < defaultTopology.partitions; partition++)
-      for (const name of [names.deliveries(partition), names.backlog(partition)])
-        waitingBytes += (yield* size(name)).bytes
-    return {
-      unrouted: router.num_pending + router.num_ack_pending,
-      waitingBytes,
-      eventBytes: (yield* size(names.events)).bytes,
-      historyBytes: (yield* size(names.history)).bytes,
-      dead: (yield* size(names.dead)).messages
-    }
-  }).pipe(Effect.provide(connectTo(broker)))
-
-/** Waits until all events are routed, or none has been for long. Returns the last look. */
-export const untilRouted = Effect.fnUntraced(function* (side: Pick<Side, "broker">) {
-  let least = Number.POSITIVE_INFINITY
-  let since = performance.now()
-  while (true) {
-    const seen = yield* lookAt(side)
-    if (seen.unrouted < least) since = performance.now()
-    least = Math.min(least, seen.unrouted)
-    if (seen.unrouted === 0 || performance.now() - since > still / 4) return seen
-    yield* Effect.sleep(glance)
-  }
-})
-
-/** Follows a receiver until `wanted` requests came, or none has for long. */
-export const follow = async (receiver: Receiver, wanted: number, lastFew: number) => {
-  let most = -1
-  let since = performance.now()
-  let nearly: number | undefined
-  for (;;) {
-    const counted = await receiver.count()
-    if (counted.requests >= wanted - lastFew) nearly ??= counted.last
-    if (counted.requests > most) since = performance.now()
-    most = Math.max(most, counted.requests)
-    const isStill = performance.now() - since > still
-    if (counted.requests >= wanted || isStill)
-      return { first: counted.first, seconds: ((nearly ?? counted.last) - counted.first) / 1000 }
-    await pause(glance)
-  }
-}
 
 /** The tenant that is well, while events for the others go on coming. */
 const measureCalm = async (
@@ -157,10 +84,7 @@ const measureCalm = async (
       ...{ subject: some, subjects: groups, bytes: 300 },
       ...{ count: seconds * perSecond, perSecond }
     }),
-    calmPublisher.publish({
-      ...{ subject: "events.calm.tick", subjects: 1, bytes: 300 },
-      ...{ count, perSecond: calmPerSecond }
-    })
+    calmPublisher.publish({ ...tick, count, perSecond: calmPerSecond })
   ])
   return await calmReceiver.received(before + count).catch(() => calmReceiver.count())
 }
@@ -203,7 +127,7 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
     side.publisher.publish({ subject: others, subjects: 1, bytes, count: first })
   )
   const began = performance.now()
-  const routed = yield* untilRouted(side)
+  const routed = yield* untilRouted(side.broker)
   const routing = (published.ms + performance.now() - began) / 1000
   const memory = memoryOf(worker.pid)
   const deferred = Math.max(1, endpoints * (first - routed.unrouted) - routed.dead)
@@ -219,7 +143,7 @@ const runDown = Effect.fnUntraced(function* ({ load, quick }: Settings, row: (ro
     beside = yield* measure(side, turn)
   }
 
-  const later = yield* untilRouted(side)
+  const later = yield* untilRouted(side.broker)
   yield* Effect.promise(() => receiver.reset())
   yield* Effect.promise(() => receiver.behave({ service }))
   const wanted = endpoints * first + meanwhile - later.dead

@@ -1,45 +1,13 @@
 import { Effect, Fiber } from "effect"
-import { natsClients } from "../../src/broker/clients.ts"
-import { connectTo } from "../../src/broker/connection.ts"
-import { startPublisher, startReceiver, startWorker } from "../processes.ts"
-import { addEndpoints, startBroker } from "../rig.ts"
+import { addDownAndCalm, tick, untilRouted } from "../down-and-calm.ts"
+import { startPublisher, startWorker } from "../processes.ts"
+import { startBroker } from "../rig.ts"
 import type { Scenario } from "../scenario.ts"
-import { coolDownOf } from "./far-behind.ts"
 
 const store = 4 * 1024 ** 3
 const workers = 2
 /** Events a second of the tenant that is well, while the flood is routed. */
 const calmPerSecond = 50
-const glanceMs = 500
-/** Routing that has not come further for so long has stopped, s. */
-const still = 90
-
-const tick = { subject: "events.calm.tick", subjects: 1, bytes: 300 }
-
-/**
- * Looks at the routers until all is routed, or nothing has been for long. Returns how long that took,
- * the longest time without an event that was routed, both in s, and what is left.
- */
-const followRouting = Effect.gen(function* () {
-  const { ask, jsm, names } = yield* natsClients
-  const router = () => jsm.consumers.info(names.events, names.routerConsumer)
-  const began = performance.now()
-  const seconds = (since: number) => (performance.now() - since) / 1000
-  let least = Number.POSITIVE_INFINITY
-  let since = began
-  let stood = 0
-  while (true) {
-    const { num_ack_pending, num_pending } = yield* ask("look at the router", router)
-    const unrouted = num_ack_pending + num_pending
-    stood = Math.max(stood, seconds(since))
-    if (unrouted < least) {
-      least = unrouted
-      since = performance.now()
-    }
-    if (unrouted === 0 || seconds(since) > still) return { took: seconds(began), stood, unrouted }
-    yield* Effect.sleep(glanceMs)
-  }
-})
 
 /**
  * One tenant publishes far more at once than can be routed, each event for one of thousands of its
@@ -55,7 +23,11 @@ export const flood: Scenario = {
   figures: {
     routed: { title: "routed in", unit: "s", digits: 1 },
     perSecond: { title: "events routed a second", unit: "", digits: 0 },
-    stood: { title: "longest time in which none was routed", unit: "s", digits: 1 },
+    stood: {
+      title: "longest time in which none was routed while some were new",
+      unit: "s",
+      digits: 1
+    },
     unrouted: { title: "not routed", unit: "", digits: 0 },
     p50: { title: "the other tenant's p50", unit: "s", digits: 1 },
     p99: { title: "the other tenant's p99", unit: "s", digits: 1 },
@@ -64,17 +36,10 @@ export const flood: Scenario = {
   run: Effect.fnUntraced(function* ({ load, quick }, row) {
     const { body: bytes = 300, endpoints = quick ? 2_000 : 10_000 } = load
     const { events = quick ? 50_000 : 400_000 } = load
-    const coolDown = `${coolDownOf(endpoints)} seconds`
-    const circuit = { coolDown, maxCoolDown: coolDown }
-    const receiver = yield* startReceiver()
-    const calmReceiver = yield* startReceiver()
     const broker = yield* startBroker(store)
-    const add = addEndpoints(endpoints + 1, (number) =>
-      number === endpoints
-        ? { tenant: "calm", id: "hook", url: calmReceiver.url, types: ["tick"] }
-        : { id: `e${number}`, url: `${receiver.url}/${number}`, types: [`own-${number}`], circuit }
-    )
-    yield* Effect.provide(add, connectTo(broker))
+    const { calmReceiver, receiver } = yield* addDownAndCalm(broker, endpoints, (number) => [
+      `own-${number}`
+    ])
     for (let n = 0; n < workers; n++) yield* startWorker(broker.url)
     const publisher = yield* startPublisher(broker.url)
     const calmPublisher = yield* startPublisher(broker.url)
@@ -96,7 +61,7 @@ export const flood: Scenario = {
         return published
       })
     )
-    const { stood, took, unrouted } = yield* Effect.provide(followRouting, connectTo(broker))
+    const { stood, took, unrouted } = yield* untilRouted(broker)
     isOver = true
     const published = yield* Fiber.join(calm)
     const { latency, requests } = yield* Effect.promise(() =>
