@@ -24,7 +24,7 @@ const calmPerSecond = 200
 /** Deliveries a second for the others while it is measured. */
 const otherPerSecond = 1_500
 /** Each side is measured in this many turns, so that a machine that is slow for a while affects both. */
-const turns = 6
+const turns = 4
 /** Events of the control's worker before it is measured: its code is warm then. */
 const warming = 5_000
 /** The last of what waits for an endpoint may be retries, whose time comes later. */
