@@ -33,7 +33,7 @@ const batch = { messages: 256, bytes: 1024 * 1024 }
  */
 const searchBatch = { messages: 32, bytes: 128 * 1024 }
 /** Deliveries at the start of a backlog that may have been in flight when the former owner died. */
-const maxConcurrentReads = 32
+const maxPoisonCandidates = 32
 /** Interval of the check for passed deadlines while an endpoint accepts nothing, ms. */
 const expiryCheckMs = 1_000
 /** Minimum finished deliveries for a purge while others are in flight. */
@@ -71,7 +71,7 @@ export interface DrainerOptions extends LateMessagesOptions {
   readonly memory: StreamMemory
   readonly index: BacklogIndex
   /** Say how many deliveries an endpoint can take now, and reserve memory for them. */
-  readonly lanes: Pick<LaneScheduler<never>, "awaitCapacity" | "rateBudget" | "reserve">
+  readonly lanes: Pick<LaneScheduler<never>, "awaitCapacity" | "readBudget" | "reserve">
   /** Called with a delivery that was read: it has left the place from which it was moved. */
   readonly left: (delivery: Delivery) => void
   /** Puts a delivery into its endpoint's lane. */
@@ -243,7 +243,7 @@ export class Drainer {
         const { count = 0 } = empty.get(key)?.unreadable ?? {}
         if (drains.has(key) || to.count === count) continue
         const drain = this.#open(to, to.count - count)
-        drain.poisonCandidates = maxConcurrentReads
+        drain.poisonCandidates = maxPoisonCandidates
         drain.last = Math.max(drain.last, last)
       }
       this.#late.begin(last)
@@ -283,7 +283,7 @@ export class Drainer {
   }
 
   #wanted(key: string, { window }: Drain): number {
-    return Math.min(this.#options.lanes.rateBudget(key), window.capacity)
+    return Math.min(this.#options.lanes.readBudget(key), window.capacity)
   }
 
   #work(key: string): Effect.Effect<NextTurn> {

@@ -158,7 +158,7 @@ export class LaneScheduler<A> {
    * Returns how many deliveries to read from the backlog now. They are read one at a time for a
    * slow endpoint, and for any endpoint while memory is short.
    */
-  rateBudget(key: string): number {
+  readBudget(key: string): number {
     const { closed, limit, rateBudget } = this.#options
     const most = closed() || this.#isHeld(key) ? 0 : limit(key)
     if (most === 0) return 0

@@ -20,7 +20,10 @@ export interface Input extends Words {
   readonly given: Schema.Constraint
   /** The field of a change. */
   readonly patch: Schema.Constraint
-  /** A problem with it does not repeat its value, which may be a credential. */
+  /**
+   * It may be a credential: a problem with it does not repeat its value, and a change of the origin
+   * drops it (`withoutCredentials`).
+   */
   readonly isSecret: boolean
 }
 

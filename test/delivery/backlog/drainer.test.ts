@@ -121,7 +121,7 @@ const partition = Effect.fnUntraced(function* (
     }),
     remover: new BacklogRemover({ ...{ broker, backlog, writer, memory, isDoubtful } }),
     lanes: {
-      rateBudget: () => 20,
+      readBudget: () => 20,
       awaitCapacity: () => undefined,
       reserve: (_, bytes) => ({ bytes, giveBack: () => undefined })
     },
@@ -215,7 +215,7 @@ describe("a backlog with messages that are unreadable", () => {
   it.live("is not full because of them, also where nothing is taken from it", () =>
     Effect.gen(function* () {
       const { drainer, index, store } = yield* partition((seq) => seq <= 150, {
-        lanes: { rateBudget: () => 0, awaitCapacity: () => undefined, reserve: () => assert.fail() }
+        lanes: { readBudget: () => 0, awaitCapacity: () => undefined, reserve: () => assert.fail() }
       })
       store(200)
       yield* drainer.find
@@ -238,7 +238,7 @@ describe("memory for what is read of a backlog", () => {
       const reserved: Array<number> = []
       const { begun, drained, store } = yield* partition(() => false, {
         lanes: {
-          rateBudget: () => 20,
+          readBudget: () => 20,
           awaitCapacity: () => undefined,
           reserve: (_, bytes) => {
             reserved.push(bytes)
