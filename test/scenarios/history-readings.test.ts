@@ -3,6 +3,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { startNatsService } from "../../src/service/nats-service.ts"
+import { bury } from "../cli/commands/dead/dead-letters.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { type Answer, startConsole } from "../kit/console.ts"
 import { endpoint, eventually } from "../kit/engine.ts"
@@ -11,7 +12,7 @@ import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()
 
-/** A console on a broker whose readings of the history wait until they are let go on. */
+/** A console on a broker whose readings of the history and of dead letters wait until they go on. */
 const withHeldReadings = <A, E, R>(
   story: (readings: {
     /** How many have begun. */
@@ -23,14 +24,20 @@ const withHeldReadings = <A, E, R>(
     const { names } = yield* Broker
     const released = yield* Deferred.make<void>()
     let begun = 0
-    const altered = yield* alteredBroker(({ batch }) => ({
+    const isHeld = (stream: string) => stream === names.history || stream === names.dead
+    const altered = yield* alteredBroker(({ batch, readMessage }) => ({
       batch: (stream, ...what) =>
-        stream === names.history
+        isHeld(stream)
           ? Effect.suspend(() => {
               begun++
               return Effect.andThen(Deferred.await(released), batch(stream, ...what))
             })
-          : batch(stream, ...what)
+          : batch(stream, ...what),
+      // Of a diagnosis, the first reading is of the latest fact of a kind.
+      readMessage: (purpose, stream, query) =>
+        isHeld(stream)
+          ? Effect.andThen(Deferred.await(released), readMessage(purpose, stream, query))
+          : readMessage(purpose, stream, query)
     }))
     return yield* Effect.provideService(
       story({ begun: () => begun, goOn: Deferred.succeed(released, undefined) }),
@@ -111,6 +118,48 @@ describe.concurrent("readings of the history that callers cause", () => {
         const another = Effect.suspend(() => look(AbortSignal.timeout(300)))
         yield* eventually(another, (status) => status === 0)
         assert.isAtLeast(begun(), 3)
+      })
+    )
+  )
+
+  scenario("are bounded for dead letters and diagnoses, too", () =>
+    withHeldReadings(({ goOn }) =>
+      Effect.gen(function* () {
+        yield* bury({ endpoint: "e", event: "acme-1", reason: "permanent" })
+        yield* endpoint({ id: "e" })
+        const { ask, token: make } = yield* startConsole()
+        const [acme, globex] = [yield* make(), yield* make({ tenant: "globex" })]
+        const letters = "/v1/tenants/acme/dead-letters"
+        const paths = [
+          `${letters}?type=invoice.sent`,
+          `${letters}/1`,
+          "/v1/tenants/acme/endpoints/e/diagnosis"
+        ]
+        const answers: Array<Answer> = []
+        const many = yield* Effect.forkChild(
+          Effect.forEach(
+            Array.from({ length: 30 }, (_, n) => paths[n % 3] ?? ""),
+            (path) =>
+              Effect.tap(ask(path, { token: acme }), (answer) =>
+                Effect.sync(() => answers.push(answer))
+              ),
+            { concurrency: 30 }
+          )
+        )
+        yield* eventually(
+          Effect.sync(() => answers),
+          ({ length }) => length === 12
+        )
+        assert.deepStrictEqual(statuses(answers), Array(12).fill(503))
+        const discarded = yield* ask(`${letters}/1`, { method: "DELETE", token: acme })
+        assert.strictEqual(discarded.status, 503)
+        const other = yield* Effect.forkChild(
+          ask("/v1/tenants/globex/dead-letters", { token: globex })
+        )
+        yield* goOn
+        assert.strictEqual((yield* Fiber.join(other)).status, 200)
+        yield* Fiber.join(many)
+        assert.deepStrictEqual(statuses(answers.slice(12)), Array(18).fill(200))
       })
     )
   )

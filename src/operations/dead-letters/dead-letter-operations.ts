@@ -4,6 +4,7 @@ import { Timestamp } from "../../domain/timestamp.ts"
 import { TypeFilter } from "../../domain/type-filter.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { Caller, maySeeAnswers, withoutAnswer } from "../caller.ts"
+import { readingHistory } from "../history/history-readings.ts"
 import { documented, operation, operationGroup } from "../operation.ts"
 import {
   checkEndpoints,
@@ -122,7 +123,9 @@ const list = operation("list", "GET", `${tenantPath}/dead-letters`, {
           : endpoint.map((id) => ({ tenant, id }))
       const filter = { ...rest, tenant, endpoint: of, open }
       const at = yield* pages.read(cursor)
-      const { deadLetters, next, previous } = yield* pageDeadLetters(filter, at, limit)
+      const { deadLetters, next, previous } = yield* readingHistory(
+        pageDeadLetters(filter, at, limit)
+      )
       return {
         deadLetters,
         ...pages.next(next),
@@ -141,7 +144,7 @@ const get = operation("get", "GET", one, {
   run: ({ params: { number, tenant } }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      const letter = yield* showDeadLetter(number, tenant)
+      const letter = yield* readingHistory(showDeadLetter(number, tenant))
       return maySeeAnswers(caller) ? letter : withoutPayloads(letter)
     })
 })
@@ -160,7 +163,7 @@ const discard = operation("discard", "DELETE", one, {
   run: ({ params: { number, tenant } }) =>
     Effect.gen(function* () {
       const { by } = yield* Caller
-      const { plan, run } = yield* planDiscard({ id: [number], tenant })
+      const { plan, run } = yield* readingHistory(planDiscard({ id: [number], tenant }))
       if (plan.selected === 0) return yield* new DeadLettersNotFound({ ids: [number] })
       if (plan.waiting > 0)
         return yield* new Contradiction({

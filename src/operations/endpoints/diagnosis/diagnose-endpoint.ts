@@ -7,6 +7,7 @@ import { partitionOf } from "../../../domain/names.ts"
 import { Timestamp } from "../../../domain/timestamp.ts"
 import { getEndpoint } from "../../../endpoints/endpoint-store.ts"
 import { type Asker, maySeeAnswers, withoutAnswer } from "../../caller.ts"
+import { readingHistory } from "../../history/history-readings.ts"
 import { connectionChecks } from "./connection-checks.ts"
 import { failureChecks, type Way } from "./failure-checks.ts"
 import { Check, type Findings, readFindings } from "./findings.ts"
@@ -77,7 +78,8 @@ const withoutAnswers = ({ attempts, ...findings }: Findings): Findings => ({
 
 /**
  * Finds out why an endpoint gets nothing, or fails: reads what is known of it, and lets the worker
- * that owns it try the connection. Changes nothing. Fails with EndpointNotFound.
+ * that owns it try the connection. Changes nothing. Fails with EndpointNotFound, and with Busy where
+ * too much is read already.
  */
 export const diagnoseEndpoint = Effect.fnUntraced(function* (
   { id, tenant }: EndpointName,
@@ -89,7 +91,7 @@ export const diagnoseEndpoint = Effect.fnUntraced(function* (
     ...{ about: "connection", tenant, endpoint: id }
   })
   const connection = answer?.connection
-  const found = yield* readFindings(endpoint, connection)
+  const found = yield* readingHistory(readFindings(endpoint, connection))
   const findings = maySeeAnswers(asker) ? found : withoutAnswers(found)
   const now = yield* Clock.currentTimeMillis
   const checks = checksOf(findings, now)
