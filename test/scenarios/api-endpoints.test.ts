@@ -25,6 +25,9 @@ describe.concurrent("endpoints over HTTP", () => {
       const settings = { url: "https://example.com/hooks", types: ["invoice.*"], maxInFlight: 7 }
       const none = yield* send("PUT", one, settings, { "if-match": '"5"' })
       assert.strictEqual(none.status, 412, none.text)
+      const both = { "if-match": "*", "if-none-match": "*" }
+      const never = yield* send("PUT", one, settings, both)
+      assert.strictEqual(never.status, 400, never.text)
       const added = yield* send("PUT", one, settings, { "if-none-match": "*" })
       assert.strictEqual(added.status, 201, added.text)
       assert.match(String(added.json.secret), /^whsec_/)

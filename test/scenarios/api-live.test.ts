@@ -73,6 +73,20 @@ const failure: Fact = {
 const made = (count: number) => Array.from({ length: count }, () => failure)
 
 describe.concurrent("failures over HTTP", () => {
+  scenario("are refused after an id that is none of them", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const headers = { "last-event-id": "abc" }
+      const { json, status } = yield* ask("/v1/tenants/acme/live", {
+        token: yield* make(),
+        headers
+      })
+      assert.strictEqual(status, 400)
+      const message = "must be the id of an event of this stream, such as 4711"
+      assert.deepStrictEqual(json.errors, [{ field: "last-event-id", message }])
+    })
+  )
+
   scenario("are sent to a client that comes back, from where it was, each once", () =>
     Effect.gen(function* () {
       const hook = yield* receiver({ answer: { status: 400 } })

@@ -70,4 +70,19 @@ describe("GET /dead-letters", () => {
       }
     })
   )
+
+  scenario("refuses a cursor that names no place of a list", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make({ scopes: ["dead:read"] })
+      for (const at of [{ after: -5 }, { before: 0 }, { before: -3 }]) {
+        const cursor = Buffer.from(JSON.stringify(["dead-letters", at])).toString("base64url")
+        const { json, status } = yield* ask(`/v1/tenants/acme/dead-letters?cursor=${cursor}`, {
+          token
+        })
+        assert.strictEqual(status, 400, JSON.stringify(at))
+        assert.deepInclude(json, { type: "urn:petrel:problem:invalid-request" })
+      }
+    })
+  )
 })

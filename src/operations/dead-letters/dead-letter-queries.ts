@@ -89,8 +89,8 @@ const deadLetterView = (
 
 /** Where a page of dead letters is: behind an id, or the last ones before it. */
 export const DeadLetterPosition = Schema.Union([
-  Schema.Struct({ after: Schema.Int }),
-  Schema.Struct({ before: Schema.Int })
+  Schema.Struct({ after: Schema.Int.check(Schema.isGreaterThanOrEqualTo(0)) }),
+  Schema.Struct({ before: Schema.Int.check(Schema.isGreaterThanOrEqualTo(1)) })
 ])
 type DeadLetterPosition = typeof DeadLetterPosition.Type
 

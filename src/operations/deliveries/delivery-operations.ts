@@ -241,9 +241,19 @@ const alerts = operation("alerts", "GET", `${tenantPath}/alerts`, {
     Effect.map(listRaisedAlerts(tenantOf(params.tenant)), (alerts) => ({ alerts }))
 })
 
+const eventId = /^\d{1,15}$/
+
 const lastEvent = {
   "last-event-id": Schema.optionalKey(
-    Schema.String.check(Schema.isPattern(/^\d{1,15}$/)).annotateKey({
+    Schema.String.check(
+      Schema.makeFilter(
+        (text: string) =>
+          eventId.test(text)
+            ? undefined
+            : "must be the id of an event of this stream, such as 4711",
+        { toJsonSchema: () => ({ pattern: eventId.source }) }
+      )
+    ).annotateKey({
       description: "The id of the last event that the client got: what came since is sent first.",
       examples: ["4711"]
     })

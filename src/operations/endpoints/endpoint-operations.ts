@@ -3,6 +3,7 @@ import { endpointLabel } from "../../domain/endpoint.ts"
 import { EndpointIdFilter, readIdFilter } from "../../domain/endpoint-id-filter.ts"
 import { EndpointState } from "../../domain/health.ts"
 import { metadataEntryPattern, readMetadataEntry } from "../../domain/metadata.ts"
+import { invalid } from "../../domain/problem.ts"
 import type { ExpectedRevision } from "../../endpoints/endpoint-store.ts"
 import { several } from "../../projection/delivery-log.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
@@ -211,8 +212,11 @@ const put = operation("put", "PUT", one, {
   run: ({ headers, params, payload }) =>
     Effect.gen(function* () {
       const caller = yield* Caller
-      const expected =
-        headers["if-none-match"] === "*" ? "none" : yield* expectedIn(headers["if-match"])
+      const revisions = yield* expectedIn(headers["if-match"])
+      const isOnlyNew = headers["if-none-match"] !== undefined
+      if (isOnlyNew && revisions !== undefined)
+        return yield* invalid("if-none-match", "and if-match exclude each other")
+      const expected = isOnlyNew ? "none" : revisions
       const { endpoint, isNew } = yield* putEndpoint(params, payload, caller, expected)
       return changed(endpoint, isNew)
     })
