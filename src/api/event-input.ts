@@ -12,15 +12,17 @@ export const maxEventsBytes = 16 * 1024 * 1024
 const bodies = ["data", "text", "base64"]
 
 const hasOneBody = (event: object) => {
-  const [first, ...others] = bodies.filter((name) => Object.hasOwn(event, name))
-  if (first === undefined)
+  const given = bodies.filter((name) => Object.hasOwn(event, name))
+  // The problem shows the value of its field; that of `data` is not read here.
+  const last = given.pop()
+  if (last === undefined)
     return {
       path: ["data"],
       issue: "is missing: give it, or `text` or `base64`, which receivers get"
     }
-  return others.length === 0
+  return given.length === 0
     ? undefined
-    : { path: [first], issue: `is given beside ${others.join(" and ")}: give one of them` }
+    : { path: [last], issue: `is given beside ${given.join(" and ")}: give one of them` }
 }
 
 const base64Problem = (text: string): string | undefined =>

@@ -37,23 +37,25 @@ interface KnownRoute {
 /** Headers of every answer: it is read as what it says it is, and kept nowhere. */
 const usualHeaders = { "x-content-type-options": "nosniff", "cache-control": "no-store" }
 
+/** Returns what matches the paths that the router takes for a route: in any case, with a slash behind. */
 const patternOf = (path: string): RegExp =>
   new RegExp(
     `^${path
       .split(/\{[^}]+\}/)
       .map((part) => part.replaceAll(/[.*+?^${}()|[\]\\]/g, "\\$&"))
-      .join("[^/]+")}/?$`
+      .join("[^/]+")}/?$`,
+    "i"
   )
 
 const pathOf = (url: string): string => url.replace(/[?#].*$/s, "")
 
 /**
  * Returns the URL as the router reads it rightly: a `;` in the path is a letter as any other, and no
- * end of it.
+ * end of it; several slashes are one.
  */
 const routable = (url: string): string => {
   const path = pathOf(url)
-  return path.replaceAll(";", "%3B") + url.slice(path.length)
+  return path.replaceAll(";", "%3B").replaceAll(/\/{2,}/g, "/") + url.slice(path.length)
 }
 
 /** How much of a path is logged that is none of a route, characters. */
@@ -195,7 +197,7 @@ const clientOf = (
  * never the token.
  *
  * @param hosts names under which the server may be asked.
- * @param headersOf headers of the answers of some paths.
+ * @param headersOf headers of the answers of some routes, by their paths.
  * @param durations gets each request that was answered.
  * @param proxies whose X-Forwarded-For is believed.
  * @param origins whose pages may ask.
@@ -234,9 +236,8 @@ export const middleware = (
       (route): Handled =>
         Effect.gen(function* () {
           const given = yield* HttpServerRequest.HttpServerRequest
-          const request = given.url.includes(";")
-            ? given.modify({ url: routable(given.url) })
-            : given
+          const url = routable(given.url)
+          const request = url === given.url ? given : given.modify({ url })
           const began = yield* Clock.currentTimeMillis
           const notes: Notes = { token: undefined, status: undefined }
           const insider = yield* Insider
@@ -280,7 +281,7 @@ export const middleware = (
               ? {}
               : { "cache-control": response.headers["cache-control"] }),
             ...origins.headersFor(request.headers),
-            ...headersOf[path]
+            ...(matched === undefined ? {} : headersOf[matched])
           })
         })
     )

@@ -421,6 +421,45 @@ describe.concurrent("a request that is wrong", () => {
     })
   )
 
+  scenario("names a body that is given beside another, as it was written", () =>
+    Effect.gen(function* () {
+      const { ask, token: make } = yield* startConsole()
+      const answer = yield* ask("/v1/tenants/acme/events", {
+        ...{ token: yield* make(), method: "POST" },
+        body: { type: "a", data: 1, text: "x" }
+      })
+      assert.strictEqual(answer.status, 400)
+      const message = '"x" is given beside data: give one of them'
+      assert.deepStrictEqual(answer.json.errors, [{ field: "text", message }])
+    })
+  )
+
+  scenario("is of the same route however its path is written", () =>
+    Effect.gen(function* () {
+      const lines: Array<string> = []
+      const logged = loggingTo({ write: (line) => lines.push(line) })
+      yield* Effect.gen(function* () {
+        const { ask, token: make } = yield* startConsole()
+        const token = yield* make()
+        const events = "v1//tenants/acme/EVENTS"
+        for (const path of [`//${events}/acme.one`, "/V1/tenants/acme/events/acme.two/"])
+          assert.strictEqual((yield* ask(path, { token })).status, 404)
+        const removed = yield* ask(`//${events}`, { token, method: "DELETE" })
+        assert.deepStrictEqual([removed.status, removed.headers.get("allow")], [405, "POST, GET"])
+        for (const path of ["/docs", "/docs/", "//docs", "/Docs"])
+          assert.include(
+            (yield* ask(path)).headers.get("content-security-policy") ?? path,
+            "default-src"
+          )
+        yield* eventually(
+          Effect.sync(() => lines.filter((line) => line.includes('"request"'))),
+          (requests) => requests.length >= 7
+        )
+        assert.notMatch(lines.join(), /acme\.(?:one|two)/)
+      }).pipe(Effect.provide(logged), Effect.provideService(References.MinimumLogLevel, "Info"))
+    })
+  )
+
   scenario("never finds a defect, whatever it holds", () =>
     Effect.gen(function* () {
       yield* endpoint({ id: "e" })
