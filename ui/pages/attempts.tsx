@@ -4,11 +4,11 @@ import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { conditions, List, usePage, whileNewest } from "../list.tsx"
-import { Command, deliveryPage, EndpointLink, State } from "../parts.tsx"
+import { Command, State } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { FirstEvent } from "./first-event.tsx"
-import { LogTabs } from "./log-tabs.tsx"
+import { DeliveryCells, DeliveryHeads, LogTabs } from "./log-parts.tsx"
 
 const outcomeText = ({ error, status }: LoggedAttempt): string =>
   error === null ? String(status ?? "–") : error.class
@@ -56,9 +56,7 @@ export const Attempts = () => {
         }
         head={
           <>
-            <th>Event</th>
-            <th class="hide-s">Type</th>
-            <th class="hide-s">Endpoint</th>
+            <DeliveryHeads />
             <th>Answer</th>
             <th class="n hide-s">Attempt</th>
             <th class="n hide-m">Took</th>
@@ -67,13 +65,7 @@ export const Attempts = () => {
         }
         row={(one) => (
           <>
-            <td class="mono">
-              <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
-            </td>
-            <td class="hide-s">{one.type ?? "–"}</td>
-            <td class="hide-s">
-              <EndpointLink tenant={one.tenant} id={one.endpoint} />
-            </td>
+            <DeliveryCells of={one} />
             <td title={one.error?.message}>
               <State
                 is={one.outcome === "success" ? "delivered" : "failed"}

@@ -2,11 +2,11 @@ import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { conditions, List, usePage, whileNewest } from "../list.tsx"
-import { AttemptsMade, Command, deliveryPage, EndpointLink, State } from "../parts.tsx"
+import { AttemptsMade, Command, State } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
 import { FirstEvent } from "./first-event.tsx"
-import { LogTabs } from "./log-tabs.tsx"
+import { DeliveryCells, DeliveryHeads, LogTabs } from "./log-parts.tsx"
 
 const states = ["waiting", "delivered", "dead-lettered", "discarded", "skipped"]
 
@@ -54,9 +54,7 @@ export const Deliveries = () => {
         }
         head={
           <>
-            <th>Event</th>
-            <th class="hide-s">Type</th>
-            <th class="hide-s">Endpoint</th>
+            <DeliveryHeads />
             <th>State</th>
             <th class="hide-s">Last answer</th>
             <th class="n hide-m">Attempts</th>
@@ -66,13 +64,7 @@ export const Deliveries = () => {
         }
         row={(one) => (
           <>
-            <td class="mono">
-              <a href={deliveryPage(one.tenant, one.delivery)}>{one.event}</a>
-            </td>
-            <td class="hide-s">{one.type ?? "–"}</td>
-            <td class="hide-s">
-              <EndpointLink tenant={one.tenant} id={one.endpoint} />
-            </td>
+            <DeliveryCells of={one} />
             <td>
               <State
                 is={one.state}

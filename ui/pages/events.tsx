@@ -7,7 +7,7 @@ import { address, query } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 import { FirstEvent } from "./first-event.tsx"
-import { LogTabs } from "./log-tabs.tsx"
+import { LogTabs } from "./log-parts.tsx"
 
 const states = [
   ["waiting", "waiting"],

@@ -1,3 +1,5 @@
+/* What the lists of the log share. */
+import { deliveryPage, EndpointLink } from "../parts.tsx"
 import { address, query } from "../router.ts"
 import { session } from "../session.ts"
 
@@ -30,3 +32,35 @@ export const LogTabs = ({ shown }: { readonly shown: (typeof lists)[number][0] }
     </nav>
   )
 }
+
+/** The heads of the columns that say which delivery it is. */
+export const DeliveryHeads = () => (
+  <>
+    <th>Event</th>
+    <th class="hide-s">Type</th>
+    <th class="hide-s">Endpoint</th>
+  </>
+)
+
+/** The columns that say which delivery it is. */
+export const DeliveryCells = ({
+  of: { delivery, endpoint, event, tenant, type }
+}: {
+  readonly of: {
+    readonly delivery: string
+    readonly endpoint: string
+    readonly event: string
+    readonly tenant: string
+    readonly type: string | null
+  }
+}) => (
+  <>
+    <td class="mono">
+      <a href={deliveryPage(tenant, delivery)}>{event}</a>
+    </td>
+    <td class="hide-s">{type ?? "–"}</td>
+    <td class="hide-s">
+      <EndpointLink tenant={tenant} id={endpoint} />
+    </td>
+  </>
+)
