@@ -11,6 +11,7 @@ import { eventOutlasts } from "../policy/event-outlasts.ts"
 import { isPastDeadline } from "../policy/next-step.ts"
 import type { BacklogCandidate } from "../routing/partition-owner.ts"
 import { timers } from "../time/timers.ts"
+import { noteOwner } from "./backlog/backlog-owners.ts"
 import { BacklogReader } from "./backlog/backlog-reader.ts"
 import { BacklogRemover } from "./backlog/backlog-remover.ts"
 import { BacklogWriter } from "./backlog/backlog-writer.ts"
@@ -426,7 +427,9 @@ export class Partition {
     const writer = this.#writer
     const isDoubtful = () => tail.isDoubtful()
     return new Drainer({
-      ...{ backlog, writer, owner, memory: memory.backlog, index, dutyCycle, closed },
+      ...{ backlog, writer, memory: memory.backlog, index, dutyCycle, closed },
+      noteOwner: (after) =>
+        Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker),
       reader: new BacklogReader({
         ...{ broker, backlog, bodies, memory: memory.backlog },
         streams: originStreams(names, memory.index),

@@ -121,6 +121,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "return this.parts.expected === 0 || this.parts.rollsUp",
     replace: "return false"
   },
+  "owners-not-noted": {
+    file: "delivery/partition.ts",
+    find: "Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)",
+    replace: "Effect.succeed([{ owner, after }])"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

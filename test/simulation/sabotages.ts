@@ -125,6 +125,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "return since === this.#stoodStillUntil"
   },
   {
+    name: "late-while-unowned",
+    what: "what a former owner stored late, while the partition had none, counts as the last owner's",
+    file: "delivery/backlog/backlog-owners.ts",
+    find: "owners.findLast(({ after }) => after < seq)?.owner",
+    replace: "owners.slice(-1).find(({ after }) => after < seq)?.owner"
+  },
+  {
     name: "backlog-not-cleared",
     what: "what has ended stays in a backlog after a takeover, and the owner after the next sends it",
     file: "delivery/recovery/takeover.ts",
@@ -373,8 +380,8 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
     name: "late-message-taken-for-own",
     what: "what a former owner stores late in a backlog is taken for the owner's own (stalls)",
     file: "delivery/backlog/late-messages.ts",
-    find: "const isOther = label !== undefined && label.owner !== this.#options.owner",
-    replace: "const isOther = label !== undefined && label.owner < 0"
+    find: "return owner !== undefined && owner !== label.owner",
+    replace: "return owner !== undefined && label.owner < 0"
   },
   {
     name: "references-not-located",

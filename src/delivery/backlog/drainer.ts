@@ -231,7 +231,8 @@ export class Drainer {
    */
   get find() {
     const { drains, empty } = this.#index
-    return Effect.map(this.#options.backlog.list, ({ last, waiting }) => {
+    const list = Effect.tap(this.#options.backlog.list, ({ last }) => this.#late.begin(last))
+    return Effect.map(list, ({ last, waiting }) => {
       const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
       for (const [key, { at, unreadable }] of empty) {
         const isOld = timers.monotonicMs() - at > maxReplicaLagMs
@@ -246,7 +247,6 @@ export class Drainer {
         drain.poisonCandidates = maxPoisonCandidates
         drain.last = Math.max(drain.last, last)
       }
-      this.#late.begin(last)
     })
   }
 

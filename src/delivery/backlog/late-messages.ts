@@ -1,8 +1,10 @@
 import { Effect, Option } from "effect"
 import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { LastMessage } from "./backlog-end.ts"
+import { type BacklogOwner, ownerAt } from "./backlog-owners.ts"
 import type { BacklogPosition } from "./backlog-page.ts"
 import type { ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
@@ -11,8 +13,10 @@ import type { Drain } from "./drain.ts"
 export type ReadStanding = "waiting" | "handled" | "unknown"
 
 export interface LateMessagesOptions {
-  /** When this owner took over, ms since the epoch: it names the owner in labels (`BacklogLabel`). */
-  readonly owner: number
+  /** Notes that this owner begins after a sequence. Returns the partition's owners, the oldest first. */
+  readonly noteOwner: (
+    after: number
+  ) => Effect.Effect<ReadonlyArray<BacklogOwner>, BrokerError | PublishError>
   /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
   readonly isKnown: (delivery: Delivery) => boolean
   /** Returns which of an endpoint's deliveries the history has the end of, by `roundKey`. */
@@ -23,27 +27,33 @@ export interface LateMessagesOptions {
 }
 
 /**
- * The messages that a former owner stored after this one had begun. This owner read the history
- * before that, so the deliveries in them are looked up once more.
+ * The messages that an owner stored after the next one had begun: they were on their way while their
+ * writer stood still. Their deliveries may have ended meanwhile, and whoever owns the partition knows
+ * that only if it read the history far enough back. So they are looked up once more.
  */
 export class LateMessages {
   readonly #options: LateMessagesOptions
-  /** The stream's last sequence when this owner began; undefined until it has looked. */
-  #lastBefore: number | undefined
+  /** Undefined until this owner has looked. */
+  #owners: ReadonlyArray<BacklogOwner> | undefined
 
   constructor(options: LateMessagesOptions) {
     this.#options = options
   }
 
   /** Notes the stream's last sequence. The first one counts. */
-  begin(last: number): void {
-    this.#lastBefore ??= last
+  begin(last: number): Effect.Effect<void, BrokerError | PublishError> {
+    return this.#owners === undefined
+      ? Effect.map(this.#options.noteOwner(last), (owners) => {
+          this.#owners = owners
+        })
+      : Effect.void
   }
 
   /** True for a message that is late. */
   has({ label, seq }: LastMessage): boolean {
-    const isOther = label !== undefined && label.owner !== this.#options.owner
-    return isOther && this.#lastBefore !== undefined && seq > this.#lastBefore
+    if (label === undefined || this.#owners === undefined) return false
+    const owner = ownerAt(this.#owners, seq)
+    return owner !== undefined && owner !== label.owner
   }
 
   /** True for a delivery in a late message, until this owner delivers from there. */

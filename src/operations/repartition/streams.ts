@@ -9,6 +9,7 @@ import { changeSubjects, removeStream } from "../../broker/removal.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
 import { lastKey } from "../../cluster/ownership.ts"
+import { backlogOwnersKey } from "../../delivery/backlog/backlog-owners.ts"
 import { watermarkKey, writeWatermark } from "../../delivery/recovery/takeover.ts"
 
 const lookAtStream = Effect.fnUntraced(function* (stream: string) {
@@ -72,7 +73,7 @@ export const removePartition = Effect.fnUntraced(function* (
     yield* ifFound(removeStream(stream), streamNotFound)
     reached("stream-removed")
   }
-  for (const key of [watermarkKey(index), lastKey(index)])
+  for (const key of [watermarkKey(index), lastKey(index), backlogOwnersKey(index)])
     yield* eraseValue(names.buckets.workers, key)
 })
 

@@ -112,7 +112,8 @@ const partition = Effect.fnUntraced(function* (
   }
   const drainer = new Drainer({
     hasOtherTenants: () => false,
-    ...{ backlog, writer, index, memory, owner: 1, isKnown: () => false },
+    ...{ backlog, writer, index, memory, isKnown: () => false },
+    noteOwner: (after) => Effect.succeed([{ owner: 1, after }]),
     ended: () => Effect.succeed(new Set()),
     reader: new BacklogReader({
       ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
@@ -162,8 +163,8 @@ const partition = Effect.fnUntraced(function* (
 })
 
 /** Marks a message as a former owner's. */
-const byFormerOwner = (message: StoredMsg | undefined): void => {
-  for (const [name, value] of labelHeaders({ stored: 1, owner: 7, replaces: [] }))
+const byFormerOwner = (message: StoredMsg | undefined, owner = 7): void => {
+  for (const [name, value] of labelHeaders({ stored: 1, owner, replaces: [] }))
     message?.header.set(name, value)
 }
 
@@ -292,6 +293,32 @@ describe("what a former owner stored late, and this one has forgotten", () => {
       assert.deepStrictEqual(begun, [2])
       assert.deepStrictEqual(left(), [])
     })
+  )
+
+  it.live(
+    "is not begun either where it was stored before this owner began, after the next one had",
+    () =>
+      Effect.gen(function* () {
+        const asked: Array<number> = []
+        const { begun, drained, left, store, stored } = yield* partition(() => false, {
+          noteOwner: (after) =>
+            Effect.succeed([
+              { owner: 7, after: 0 },
+              { owner: 8, after: 2 },
+              { owner: 1, after }
+            ]),
+          ended: (_, deliveries) => {
+            asked.push(...deliveries.map(({ eventSeq }) => eventSeq))
+            return Effect.succeed(new Set([roundKey({ eventSeq: 3, eventAt: 0, round: "0" })]))
+          }
+        })
+        store(4)
+        for (const message of stored.values()) byFormerOwner(message, message.seq === 4 ? 8 : 7)
+        yield* drained
+        assert.deepStrictEqual(asked, [3])
+        assert.deepStrictEqual(begun, [1, 2, 4])
+        assert.deepStrictEqual(left(), [])
+      })
   )
 
   it.live("waits where the broker does not tell", () =>
