@@ -1,7 +1,9 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
 import { Effect, Stream } from "effect"
+import { timers } from "../time/timers.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
+import { clockOf } from "./kept-since.ts"
 import type { HeaderList, PubAck } from "./publication.ts"
 import { PublishError } from "./publication.ts"
 import { type ReadMessage, readStream } from "./scan.ts"
@@ -120,16 +122,48 @@ export const eraseValue = Effect.fnUntraced(function* (
   return yield* publish(`$KV.${bucket}.${key}`, "", headers)
 })
 
+/** A value whose TTL has passed this many times is taken for one that has ended. */
+const outlivedFactor = 1.5
+
+const ttlIn = (text: string | undefined): number | undefined => {
+  const seconds = /^(\d+)s$/.exec(text ?? "")?.[1]
+  return seconds === undefined ? undefined : Number(seconds) * 1_000
+}
+
+/**
+ * Returns true for a value that is still there long after its TTL, by the broker's clock. After it
+ * was killed, nats-server 2.15.1 may bring a value back that had expired, and keep it for good. The
+ * broker is asked only if the value is that old by this process's clock.
+ *
+ * @param ttl the value's header `Nats-TTL`.
+ * @param at when it was stored, ms since the epoch.
+ */
+export const hasOutlived = Effect.fnUntraced(function* (
+  bucket: string,
+  ttl: string | undefined,
+  at: number
+) {
+  const ttlMs = ttlIn(ttl)
+  if (ttlMs === undefined) return false
+  const end = at + ttlMs * outlivedFactor
+  if (timers.wallMs() < end) return false
+  const { streamInfo } = yield* Broker
+  return clockOf(yield* streamInfo("ask for the broker's time", `KV_${bucket}`)) >= end
+})
+
 /**
  * Reads the entry under a key of a bucket from the leader. `revision` is what a compare-and-set
  * must name even if the value has ended (0: there has never been a value). `text` is undefined if
- * there is no value.
+ * there is no value, or it has outlived its TTL.
  */
 export const readEntry = Effect.fnUntraced(function* (bucket: string, key: string) {
   const { readMessage } = yield* Broker
   const message = yield* readMessage(`look at ${key}`, `KV_${bucket}`, {
     last_by_subj: `$KV.${bucket}.${key}`
   })
-  const ended = message === null || message.data.length === 0
-  return { revision: message?.seq ?? 0, text: ended ? undefined : message.string() }
+  if (message === null) return { revision: 0, text: undefined }
+  const ended =
+    message.data.length === 0 ||
+    (yield* hasOutlived(bucket, message.header.get("Nats-TTL"), message.time.getTime()))
+  return { revision: message.seq, text: ended ? undefined : message.string() }
 })

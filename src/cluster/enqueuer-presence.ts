@@ -3,8 +3,8 @@ import { Clock, Effect, Option, Schedule, Schema, Semaphore, Stream } from "effe
 import { Broker } from "../broker/broker.ts"
 import { BrokerError } from "../broker/broker-error.ts"
 import { PublishError } from "../broker/publication.ts"
-import { readStream } from "../broker/scan.ts"
-import { eraseValue, readEntry, writeValue } from "../broker/values.ts"
+import { readStream, storedAt } from "../broker/scan.ts"
+import { eraseValue, hasOutlived, readEntry, writeValue } from "../broker/values.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { defaultTtl } from "./ownership.ts"
 import { beatsPerTtl } from "./roster.ts"
@@ -35,8 +35,11 @@ export const readEnqueuers = Effect.gen(function* () {
   const found = new Map<string, Enqueuer>()
   yield* readStream({ stream: `KV_${bucket}`, subjects: [`$KV.${bucket}.enqueuer.*`] }).pipe(
     Stream.runForEach((message) =>
-      Effect.sync(() => {
-        const enqueuer = Option.getOrUndefined(decode(message.string()))
+      Effect.gen(function* () {
+        const ttl = message.headers?.get("Nats-TTL")
+        const enqueuer = (yield* hasOutlived(bucket, ttl, storedAt(message)))
+          ? undefined
+          : Option.getOrUndefined(decode(message.string()))
         if (enqueuer === undefined) found.delete(message.subject)
         else found.set(message.subject, enqueuer)
       })

@@ -3,7 +3,7 @@ import { Broker } from "../broker/broker.ts"
 import { readLayout } from "../broker/installed.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
-import { valueIn } from "../broker/values.ts"
+import { hasOutlived, valueIn } from "../broker/values.ts"
 import { timers } from "../time/timers.ts"
 
 /** Heartbeats and lease renewals per TTL. */
@@ -140,7 +140,15 @@ export const readWorkersBucket = Effect.gen(function* () {
   const ended = new Map<number, number>()
   // With the few other values, as there are few requests for one subject, and several for two.
   const subjects = [`$KV.${bucket}.>`]
-  const messages = yield* Stream.runCollect(readStream({ stream: `KV_${bucket}`, subjects }))
+  const messages = yield* readStream({ stream: `KV_${bucket}`, subjects }).pipe(
+    Stream.filterEffect((message) =>
+      Effect.map(
+        hasOutlived(bucket, message.headers?.get("Nats-TTL"), storedAt(message)),
+        (outlived) => !outlived
+      )
+    ),
+    Stream.runCollect
+  )
   for (const message of messages) {
     const { data, subject } = message
     roster.hear(subject, message.string(), 0)
