@@ -52,6 +52,14 @@ describe("several in quarantine, over HTTP", () => {
         assert.strictEqual(refused.status, 400)
         assert.match(JSON.stringify(refused.json), message)
       }
+      for (const [at, body] of [
+        [`${path}-release`, { all: true, type: "" }],
+        [`${path}/${one}/release`, { type: "" }]
+      ] as const) {
+        const refused = yield* ask(at, { method: "POST", token, body })
+        assert.strictEqual(refused.status, 400, refused.text)
+        assert.match(JSON.stringify(refused.json.errors), /"type".*must not be empty/)
+      }
       assert.deepStrictEqual(yield* numbers, all)
 
       // What its provider cannot read stays, and keeps nothing from what can be released.

@@ -62,13 +62,16 @@ const get = operation("get", "GET", one, {
   run: ({ params }) => showQuarantined(params.tenant, params.number)
 })
 
+/** A type that whoever releases gives. An empty one is none. */
+const GivenType = Schema.String.check(Schema.isMinLength(1))
+
 const release = operation("release", "POST", `${one}/release`, {
   scope: "events:publish",
   summary: "Make a request in quarantine an event",
   params: name,
   payload: [
     Schema.Struct({
-      type: Schema.optionalKey(Schema.String).annotateKey({
+      type: Schema.optionalKey(GivenType).annotateKey({
         description: "Of the event, without its source. (Default: what its provider says)"
       })
     }).annotate({ identifier: "Release", examples: [{ type: "invoice.paid" }] }),
@@ -105,7 +108,7 @@ const Choice = documented(QuarantineChoice, {
 })
 
 const ReleaseChoice = documented(
-  Schema.Struct({ ...QuarantineChoice.fields, type: Schema.optionalKey(Schema.String) }),
+  Schema.Struct({ ...QuarantineChoice.fields, type: Schema.optionalKey(GivenType) }),
   {
     identifier: "ReleaseChoice",
     description: "Which of a tenant's quarantine are to be events, and of which type.",
