@@ -421,6 +421,31 @@ describe.concurrent("a request that is wrong", () => {
     })
   )
 
+  scenario(
+    "has no URL that all workers would have to keep at any length, or of several lines",
+    () =>
+      Effect.gen(function* () {
+        const { ask, token: make } = yield* startConsole()
+        const token = yield* make()
+        const statusOf = (url: string) =>
+          Effect.map(
+            ask("/v1/tenants/acme/endpoints/e", { token, method: "PUT", body: { url } }),
+            ({ status, text }) => ({ status, text })
+          )
+        const long = (length: number) => "https://example.com/".padEnd(length, "x")
+        assert.strictEqual((yield* statusOf(long(2_048))).status, 201)
+        for (const url of [
+          long(2_049),
+          "https://example.com/\r\nx",
+          "https://example.com/\u0000"
+        ]) {
+          const { status, text } = yield* statusOf(url)
+          assert.strictEqual(status, 400, url)
+          assert.include(text, "must be a URL of at most 2048 characters on one line")
+        }
+      })
+  )
+
   scenario("names a body that is given beside another, as it was written", () =>
     Effect.gen(function* () {
       const { ask, token: make } = yield* startConsole()

@@ -18,7 +18,12 @@ import { forwarded } from "./forward-headers.ts"
 import type { Input, NamesBy, Table } from "./setting.ts"
 import { always, byName, emptied, hides, removable, tells } from "./setting.ts"
 
+/** Characters of an endpoint's URL at most: all workers have the URLs of all endpoints in memory. */
+const maxUrl = 2_048
+
 const urlProblem = (text: string): string | undefined => {
+  if (text.length > maxUrl || /\p{Cc}/u.test(text))
+    return `must be a URL of at most ${maxUrl} characters on one line`
   if (!URL.canParse(text)) return "must be a URL such as https://example.com/hooks"
   const url = new URL(text)
   if (url.protocol !== "https:" && url.protocol !== "http:")
@@ -29,7 +34,9 @@ const urlProblem = (text: string): string | undefined => {
 }
 
 const Url = Schema.String.check(
-  Schema.makeFilter(urlProblem, { toJsonSchema: () => ({ pattern: "^[Hh][Tt][Tt][Pp][Ss]?:" }) })
+  Schema.makeFilter(urlProblem, {
+    toJsonSchema: () => ({ pattern: "^[Hh][Tt][Tt][Pp][Ss]?:", maxLength: maxUrl })
+  })
 )
 
 const headerValueRule =
