@@ -67,7 +67,7 @@ export const routingConditions = ({ at, events, room, writeErrors }: Survey): Co
         "events-lost",
         lost >= remadeGap
           ? "the event stream was removed and made again: events that were not routed are lost, and how many is not known. Publish them again"
-          : `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
+          : `${plural(lost, "event")} left the event stream before ${lost === 1 ? "it was" : "they were"} routed, by hand or by a limit set with another tool, or were refused by a full disk and never acknowledged: \`petrel audit\` names ${lost === 1 ? "it" : "them"}`
       )
     ],
     notices: [
