@@ -72,8 +72,8 @@ const formerly: Readonly<Record<string, Replacement>> = {
   },
   "roster-by-two-subjects": {
     file: "cluster/roster.ts",
-    find: "`, subjects }))",
-    replace: "`, subjects: rosterSubjects(bucket) }))"
+    find: "`, subjects }).pipe(",
+    replace: "`, subjects: rosterSubjects(bucket) }).pipe("
   },
   "counted-at-once": {
     file: "alerts/system-alerts.ts",

@@ -14,7 +14,6 @@ export class FaultTable {
   seeds = 0
   failed = 0
   #excused = 0
-  #withLateRepeats = 0
   #virtualMs = 0
   #deliveries = 0
   #requests = 0
@@ -25,7 +24,6 @@ export class FaultTable {
     this.seeds++
     if (failures.length > 0) this.failed++
     if (excused > 0) this.#excused++
-    if (result.lateRepeats > 0) this.#withLateRepeats++
     this.#virtualMs += virtualMs
     this.#deliveries += deliveries
     this.#requests += requests
@@ -49,8 +47,7 @@ export class FaultTable {
       `${seeds} seeds in ${seconds.toFixed(0)} s (${perHour} an hour), ${this.failed} failed`,
       `${Math.round(this.#virtualMs / 1000 / Math.max(1, seeds))} s of virtual time a seed`,
       `${this.#deliveries} deliveries, ${this.#requests} requests, ${this.#repeats} repeated ends`,
-      `the broker lost something acknowledged in ${share(this.#excused)} of the seeds: that is excused`,
-      `what a former owner stored late was sent again in ${share(this.#withLateRepeats)}: excused`
+      `the broker lost something acknowledged in ${share(this.#excused)} of the seeds: that is excused`
     ].join("; ")
   }
 

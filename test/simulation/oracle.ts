@@ -110,8 +110,6 @@ export class Oracle implements ServerEvents {
   readonly failures: Array<Failure> = []
   deliveries = 0
   repeats = 0
-  /** Requests that a former owner's late message caused: docs/reference/limits.md. */
-  lateRepeats = 0
   readonly #sim: Simulation
   readonly #events = new Map<string, PublishedEvent>()
   readonly #rounds = new Map<string, Round>()
@@ -139,11 +137,6 @@ export class Oracle implements ServerEvents {
   readonly #movedFrom = new Set<string>()
   /** NAKs that facts promise: `<stream> <seq>`. */
   readonly #promisedNaks = new Map<string, StoredFact>()
-  /**
-   * Rounds in messages of backlogs that a former owner stored late, and when the owner at that time
-   * passed their partition on: the one after it cannot tell such a message from another.
-   */
-  readonly #storedLate = new Map<string, { readonly partition: number; passedAt: number }>()
   #open = 0
   #unplanned = 0
   #disturbedAt = Number.NEGATIVE_INFINITY
@@ -230,7 +223,6 @@ export class Oracle implements ServerEvents {
           this.#count()
         }
         if (origin !== undefined) this.#movedFrom.add(origin)
-        this.#noteLate(stream, key)
         if (round === "0" && !message.headers.has("Nats-Schedule")) this.#queued(delivery)
       }
     }
@@ -363,26 +355,6 @@ export class Oracle implements ServerEvents {
     const known = this.#owners.get(Number(index))
     if (known?.worker === worker) return
     this.#owners.set(Number(index), { worker, since: now })
-    for (const late of this.#storedLate.values())
-      if (late.partition === Number(index)) late.passedAt = Math.min(late.passedAt, now)
-  }
-
-  /** Notes that a round was stored in a backlog by a worker that does not own the partition. */
-  #noteLate({ name }: ModelStream, round: string): void {
-    const by = this.#sim.server.publisher?.name ?? ""
-    const partition = Number(name.slice(name.lastIndexOf("_") + 1))
-    const owner = this.#owners.get(partition)
-    if (!name.includes("BACKLOG") || !by.startsWith("w") || owner === undefined) return
-    if (!by.startsWith(`${owner.worker}.`) && !this.#storedLate.has(round))
-      this.#storedLate.set(round, { partition, passedAt: Number.POSITIVE_INFINITY })
-  }
-
-  /** True for a request that an owner makes who cannot tell a former owner's late message. */
-  #isOfLateMessage(round: string, begunAt: number): boolean {
-    const late = this.#storedLate.get(round)
-    if (late === undefined || begunAt < late.passedAt) return false
-    this.lateRepeats++
-    return true
   }
 
   /** True where others had asked a process for a partition, in the time before. */
@@ -715,8 +687,7 @@ export class Oracle implements ServerEvents {
       const isHeldUp = ({ isLate, kind, storedAt, writer }: StoredFact) =>
         isLate &&
         (kind === "dead-lettered" || writer?.isAlive !== true || this.#wasAsked(writer, storedAt))
-      if (!ends.some(isHeldUp) && !this.#isOfLateMessage(key, this.#sim.world.now))
-        this.fail("ended in two ways", key)
+      if (!ends.some(isHeldUp)) this.fail("ended in two ways", key)
     }
   }
 
@@ -754,11 +725,7 @@ export class Oracle implements ServerEvents {
     )
     const endedAt = Math.max(...ends.map((end) => end?.storedAt ?? Number.POSITIVE_INFINITY))
     for (const { attempt, begunAt, from } of requests)
-      if (
-        begunAt > endedAt + underWayMs &&
-        from.resumedAt <= begunAt - fenceMs &&
-        !all.some((round) => this.#isOfLateMessage(round.key, begunAt))
-      )
+      if (begunAt > endedAt + underWayMs && from.resumedAt <= begunAt - fenceMs)
         this.fail(
           "sent after its end",
           `${key} attempt ${attempt} from ${from.name}, after the last of ${all.length} rounds`
@@ -798,17 +765,14 @@ export class Oracle implements ServerEvents {
       // A process that was suspended could not know better.
       const isDazed = from.resumedAt > begunAt - fenceMs
       if (isDazed) continue
-      const fail = (kind: FailureKind, what: string) => {
-        if (!this.#isOfLateMessage(key, begunAt)) this.fail(kind, what)
-      }
       const what = `${key} attempt ${attempt} from ${from.name} at ${(begunAt / 1000 - 1000).toFixed(3)}`
       // A former owner records its success beside the new owner, who need not know of it.
       const end = ends.find(({ isLate, kind }) => kind !== "delivered-late" && !isLate)
       if (end !== undefined && begunAt > end.storedAt + underWayMs)
-        fail("sent after its end", `${what}, ${Math.round(begunAt - end.storedAt)} ms after`)
+        this.fail("sent after its end", `${what}, ${Math.round(begunAt - end.storedAt)} ms after`)
       const same = failures.find((fact) => (fact.attempt ?? 0) >= attempt && !fact.isLate)
       if (same !== undefined && begunAt > same.storedAt + underWayMs)
-        fail("sent again after its failure", `${what}, recorded by ${factName(same)}`)
+        this.fail("sent again after its failure", `${what}, recorded by ${factName(same)}`)
       const before = failures.findLast(
         (fact) => (fact.attempt ?? 0) < attempt && fact.storedAt < begunAt
       )
@@ -816,7 +780,7 @@ export class Oracle implements ServerEvents {
       if (next === undefined || !isClockRight) continue
       const due = next - this.#sim.world.wall + this.#sim.world.now
       if (begunAt < due - underWayMs)
-        fail("sent too early", `${what}, ${Math.round(due - begunAt)} ms before its time`)
+        this.fail("sent too early", `${what}, ${Math.round(due - begunAt)} ms before its time`)
     }
   }
 

@@ -95,8 +95,6 @@ export interface Result {
   readonly repeats: number
   /** Deliveries that the broker itself lost after it had acknowledged them. */
   readonly excused: number
-  /** Requests that repeat what had ended, from a former owner's late message: a documented limit. */
-  readonly lateRepeats: number
   /** How often each fault struck. */
   readonly injected: ReadonlyMap<string, number>
   readonly verdict: string
@@ -169,11 +167,10 @@ export class Simulation {
     this.oracle.conclude(judgement)
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
-    const { deliveries, excused, failures, lateRepeats, repeats } = this.oracle
+    const { deliveries, excused, failures, repeats } = this.oracle
     return {
       ...{ seed: world.seed, plan, failures, hash: world.hash, virtualMs: world.age },
       ...{ steps: world.steps, deliveries, requests: this.receivers.log.length, repeats, excused },
-      lateRepeats,
       ...{ injected: server.injected, log: world.log },
       verdict: typeof judgement === "string" ? judgement : judgement.verdict
     }

@@ -228,7 +228,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
       const { delivery, place } = handle
       if (memory.completed.has(place.seq, place.at) || isCompletedElsewhere(memory, delivery))
         return
-      if (!this.takeWaiting(place)) return handle.nak(endWaitingPauseMs)
+      if (this.isInFlight(handle) || !this.takeWaiting(place)) return handle.nak(endWaitingPauseMs)
       const ended = spill.hasBegun(place) ? spill.resume(handle) : interpreter.end(handle, reason)
       yield* Effect.ensuring(
         ended,

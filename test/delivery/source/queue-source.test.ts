@@ -411,6 +411,21 @@ describe("a waiting message that was found in the stream", () => {
     })
   )
 
+  it.live("does not end while its direct delivery is in flight: that may have succeeded", () =>
+    Effect.gen(function* () {
+      const { ended, memory, source } = yield* makeQueue()
+      const broker = new MemoryBroker()
+      const attempted = memory.directDeliveries.begin(deliveryOf())
+      const handle = new NotedHandle(deliveryOf(), placeOf(3))
+      const end = broker.run(source.endWaiting(handle, "endpoint-removed"))
+      yield* end
+      assert.deepStrictEqual([ended, handle.answers], [[], [1_000]])
+      memory.directDeliveries.leave(attempted)
+      yield* end
+      assert.deepStrictEqual(ended, [[placeName(placeOf(3)), "endpoint-removed"]])
+    })
+  )
+
   it.live("moves once it is wanted now, unless it does not wait or was attempted since", () =>
     Effect.gen(function* () {
       const { memory, moved, source, take } = yield* makeQueue()
