@@ -310,7 +310,7 @@ export const endpointFields: ReadonlyArray<Field> = [
   },
   {
     "name": "headers",
-    "text": "Headers of every request to the endpoint. Their values are not shown again.",
+    "text": "Headers of every request to the endpoint, 20 at most. Their values are not shown again.",
     "removal": "null by name",
     "isSecret": true,
     "kind": {

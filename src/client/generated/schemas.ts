@@ -1394,7 +1394,7 @@ export interface EndpointPatch {
   readonly redirects?: number | undefined
   /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string> | null | undefined
-  /** Headers of every request to the endpoint. Their values are not shown again. */
+  /** Headers of every request to the endpoint, 20 at most. Their values are not shown again. */
   readonly headers?: { readonly [name: string]: string | null } | undefined
   /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined
@@ -1953,7 +1953,7 @@ export interface NewEndpoint {
   readonly redirects?: number | undefined
   /** Other origins that redirects may lead to, such as https://eu.example.com. (Default: none) */
   readonly redirectsTo?: ReadonlyArray<string> | undefined
-  /** Headers of every request to the endpoint. Their values are not shown again. */
+  /** Headers of every request to the endpoint, 20 at most. Their values are not shown again. */
   readonly headers?: { readonly [name: string]: string } | undefined
   /** Headers of the publisher that the endpoint gets, by name: true adds one, null removes one. (Default: none) */
   readonly forwardHeaders?: { readonly [name: string]: true | null } | undefined

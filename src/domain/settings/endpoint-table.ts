@@ -39,6 +39,9 @@ const Url = Schema.String.check(
   })
 )
 
+/** Headers of its own that an endpoint has at most: all workers have them in memory, too. */
+const maxHeaders = 20
+
 const headerValueRule =
   "must be a valid header value: at most 4,096 characters of Latin-1, on one line"
 
@@ -232,14 +235,18 @@ export const endpointSettings = {
       Schema.Record(Schema.String, HeaderValue).check(everyKey(headerNameProblem)),
       {},
       {
-        text: "Headers of every request to the endpoint. Their values are not shown again."
+        text: "Headers of every request to the endpoint, 20 at most. Their values are not shown again."
       }
     ),
     ...byName({
       value: HeaderValue,
       nameProblem: headerNameProblem,
       fold: (name) => name.toLowerCase(),
-      unknown: "names a header that is not set"
+      unknown: "names a header that is not set",
+      most: {
+        count: maxHeaders,
+        sentence: `an endpoint has at most ${maxHeaders} headers of its own`
+      }
     }),
     ...hides(
       "the names",

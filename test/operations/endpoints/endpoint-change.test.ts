@@ -246,6 +246,23 @@ describe("a change of an endpoint", () => {
     })
   )
 
+  it.effect("is refused where it adds headers beyond 20, in whatever case they are written", () =>
+    Effect.gen(function* () {
+      const named = (count: number) =>
+        Object.fromEntries(Array.from({ length: count }, (_, n) => [`x-${n}`, "v"]))
+      const { endpoint } = yield* change({ headers: named(18) })
+      assert.lengthOf(Object.keys(endpoint.headers), 20)
+      const same = yield* change({ headers: { "X-0": "w", "x-1": null, "x-18": "v" } }, endpoint)
+      assert.lengthOf(Object.keys(same.endpoint.headers), 20)
+      assert.deepStrictEqual(yield* problems({ headers: named(19) }, endpoint), [
+        {
+          field: "headers",
+          message: "would be 21, and an endpoint has at most 20 headers of its own"
+        }
+      ])
+    })
+  )
+
   it.effect("is refused for event types of which two policies win equally, or of none", () =>
     Effect.gen(function* () {
       const { endpoint } = yield* change({ retryFor: { "invoice.>": "stripe" } })
