@@ -12,6 +12,8 @@ const place = installations()
 
 /** What a terminal obeys, from C0 and C1, what turns text around, and a line of one's own. */
 const nasty = "\u001b[2J\u0007\u009b31m\u0090q\u202egpj.exe\u2066\u200f\u007f\r\u2028"
+/** What an endpoint's settings may have of it: no control characters. */
+const turning = nasty.replace(/\p{Cc}/gu, "")
 const obeyed = /(?!\n)[\p{Cc}\u202a-\u202e\u2066-\u2069\u200e\u200f\u2028]/u
 
 describe("text from outside", () => {
@@ -22,7 +24,7 @@ describe("text from outside", () => {
         const to = yield* receiver({ answer: { status: 400, body: `no ${nasty}!` } })
         const facts = yield* history
         yield* endpoint({
-          url: `${to.url}/${nasty}`,
+          url: `${to.url}/${turning}`,
           contact: "ops \u202egro.live\u200f",
           retry: quickRetry({ maxAttempts: 1 })
         })
@@ -48,8 +50,8 @@ describe("text from outside", () => {
           }
         const shown = yield* run("endpoint", "show", "acme/hook", "--json", ...flags)
         // Nothing is lost: what reads the JSON gets what was stored.
-        assert.strictEqual(parse(nth(shown.out, 0)).url, `${to.url}/${nasty}`)
-        assert.include(nth(shown.out, 0), "\\u009b31m")
+        assert.strictEqual(parse(nth(shown.out, 0)).url, `${to.url}/${turning}`)
+        assert.include(nth(shown.out, 0), "\\u202egpj.exe")
       })
     )
   })

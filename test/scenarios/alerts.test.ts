@@ -283,6 +283,7 @@ describe.concurrent("what is wrong with one endpoint", () => {
 
       hook.answer({ status: 200 })
       yield* facts.count("alert-cleared", 1)
+      yield* ops.received(told().length)
       yield* consistentRounds
       // What remains for a moment, such as many retries, is told as the same alert.
       assert.deepStrictEqual([...new Set(told().map(({ alert }) => alert?.id))], [first?.id])
