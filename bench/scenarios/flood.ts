@@ -91,7 +91,7 @@ export const flood: Scenario = {
         { of, figure: "stood", atMost: 20 }
       ],
       notes: [
-        "events are routed in the order in which they come: those of the other tenant wait for the flood before them",
+        "the events of the other tenant pass the flood some 20 s after it began; those before that, and those that go through the other worker's queue, wait longer",
         "what a router gives back comes again after 20 s at most"
       ]
     }

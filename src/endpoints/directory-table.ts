@@ -153,6 +153,10 @@ export class DirectoryTable {
     return this.#tenants.size
   }
 
+  get tenants(): Iterable<string> {
+    return this.#tenants.keys()
+  }
+
   givenUp(): ReadonlyArray<string> {
     return [...this.#givenUp]
   }

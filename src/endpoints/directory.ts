@@ -115,6 +115,8 @@ export class Directory extends Context.Service<
     readonly hosts: Pick<HostIndex, "of">
     /** Returns the number of tenants that have endpoints. */
     readonly tenantCount: () => number
+    /** Returns the tenants that have endpoints, in no order. */
+    readonly tenants: () => Iterable<string>
     /** Keys of disabled and suspended endpoints. */
     readonly givenUp: () => ReadonlyArray<string>
     /** Calls the listener until the returned function is called. */
@@ -168,6 +170,7 @@ const open = Effect.fnUntraced(function* () {
     find: (key) => table.find(key),
     outline: (key) => table.outline(key),
     tenantCount: () => table.tenantCount,
+    tenants: () => table.tenants,
     givenUp: () => table.givenUp(),
     forwardable: (tenant) => table.forwardable(tenant),
     hosts: table.hosts,

@@ -141,6 +141,14 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
   return found
 })
 
+/** Some of the events. */
+export interface EventsOf {
+  /** All of their tenants, if these are few: the plans of others are not read. (Default: any) */
+  readonly tenants?: Iterable<string> | undefined
+  /** (Default: all) */
+  readonly isWanted?: (event: EventIdentity & { readonly tenant: string }) => boolean
+}
+
 /**
  * Returns the highest sequence of an event whose plan was recorded since a time; 0 if none was.
  *
@@ -148,8 +156,14 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
  * from the end of the history as there may be events in flight, and one more.
  *
  * @param prefetch maximum number of events in flight.
+ * @param of which events count. (Default: all)
  */
-export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetch: number) {
+export const newestPlanned = Effect.fnUntraced(function* (
+  since: number,
+  prefetch: number,
+  of: EventsOf = {}
+) {
+  const { isWanted, tenants = ["*"] } = of
   const { names, streamInfo } = yield* Broker
   const info = yield* streamInfo("look at the history", names.history)
   const { state } = info
@@ -163,15 +177,18 @@ export const newestPlanned = Effect.fnUntraced(function* (since: number, prefetc
     let plans = 0
     const range = {
       stream: names.history,
-      subjects: planSubjects(names, "*"),
+      subjects: [...tenants].flatMap((tenant) => planSubjects(names, tenant)),
       fromSeq,
       headersOnly: true
     }
     yield* seeStream(range, (message) => {
       const named = partNameIn(message)
-      if (named?.part !== 0) return false
+      const event = named?.part === 0 ? readEventName(named.name) : undefined
+      if (event === undefined) return false
+      const tenant = names.tenantIn(message.subject) ?? ""
+      if (isWanted?.({ ...event, tenant }) === false) return false
       plans++
-      newest = Math.max(newest, readEventName(named.name)?.eventSeq ?? 0)
+      newest = Math.max(newest, event.eventSeq)
       return false
     })
     return plans > prefetch || fromSeq <= first ? newest : yield* read(4 * window)

@@ -49,11 +49,13 @@ class GivenBack {
  * Makes the memory of events that were given back, which the routers of all workers tell each other
  * of until the scope closes: the broker delivers such an event to any of them. An event that
  * another one was not told of is looked up in the history.
+ *
+ * @param consumer of the events, which counts its deliveries for itself.
  */
-export const makeGivenBack = Effect.gen(function* () {
+export const makeGivenBack = Effect.fnUntraced(function* (consumer: string) {
   const { listen, names, say } = yield* Broker
   // Workers may use it, and no process has that as its instance.
-  const subject = names.subjects.handOver("events")
+  const subject = names.subjects.handOver(`events-${consumer}`)
   let known = new GivenBack()
   let telling: Array<Told> = []
   let timer: Timer | undefined

@@ -10,8 +10,10 @@ import type { Planned } from "../domain/fact.ts"
 import { decodeFact } from "../history/delivery-facts.ts"
 import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
-import { findPlans, newestPlanned } from "../history/plans.ts"
+import type { EventsOf } from "../history/plans.ts"
+import { findPlans } from "../history/plans.ts"
 import { makeGivenBack } from "./given-back.ts"
+import { readLastDelivered } from "./last-delivered.ts"
 import type { StoredPart } from "./plan.ts"
 import { makeJointLookup } from "./plan-store.ts"
 import type { PartialRouting } from "./routing-progress.ts"
@@ -137,34 +139,6 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
 })
 
 /**
- * Returns the sequences of the last event and of the last that the broker may have delivered to a
- * router, as far as the streams tell; later events are new. The consumer's own position may be too
- * low: the broker persists it with a delay, and after a crash or a change of leader the latest
- * position is lost. The plans in the history make up for it.
- */
-const readLastDelivered = Effect.gen(function* () {
-  const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
-  const { config, delivered } = yield* consumerInfo(
-    "look at the router",
-    names.events,
-    names.routerConsumer
-  )
-  const { state } = yield* streamInfo("look at the events", names.events)
-  const last = state.last_seq
-  const consumed = delivered.consumer_seq
-  if (delivered.stream_seq >= last) return { consumed, last, lastDelivered: last }
-  const query = { seq: delivered.stream_seq + 1, next_by_subj: ">" }
-  const first = yield* readMessage("read the first undelivered event", names.events, query)
-  if (first === null) return { consumed, last, lastDelivered: last }
-  const prefetch = config.max_ack_pending ?? -1
-  const planned = yield* newestPlanned(
-    first.time.getTime(),
-    prefetch > 0 ? prefetch : Number.POSITIVE_INFINITY
-  )
-  return { consumed, last, lastDelivered: Math.max(delivered.stream_seq, planned) }
-})
-
-/**
  * Finds out which events have partial routing. Nothing is read for an event that is certainly new:
  * its first delivery by the broker, with a sequence above all that were delivered before. That
  * position is read once per connection. All other events are looked up when they arrive: they are
@@ -174,8 +148,14 @@ const readLastDelivered = Effect.gen(function* () {
  * The lookup is needed because a restarted broker has forgotten the message ids of deliveries that
  * are no longer in their stream. What is stored after the restart the broker recognises by its
  * `Nats-Msg-Id`.
+ *
+ * @param consumer of the events, and `of` which of them it gives to be routed.
  */
-export const makePartialRoutings = Effect.fnUntraced(function* (partitions: number) {
+export const makePartialRoutings = Effect.fnUntraced(function* (
+  partitions: number,
+  consumer: string,
+  of: EventsOf = {}
+) {
   const context = yield* Effect.context<Broker>()
   const { onReconnect } = yield* Broker
   const clock = yield* Clock.Clock
@@ -186,7 +166,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
   let upTo: number | undefined
   /** Highest sequence of a new event that this worker has received. */
   let seen = 0
-  const givenBack = yield* makeGivenBack
+  const givenBack = yield* makeGivenBack(consumer)
   let epoch = 0
   /** The consumer's count of deliveries at the last one to this worker. */
   let consumerSeq = 0
@@ -203,7 +183,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
 
   const read = Effect.gen(function* () {
     const begunIn = epoch
-    const { consumed, last, lastDelivered } = yield* readLastDelivered
+    const { consumed, last, lastDelivered } = yield* readLastDelivered(consumer, of)
     if (epoch !== begunIn) return
     // The stream may have been truncated, and then reuses sequences.
     upTo = Math.min(last, Math.max(lastDelivered, seen))
@@ -239,6 +219,8 @@ export const makePartialRoutings = Effect.fnUntraced(function* (partitions: numb
     isNew,
     /** Called with a new event that goes back to the broker before its routing has begun. */
     givesBack: givenBack.add,
+    /** Reads anew what is known: some of it may be wrong. */
+    forget,
     /** Makes sure that the position of delivered events is known. */
     ready,
     /** Returns the partial routing of an event; undefined where it has no plan. */

@@ -6,7 +6,6 @@ import { makeInFlight } from "../broker/in-flight.ts"
 import type { Prefetched } from "../broker/prefetch-window.ts"
 import { PrefetchWindow } from "../broker/prefetch-window.ts"
 import { PublishError } from "../broker/publication.ts"
-import { remakeRouter } from "../broker/router-position.ts"
 import type { StreamMessage } from "../broker/stream-message.ts"
 import type { EventIdentity } from "../domain/event.ts"
 import { subjectWithId } from "../domain/event.ts"
@@ -15,7 +14,10 @@ import { Directory } from "../endpoints/directory.ts"
 import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { elapsedMs } from "../time/elapsed.ts"
+import { watchBypass } from "./bypass-watch.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
+import type { EventWay } from "./event-way.ts"
+import { bypassWay, mainWay } from "./event-way.ts"
 import type { FanOutCallbacks, FanOutParts, Routed } from "./fan-out.ts"
 import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
 import { HeldEvents } from "./held-events.ts"
@@ -47,12 +49,17 @@ const defaultParts = 8
  */
 const retryPauseMs = 5_000
 /**
- * How often that doubles at most where a tenant has too many events here: nothing of them waits for
- * anything else, and while they wait they count against what the consumer may have unacknowledged.
+ * How often a pause doubles at most. Where a tenant has too many events here, nothing of them waits
+ * for anything else, and while they wait they count against what the consumer may have
+ * unacknowledged. What goes another way is soon routed there.
  */
-const maxDoublings = { failed: 6, tooMany: 2 }
+const maxDoublings = { failed: 6, tooMany: 2, elsewhere: 4, undecided: 2 }
 /** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
+/** How often it is looked whether there is a bypass, ms. */
+const bypassPollMs = 250
+/** Share of a router's memory that the router of a bypass may use besides. */
+const bypassShare = 1 / 4
 
 export interface RouterOptions extends RoutingOptions {
   /** Maximum bytes of event bodies that the router holds. */
@@ -72,21 +79,26 @@ interface EventCallbacks extends Pick<FanOutCallbacks, "onFallback" | "onSlow"> 
 /** What one router is made of. */
 export interface RouterParts {
   readonly services: RoutingServices
+  /** Which events it takes. */
+  readonly way: EventWay
   readonly prefetch: PrefetchWindow
   readonly inFlight: InFlight<Broker>
   readonly partial: Effect.Success<ReturnType<typeof makePartialRoutings>>
   readonly recovery: RoutingRecovery
   readonly large: Effect.Success<ReturnType<typeof makeLargeEvents>>
   /** Events whose deliveries wait to be stored, of tenants that would fill the window with them. */
-  readonly held: Pick<HeldEvents, "isFull">
+  readonly held: Pick<HeldEvents, "isFull" | "size">
   readonly metrics: Pick<WorkerMetrics, "returnedEvent" | "returnedLargeEvent">
   readonly queueBrake: Effect.Success<ReturnType<typeof makeQueueBrake>>
   readonly fanOut: FanOutParts
 }
 
-const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
+const makeParts = Effect.fnUntraced(function* (
+  options: RouterOptions,
+  services: RoutingServices,
+  way: EventWay
+) {
   const { ackWait, partitions } = options.layout
-  const services = yield* makeRoutingServices(options)
   const directory = yield* Directory
   const metrics = yield* Metrics
   const hasOtherTenants = () => directory.tenantCount() > 1
@@ -104,13 +116,12 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
     ...{ hasOtherTenants, mayBeRedelivered: (began) => prefetch.mayBeRedelivered(began) }
   })
   const large = yield* makeLargeEvents(partitions, options.prefetchBytes)
-  metrics.largeEvents = large.size
-  metrics.heldEvents = () => held.size
   const parts: RouterParts = {
     services,
+    way,
     prefetch,
     fanOut,
-    partial: yield* makePartialRoutings(partitions),
+    partial: yield* makePartialRoutings(partitions, way.consumer, way.own),
     recovery: yield* RoutingRecovery.make(services, fanOut),
     inFlight: yield* makeInFlight<Broker>(),
     ...{ large, held, metrics },
@@ -126,11 +137,58 @@ const makeParts = Effect.fnUntraced(function* (options: RouterOptions) {
  * directly where this worker can do so promptly, stored in its endpoint's backlog where it must
  * wait there, or stored in its partition's queue. Then the router acknowledges the event. A worker
  * that takes over in between follows the stored plan.
+ *
+ * While a tenant's flood waits, a second router takes the events of others that pass by it.
  */
 export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
-  const router = new Router(options, yield* makeParts(options))
-  yield* router.run
+  const { ackWait } = options.layout
+  const services = yield* makeRoutingServices(options)
+  const metrics = yield* Metrics
+  const watch = yield* watchBypass
+  const running = new Set<RouterParts>()
+  metrics.largeEvents = () => sumOf(running, ({ large }) => large.size())
+  metrics.heldEvents = () => sumOf(running, ({ held }) => held.size)
+
+  const run = Effect.fnUntraced(function* (options: RouterOptions, way: EventWay) {
+    const parts = yield* makeParts(options, services, way)
+    const stop = watch.onLost(parts.partial.forget)
+    running.add(parts)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        running.delete(parts)
+        stop()
+      })
+    )
+    yield* new Router(options, parts).run
+  }, Effect.scoped)
+
+  const runBypass = Effect.suspend(() => {
+    const bypass = watch.bypass()
+    if (bypass?.from === undefined) return Effect.sleep(bypassPollMs)
+    const isOver = () => watch.bypass()?.consumer !== bypass.consumer
+    const share = {
+      prefetchBytes: Math.floor(options.prefetchBytes * bypassShare),
+      directBytes: Math.floor(options.directBytes * bypassShare),
+      stopping: () => options.stopping() || isOver()
+    }
+    return run({ ...options, ...share }, bypassWay(bypass, ackWait, watch))
+  })
+  const bypasses = Effect.whileLoop({
+    while: () => !options.stopping(),
+    body: () => runBypass,
+    step: () => undefined
+  })
+  yield* Effect.all([run(options, mainWay(services.broker.names, ackWait, watch)), bypasses], {
+    concurrency: "unbounded",
+    discard: true
+  })
 })
+
+const sumOf = <A>(all: Iterable<A>, numberOf: (one: A) => number): number => {
+  let sum = 0
+  for (const one of all) sum += numberOf(one)
+  return sum
+}
 
 /** One router: which way an event goes, the fast path or recovery. */
 export class Router {
@@ -151,9 +209,9 @@ export class Router {
     const { inFlight, prefetch } = this.#parts
     const { names, pull } = this.#services.broker
     yield* pull({
-      name: "the router",
+      name: this.#parts.way.name,
       stream: names.events,
-      consumer: names.routerConsumer,
+      consumer: this.#parts.way.consumer,
       kind: "events",
       stopping: this.#options.stopping,
       take: (message, header) => this.#take(message, header),
@@ -165,12 +223,16 @@ export class Router {
     yield* inFlight.none
   })
 
-  readonly #remake = Effect.suspend(() => remakeRouter(this.#options.layout.ackWait))
+  readonly #remake = Effect.suspend(() => this.#parts.way.remake)
 
   /** How much may be pulled now; undefined for nothing. */
   readonly #capacity = Effect.gen({ self: this }, function* () {
-    const { partial, prefetch, queueBrake } = this.#parts
+    const { partial, prefetch, queueBrake, way } = this.#parts
     const { broker, endpoints } = this.#services
+    if (!way.isKnown()) {
+      yield* Effect.sleep(bypassPollMs)
+      return
+    }
     const known = yield* partial.ready.pipe(
       Effect.tapError(({ code, message }) =>
         code === consumerNotFound
@@ -197,14 +259,23 @@ export class Router {
   })
 
   #take(message: StreamMessage, header: GetHeader): void {
-    const { held, inFlight, metrics, partial, prefetch, recovery, queueBrake } = this.#parts
+    const { held, inFlight, metrics, partial, prefetch, recovery, queueBrake, way } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
     partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
     // both.
     if (this.#inFlight.get(seq) === storedAt) return
+    const { subject } = this.#services.routes.of(message.subject)
+    // The filters of a bypass do not take all subjects that no event should have.
+    const passing = "problem" in subject ? undefined : subject.tenant
+    const decision = way.decide({ tenant: passing, seq, at: storedAt })
+    if (decision !== "route") {
+      if (decision === "finished") message.ack()
+      else this.#comeLater(message, decision)
+      return
+    }
+    const { tenant = "" } = subject
     this.#inFlight.set(seq, storedAt)
-    const tenant = this.#services.routes.of(message.subject).subject.tenant ?? ""
     const prefetched = prefetch.take(message, tenant)
     const parts = prefetch.usualParts
     queueBrake.routed(data.length, parts)
@@ -242,6 +313,16 @@ export class Router {
         work.continueInFiber(guarded(recovery.route(message, header, progress))),
       onSlow: (remaining) => prefetch.exclude(prefetched, remaining)
     })
+  }
+
+  /** Has an event come again that is not routed here now, or never. */
+  #comeLater(message: StreamMessage, decision: "elsewhere" | "undecided"): void {
+    const { partial } = this.#parts
+    const { deliveryCount, seq, storedAt } = message
+    const event = { eventSeq: seq, eventAt: storedAt }
+    if (decision === "undecided" && partial.isNew(event, deliveryCount))
+      partial.givesBack(event, deliveryCount)
+    message.nak(giveBackPauseMs * 2 ** Math.min(deliveryCount - 1, maxDoublings[decision]))
   }
 
   /** Finds what was stored of an event: after the wait for the endpoints, so that it is current. */

@@ -29,6 +29,7 @@ import { keepIntakeRoom } from "../intake/trim-intake.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { SpreadTimes } from "../policy/spread-times.ts"
 import { keepFinishing } from "../rounds/finish-abandoned.ts"
+import { keepBypass } from "../routing/bypass-keeper.ts"
 import { runEventExpiry } from "../routing/event-expiry.ts"
 import { timers } from "../time/timers.ts"
 import type { Node } from "./node.ts"
@@ -191,6 +192,7 @@ class PartitionRunner {
     const { alerts } = this.#shared
     yield* runSystemAlerts({ ...alerts, every: systemAlertsFactor * alerts.every, holds })
     yield* Effect.forkScoped(runEventExpiry(holds))
+    yield* Effect.forkScoped(keepBypass(this.#node.layout.ackWait, holds))
     yield* Effect.forkScoped(keepIntakeRoom(holds))
     yield* Effect.forkScoped(watchSources(holds))
     yield* Effect.forkScoped(keepFinishing(this.#node.options.findEvery ?? finishEvery))

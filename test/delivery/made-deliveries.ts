@@ -55,7 +55,13 @@ const outlineOf = ({ config, revision }: LiveEndpoint): EndpointOutline => ({
 export const directoryOf = (changes: Partial<Directory["Service"]> = {}) =>
   Directory.of({
     ...{ match: () => [], unreadable: () => [], isCurrent: () => true, current: Effect.void },
-    ...{ revision: () => 1, version: () => 1, tenantCount: () => 1, givenUp: () => [] },
+    ...{
+      revision: () => 1,
+      version: () => 1,
+      tenantCount: () => 1,
+      tenants: () => ["acme"],
+      givenUp: () => []
+    },
     onUnavailable: () => () => {},
     standing: () => Effect.succeed({ _tag: "Live", endpoint: live }),
     ...{ liveNow: () => live, find: () => live, forwardable: () => undefined },

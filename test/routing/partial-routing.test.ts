@@ -176,7 +176,7 @@ describe.concurrent("a delivery that a plan led to", () => {
       const stored = yield* storePlan
       yield* tellMissing({ ...event, endpoint: "hook", event: "evt_1", round: firstRound })
       assert.deepStrictEqual(yield* lookAt(stored), { isSent: false, failed: undefined })
-      const known = yield* (yield* makePartialRoutings(2)).of(event, 2)
+      const known = yield* (yield* makePartialRoutings(2, "router")).of(event, 2)
       assert.deepStrictEqual(known?.parts, [stored])
       assert.strictEqual(known?.sent.size, 0)
     })
@@ -235,7 +235,7 @@ describe.concurrent("a delivery whose attempt from its event did not succeed", (
       yield* publish("invoice.paid")
       yield* storePlan
       yield* tellFailed(names.events, { status: 503 })
-      const known = yield* (yield* makePartialRoutings(2)).of(event, 2)
+      const known = yield* (yield* makePartialRoutings(2, "router")).of(event, 2)
       assert.deepStrictEqual([...(known?.sent ?? [])], [])
       assert.strictEqual(known?.failed.get("hook")?.lastStatus, 503)
     })
@@ -313,7 +313,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* publish("invoice.paid")
       const stored = yield* storePlan
       yield* storeDelivery()
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       const known = yield* begun.of(event, 2)
       assert.deepStrictEqual(known?.parts, [stored])
       assert.deepStrictEqual([...(known?.sent ?? [])], ["hook"])
@@ -326,7 +326,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* publish("invoice.paid")
       yield* publish("invoice.paid")
       yield* storePlan
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       yield* begun.ready
       assert.isFalse(begun.isNew(event, 1))
       assert.isTrue(begun.isNew({ ...event, eventSeq: 2 }, 1))
@@ -339,7 +339,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
       yield* publish("invoice.paid")
       yield* publish("invoice.paid")
       yield* publish("invoice.paid")
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       yield* begun.ready
       const [first, second, third] = [1, 2, 3].map((eventSeq) => ({ ...event, eventSeq }))
       if (first === undefined || second === undefined || third === undefined) return
@@ -367,8 +367,8 @@ describe.concurrent("an event that somebody has begun to route", () => {
   scenario("is new to another router, too, which was told that it was given back", () =>
     Effect.gen(function* () {
       yield* Effect.forEach([1, 2, 3], () => publish("invoice.paid"), { discard: true })
-      const own = yield* makePartialRoutings(2)
-      const other = yield* makePartialRoutings(2)
+      const own = yield* makePartialRoutings(2, "router")
+      const other = yield* makePartialRoutings(2, "router")
       yield* own.ready
       yield* other.ready
       const last = { ...event, eventSeq: 300 }
@@ -390,7 +390,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
   scenario("is looked for each time it comes back", () =>
     Effect.gen(function* () {
       yield* publish("invoice.paid")
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       yield* begun.ready
       assert.isTrue(begun.isNew(event, 1))
       assert.isUndefined(yield* begun.of(event, 2))
@@ -407,7 +407,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
     Effect.gen(function* () {
       for (let seq = 1; seq <= 5; seq++) yield* publish("invoice.paid")
       yield* acknowledgeEvents(3)
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       yield* begun.ready
       const isNew = (eventSeq: number) => begun.isNew({ ...event, eventSeq }, 1)
       assert.deepStrictEqual([3, 4, 5].map(isNew), [false, true, true])
@@ -416,7 +416,7 @@ describe.concurrent("an event that somebody has begun to route", () => {
 
   scenario("is looked for where the consumer was made again, though another router had it", () =>
     Effect.gen(function* () {
-      const begun = yield* makePartialRoutings(2)
+      const begun = yield* makePartialRoutings(2, "router")
       yield* begun.ready
       begun.delivered({ consumerSeq: 7 })
       // Another router took it from the consumer that was removed.

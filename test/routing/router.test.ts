@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { PrefetchWindow } from "../../src/broker/prefetch-window.ts"
 import type { Pull } from "../../src/broker/pull.ts"
 import type { Plan } from "../../src/domain/fact.ts"
+import type { EventWay } from "../../src/routing/event-way.ts"
 import { candidates } from "../../src/routing/plan.ts"
 import type { RouterOptions, RouterParts } from "../../src/routing/router.ts"
 import { Router } from "../../src/routing/router.ts"
@@ -14,6 +15,8 @@ import { endpointIds, event, makeMessage, planFor, work } from "./made-routing.t
 interface World {
   /** Endpoints that want the event. */
   readonly endpoints: ReadonlyArray<string>
+  /** What its way says of it. */
+  readonly decision: ReturnType<EventWay["decide"]>
   readonly isNew: boolean
   readonly deliveryCount: number
   readonly isCurrent: boolean
@@ -31,7 +34,7 @@ interface World {
 const usual: World = {
   ...{ endpoints: ["hook"], isNew: true, deliveryCount: 1, isCurrent: true, isRoutable: true },
   ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
-  ...{ hasRoomForLarge: true, isHeldFull: false }
+  ...{ hasRoomForLarge: true, isHeldFull: false, decision: "route" }
 }
 
 const known = { ...nothingRouted(event), parts: [{ plan: planFor("hook"), seq: 3 }] }
@@ -83,10 +86,12 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
         const { message } = makeMessage()
         const { deliveryCount } = world
         const nak = (ms: number) => void log.push(`again in ${ms} ms`)
-        take(Object.assign(message, { nak, deliveryCount }), () => undefined)
+        const ack = () => void log.push("acknowledged")
+        take(Object.assign(message, { ack, nak, deliveryCount }), () => undefined)
       }
     })
   const parts = {
+    way: { consumer: "router", decide: () => world.decision },
     services: { ...services, broker: { ...services.broker, pull } },
     prefetch: new PrefetchWindow({ deliveries, bytes: 1_000, usualParts: 1 }),
     inFlight: {
@@ -199,6 +204,22 @@ describe("an event that a router takes", () => {
         ...{ isNew: false, deliveryCount: 9 }
       },
       ["large returned", "again in 20000 ms"]
+    ],
+    ["is acknowledged where it is routed elsewhere", { decision: "finished" }, ["acknowledged"]],
+    [
+      "comes back, still unbegun, until it is decided where it is routed",
+      { decision: "undecided" },
+      ["unbegun", "again in 1000 ms"]
+    ],
+    [
+      "is looked up when it comes back where its routing had begun before that",
+      { decision: "undecided", isNew: false },
+      ["again in 1000 ms"]
+    ],
+    [
+      "comes back until it is routed elsewhere, and is not told of as unbegun",
+      { decision: "elsewhere" },
+      ["again in 1000 ms"]
     ],
     [
       "goes on while the window has room, though no more of its tenant are held",

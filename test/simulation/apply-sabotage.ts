@@ -1,5 +1,5 @@
 import { registerHooks } from "node:module"
-import { backlogTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
+import { backlogTraps, bypassTraps, mendsTakenBack, sabotages } from "./sabotages.ts"
 
 interface Replacement {
   /** Below src/. */
@@ -52,6 +52,88 @@ const adaptations: ReadonlyArray<Replacement> = [
     file: "worker/partition-runner.ts",
     find: "    yield* Effect.forkScoped(keepIntakeRoom(holds))\n",
     replace: ""
+  }
+]
+
+/**
+ * Without `--bypass`, no router reads whether there is a bypass, and nobody makes one: that, too, is
+ * many requests more.
+ */
+const noBypass: ReadonlyArray<Replacement> = [
+  {
+    file: "routing/bypass-watch.ts",
+    find: "  yield* Effect.forkScoped(\n",
+    replace: "  void (\n"
+  },
+  {
+    file: "routing/bypass-watch.ts",
+    find: "isKnown: () => elapsedMs() - readAt < knownForMs",
+    replace: "isKnown: () => true"
+  },
+  {
+    file: "worker/partition-runner.ts",
+    find: "    yield* Effect.forkScoped(keepBypass(this.#node.layout.ackWait, holds))\n",
+    replace: ""
+  }
+]
+
+/** With it, the only tenant's events pass by a bypass again and again, without any flood. */
+const bypassAtWill: ReadonlyArray<Replacement> = [
+  {
+    file: "policy/bypass.ts",
+    find: "export const knownForMs = 5_000\n",
+    replace: "export const knownForMs = 1_500\n"
+  },
+  {
+    file: "policy/bypass.ts",
+    find: "export const announcedForMs = 15_000\n",
+    replace: "export const announcedForMs = 4_000\n"
+  },
+  {
+    file: "policy/bypass.ts",
+    find: "export const closingForMs = 75_000\n",
+    replace: "export const closingForMs = 8_000\n"
+  },
+  {
+    file: "policy/bypass.ts",
+    find: "export const floodAbove = 5_000\n",
+    replace: "export const floodAbove = -1\n"
+  },
+  {
+    file: "policy/bypass.ts",
+    find: "export const caughtUpBelow = 256\n",
+    replace: "export const caughtUpBelow = 1e9\n"
+  },
+  {
+    file: "routing/bypass-watch.ts",
+    find: "const readEveryMs = 1_000\n",
+    replace: "const readEveryMs = 400\n"
+  },
+  {
+    file: "routing/bypass-keeper.ts",
+    find: "const lookEveryMs = 2_000\n",
+    replace: "const lookEveryMs = 700\n"
+  },
+  // As many as a consumer of the model forgets.
+  {
+    file: "routing/bypass-keeper.ts",
+    find: "const forgottenAtMost = 256\n",
+    replace: "const forgottenAtMost = 8\n"
+  },
+  {
+    file: "routing/bypass-keeper.ts",
+    find: "directory.tenantCount() < 2",
+    replace: "directory.tenantCount() < 1"
+  },
+  {
+    file: "routing/bypass-keeper.ts",
+    find: "const sampleEveryMs = 10_000\n",
+    replace: "const sampleEveryMs = 3_000\n"
+  },
+  {
+    file: "routing/bypass-keeper.ts",
+    find: "passingTenants(sample, directory.tenants())",
+    replace: "sample.length < 0 ? passingTenants(sample, []) : [...directory.tenants()]"
   }
 ]
 
@@ -137,9 +219,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
  * Changes what is otherwise in the simulation.
  *
  * @param names what the engine is to do as it did formerly.
+ * @param hasBypass whether events pass by a bypass.
  */
-export const adaptSource = (names: ReadonlyArray<string> = []): void => {
+export const adaptSource = (names: ReadonlyArray<string> = [], hasBypass = false): void => {
   for (const one of adaptations) replaceInSource("what is otherwise in the simulation", one)
+  for (const one of hasBypass ? bypassAtWill : noBypass) replaceInSource("what makes a bypass", one)
   for (const name of names) {
     const replacement = formerly[name]
     if (replacement === undefined)
@@ -198,7 +282,7 @@ export const makeEventsLarge = (): void => {
 
 /** Applies a sabotage. One that does not fit the source any more is written anew, and not dropped. */
 export const applySabotage = (name: string): void => {
-  const all = [...sabotages, ...backlogTraps, ...mendsTakenBack]
+  const all = [...sabotages, ...backlogTraps, ...bypassTraps, ...mendsTakenBack]
   const sabotage = all.find((each) => each.name === name)
   if (sabotage === undefined)
     throw new Error(`no sabotage ${name}: ${all.map((each) => each.name).join(", ")}`)

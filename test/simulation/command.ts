@@ -4,7 +4,7 @@ import { fileURLToPath } from "node:url"
 import { FaultTable } from "./fault-table.ts"
 import { lifeOf } from "./life.ts"
 import type { Options } from "./options.ts"
-import { backlogTraps, sabotages } from "./sabotages.ts"
+import { backlogTraps, bypassTraps, sabotages } from "./sabotages.ts"
 import type { Scenario } from "./scenario.ts"
 import { readScenario, runOne } from "./scenario.ts"
 import { shrink } from "./shrink.ts"
@@ -59,7 +59,7 @@ const runSeeds = async (options: Options, from: number, step: number): Promise<F
     else if (result.failures.length > 0) say(result)
     if (options.sabotage === undefined || result.failures.length === 0) continue
     // What fails without the sabotage as well does not show it.
-    if ((await inProcess(["--seed", String(result.seed)], () => {})) === 0) {
+    if ((await inProcess([...engineOf(options), "--seed", String(result.seed)], () => {})) === 0) {
       console.log(`${options.sabotage}: found after ${n + 1} seeds: ${result.failures[0]?.kind}`)
       break
     }
@@ -67,6 +67,10 @@ const runSeeds = async (options: Options, from: number, step: number): Promise<F
   }
   return table
 }
+
+/** What of the engine is otherwise, as options. */
+const engineOf = (options: Options): ReadonlyArray<string> =>
+  (["large", "crowded", "bypass"] as const).flatMap((name) => (options[name] ? [`--${name}`] : []))
 
 /** Runs this command again in a process of its own. Returns its output. */
 const inProcess = (args: ReadonlyArray<string>, show: (text: string) => void): Promise<number> =>
@@ -78,12 +82,16 @@ const inProcess = (args: ReadonlyArray<string>, show: (text: string) => void): P
   })
 
 const trySabotages = async (options: Options): Promise<number> => {
-  const all = [...sabotages, ...backlogTraps]
+  const all = [
+    ...[...sabotages, ...backlogTraps].map((one) => ({ ...one, engine: [] })),
+    ...bypassTraps.map((one) => ({ ...one, engine: ["--bypass"] }))
+  ]
   let found = 0
   const seeds = options.seeds ?? String(sabotageSeeds)
-  for (const { name, what } of all) {
+  for (const { engine, name, what } of all) {
     let output = ""
-    await inProcess(["--sabotage", name, "--seeds", seeds, "--from", options.from], (text) => {
+    const range = ["--seeds", seeds, "--from", options.from]
+    await inProcess(["--sabotage", name, ...range, ...engine], (text) => {
       output += text
     })
     const line = output.split("\n").find((each) => each.startsWith(`${name}: found`))
@@ -114,10 +122,7 @@ const inProcesses = async (options: Options, processes: number): Promise<number>
       const bounds = Number.isFinite(left) ? ["--seconds", String(left)] : []
       const range = ["--from", String(from), "--seeds", String(next - from)]
       let rest = ""
-      const engine = (["large", "crowded"] as const).flatMap((name) =>
-        options[name] ? [`--${name}`] : []
-      )
-      await inProcess(["--json", ...range, ...bounds, ...engine], (text) => {
+      await inProcess(["--json", ...range, ...bounds, ...engineOf(options)], (text) => {
         const lines = (rest + text).split("\n")
         rest = lines.pop() ?? ""
         for (const line of lines) {

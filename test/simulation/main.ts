@@ -9,16 +9,21 @@ import { help, readOptions } from "./options.ts"
 interface NeededEngine {
   readonly formerly: ReadonlyArray<string>
   readonly crowded: boolean
+  readonly bypass: boolean
 }
 
 const engineIn = (files: ReadonlyArray<string>): NeededEngine => {
   const [first, ...others] = files.map((file): NeededEngine => {
-    const { crowded = false, formerly = [] } = JSON.parse(readFileSync(file, "utf8"))
-    return { crowded, formerly }
+    const {
+      bypass = false,
+      crowded = false,
+      formerly = []
+    } = JSON.parse(readFileSync(file, "utf8"))
+    return { bypass, crowded, formerly }
   })
   if (others.some((other) => JSON.stringify(other) !== JSON.stringify(first)))
     throw new Error("these files need different engines: run each by itself")
-  return first ?? { crowded: false, formerly: [] }
+  return first ?? { bypass: false, crowded: false, formerly: [] }
 }
 
 // Without it, each process strips the types of 300 modules and compiles them.
@@ -26,8 +31,8 @@ enableCompileCache(join(import.meta.dirname, "../../node_modules/.cache/petrel-s
 const options = readOptions()
 if (options.help) console.log(help)
 else {
-  const { crowded, formerly } = engineIn(options.file ?? [])
-  adaptSource(formerly)
+  const { bypass, crowded, formerly } = engineIn(options.file ?? [])
+  adaptSource(formerly, options.bypass || bypass)
   if (options.large) makeEventsLarge()
   if (options.crowded || crowded) crowdWindow()
   if (options.sabotage !== undefined) applySabotage(options.sabotage)

@@ -11,6 +11,7 @@ export const help = `npm run simulate -- [OPTIONS]
   --hour            runs for an hour, from a seed of the clock, and prints the table of faults
   --processes N     how many processes share the seeds (default: 2 with --hour, else 1)
   --crowded       has a few events fill the router's window: others are held beside it, or returned
+  --bypass          has events pass by a bypass again and again, as while another tenant's flood waits
   --large          takes each event for more than one endpoint as one for many: in turns, in parts of two
   --sabotage NAME   runs the engine with one of the sabotages (sabotages.ts) until it is found
   --sabotages       runs each sabotage in a process of its own, and says after how many seeds it is found
@@ -31,6 +32,7 @@ export const readOptions = () =>
     processes: { type: "string" },
     large: { type: "boolean", default: false },
     crowded: { type: "boolean", default: false },
+    bypass: { type: "boolean", default: false },
     sabotage: { type: "string" },
     sabotages: { type: "boolean", default: false },
     table: { type: "boolean", default: false },

@@ -228,8 +228,19 @@ export class Oracle implements ServerEvents {
     }
   }
 
-  answered(stream: string, seq: number, payload: string, isLost: boolean, by: SimProcess): void {
-    if (stream === this.#sim.names.events && payload.startsWith("+ACK")) this.#routed(seq, isLost)
+  answered(
+    { consumer, stream }: { readonly stream: string; readonly consumer: string },
+    seq: number,
+    payload: string,
+    isLost: boolean,
+    by: SimProcess
+  ): void {
+    const { events, routerConsumer } = this.#sim.names
+    if (stream === events && payload.startsWith("+ACK")) {
+      // The routers' own consumer says that an event is routed, whichever way it went.
+      if (consumer === routerConsumer) this.#routed(seq, isLost)
+      else this.#sim.server.count("an event passed by a bypass")
+    }
     if (!stream.includes("DELIVERIES")) return
     this.#sim.world.trace(`${by.name} answers ${stream} ${seq} ${payload}${isLost ? ", lost" : ""}`)
     const key = `${stream} ${seq}`

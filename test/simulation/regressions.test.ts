@@ -23,8 +23,10 @@ const run = (...args: ReadonlyArray<string>): Promise<string> =>
 
 const found = readdirSync(directory).map((name) => {
   const scenario = readScenario(new URL(name, directory))
-  const { crowded = false, fails = "", formerly = [], sabotage = "" } = scenario
-  const engine = [...(crowded ? ["crowded"] : []), ...formerly].join(", ")
+  const { bypass = false, crowded = false, fails = "", formerly = [], sabotage = "" } = scenario
+  const engine = [...(bypass ? ["bypass"] : []), ...(crowded ? ["crowded"] : []), ...formerly].join(
+    ", "
+  )
   const file = fileURLToPath(new URL(name, directory))
   return { name, file, fails, sabotage, engine }
 })

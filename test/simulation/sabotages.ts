@@ -427,3 +427,49 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
     replace: "keptMs !== undefined && keptMs + neededMs(delivery) > 0"
   }
 ]
+
+/** What goes wrong easily where events pass by a bypass; found with `--bypass`. */
+export const bypassTraps: ReadonlyArray<Sabotage> = [
+  {
+    name: "released-before-it-passed",
+    what: "the routers' consumer acknowledges an event of the bypass that is not routed there yet",
+    file: "routing/event-way.ts",
+    find: 'watch.isRouted(event.seq) ? "finished" : "elsewhere"',
+    replace: '"finished"'
+  },
+  {
+    name: "routed-both-ways",
+    what: "an event of the bypass is routed by the routers' consumer, too",
+    file: "routing/event-way.ts",
+    find: 'watch.isRouted(event.seq) ? "finished" : "elsewhere"',
+    replace: '"route"'
+  },
+  {
+    name: "floor-of-another-connection",
+    what: "what a bypass had routed counts after the broker lost the end of the events (power cuts)",
+    file: "routing/bypass-watch.ts",
+    find: "    floor = undefined\n    readAt = Number.NEGATIVE_INFINITY\n",
+    replace: ""
+  },
+  {
+    name: "bypass-unannounced",
+    what: "a bypass begins before all routers know of it (workers that pause)",
+    file: "policy/bypass.ts",
+    find: 'return seenForMs >= announcedForMs ? "open" : "none"',
+    replace: 'return "open"'
+  },
+  {
+    name: "bypass-unread",
+    what: "a router relies on what it has read long ago (workers that pause)",
+    file: "routing/bypass-watch.ts",
+    find: "elapsedMs() - readAt < knownForMs",
+    replace: "elapsedMs() - readAt < Number.POSITIVE_INFINITY"
+  },
+  {
+    name: "plans-of-the-bypass-forgotten",
+    what: "what passed by a bypass is new to its next router (consumers that forget deliveries)",
+    file: "routing/event-way.ts",
+    find: '=== "bypass"\n  },',
+    replace: '=== "undecided"\n  },'
+  }
+]

@@ -16,6 +16,8 @@ export interface Scenario {
   readonly formerly?: ReadonlyArray<string>
   /** Whether a few events fill the router's window, as with --crowded. (Default: false) */
   readonly crowded?: boolean
+  /** Whether events pass by a bypass, as with --bypass. (Default: false) */
+  readonly bypass?: boolean
 }
 
 /** Runs a seed, or explicit actions. */

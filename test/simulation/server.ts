@@ -32,7 +32,13 @@ export interface ServerEvents {
   /** The ack wait of a message is over, without any answer. */
   expired(stream: ModelStream, seq: number, pending: Pending): void
   /** An answer to a message has come, or was lost on its way. */
-  answered(stream: string, seq: number, payload: string, isLost: boolean, by: SimProcess): void
+  answered(
+    at: { readonly stream: string; readonly consumer: string },
+    seq: number,
+    payload: string,
+    isLost: boolean,
+    by: SimProcess
+  ): void
   /** A message that is not stored was sent to who listens to a subject. */
   told(subject: string): void
 }
@@ -238,7 +244,7 @@ export class ModelServer {
     const hasLeader = this.streams.get(stream)?.hasLeader === true
     const isLost = this.chance.isHit(this.lostAcks) || !hasLeader
     if (isLost) this.count("an acknowledgement lost")
-    this.events?.answered(stream, seq, payload, isLost, process)
+    this.events?.answered({ stream, consumer }, seq, payload, isLost, process)
     if (!isLost) this.streams.get(stream)?.consumers.get(consumer)?.answer(seq, payload)
   }
 

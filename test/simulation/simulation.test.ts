@@ -49,6 +49,10 @@ describe("the simulation", () => {
       ["--crowded", "--seeds", String(largeSeeds), "--from", "7900001"]
     ],
     [
+      "seeds whose events pass by a bypass",
+      ["--bypass", "--seeds", String(largeSeeds), "--from", "8000001"]
+    ],
+    [
       "the seed in which a message comes after what followed it is gone",
       ["--large", "--seeds", "1", "--from", "7100110"]
     ]

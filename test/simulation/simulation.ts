@@ -652,6 +652,9 @@ export class Simulation {
   #audit(): Judgement | string {
     let found: Judgement | string | undefined
     this.world.runUntil(this.world.now + settleMs)
+    // A stream whose leader steps down last of all would not answer it.
+    const areLed = () => [...this.server.streams.values()].every(({ hasLeader }) => hasLeader)
+    if (!areLed()) this.world.runUntil(this.world.now + 60_000, areLed)
     this.fork(this.connect("auditor"), audit({}), (exit) => {
       found = Exit.isSuccess(exit) ? exit.value.judgement : Cause.pretty(exit.cause)
     })

@@ -167,7 +167,7 @@ describe.concurrent("a change of the number of partitions", () => {
           put(index % 2 === 0 ? "deliveries" : "backlog", delivery(id, 1))
         )
         yield* to(many)
-        const begun = yield* makePartialRoutings(many)
+        const begun = yield* makePartialRoutings(many, names.routerConsumer)
         const known = yield* begun.of(event, 2)
         assert.deepStrictEqual([...(known?.sent ?? [])].sort(), sent)
       }),

@@ -1,0 +1,125 @@
+import { DeliverPolicy } from "@nats-io/jetstream"
+import { nanos } from "@nats-io/transport-node"
+import { Effect, Option, Schema } from "effect"
+import { Broker } from "../broker/broker.ts"
+import { consumerNotFound, ifFound } from "../broker/broker-error.ts"
+import { routerConsumer } from "../broker/consumers.ts"
+import { writeValue } from "../broker/values.ts"
+import type { Bypass } from "../policy/bypass.ts"
+import { closingForMs } from "../policy/bypass.ts"
+
+/** Key in the bucket of workers. */
+const key = "router.bypass"
+/** How long the broker keeps the consumer when nobody pulls from it any more, ms. */
+const unusedForMs = 60 * 60_000
+
+const Stored = Schema.fromJsonString(
+  Schema.Struct({
+    v: Schema.Literal(1),
+    state: Schema.Literals(["announced", "open", "closing", "none"]),
+    tenants: Schema.Array(Schema.String),
+    /** Undefined in an announcement: it is named after that one's revision and time. */
+    consumer: Schema.optionalKey(Schema.String),
+    from: Schema.optionalKey(Schema.Int)
+  })
+)
+type Stored = typeof Stored.Type
+const decode = Schema.decodeUnknownOption(Stored)
+const encode = Schema.encodeSync(Stored)
+
+/** The bypass that is stored, and the revision that its successor replaces. */
+export interface StoredBypass {
+  readonly bypass: Bypass | undefined
+  readonly revision: number
+}
+
+/** Reads from the leader which bypass there is. */
+export const readBypass: Effect.Effect<
+  StoredBypass,
+  Effect.Error<ReturnType<Broker["Service"]["readMessage"]>>,
+  Broker
+> = Effect.gen(function* () {
+  const { names, readMessage } = yield* Broker
+  const { workers } = names.buckets
+  const entry = yield* readMessage("look which events pass a flood", `KV_${workers}`, {
+    last_by_subj: `$KV.${workers}.${key}`
+  })
+  const revision = entry?.seq ?? 0
+  const stored = Option.getOrUndefined(decode(entry?.string()))
+  if (entry === null || stored === undefined || stored.state === "none")
+    return { bypass: undefined, revision }
+  const at = entry.time.getTime()
+  const { consumer = `bypass-${revision}-${at}`, from, state, tenants } = stored
+  const until = state === "closing" ? at + closingForMs : undefined
+  return { bypass: { consumer, tenants: new Set(tenants), from, until }, revision }
+})
+
+/** Stores what a bypass becomes, unless it has changed since it was read. */
+export const writeBypass = Effect.fnUntraced(function* (
+  { bypass, revision }: StoredBypass,
+  state: Stored["state"],
+  from = bypass?.from
+) {
+  const { names } = yield* Broker
+  const value: Stored = {
+    v: 1,
+    state,
+    tenants: state === "none" ? [] : [...(bypass?.tenants ?? [])],
+    ...(bypass === undefined || state === "announced" ? {} : { consumer: bypass.consumer }),
+    ...(from === undefined || state === "none" ? {} : { from })
+  }
+  yield* writeValue(names.buckets.workers, key, encode(value), { expected: revision })
+})
+
+/** Announces a bypass for the events of these tenants, where there is none. */
+export const announceBypass = (stored: StoredBypass, tenants: ReadonlyArray<string>) =>
+  writeBypass(
+    {
+      ...stored,
+      bypass: { consumer: "", tenants: new Set(tenants), from: undefined, until: undefined }
+    },
+    "announced"
+  )
+
+/**
+ * Makes the consumer of a bypass, unless there is one.
+ *
+ * @param ackWait ms
+ * @returns the first sequence that it gives.
+ */
+export const makeBypassConsumer = Effect.fnUntraced(function* (
+  { consumer, tenants }: Bypass,
+  from: number,
+  ackWait: number
+) {
+  const { consumerInfo, makeConsumer, names } = yield* Broker
+  const look = consumerInfo("look at the bypass", names.events, consumer)
+  const known = yield* ifFound(look, consumerNotFound)
+  if (known === undefined)
+    yield* makeConsumer("make the bypass", names.events, {
+      ...routerConsumer(names, ackWait),
+      durable_name: consumer,
+      filter_subjects: [...tenants].flatMap((tenant) => [
+        names.subjects.eventsOf(tenant),
+        names.subjects.alertEvent(tenant, ">")
+      ]),
+      deliver_policy: DeliverPolicy.StartSequence,
+      opt_start_seq: from,
+      inactive_threshold: nanos(unusedForMs)
+    })
+  const { config } = known ?? (yield* look)
+  return config.opt_start_seq ?? from
+})
+
+/**
+ * Reads up to which sequence all events of a bypass are routed; undefined where that is not known,
+ * as of a consumer that begins elsewhere.
+ */
+export const readBypassFloor = Effect.fnUntraced(function* ({ consumer, from }: Bypass) {
+  const { consumerInfo, names } = yield* Broker
+  const look = consumerInfo("look at the bypass", names.events, consumer)
+  const found = yield* ifFound(look, consumerNotFound)
+  return found === undefined || found.config.opt_start_seq !== from
+    ? undefined
+    : found.ack_floor.stream_seq
+})

@@ -1,0 +1,77 @@
+import { Effect } from "effect"
+import type { Broker } from "../broker/broker.ts"
+import { remakeRouter } from "../broker/router-position.ts"
+import type { Names } from "../domain/names.ts"
+import type { EventsOf } from "../history/plans.ts"
+import type { Bypass } from "../policy/bypass.ts"
+import { makeBypassConsumer } from "./bypass-store.ts"
+import type { BypassWatch } from "./bypass-watch.ts"
+
+/** An event, as far as it decides which way it goes. */
+export interface EventOnWay {
+  readonly tenant: string | undefined
+  readonly seq: number
+  /** When the broker stored it, ms since the epoch. */
+  readonly at: number
+}
+
+/** One of the consumers of the events, and what its routers do with what it gives. */
+export interface EventWay {
+  /** Name of its router in log lines. */
+  readonly name: string
+  readonly consumer: string
+  /** Makes the consumer again where somebody removed it. */
+  readonly remake: Effect.Effect<void, never, Broker>
+  /** True while it is known which events go this way. */
+  readonly isKnown: () => boolean
+  /** The events that are routed by this way, as far as that is decided. */
+  readonly own: EventsOf
+  /**
+   * What to do with an event: `finished` is acknowledged, `undecided` and `elsewhere` come again
+   * later. Those elsewhere are never routed here.
+   */
+  readonly decide: (event: EventOnWay) => "elsewhere" | "finished" | "route" | "undecided"
+}
+
+/**
+ * The way of all events that pass by no bypass. An event of the bypass is acknowledged here once it
+ * is routed there: up to the position of this consumer all events are routed.
+ */
+export const mainWay = (names: Names, ackWait: number, watch: BypassWatch): EventWay => ({
+  name: "the router",
+  consumer: names.routerConsumer,
+  remake: remakeRouter(ackWait),
+  isKnown: watch.isKnown,
+  own: {
+    isWanted: ({ tenant, eventAt: at, eventSeq: seq }) =>
+      watch.wayOf({ tenant, seq, at }) !== "bypass"
+  },
+  decide: (event) => {
+    if (!watch.isKnown()) return "undecided"
+    switch (watch.wayOf(event)) {
+      case "main":
+        return "route"
+      case "undecided":
+        return "undecided"
+      case "bypass":
+        return watch.isRouted(event.seq) ? "finished" : "elsewhere"
+    }
+  }
+})
+
+/** The way of the events that pass by a bypass, which is open. */
+export const bypassWay = (bypass: Bypass, ackWait: number, watch: BypassWatch): EventWay => ({
+  name: "the router of the bypass",
+  consumer: bypass.consumer,
+  remake: Effect.ignore(makeBypassConsumer(bypass, bypass.from ?? 0, ackWait)),
+  isKnown: watch.isKnown,
+  own: {
+    tenants: bypass.tenants,
+    isWanted: ({ tenant, eventAt: at, eventSeq: seq }) =>
+      watch.wayOf({ tenant, seq, at }) === "bypass"
+  },
+  decide: (event) => {
+    if (!watch.isKnown() || watch.bypass()?.consumer !== bypass.consumer) return "undecided"
+    return watch.wayOf(event) === "bypass" ? "route" : "finished"
+  }
+})
