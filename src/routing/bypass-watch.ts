@@ -32,7 +32,7 @@ export interface BypassWatch {
   readonly onLost: (listener: () => void) => () => void
 }
 
-/** Follows which events pass a flood, until the scope closes. Ready once that was read. */
+/** Follows which events pass a flood, until the scope closes. Reads it once before it is ready. */
 export const watchBypass = Effect.gen(function* () {
   const { onReconnect } = yield* Broker
   const listeners = new Set<() => void>()
@@ -65,10 +65,11 @@ export const watchBypass = Effect.gen(function* () {
     readAt = began
     if (isLost) for (const listener of listeners) listener()
   })
+  yield* Effect.ignore(read)
   yield* Effect.forkScoped(
     keepGoing(
       "read which events pass a flood",
-      Effect.andThen(read, Effect.sleep(readEveryMs)),
+      Effect.andThen(Effect.sleep(readEveryMs), read),
       retryPauseMs
     )
   )

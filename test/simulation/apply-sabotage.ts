@@ -62,7 +62,7 @@ const adaptations: ReadonlyArray<Replacement> = [
 const noBypass: ReadonlyArray<Replacement> = [
   {
     file: "routing/bypass-watch.ts",
-    find: "  yield* Effect.forkScoped(\n",
+    find: "  yield* Effect.ignore(read)\n  yield* Effect.forkScoped(\n",
     replace: "  void (\n"
   },
   {
