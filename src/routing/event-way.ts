@@ -27,10 +27,10 @@ export interface EventWay {
   /** The events that are routed by this way, as far as that is decided. */
   readonly own: EventsOf
   /**
-   * What to do with an event: `finished` is acknowledged, `undecided` and `elsewhere` come again
-   * later. Those elsewhere are never routed here.
+   * What to do with an event: `finished` is acknowledged, `undecided` and `passes` come again
+   * later. What passes is never routed here.
    */
-  readonly decide: (event: EventOnWay) => "elsewhere" | "finished" | "route" | "undecided"
+  readonly decide: (event: EventOnWay) => "passes" | "finished" | "route" | "undecided"
 }
 
 /**
@@ -54,7 +54,7 @@ export const mainWay = (names: Names, ackWait: number, watch: BypassWatch): Even
       case "undecided":
         return "undecided"
       case "bypass":
-        return watch.isRouted(event.seq) ? "finished" : "elsewhere"
+        return watch.isRouted(event.seq) ? "finished" : "passes"
     }
   }
 })

@@ -14,10 +14,8 @@ import { Directory } from "../endpoints/directory.ts"
 import type { WorkerMetrics } from "../metrics/worker-metrics.ts"
 import { Metrics } from "../metrics/worker-metrics.ts"
 import { elapsedMs } from "../time/elapsed.ts"
-import { watchBypass } from "./bypass-watch.ts"
 import { EndpointsNotCurrent } from "./directory-gate.ts"
 import type { EventWay } from "./event-way.ts"
-import { bypassWay, mainWay } from "./event-way.ts"
 import type { FanOutCallbacks, FanOutParts, Routed } from "./fan-out.ts"
 import { makeFanOut, maxConcurrentStores } from "./fan-out.ts"
 import { HeldEvents } from "./held-events.ts"
@@ -28,7 +26,7 @@ import { PlanCommit } from "./plan-commit.ts"
 import { makeQueueBrake } from "./queue-brake.ts"
 import { RoutingRecovery } from "./routing-recovery.ts"
 import type { RoutingOptions, RoutingServices } from "./routing-services.ts"
-import { eventOf, makeRoutingServices } from "./routing-services.ts"
+import { eventOf } from "./routing-services.ts"
 
 /**
  * Maximum deliveries of prefetched events. More would wait for places in their endpoints' lanes,
@@ -53,13 +51,11 @@ const retryPauseMs = 5_000
  * for anything else, and while they wait they count against what the consumer may have
  * unacknowledged. What goes another way is soon routed there.
  */
-const maxDoublings = { failed: 6, tooMany: 2, elsewhere: 4, undecided: 2 }
+const maxDoublings = { failed: 6, tooMany: 2, passes: 4, undecided: 2 }
 /** Pause before an event whose routing has not begun is redelivered, ms. */
 const giveBackPauseMs = 1_000
-/** How often it is looked whether there is a bypass, ms. */
-const bypassPollMs = 250
-/** Share of a router's memory that the router of a bypass may use besides. */
-const bypassShare = 1 / 4
+/** Pause before it is looked again whether it is known which events to route, ms. */
+const unknownPauseMs = 250
 
 export interface RouterOptions extends RoutingOptions {
   /** Maximum bytes of event bodies that the router holds. */
@@ -93,7 +89,8 @@ export interface RouterParts {
   readonly fanOut: FanOutParts
 }
 
-const makeParts = Effect.fnUntraced(function* (
+/** Makes what a router is made of. */
+export const makeParts = Effect.fnUntraced(function* (
   options: RouterOptions,
   services: RoutingServices,
   way: EventWay
@@ -129,66 +126,6 @@ const makeParts = Effect.fnUntraced(function* (
   }
   return parts
 })
-
-/**
- * Turns events into deliveries until the worker stops; then finishes the events that it has begun.
- *
- * For each event, the router stores the plan as a `routed` fact. Each delivery is then attempted
- * directly where this worker can do so promptly, stored in its endpoint's backlog where it must
- * wait there, or stored in its partition's queue. Then the router acknowledges the event. A worker
- * that takes over in between follows the stored plan.
- *
- * While a tenant's flood waits, a second router takes the events of others that pass by it.
- */
-export const runRouter = Effect.fnUntraced(function* (options: RouterOptions) {
-  const { ackWait } = options.layout
-  const services = yield* makeRoutingServices(options)
-  const metrics = yield* Metrics
-  const watch = yield* watchBypass
-  const running = new Set<RouterParts>()
-  metrics.largeEvents = () => sumOf(running, ({ large }) => large.size())
-  metrics.heldEvents = () => sumOf(running, ({ held }) => held.size)
-
-  const run = Effect.fnUntraced(function* (options: RouterOptions, way: EventWay) {
-    const parts = yield* makeParts(options, services, way)
-    const stop = watch.onLost(parts.partial.forget)
-    running.add(parts)
-    yield* Effect.addFinalizer(() =>
-      Effect.sync(() => {
-        running.delete(parts)
-        stop()
-      })
-    )
-    yield* new Router(options, parts).run
-  }, Effect.scoped)
-
-  const runBypass = Effect.suspend(() => {
-    const bypass = watch.bypass()
-    if (bypass?.from === undefined) return Effect.sleep(bypassPollMs)
-    const isOver = () => watch.bypass()?.consumer !== bypass.consumer
-    const share = {
-      prefetchBytes: Math.floor(options.prefetchBytes * bypassShare),
-      directBytes: Math.floor(options.directBytes * bypassShare),
-      stopping: () => options.stopping() || isOver()
-    }
-    return run({ ...options, ...share }, bypassWay(bypass, ackWait, watch))
-  })
-  const bypasses = Effect.whileLoop({
-    while: () => !options.stopping(),
-    body: () => runBypass,
-    step: () => undefined
-  })
-  yield* Effect.all([run(options, mainWay(services.broker.names, ackWait, watch)), bypasses], {
-    concurrency: "unbounded",
-    discard: true
-  })
-})
-
-const sumOf = <A>(all: Iterable<A>, numberOf: (one: A) => number): number => {
-  let sum = 0
-  for (const one of all) sum += numberOf(one)
-  return sum
-}
 
 /** One router: which way an event goes, the fast path or recovery. */
 export class Router {
@@ -230,7 +167,7 @@ export class Router {
     const { partial, prefetch, queueBrake, way } = this.#parts
     const { broker, endpoints } = this.#services
     if (!way.isKnown()) {
-      yield* Effect.sleep(bypassPollMs)
+      yield* Effect.sleep(unknownPauseMs)
       return
     }
     const known = yield* partial.ready.pipe(
@@ -316,7 +253,7 @@ export class Router {
   }
 
   /** Has an event come again that is not routed here now, or never. */
-  #comeLater(message: StreamMessage, decision: "elsewhere" | "undecided"): void {
+  #comeLater(message: StreamMessage, decision: "passes" | "undecided"): void {
     const { partial } = this.#parts
     const { deliveryCount, seq, storedAt } = message
     const event = { eventSeq: seq, eventAt: storedAt }

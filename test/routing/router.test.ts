@@ -218,7 +218,7 @@ describe("an event that a router takes", () => {
     ],
     [
       "comes back until it is routed elsewhere, and is not told of as unbegun",
-      { decision: "elsewhere" },
+      { decision: "passes" },
       ["again in 1000 ms"]
     ],
     [

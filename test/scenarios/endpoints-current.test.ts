@@ -7,7 +7,7 @@ import { connectTo } from "../../src/broker/connection.ts"
 import { readLayout } from "../../src/broker/installed.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
-import { runRouter } from "../../src/routing/router.ts"
+import { runRouter } from "../../src/routing/run-routers.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import {
   endpoint,

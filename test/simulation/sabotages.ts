@@ -434,14 +434,14 @@ export const bypassTraps: ReadonlyArray<Sabotage> = [
     name: "released-before-it-passed",
     what: "the routers' consumer acknowledges an event of the bypass that is not routed there yet",
     file: "routing/event-way.ts",
-    find: 'watch.isRouted(event.seq) ? "finished" : "elsewhere"',
+    find: 'watch.isRouted(event.seq) ? "finished" : "passes"',
     replace: '"finished"'
   },
   {
     name: "routed-both-ways",
     what: "an event of the bypass is routed by the routers' consumer, too",
     file: "routing/event-way.ts",
-    find: 'watch.isRouted(event.seq) ? "finished" : "elsewhere"',
+    find: 'watch.isRouted(event.seq) ? "finished" : "passes"',
     replace: '"route"'
   },
   {
