@@ -6,7 +6,15 @@ import { timers } from "../time/timers.ts"
 import type { Broker, ReadingOptions, Seen } from "./broker.ts"
 import { ask, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
-import { countSince, firstSince, readBatch, readOrdered, seeOrdered } from "./nats-reads.ts"
+import { subjectMatcher } from "./filters.ts"
+import {
+  areFiltersFaster,
+  countSince,
+  firstSince,
+  readBatch,
+  readOrdered,
+  seeOrdered
+} from "./nats-reads.ts"
 import { pullWith } from "./pull.ts"
 import { TakeTurns } from "./take-turns.ts"
 
@@ -22,22 +30,29 @@ export const readRun = Effect.fnUntraced(function* (
   see: (seen: Seen) => void
 ) {
   const { stream, subjects, to } = options
-  const consumer = yield* Effect.acquireRelease(
-    ask(`read ${stream}`, () =>
-      jsm.consumers.add(stream, {
-        ack_policy: AckPolicy.None,
-        deliver_policy: DeliverPolicy.StartSequence,
-        opt_start_seq: options.from,
-        filter_subjects: [...subjects],
-        headers_only: options.headersOnly ?? false,
-        inactive_threshold: nanos(60_000),
-        mem_storage: true,
-        num_replicas: 1
-      })
-    ),
-    ({ name }) => Effect.sync(() => void jsm.consumers.delete(stream, name).catch(() => undefined))
-  )
-  if (consumer.num_pending === 0) return options.from
+  const open = (filters: ReadonlyArray<string>) =>
+    Effect.acquireRelease(
+      ask(`read ${stream}`, () =>
+        jsm.consumers.add(stream, {
+          ack_policy: AckPolicy.None,
+          deliver_policy: DeliverPolicy.StartSequence,
+          opt_start_seq: options.from,
+          filter_subjects: [...filters],
+          headers_only: options.headersOnly ?? false,
+          inactive_threshold: nanos(60_000),
+          mem_storage: true,
+          num_replicas: 1
+        })
+      ),
+      ({ name }) =>
+        Effect.sync(() => void jsm.consumers.delete(stream, name).catch(() => undefined))
+    )
+  const filtered = yield* open(subjects)
+  const { num_pending: matches } = filtered
+  if (matches === 0) return options.from
+  const isFiltered = yield* areFiltersFaster(jsm, stream, subjects, options.from, matches)
+  const consumer = isFiltered ? filtered : yield* open([])
+  const wants = isFiltered ? () => true : subjectMatcher(subjects)
   return yield* Effect.callback<number>((resume) => {
     const inbox = createInbox()
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer.name}`
@@ -76,7 +91,7 @@ export const readRun = Effect.fnUntraced(function* (
           return end()
         }
         next = seq + 1
-        see({ message, seq, nanoseconds: tokens[at + 2] ?? "0" })
+        if (wants(message.subject)) see({ message, seq, nanoseconds: tokens[at + 2] ?? "0" })
         if (next > to || tokens[at + 3] === "0") return end()
         if (count % messagesPerRequest === 0) request()
       }
@@ -118,8 +133,8 @@ export const operationsOf = (
         () => Effect.succeed(null)
       ),
     batch: (stream, subject, from, limits) => readBatch(jsm, stream, subject, from, limits),
-    read: (range, fromSeq) => readOrdered(js, range, fromSeq),
-    see: (range, fromSeq, see) => seeOrdered(js, range, fromSeq, see),
+    read: (range, fromSeq) => readOrdered(clients, range, fromSeq),
+    see: (range, fromSeq, see) => seeOrdered(clients, range, fromSeq, see),
     readRun: (options, see) => readRun(clients, options, see),
     firstSince: (stream, time) => firstSince(js, stream, time),
     countSince: (stream, since, subject) => countSince(jsm, stream, since, subject),

@@ -9,6 +9,10 @@ import { DeliverPolicy } from "@nats-io/jetstream"
 import { Deferred, Effect, Stream } from "effect"
 import type { BatchLimits, BatchStart, Range } from "./broker.ts"
 import { ask, BrokerError } from "./broker-error.ts"
+import type { Clients } from "./clients.ts"
+import { fewMatches, isFasterUnfiltered, subjectMatcher } from "./filters.ts"
+
+type ReadingClients = Pick<Clients, "js" | "jsm">
 
 /**
  * How long one request for messages stays open, ms. After a restart of the broker the client may
@@ -29,21 +33,20 @@ const messagesPerRequest = 5_000
 
 /** Returns the last sequence seen, and whether `see` ended the scan. */
 export const seeOrdered = Effect.fnUntraced(function* (
-  js: JetStreamClient,
+  clients: ReadingClients,
   range: Range,
-  opt_start_seq: number,
+  fromSeq: number,
   see: (message: JsMsg) => boolean
 ) {
-  const consumer = yield* orderedConsumer(js, range, opt_start_seq)
-  let last = opt_start_seq - 1
+  const { consumer, pending, wants } = yield* openReading(clients, range, fromSeq)
+  let last = fromSeq - 1
   let enough = false
-  const info = yield* ask(`read ${range.stream}`, () => consumer.info())
-  if (info.num_pending === 0) return { seq: last, enough: false }
+  if (pending === 0) return { seq: last, enough: false }
   const through = yield* Deferred.make<void>()
   const callback = (message: JsMsg) => {
     if (enough) return
     last = Math.max(last, message.seq)
-    enough = see(message)
+    enough = wants(message.subject) && see(message)
     if (enough || message.info.pending === 0) Deferred.doneUnsafe(through, Effect.void)
   }
   yield* Effect.acquireRelease(
@@ -59,15 +62,52 @@ export const seeOrdered = Effect.fnUntraced(function* (
   return { seq: last, enough }
 })
 
+/** Makes a consumer for a reading, with the filters that make it fastest. */
+const openReading = Effect.fnUntraced(function* (
+  { js, jsm }: ReadingClients,
+  range: Range,
+  fromSeq: number
+) {
+  const { follow, lastOfSubjects, stream, subjects: filters } = range
+  const operation = `read ${stream}`
+  const open = Effect.fnUntraced(function* (
+    filters: ReadonlyArray<string>,
+    wants: (subject: string) => boolean
+  ) {
+    const consumer = yield* orderedConsumer(js, range, filters, fromSeq)
+    const { num_pending: pending } = yield* ask(operation, () => consumer.info())
+    return { consumer, pending, wants }
+  })
+  const filtered = yield* open(filters, () => true)
+  if (follow === true || lastOfSubjects === true) return filtered
+  const isFiltered = yield* areFiltersFaster(jsm, stream, filters, fromSeq, filtered.pending)
+  return isFiltered ? filtered : yield* open([], subjectMatcher(filters))
+})
+
+/** Returns false where a reading is faster without its filters, of which so many messages match. */
+export const areFiltersFaster = Effect.fnUntraced(function* (
+  jsm: JetStreamManager,
+  stream: string,
+  filters: ReadonlyArray<string>,
+  fromSeq: number,
+  matches: number
+) {
+  if (matches <= fewMatches) return true
+  const { state } = yield* ask(`read ${stream}`, () => jsm.streams.info(stream))
+  const total = Math.min(state.messages, state.last_seq - fromSeq + 1)
+  return !isFasterUnfiltered({ filters, matches, total, subjects: state.num_subjects ?? 0 })
+})
+
 const orderedConsumer = Effect.fnUntraced(function* (
   js: JetStreamClient,
   range: Range,
+  filters: ReadonlyArray<string>,
   opt_start_seq: number
 ) {
   return yield* Effect.acquireRelease(
     ask(`read ${range.stream}`, () =>
       js.consumers.get(range.stream, {
-        filter_subjects: [...range.subjects],
+        filter_subjects: [...filters],
         headers_only: range.headersOnly ?? false,
         ...(range.lastOfSubjects === true
           ? { deliver_policy: DeliverPolicy.LastPerSubject }
@@ -109,15 +149,14 @@ const isAtEnd = Effect.fnUntraced(function* (
 
 /** Reads through an ordered consumer, which the client recreates after a gap. */
 export const readOrdered = (
-  js: JetStreamClient,
+  clients: ReadingClients,
   range: Range,
-  opt_start_seq: number
+  fromSeq: number
 ): Stream.Stream<JsMsg, BrokerError> =>
   Stream.unwrap(
     Effect.gen(function* () {
-      const consumer = yield* orderedConsumer(js, range, opt_start_seq)
-      const info = yield* ask(`read ${range.stream}`, () => consumer.info())
-      if (info.num_pending === 0 && range.follow !== true) return Stream.empty
+      const { consumer, pending, wants } = yield* openReading(clients, range, fromSeq)
+      if (pending === 0 && range.follow !== true) return Stream.empty
       const messages = yield* Effect.acquireRelease(
         ask(`read ${range.stream}`, () =>
           consumer.consume({ max_messages: 1_000, expires: requestExpiryMs })
@@ -129,7 +168,7 @@ export const readOrdered = (
         (cause) => new BrokerError({ operation: `read ${range.stream}`, cause })
       )
       if (range.follow === true) return all
-      let last = opt_start_seq - 1
+      let last = fromSeq - 1
       const ended = isAtEnd(range.stream, consumer, () => last)
       return all.pipe(
         Stream.takeUntil((message) => message.info.pending === 0),
@@ -138,7 +177,8 @@ export const readOrdered = (
           Effect.sync(() => {
             last = Math.max(last, seq)
           })
-        )
+        ),
+        Stream.filter(({ subject }) => wants(subject))
       )
     })
   )

@@ -1,7 +1,6 @@
 import type { JsMsg, StreamInfo } from "@nats-io/jetstream"
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { BrokerError } from "../broker/broker-error.ts"
 import { firstSince, readStream, seeStream, storedAt } from "../broker/scan.ts"
 import { maxClockStepMs, maxNodeSkewMs } from "../domain/clock-bounds.ts"
 import type { EventIdentity } from "../domain/event.ts"
@@ -141,13 +140,8 @@ export const findPlans = Effect.fnUntraced(function* (events: ReadonlyArray<Even
   return found
 })
 
-/** Some of the events. */
-export interface EventsOf {
-  /** All of their tenants, if these are few: the plans of others are not read. (Default: any) */
-  readonly tenants?: Iterable<string> | undefined
-  /** (Default: all) */
-  readonly isWanted?: (event: EventIdentity & { readonly tenant: string }) => boolean
-}
+/** Tells which events count. */
+export type IsWantedEvent = (event: EventIdentity & { readonly tenant: string }) => boolean
 
 /**
  * Returns the highest sequence of an event whose plan was recorded since a time; 0 if none was.
@@ -156,42 +150,45 @@ export interface EventsOf {
  * from the end of the history as there may be events in flight, and one more.
  *
  * @param prefetch maximum number of events in flight.
- * @param of which events count. (Default: all)
+ * @param isWanted (Default: all)
  */
 export const newestPlanned = Effect.fnUntraced(function* (
   since: number,
   prefetch: number,
-  of: EventsOf = {}
+  isWanted: IsWantedEvent = () => true
 ) {
-  const { isWanted, tenants = ["*"] } = of
   const { names, streamInfo } = yield* Broker
   const info = yield* streamInfo("look at the history", names.history)
   const { state } = info
   const first = yield* firstSince(names.history, since - maxAheadMs(info))
-  const read = Effect.fnUntraced(function* (
-    window: number
-  ): Effect.fn.Return<number, BrokerError, Broker> {
-    const fromSeq = Math.max(first, state.last_seq - window + 1)
-    if (fromSeq > state.last_seq) return 0
-    let newest = 0
-    let plans = 0
+  let newest = 0
+  let plans = 0
+  const readRange = (from: number, to: number) => {
     const range = {
       stream: names.history,
-      subjects: [...tenants].flatMap((tenant) => planSubjects(names, tenant)),
-      fromSeq,
+      subjects: planSubjects(names, "*"),
+      fromSeq: from,
       headersOnly: true
     }
-    yield* seeStream(range, (message) => {
+    return seeStream(range, (message) => {
+      if (message.seq > to) return true
       const named = partNameIn(message)
       const event = named?.part === 0 ? readEventName(named.name) : undefined
       if (event === undefined) return false
       const tenant = names.tenantIn(message.subject) ?? ""
-      if (isWanted?.({ ...event, tenant }) === false) return false
+      if (!isWanted({ ...event, tenant })) return false
       plans++
       newest = Math.max(newest, event.eventSeq)
       return false
     })
-    return plans > prefetch || fromSeq <= first ? newest : yield* read(4 * window)
-  })
-  return yield* read(2 * prefetch)
+  }
+  let to = state.last_seq
+  let width = 2 * prefetch
+  while (plans <= prefetch && to >= first) {
+    const from = Math.max(first, to - width + 1)
+    yield* readRange(from, to)
+    to = from - 1
+    width *= 2
+  }
+  return newest
 })

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Broker } from "../broker/broker.ts"
 import { remakeRouter } from "../broker/router-position.ts"
 import type { Names } from "../domain/names.ts"
-import type { EventsOf } from "../history/plans.ts"
+import type { IsWantedEvent } from "../history/plans.ts"
 import type { Bypass } from "../policy/bypass.ts"
 import { makeBypassConsumer } from "./bypass-store.ts"
 import type { BypassWatch } from "./bypass-watch.ts"
@@ -22,10 +22,15 @@ export interface EventWay {
   readonly consumer: string
   /** Makes the consumer again where somebody removed it. */
   readonly remake: Effect.Effect<void, never, Broker>
+  /**
+   * True while routing waits for deep queues: what goes another way is delivered behind what is in
+   * them.
+   */
+  readonly leavesQueuesShallow: () => boolean
   /** True while it is known which events go this way. */
   readonly isKnown: () => boolean
-  /** The events that are routed by this way, as far as that is decided. */
-  readonly own: EventsOf
+  /** Whether an event is routed by this way, as far as that is decided. */
+  readonly routes: IsWantedEvent
   /**
    * What to do with an event: `finished` is acknowledged, `undecided` and `passes` come again
    * later. What passes is never routed here.
@@ -41,11 +46,9 @@ export const mainWay = (names: Names, ackWait: number, watch: BypassWatch): Even
   name: "the router",
   consumer: names.routerConsumer,
   remake: remakeRouter(ackWait),
+  leavesQueuesShallow: () => watch.bypass() !== undefined,
   isKnown: watch.isKnown,
-  own: {
-    isWanted: ({ tenant, eventAt: at, eventSeq: seq }) =>
-      watch.wayOf({ tenant, seq, at }) !== "bypass"
-  },
+  routes: ({ tenant, eventAt: at, eventSeq: seq }) => watch.wayOf({ tenant, seq, at }) !== "bypass",
   decide: (event) => {
     if (!watch.isKnown()) return "undecided"
     switch (watch.wayOf(event)) {
@@ -64,12 +67,9 @@ export const bypassWay = (bypass: Bypass, ackWait: number, watch: BypassWatch): 
   name: "the router of the bypass",
   consumer: bypass.consumer,
   remake: Effect.ignore(makeBypassConsumer(bypass, bypass.from ?? 0, ackWait)),
+  leavesQueuesShallow: () => false,
   isKnown: watch.isKnown,
-  own: {
-    tenants: bypass.tenants,
-    isWanted: ({ tenant, eventAt: at, eventSeq: seq }) =>
-      watch.wayOf({ tenant, seq, at }) === "bypass"
-  },
+  routes: ({ tenant, eventAt: at, eventSeq: seq }) => watch.wayOf({ tenant, seq, at }) === "bypass",
   decide: (event) => {
     if (!watch.isKnown() || watch.bypass()?.consumer !== bypass.consumer) return "undecided"
     return watch.wayOf(event) === "bypass" ? "route" : "finished"

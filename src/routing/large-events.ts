@@ -1,18 +1,11 @@
 import { Effect, FiberSet, Schema } from "effect"
-import { Broker } from "../broker/broker.ts"
 import { HeldEvents } from "./held-events.ts"
+import type { QueueDepth } from "./queue-depth.ts"
 
 /** Events with more deliveries than this are large. */
 const largeAbove = 64
 /** Maximum turns at the same time, of all tenants. A tenant has one. */
 const maxTurns = 8
-/** How many deliveries may lie in all queues that no owner has taken yet. */
-const maxUntaken = 2_048
-/** Pause between two looks at queues that are long, ms. */
-const pauseMs = 50
-/** How long a turn waits for queues that stay long, ms: whoever fills them must not stop it for good. */
-const maxWaitMs = 2_000
-
 /** True where so many deliveries of one event are made in turns. */
 export const isLarge = (deliveries: number): boolean => deliveries > largeAbove
 
@@ -179,57 +172,16 @@ class HeldEvent implements LargeEvent {
   }
 }
 
-/** Room in the queues, all partitions together, for deliveries that nobody has taken. */
-const makeQueueRoom = Effect.fnUntraced(function* (partitions: number) {
-  const { consumerInfo, names } = yield* Broker
-  const queues = Array.from({ length: partitions }, (_, index) => names.deliveries(index))
-  const untaken = Effect.map(
-    Effect.forEach(
-      queues,
-      (queue) => consumerInfo(`look at the consumer of ${queue}`, queue, names.deliverConsumer),
-      { concurrency: 16 }
-    ),
-    (consumers) => consumers.reduce((sum, { num_pending }) => sum + num_pending, 0)
-  )
-  let left = 0
-  // Where the broker does not answer, the stores that follow wait for it.
-  const look = Effect.map(
-    Effect.orElseSucceed(untaken, () => 0),
-    (untaken) => {
-      left = maxUntaken - untaken
-      return left > 0
-    }
-  )
-  const found: Effect.Effect<void> = Effect.flatMap(look, (isRoom) =>
-    isRoom ? Effect.void : Effect.andThen(Effect.sleep(pauseMs), found)
-  )
-  const awaited = Effect.timeoutOrElse(found, {
-    duration: maxWaitMs,
-    orElse: () => Effect.void
-  })
-  return {
-    /**
-     * Waits until there is some, or for long. The queues are looked at when what there was is used
-     * up.
-     */
-    ready: Effect.suspend(() => (left > 0 ? Effect.void : awaited)),
-    use: (deliveries: number) => {
-      left -= deliveries
-    }
-  }
-})
-
 /**
  * Makes the line of events with many deliveries. They would fill the queues faster than the owners
  * of the partitions empty them, and then what others have in a queue waits behind all of that. So
  * they are routed in parts: a tenant's one after the other, tenants in turn, and none while the
- * queues are long. All other events are routed meanwhile.
+ * queues are deep. All other events are routed meanwhile.
  *
  * @param maxBytes maximum bytes of bodies of the events that are held.
  */
-export const makeLargeEvents = Effect.fnUntraced(function* (partitions: number, maxBytes: number) {
+export const makeLargeEvents = Effect.fnUntraced(function* (depth: QueueDepth, maxBytes: number) {
   const run = yield* FiberSet.makeRuntime<never>()
-  const room = yield* makeQueueRoom(partitions)
   const held = new HeldEvents(maxBytes)
   let isGiving = false
   const turns = new TenantTurns(() => {
@@ -240,8 +192,8 @@ export const makeLargeEvents = Effect.fnUntraced(function* (partitions: number, 
   const giveAll = Effect.whileLoop({
     while: () => turns.isWanted,
     body: () =>
-      Effect.map(room.ready, () => {
-        room.use(turns.give())
+      Effect.map(depth.shallow, () => {
+        depth.routed(turns.give())
       }),
     step: () => undefined
   }).pipe(

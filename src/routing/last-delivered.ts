@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
-import type { EventsOf } from "../history/plans.ts"
+import type { IsWantedEvent } from "../history/plans.ts"
 import { newestPlanned } from "../history/plans.ts"
 
 /**
@@ -10,9 +10,12 @@ import { newestPlanned } from "../history/plans.ts"
  * position is lost. The plans in the history make up for it.
  *
  * @param consumer of the events.
- * @param of which events it gives to be routed. (Default: all)
+ * @param isRouted whether it gives an event to be routed. (Default: all)
  */
-export const readLastDelivered = Effect.fnUntraced(function* (consumer: string, of: EventsOf = {}) {
+export const readLastDelivered = Effect.fnUntraced(function* (
+  consumer: string,
+  isRouted?: IsWantedEvent
+) {
   const { consumerInfo, names, readMessage, streamInfo } = yield* Broker
   const { config, delivered } = yield* consumerInfo("look at the router", names.events, consumer)
   const { state } = yield* streamInfo("look at the events", names.events)
@@ -26,7 +29,7 @@ export const readLastDelivered = Effect.fnUntraced(function* (consumer: string, 
   const planned = yield* newestPlanned(
     first.time.getTime(),
     prefetch > 0 ? prefetch : Number.POSITIVE_INFINITY,
-    of
+    isRouted
   )
   return { consumed, last, lastDelivered: Math.max(delivered.stream_seq, planned) }
 })

@@ -10,7 +10,7 @@ import type { Planned } from "../domain/fact.ts"
 import { decodeFact } from "../history/delivery-facts.ts"
 import type { Sighting } from "../history/locate.ts"
 import { locate } from "../history/locate.ts"
-import type { EventsOf } from "../history/plans.ts"
+import type { IsWantedEvent } from "../history/plans.ts"
 import { findPlans } from "../history/plans.ts"
 import { makeGivenBack } from "./given-back.ts"
 import { readLastDelivered } from "./last-delivered.ts"
@@ -149,12 +149,13 @@ const makeReview = Effect.fnUntraced(function* (partitions: number) {
  * are no longer in their stream. What is stored after the restart the broker recognises by its
  * `Nats-Msg-Id`.
  *
- * @param consumer of the events, and `of` which of them it gives to be routed.
+ * @param consumer of the events.
+ * @param isRouted whether it gives an event to be routed. (Default: all)
  */
 export const makePartialRoutings = Effect.fnUntraced(function* (
   partitions: number,
   consumer: string,
-  of: EventsOf = {}
+  isRouted?: IsWantedEvent
 ) {
   const context = yield* Effect.context<Broker>()
   const { onReconnect } = yield* Broker
@@ -183,7 +184,7 @@ export const makePartialRoutings = Effect.fnUntraced(function* (
 
   const read = Effect.gen(function* () {
     const begunIn = epoch
-    const { consumed, last, lastDelivered } = yield* readLastDelivered(consumer, of)
+    const { consumed, last, lastDelivered } = yield* readLastDelivered(consumer, isRouted)
     if (epoch !== begunIn) return
     // The stream may have been truncated, and then reuses sequences.
     upTo = Math.min(last, Math.max(lastDelivered, seen))

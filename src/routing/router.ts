@@ -24,6 +24,8 @@ import { makePartialRoutings } from "./partial-routing.ts"
 import { isSole, nextPart, partSize } from "./plan.ts"
 import { PlanCommit } from "./plan-commit.ts"
 import { makeQueueBrake } from "./queue-brake.ts"
+import type { QueueDepth } from "./queue-depth.ts"
+import { makeQueueDepth } from "./queue-depth.ts"
 import { RoutingRecovery } from "./routing-recovery.ts"
 import type { RoutingOptions, RoutingServices } from "./routing-services.ts"
 import { eventOf } from "./routing-services.ts"
@@ -86,6 +88,7 @@ export interface RouterParts {
   readonly held: Pick<HeldEvents, "isFull" | "size">
   readonly metrics: Pick<WorkerMetrics, "returnedEvent" | "returnedLargeEvent">
   readonly queueBrake: Effect.Success<ReturnType<typeof makeQueueBrake>>
+  readonly queueDepth: QueueDepth
   readonly fanOut: FanOutParts
 }
 
@@ -112,17 +115,19 @@ export const makeParts = Effect.fnUntraced(function* (
     ...{ partitions, bytes: options.directBytes, owned: options.owned, store: services.store },
     ...{ hasOtherTenants, mayBeRedelivered: (began) => prefetch.mayBeRedelivered(began) }
   })
-  const large = yield* makeLargeEvents(partitions, options.prefetchBytes)
+  const queueDepth = yield* makeQueueDepth(partitions)
+  const large = yield* makeLargeEvents(queueDepth, options.prefetchBytes)
   const parts: RouterParts = {
     services,
     way,
     prefetch,
     fanOut,
-    partial: yield* makePartialRoutings(partitions, way.consumer, way.own),
+    partial: yield* makePartialRoutings(partitions, way.consumer, way.routes),
     recovery: yield* RoutingRecovery.make(services, fanOut),
     inFlight: yield* makeInFlight<Broker>(),
     ...{ large, held, metrics },
-    queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes)
+    queueBrake: yield* makeQueueBrake(partitions, () => prefetch.deliveryBytes),
+    queueDepth
   }
   return parts
 })
@@ -164,7 +169,7 @@ export class Router {
 
   /** How much may be pulled now; undefined for nothing. */
   readonly #capacity = Effect.gen({ self: this }, function* () {
-    const { partial, prefetch, queueBrake, way } = this.#parts
+    const { partial, prefetch, queueBrake, queueDepth, way } = this.#parts
     const { broker, endpoints } = this.#services
     if (!way.isKnown()) {
       yield* Effect.sleep(unknownPauseMs)
@@ -186,6 +191,7 @@ export class Router {
     }
     const budget = yield* queueBrake.budget
     if (budget === undefined) return
+    if (way.leavesQueuesShallow()) yield* queueDepth.shallow
     if (!this.#options.isClockTrusted()) {
       yield* Effect.sleep("1 second")
       return
@@ -196,7 +202,8 @@ export class Router {
   })
 
   #take(message: StreamMessage, header: GetHeader): void {
-    const { held, inFlight, metrics, partial, prefetch, recovery, queueBrake, way } = this.#parts
+    const { held, inFlight, metrics, partial, prefetch, recovery, way } = this.#parts
+    const { queueBrake, queueDepth } = this.#parts
     const { data, deliveryCount, seq, storedAt } = message
     partial.delivered(message)
     // The event is in flight here already, and may be in an attempt. Acknowledging one copy settles
@@ -215,7 +222,11 @@ export class Router {
     this.#inFlight.set(seq, storedAt)
     const prefetched = prefetch.take(message, tenant)
     const parts = prefetch.usualParts
-    queueBrake.routed(data.length, parts)
+    const count = (deliveries: number) => {
+      queueBrake.routed(data.length, deliveries)
+      if (way.leavesQueuesShallow()) queueDepth.routed(deliveries)
+    }
+    count(parts)
     const ended = (finished: boolean) => {
       // Cancelled by a stop: the next router continues from what was stored.
       if (!finished) message.nak(giveBackPauseMs)
@@ -244,7 +255,7 @@ export class Router {
       onLarge: () => work.continueInFiber(large(true)),
       goesTo: (deliveries) => {
         prefetch.weigh(prefetched, Math.min(deliveries, maxConcurrentStores))
-        queueBrake.routed(data.length, deliveries - parts)
+        count(deliveries - parts)
       },
       onFallback: (progress) =>
         work.continueInFiber(guarded(recovery.route(message, header, progress))),

@@ -1,8 +1,16 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Stream } from "effect"
 import { Broker, type Range } from "../../src/broker/broker.ts"
+import { readThrough } from "../../src/broker/bulk-read.ts"
 import { natsClients } from "../../src/broker/clients.ts"
-import { endOf, readStream, scanQueue, seeRest, storedAt } from "../../src/broker/scan.ts"
+import {
+  endOf,
+  readStream,
+  scanQueue,
+  seeRest,
+  seeStream,
+  storedAt
+} from "../../src/broker/scan.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { eventually } from "../kit/engine.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -368,6 +376,56 @@ describe.concurrent("a scan of the rest of a stream", () => {
       })
       assert.lengthOf(bodies, 400)
       assert.strictEqual(bodies.at(-1), "")
+    })
+  )
+})
+
+describe.concurrent("a reading with several filters", () => {
+  scenario("finds the same, whether the broker applies them or the reader", () =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { fact } = names.subjects
+      const stream = names.history
+      // So many subjects that it is faster without the filters.
+      for (let n = 0; n < 500; n += 100)
+        yield* Effect.forEach(
+          Array.from({ length: 100 }, (_, index) => n + index),
+          (n) =>
+            Effect.all([
+              store(fact("acme", `e${n}`, "ok", "delivered"), [`${n}`]),
+              store(fact("acme", `e${n}`, "failure", "attempt-failed"), ["failed"]),
+              store(fact("acme", "_", "ok", "routed"), [`routed ${n}`])
+            ]),
+          { concurrency: 16 }
+        )
+      const subjects = [
+        fact("*", "_", "ok", "routed"),
+        fact("*", "*", "ok", "delivered"),
+        fact("acme", "e1", "failure", "attempt-failed")
+      ]
+      const wanted = new Set([...numbers(500).flatMap((n) => [n, `routed ${n}`]), "failed"])
+      const read = yield* Stream.runCollect(readStream({ stream, subjects }))
+      assert.lengthOf(read, 1_001)
+      assert.deepStrictEqual(new Set(read.map((message) => message.string())), wanted)
+
+      const seen: Array<string> = []
+      yield* seeStream({ stream, subjects }, (message) => {
+        seen.push(message.string())
+        return seen.length === 900
+      })
+      assert.deepStrictEqual(
+        seen,
+        read.slice(0, 900).map((message) => message.string())
+      )
+
+      const through: Array<number> = []
+      yield* readThrough({ stream, subjects, from: 1, to: yield* endOf(stream) }, ({ seq }) => {
+        through.push(seq)
+      })
+      assert.deepStrictEqual(
+        through,
+        read.map(({ seq }) => seq)
+      )
     })
   )
 })

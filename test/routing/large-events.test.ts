@@ -5,6 +5,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import { makeNames } from "../../src/domain/names.ts"
 import type { LargeEvent } from "../../src/routing/large-events.ts"
 import { makeLargeEvents } from "../../src/routing/large-events.ts"
+import { makeQueueDepth } from "../../src/routing/queue-depth.ts"
 
 /** A router with queues that hold as many messages as `world` says, and what has a turn. */
 const makeWorld = Effect.fnUntraced(function* (maxBytes = 1_000_000) {
@@ -15,7 +16,8 @@ const makeWorld = Effect.fnUntraced(function* (maxBytes = 1_000_000) {
       return { num_pending: world.untaken }
     })
   const broker = Broker.of({ names: makeNames(), consumerInfo } as unknown as Broker["Service"])
-  const large = yield* Effect.provideService(makeLargeEvents(1, maxBytes), Broker, broker)
+  const depth = yield* Effect.provideService(makeQueueDepth(1), Broker, broker)
+  const large = yield* makeLargeEvents(depth, maxBytes)
   const log: Array<string> = []
   const hold = (tenant: string, bytes = 1) =>
     large.hold(tenant, bytes, (deliveries) => void log.push(`${tenant} ${deliveries}`))

@@ -444,4 +444,19 @@ describe.concurrent("the newest event with a plan", () => {
       assert.strictEqual(yield* newestPlanned(storedAt + 5_000, 100), 0)
     }).pipe(Effect.provide(Facts.layer))
   )
+
+  scenario("is found behind many facts without a plan", () =>
+    Effect.gen(function* () {
+      const { append } = yield* Facts
+      yield* storePlan
+      for (let n = 0; n < 40; n++)
+        yield* append(
+          { v: 1, kind: "delivered", at: n, tenant: "acme", endpoint: "hook", ...event },
+          `without-plan.${n}`
+        )
+      assert.strictEqual(yield* newestPlanned(0, 1), event.eventSeq)
+      const isOther = () => false
+      assert.strictEqual(yield* newestPlanned(0, 1, isOther), 0)
+    }).pipe(Effect.provide(Facts.layer))
+  )
 })

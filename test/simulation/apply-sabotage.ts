@@ -134,6 +134,11 @@ const bypassAtWill: ReadonlyArray<Replacement> = [
     file: "routing/bypass-keeper.ts",
     find: "passingTenants(sample, directory.tenants())",
     replace: "sample.length < 0 ? passingTenants(sample, []) : [...directory.tenants()]"
+  },
+  {
+    file: "routing/queue-depth.ts",
+    find: "left = deepFrom - depth\n",
+    replace: "left = Math.min(deepFrom, 4) - depth\n"
   }
 ]
 
@@ -240,9 +245,9 @@ const largeEvents: ReadonlyArray<Replacement> = [
     replace: "const largeAbove = 1\n"
   },
   {
-    file: "routing/large-events.ts",
-    find: "const maxUntaken = 2_048\n",
-    replace: "const maxUntaken = 4\n"
+    file: "routing/queue-depth.ts",
+    find: "const deepFrom = 2_048\n",
+    replace: "const deepFrom = 4\n"
   },
   {
     file: "routing/plan.ts",

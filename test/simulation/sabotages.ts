@@ -469,7 +469,7 @@ export const bypassTraps: ReadonlyArray<Sabotage> = [
     name: "plans-of-the-bypass-forgotten",
     what: "what passed by a bypass is new to its next router (consumers that forget deliveries)",
     file: "routing/event-way.ts",
-    find: '=== "bypass"\n  },',
-    replace: '=== "undecided"\n  },'
+    find: '=== "bypass",\n  decide',
+    replace: '=== "undecided",\n  decide'
   }
 ]
