@@ -36,20 +36,27 @@ export interface Bypass {
   readonly consumer: string
   /** Tenants whose events pass by it. */
   readonly tenants: ReadonlySet<string>
+  /** Tenants whose events it passes. */
+  readonly flooding: ReadonlyArray<string>
   /** The first sequence that passes by it. Undefined while it is only announced. */
   readonly from: number | undefined
   /** Events that are stored from then on do not pass by it any more, ms since the epoch. */
   readonly until: number | undefined
 }
 
+/** An event, as far as it decides which way it goes. */
+export interface EventOnWay {
+  readonly tenant: string | undefined
+  readonly seq: number
+  /** When the broker stored it, ms since the epoch. */
+  readonly at: number
+}
+
 /** Which consumer's routers route an event. `undecided`: that is known in some seconds. */
 export type Way = "bypass" | "main" | "undecided"
 
 /** Returns which way an event goes. The answer for an event never changes from one way to the other. */
-export const wayOf = (
-  bypass: Bypass | undefined,
-  event: { readonly tenant: string | undefined; readonly seq: number; readonly at: number }
-): Way => {
+export const wayOf = (bypass: Bypass | undefined, event: EventOnWay): Way => {
   if (bypass === undefined || event.tenant === undefined) return "main"
   const { from, tenants, until = Number.POSITIVE_INFINITY } = bypass
   if (!tenants.has(event.tenant)) return "main"
@@ -57,24 +64,30 @@ export const wayOf = (
   return event.seq >= from && event.at < until ? "bypass" : "main"
 }
 
+/** Tenants whose events are a flood, and those whose events are to pass it. */
+export interface FloodTenants {
+  readonly flooding: ReadonlyArray<string>
+  readonly passing: ReadonlyArray<string>
+}
+
 /**
- * Returns the tenants whose events are to pass a flood; none where there is none, or nobody else.
+ * Returns whose events are a flood, and whose are to pass it; nobody's where there is none.
  *
  * @param sample tenants of some of the events that wait, one for each event.
  * @param known tenants that have endpoints.
  */
-export const passingTenants = (
+export const floodTenants = (
   sample: ReadonlyArray<string>,
   known: Iterable<string>
-): ReadonlyArray<string> => {
-  const counts = new Map<string, number>()
-  for (const tenant of sample) counts.set(tenant, (counts.get(tenant) ?? 0) + 1)
-  const isFlood = (tenant: string) => (counts.get(tenant) ?? 0) > sample.length * floodShare
-  if (!sample.some(isFlood)) return []
+): FloodTenants => {
+  const flooding = [...Map.groupBy(sample, (tenant) => tenant)].flatMap(([tenant, events]) =>
+    events.length > sample.length * floodShare ? [tenant] : []
+  )
   const passing: Array<string> = []
-  for (const tenant of known)
-    if (!isFlood(tenant) && passing.length < maxPassing) passing.push(tenant)
-  return passing
+  if (flooding.length > 0)
+    for (const tenant of known)
+      if (!flooding.includes(tenant) && passing.length < maxPassing) passing.push(tenant)
+  return { flooding, passing }
 }
 
 /** What the worker that keeps the bypass sees. */

@@ -5,7 +5,7 @@ import { clockOf } from "../broker/kept-since.ts"
 import { parseEventSubject } from "../domain/event.ts"
 import { Directory } from "../endpoints/directory.ts"
 import type { FloodView } from "../policy/bypass.ts"
-import { floodStep, isPast, passingTenants } from "../policy/bypass.ts"
+import { floodStep, floodTenants, isPast } from "../policy/bypass.ts"
 import { timers } from "../time/timers.ts"
 import type { StoredBypass } from "./bypass-store.ts"
 import { announceBypass, makeBypassConsumer, readBypass, writeBypass } from "./bypass-store.ts"
@@ -55,12 +55,13 @@ export const keepBypass = Effect.fnUntraced(function* (ackWait: number, holds: (
     if (timers.monotonicMs() - sampledAt < sampleEveryMs) return
     sampledAt = timers.monotonicMs()
     const sample = yield* readSample(after, last)
-    const tenants = passingTenants(sample, directory.tenants())
-    if (tenants.length === 0) return
+    const tenants = floodTenants(sample, directory.tenants())
+    if (tenants.passing.length === 0) return
     yield* announceBypass(stored, tenants)
     yield* Effect.logInfo("events come faster than they are routed; those of other tenants pass", {
       waiting: last - after,
-      passing: tenants.length
+      of: tenants.flooding.join(", "),
+      passing: tenants.passing.length
     })
   })
 

@@ -5,7 +5,7 @@ import { Broker } from "../broker/broker.ts"
 import { consumerNotFound, ifFound } from "../broker/broker-error.ts"
 import { routerConsumer } from "../broker/consumers.ts"
 import { writeValue } from "../broker/values.ts"
-import type { Bypass } from "../policy/bypass.ts"
+import type { Bypass, FloodTenants } from "../policy/bypass.ts"
 import { closingForMs } from "../policy/bypass.ts"
 
 /** Key in the bucket of workers. */
@@ -18,6 +18,8 @@ const Stored = Schema.fromJsonString(
     v: Schema.Literal(1),
     state: Schema.Literals(["announced", "open", "closing", "none"]),
     tenants: Schema.Array(Schema.String),
+    /** Absent where an older version stored it. */
+    flooding: Schema.optionalKey(Schema.Array(Schema.String)),
     /** Undefined in an announcement: it is named after that one's revision and time. */
     consumer: Schema.optionalKey(Schema.String),
     from: Schema.optionalKey(Schema.Int)
@@ -49,9 +51,9 @@ export const readBypass: Effect.Effect<
   if (entry === null || stored === undefined || stored.state === "none")
     return { bypass: undefined, revision }
   const at = entry.time.getTime()
-  const { consumer = `bypass-${revision}-${at}`, from, state, tenants } = stored
+  const { consumer = `bypass-${revision}-${at}`, flooding = [], from, state, tenants } = stored
   const until = state === "closing" ? at + closingForMs : undefined
-  return { bypass: { consumer, tenants: new Set(tenants), from, until }, revision }
+  return { bypass: { consumer, tenants: new Set(tenants), flooding, from, until }, revision }
 })
 
 /** Stores what a bypass becomes, unless it has changed since it was read. */
@@ -65,21 +67,19 @@ export const writeBypass = Effect.fnUntraced(function* (
     v: 1,
     state,
     tenants: state === "none" ? [] : [...(bypass?.tenants ?? [])],
+    flooding: state === "none" ? [] : (bypass?.flooding ?? []),
     ...(bypass === undefined || state === "announced" ? {} : { consumer: bypass.consumer }),
     ...(from === undefined || state === "none" ? {} : { from })
   }
   yield* writeValue(names.buckets.workers, key, encode(value), { expected: revision })
 })
 
-/** Announces a bypass for the events of these tenants, where there is none. */
-export const announceBypass = (stored: StoredBypass, tenants: ReadonlyArray<string>) =>
-  writeBypass(
-    {
-      ...stored,
-      bypass: { consumer: "", tenants: new Set(tenants), from: undefined, until: undefined }
-    },
-    "announced"
-  )
+/** Announces a bypass for the events of the tenants that are to pass, where there is none. */
+export const announceBypass = (stored: StoredBypass, { flooding, passing }: FloodTenants) => {
+  const tenants = new Set(passing)
+  const bypass = { consumer: "", tenants, flooding, from: undefined, until: undefined }
+  return writeBypass({ ...stored, bypass }, "announced")
+}
 
 /**
  * Makes the consumer of a bypass, unless there is one.

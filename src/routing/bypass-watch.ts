@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
-import type { Bypass, Way } from "../policy/bypass.ts"
+import type { Bypass, EventOnWay, Way } from "../policy/bypass.ts"
 import { knownForMs, wayOf } from "../policy/bypass.ts"
 import { elapsedMs } from "../time/elapsed.ts"
 import { readBypass, readBypassFloor } from "./bypass-store.ts"
@@ -18,11 +18,7 @@ export interface BypassWatch {
   readonly bypass: () => Bypass | undefined
   /** True while a router may rely on it. */
   readonly isKnown: () => boolean
-  readonly wayOf: (event: {
-    readonly tenant: string | undefined
-    readonly seq: number
-    readonly at: number
-  }) => Way
+  readonly wayOf: (event: EventOnWay) => Way
   /** True for an event of the bypass that is routed, which it may not know of. */
   readonly isRouted: (seq: number) => boolean
   /**

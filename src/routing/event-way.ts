@@ -3,17 +3,9 @@ import type { Broker } from "../broker/broker.ts"
 import { remakeRouter } from "../broker/router-position.ts"
 import type { Names } from "../domain/names.ts"
 import type { IsWantedEvent } from "../history/plans.ts"
-import type { Bypass } from "../policy/bypass.ts"
+import type { Bypass, EventOnWay } from "../policy/bypass.ts"
 import { makeBypassConsumer } from "./bypass-store.ts"
 import type { BypassWatch } from "./bypass-watch.ts"
-
-/** An event, as far as it decides which way it goes. */
-export interface EventOnWay {
-  readonly tenant: string | undefined
-  readonly seq: number
-  /** When the broker stored it, ms since the epoch. */
-  readonly at: number
-}
 
 /** One of the consumers of the events, and what its routers do with what it gives. */
 export interface EventWay {

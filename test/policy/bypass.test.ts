@@ -4,14 +4,15 @@ import {
   announcedForMs,
   floodAbove,
   floodStep,
+  floodTenants,
   isPast,
-  passingTenants,
   wayOf
 } from "../../src/policy/bypass.ts"
 
 const announced: Bypass = {
   consumer: "bypass-1-2",
   tenants: new Set(["calm"]),
+  flooding: ["flood"],
   from: undefined,
   until: undefined
 }
@@ -40,28 +41,35 @@ describe("the way of an event", () => {
     })
 })
 
-describe("the tenants that pass", () => {
+describe("the tenants of a flood", () => {
   const sample = (counts: Readonly<Record<string, number>>) =>
     Object.entries(counts).flatMap(([tenant, count]) => Array<string>(count).fill(tenant))
   const known = ["a", "b", "c", "d"]
 
-  it("are all but the one whose events wait", () => {
-    assert.deepStrictEqual(passingTenants(sample({ a: 30, b: 2 }), known), ["b", "c", "d"])
+  const even = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`t${index}`, 1]))
+  for (const [what, counts, flooding, passing] of [
+    ["are the one whose events wait, and all others", { a: 30, b: 2 }, ["a"], ["b", "c", "d"]],
+    [
+      "are those of which each has more than an eighth, and all others",
+      { a: 20, b: 8, c: 4 },
+      ["a", "b"],
+      ["c", "d"]
+    ],
+    ["are none where nobody has more than others", even, [], []],
+    ["are none where nothing was read", {}, [], []],
+    ["may be one without endpoints", { e: 32 }, ["e"], known]
+  ] satisfies ReadonlyArray<
+    readonly [string, Record<string, number>, ReadonlyArray<string>, ReadonlyArray<string>]
+  >)
+    it(what, () => {
+      assert.deepStrictEqual(floodTenants(sample(counts), known), { flooding, passing })
+    })
+  it("leave nobody to pass where there is nobody else", () => {
+    assert.deepStrictEqual(floodTenants(sample({ a: 32 }), ["a"]).passing, [])
   })
-  it("are all but those of which each has more than an eighth", () => {
-    assert.deepStrictEqual(passingTenants(sample({ a: 20, b: 8, c: 4 }), known), ["c", "d"])
-  })
-  it("are none where nobody has more than others", () => {
-    const even = Object.fromEntries(Array.from({ length: 32 }, (_, index) => [`t${index}`, 1]))
-    assert.deepStrictEqual(passingTenants(sample(even), Object.keys(even)), [])
-  })
-  it("are none where nothing was read, or there is nobody else", () => {
-    assert.deepStrictEqual(passingTenants([], known), [])
-    assert.deepStrictEqual(passingTenants(sample({ a: 32 }), ["a"]), [])
-  })
-  it("are no more than the broker takes as filters", () => {
+  it("that pass are no more than the broker takes as filters", () => {
     const many = Array.from({ length: 2_000 }, (_, index) => `t${index}`)
-    assert.lengthOf(passingTenants(sample({ flood: 32 }), many), 500)
+    assert.lengthOf(floodTenants(sample({ flood: 32 }), many).passing, 500)
   })
 })
 

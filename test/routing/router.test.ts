@@ -29,12 +29,15 @@ interface World {
   readonly hasRoomForLarge: boolean
   /** Whether so many of its tenant wait to be stored that no more are held beside the window. */
   readonly isHeldFull: boolean
+  /** Whether others pass a flood. */
+  readonly isFloodPassed: boolean
 }
 
 const usual: World = {
   ...{ endpoints: ["hook"], isNew: true, deliveryCount: 1, isCurrent: true, isRoutable: true },
   ...{ areDeliveriesTaken: true, isFirstOfOrigin: true, isHistoryTaking: true, isPlanTaken: true },
-  ...{ hasRoomForLarge: true, isHeldFull: false, decision: "route" }
+  ...{ hasRoomForLarge: true, isHeldFull: false, decision: "route" },
+  isFloodPassed: false
 }
 
 const known = { ...nothingRouted(event), parts: [{ plan: planFor("hook"), seq: 3 }] }
@@ -91,7 +94,11 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
       }
     })
   const parts = {
-    way: { consumer: "router", decide: () => world.decision },
+    way: {
+      consumer: "router",
+      decide: () => world.decision,
+      leavesQueuesShallow: () => world.isFloodPassed
+    },
     services: { ...services, broker: { ...services.broker, pull } },
     prefetch: new PrefetchWindow({ deliveries, bytes: 1_000, usualParts: 1 }),
     inFlight: {
@@ -128,6 +135,7 @@ const take = (changes: Partial<World> = {}, times = 1, deliveries = 10) => {
       returnedLargeEvent: () => void log.push("large returned")
     },
     queueBrake: { routed: () => undefined },
+    queueDepth: { routed: (deliveries: number) => void log.push(`${deliveries} for queues`) },
     fanOut: () => void log.push("fan-out")
   }
   const router = new Router({} as RouterOptions, parts as unknown as RouterParts)
@@ -220,6 +228,11 @@ describe("an event that a router takes", () => {
       "comes back until it is routed elsewhere, and is not told of as unbegun",
       { decision: "passes" },
       ["again in 1000 ms"]
+    ],
+    [
+      "counts for the depth of the queues while others pass a flood",
+      { isFloodPassed: true, endpoints: ["a", "b"] },
+      ["1 for queues", "1 for queues", "plan", "fan-out"]
     ],
     [
       "goes on while the window has room, though no more of its tenant are held",

@@ -2,6 +2,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { announceBypass, readBypass } from "../../src/routing/bypass-store.ts"
 import { endpoint, history, publishTo, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -37,10 +38,15 @@ describe("a bypass", () => {
       yield* publishSome("busy", 0, 10)
       yield* facts.count("delivered", 20)
 
-      yield* announceBypass(yield* readBypass, ["calm"])
+      yield* announceBypass(yield* readBypass, { flooding: ["busy"], passing: ["calm"] })
       // Nobody knows yet who routes these.
       yield* publishSome("calm", 10, 10)
       const open = yield* bypassThat((bypass) => bypass?.from !== undefined)
+      const { notices } = yield* readStatus
+      assert.include(
+        notices.map(({ code }) => code),
+        "flood-passed"
+      )
       // It begins some events after the last one that was handed out.
       const { state: before } = yield* streamInfo("look", names.events)
       yield* publishSome("nobody", 0, (open?.from ?? 0) - before.last_seq)

@@ -132,8 +132,8 @@ const bypassAtWill: ReadonlyArray<Replacement> = [
   },
   {
     file: "routing/bypass-keeper.ts",
-    find: "passingTenants(sample, directory.tenants())",
-    replace: "sample.length < 0 ? passingTenants(sample, []) : [...directory.tenants()]"
+    find: "floodTenants(sample, directory.tenants())",
+    replace: "{ ...floodTenants(sample, []), passing: [...directory.tenants()] }"
   },
   {
     file: "routing/queue-depth.ts",

@@ -34,8 +34,10 @@ import type {
 } from "../../domain/installation.ts"
 import { countBacklogs } from "../../history/backlog-count.ts"
 import { countOpen } from "../../history/dead-fates.ts"
+import type { Bypass } from "../../policy/bypass.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
+import { readBypass } from "../../routing/bypass-store.ts"
 import { timers } from "../../time/timers.ts"
 import { deadLetterUseIn } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -82,6 +84,8 @@ export interface Survey {
   readonly waitingByTenant?: ReadonlyMap<string, number> | undefined
   /** What comes in from outside; undefined where there is no intake, or it does not answer. */
   readonly incoming?: IncomingSurvey | undefined
+  /** The bypass by which events pass a flood; undefined also where that cannot be read. */
+  readonly bypass?: Bypass | undefined
   /** Raised alerts about the system and about tenants. */
   readonly alerts: ReadonlyArray<RaisedAlert>
 }
@@ -227,15 +231,19 @@ const surveyWorkers = Effect.fnUntraced(function* (event: StreamSurvey["info"], 
   const ifKnown = <A, E, R>(
     read: (values: ReadonlyArray<StoredValue>) => Effect.Effect<A, E, R>
   ) => (values === undefined ? Effect.succeed(undefined) : orUnknown(read(values)))
-  const [incoming, sources, writeErrors] = yield* Effect.all(
+  const [bypass, incoming, sources, writeErrors] = yield* Effect.all(
     [
+      isLed ? orUnknown(readBypass) : Effect.succeed(undefined),
       ifKnown((values) => surveyIncoming(event, values)),
       ifKnown(surveySources),
       readFailing(aliveIn(bucket?.roster))
     ],
     { concurrency: "unbounded" }
   )
-  return { roster: bucket?.roster, ended: bucket?.ended, incoming, sources, writeErrors }
+  return {
+    ...{ roster: bucket?.roster, ended: bucket?.ended, bypass: bypass?.bypass },
+    ...{ incoming, sources, writeErrors }
+  }
 })
 
 /**
@@ -276,6 +284,7 @@ export const readSurvey = Effect.gen(function* () {
       {
         account: orUnknown(readAccountStorage),
         alerts: ifLed(buckets.alerts, listAlerts()),
+        bypass: ifLed(buckets.workers, readBypass),
         endpoints: ifLed(buckets.endpoints, surveyEndpoints),
         health: readHealth,
         letters: surveyDead(dead, infoOf(names.history), at),
@@ -320,6 +329,7 @@ export const readSurvey = Effect.gen(function* () {
     endpoints,
     oldest,
     incoming,
+    bypass: workers.bypass,
     alerts: raisedIn(alerts ?? []).filter(({ alert }) => alert.about !== "endpoint")
   }
   return survey

@@ -3,6 +3,7 @@ import { remadeGap } from "../../broker/losses.ts"
 import { defaultTtl } from "../../cluster/ownership.ts"
 import type { Heartbeat } from "../../cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
+import type { Bypass } from "../../policy/bypass.ts"
 import { plainText } from "../../text/plain-text.ts"
 import { countText, plural, rangesText, spanText } from "../../text/quantities.ts"
 
@@ -38,8 +39,18 @@ const stoppedAfterMs = 30_000
 /** An event that waits for longer while others are routed is worth a notice, ms. */
 const heldAfterMs = 5 * 60_000
 
+/** Says whose events pass a flood, and by which way. */
+const bypassText = ({ flooding, from, tenants }: Bypass): string => {
+  const whose = flooding.length === 0 ? "one tenant" : flooding.map(plainText).join(", ")
+  const others = `${plural(tenants.size, "other tenant")}`
+  return from === undefined
+    ? `events of ${whose} come faster than they are routed: in some seconds, those of ${others} pass them`
+    : `events of ${whose} come faster than they are routed, and those of ${others} pass them: if that lasts, start another worker, or ask ${whose} to publish more slowly`
+}
+
 /** Returns the conditions of events that are not routed, or were lost before. */
-export const routingConditions = ({ at, events, room, writeErrors }: Survey): Conditions => {
+export const routingConditions = (survey: Survey): Conditions => {
+  const { at, bypass, events, room, writeErrors } = survey
   const { counts, isRouterMissing, lastRoutedAt = 0 } = events
   const [pending, inRouter] = [counts.waitingForRouter ?? 0, counts.inRouter ?? 0]
   // A failed write counts as stored in the stream's state, until the broker is restarted.
@@ -76,6 +87,9 @@ export const routingConditions = ({ at, events, room, writeErrors }: Survey): Co
         "router-behind",
         `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
       ),
+      ...(bypass === undefined || bypass.until !== undefined
+        ? []
+        : [{ code: "flood-passed", text: bypassText(bypass) }]),
       ...conditionIf(
         !isStopped && waitsMs > heldAfterMs,
         "event-held",

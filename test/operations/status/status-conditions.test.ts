@@ -77,6 +77,23 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes(events(6 * minute, 100)), [[], ["event-held"]])
   })
 
+  it("is that events pass a flood, and whose it is", () => {
+    const bypass = {
+      consumer: "bypass-1-2",
+      tenants: new Set(["calm", "other"]),
+      flooding: ["acme"],
+      from: undefined,
+      until: undefined
+    }
+    assert.deepStrictEqual(texts({ ...busy, bypass }), [
+      "events of acme come faster than they are routed: in some seconds, those of 2 other tenants pass them"
+    ])
+    assert.deepStrictEqual(texts({ ...busy, bypass: { ...bypass, from: 7 } }), [
+      "events of acme come faster than they are routed, and those of 2 other tenants pass them: if that lasts, start another worker, or ask acme to publish more slowly"
+    ])
+    assert.deepStrictEqual(codes({ ...busy, bypass: { ...bypass, from: 7, until: 8 } }), [[], []])
+  })
+
   it("is that the routers' consumer is gone", () => {
     const survey = { ...busy, events: { ...busy.events, isRouterMissing: true } }
     assert.deepStrictEqual(codes(survey), [["router-consumer-missing"], []])
