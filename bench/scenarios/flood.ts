@@ -91,7 +91,7 @@ export const flood: Scenario = {
         { of, figure: "stood", atMost: 20 }
       ],
       notes: [
-        "the events of the other tenant pass the flood some 20 s after it began; those before that, and those that go through the other worker's queue, wait longer",
+        "the events of the other tenant pass the flood some 20 s after it began; those before that wait until then",
         "what a router gives back comes again after 20 s at most"
       ]
     }
