@@ -67,10 +67,7 @@ const beats = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolea
  *
  * @param selects whether a filter selects the event's type.
  */
-const windowOfType = (
-  { byFilter, usual }: RoundWindows,
-  selects: (filter: ReadonlyArray<string>) => boolean
-): number | undefined => {
+const windowOfType = ({ byFilter, usual }: RoundWindows, selects: Selects): number | undefined => {
   let best: TypeWindow | undefined
   for (const one of byFilter)
     if (selects(one.filter) && (best === undefined || beats(one.filter, best.filter))) best = one
@@ -146,8 +143,11 @@ const matches = (filter: ReadonlyArray<string>, type: ReadonlyArray<string>): bo
  */
 export const wants = ({ filters }: Version, type: string): boolean => filters.some(selecting(type))
 
+/** Tells which filters, by their tokens, select a type. */
+export type Selects = (filter: ReadonlyArray<string>) => boolean
+
 /** Returns which filters select a type. */
-const selecting = (type: string): ((filter: ReadonlyArray<string>) => boolean) => {
+export const selecting = (type: string): Selects => {
   const tokens = type.split(".")
   // Only filters that name Petrel's own events match them.
   const isOwn = isOwnType(type)

@@ -5,6 +5,8 @@ import {
   countUpTo,
   RecordedChanges,
   roundWindow,
+  type Selects,
+  selecting,
   type Version,
   Versions,
   versionOf,
@@ -14,8 +16,11 @@ import type { AuditProblem } from "./problem.ts"
 
 /** Maximum age of the endpoints that a plan is made from, ms: see `Directory`. */
 const maxDirectoryAgeMs = 10_000
-/** Event types per tenant whose endpoints are cached. */
-const maxCachedTypes = 1_000
+/**
+ * Event types and endpoints that want them, per tenant, that are cached in all. What is not is
+ * computed from all of the tenant's endpoints, which is as much as a plan that names most of them.
+ */
+const maxCached = 500_000
 
 type PlannedEndpoint = Omit<Planned, "id">
 
@@ -46,14 +51,22 @@ interface VersionChange {
 
 const revisionOf = ({ version }: VersionChange): number => version.revision
 
+/** The endpoints that want a type or may want it. */
+interface Wanting {
+  readonly selects: Selects
+  readonly endpoints: Set<Versions>
+}
+
 /**
  * The endpoints of a tenant at one revision of the bucket. The revision moves along with the plans
  * that are checked: consecutive plans are made from the same revision or from near ones.
  */
 class Tenant {
   readonly endpoints = new Map<string, Versions>()
-  /** By type: the endpoints that want it or may want it, as of {@link #applied}. */
-  readonly #wanting = new Map<string, Set<Versions>>()
+  /** By type, as of {@link #applied}. */
+  readonly #wanting = new Map<string, Wanting>()
+  /** How many types and endpoints are in {@link #wanting}. */
+  #cached = 0
   /** By revision. */
   #changes: Array<VersionChange> = []
   /** How many of the changes are applied. */
@@ -73,20 +86,27 @@ class Tenant {
       )
     if (taken === "added" && at >= this.#applied) return
     this.#applied = 0
-    this.#wanting.clear()
+    this.#forget()
   }
 
   /** Returns the endpoints that want a type, or may want it, at a revision. */
   wanting(type: string, directory: number): ReadonlySet<Versions> {
     this.#moveTo(directory)
     const known = this.#wanting.get(type)
-    if (known !== undefined) return known
-    if (this.#wanting.size >= maxCachedTypes) this.#wanting.clear()
-    const wanting = new Set<Versions>()
+    if (known !== undefined) return known.endpoints
+    const selects = selecting(type)
+    const endpoints = new Set<Versions>()
     for (const versions of this.endpoints.values())
-      if (mayWant(versions.at(directory), type)) wanting.add(versions)
-    this.#wanting.set(type, wanting)
-    return wanting
+      if (mayWant(versions.at(directory), selects)) endpoints.add(versions)
+    if (this.#cached + endpoints.size >= maxCached) this.#forget()
+    this.#wanting.set(type, { selects, endpoints })
+    this.#cached += 1 + endpoints.size
+    return endpoints
+  }
+
+  #forget(): void {
+    this.#wanting.clear()
+    this.#cached = 0
   }
 
   /** The first change after a revision whose time is known. */
@@ -105,15 +125,18 @@ class Tenant {
       const change = this.#changes[at]
       if (change === undefined) continue
       const version = change.of.at(directory)
-      for (const [type, wanting] of this.#wanting)
-        if (mayWant(version, type)) wanting.add(change.of)
-        else wanting.delete(change.of)
+      for (const { endpoints, selects } of this.#wanting.values()) {
+        const before = endpoints.size
+        if (mayWant(version, selects)) endpoints.add(change.of)
+        else endpoints.delete(change.of)
+        this.#cached += endpoints.size - before
+      }
     }
   }
 }
 
-const mayWant = (version: Version | undefined, type: string): boolean =>
-  version !== undefined && (version.state === "unknown" || wants(version, type))
+const mayWant = (version: Version | undefined, selects: Selects): boolean =>
+  version !== undefined && (version.state === "unknown" || version.filters.some(selects))
 
 /** What a plan must say of an endpoint; `any` if its configuration is unknown. */
 type Due = "planned" | "skipped" | "nothing" | "any"
