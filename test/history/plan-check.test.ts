@@ -120,6 +120,21 @@ describe("a plan that is made again from the facts", () => {
     ])
   })
 
+  it("is judged alike, however many types there are", () => {
+    const many = Array.from({ length: 500 }, (_, n) => change(`e${n}`, n + 1, 1, all))
+    const checked = check(...many)
+    const to = Object.fromEntries(many.map(({ endpoint }, n) => [endpoint, n + 1]))
+    // More than are cached, of an earlier revision as well.
+    for (let n = 0; n < 1_100; n++)
+      assert.deepStrictEqual(plan(checked, { at: [500, 100], type: `t.${n}`, to }), [])
+    checked.change(change("e0", 600, 200, { types: ["t.1098"] }))
+    for (const type of ["t.0", "t.1099"])
+      assert.deepStrictEqual(plan(checked, { at: [600, 300], type, to }), ["plan-adds e0"])
+    const after = { ...to, e0: 600 }
+    assert.deepStrictEqual(plan(checked, { at: [600, 300], type: "t.1098", to: after }), [])
+    assert.deepStrictEqual(plan(checked, { at: [500, 100], type: "t.1099", to }), [])
+  })
+
   it("skips those that are disabled, and those that nobody can read", () => {
     const some = check(
       change("off", 2, 1, { ...all, disabled: {} }),
