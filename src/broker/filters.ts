@@ -10,7 +10,8 @@ export interface FilteredReading {
 }
 
 /** So few matches are read soon in any case. */
-export const fewMatches = 64
+export const isFew = (filters: ReadonlyArray<string>, matches: number): boolean =>
+  matches <= (filters.length === 1 ? 2_000 : 64)
 /** What each message of a reading takes, µs. */
 const perMessage = 5
 /** What each match takes besides for every subject of a block, by the number of filters, µs. */
@@ -29,7 +30,7 @@ const isLiteral = (filter: string): boolean => !/(?:^|\.)[*>](?:\.|$)/.test(filt
 export const isFasterUnfiltered = (reading: FilteredReading): boolean => {
   const { filters, matches, subjects, total } = reading
   const [first = ">", ...others] = filters
-  if (others.length === 0 && isLiteral(first)) return false
+  if (others.length === 0 && (first === ">" || isLiteral(first))) return false
   const perMatch = perSubject(filters.length) * Math.min(subjects, subjectsOfBlock)
   return total * perMessage < matches * (perMessage + perMatch)
 }

@@ -10,7 +10,7 @@ import { Deferred, Effect, Stream } from "effect"
 import type { BatchLimits, BatchStart, Range } from "./broker.ts"
 import { ask, BrokerError } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
-import { fewMatches, isFasterUnfiltered, subjectMatcher } from "./filters.ts"
+import { isFasterUnfiltered, isFew, subjectMatcher } from "./filters.ts"
 
 type ReadingClients = Pick<Clients, "js" | "jsm">
 
@@ -92,8 +92,10 @@ export const areFiltersFaster = Effect.fnUntraced(function* (
   fromSeq: number,
   matches: number
 ) {
-  if (matches <= fewMatches) return true
-  const { state } = yield* ask(`read ${stream}`, () => jsm.streams.info(stream))
+  if (isFew(filters, matches)) return true
+  const { config, state } = yield* ask(`read ${stream}`, () => jsm.streams.info(stream))
+  // All of a stream's subjects are no filter to the broker.
+  if (filters.length === 1 && config.subjects?.includes(filters[0] ?? "") === true) return true
   const total = Math.min(state.messages, state.last_seq - fromSeq + 1)
   return !isFasterUnfiltered({ filters, matches, total, subjects: state.num_subjects ?? 0 })
 })

@@ -17,7 +17,7 @@ describe("a reading through filters", () => {
     ["is faster without a wildcard that most match", { filters: ["h.bench.>"] }, true],
     ["is faster with a wildcard that few match", { filters: ["h.a.>"], matches: 5_000 }, false],
     ["is faster with one subject, however many match", { filters: ["h.a._.ok.routed"] }, false],
-    ["is the same without a filter", { filters: [">"], matches: 120_000, subjects: 0 }, false]
+    ["is the same without a filter", { filters: [">"], matches: 120_000 }, false]
   ] satisfies ReadonlyArray<readonly [string, Partial<FilteredReading>, boolean]>)
     it(what, () => assert.strictEqual(isFasterUnfiltered({ ...many, ...reading }), faster))
 })
