@@ -284,7 +284,6 @@ export const readSurvey = Effect.gen(function* () {
       {
         account: orUnknown(readAccountStorage),
         alerts: ifLed(buckets.alerts, listAlerts()),
-        bypass: ifLed(buckets.workers, readBypass),
         endpoints: ifLed(buckets.endpoints, surveyEndpoints),
         health: readHealth,
         letters: surveyDead(dead, infoOf(names.history), at),
