@@ -87,7 +87,8 @@ export const routingConditions = (survey: Survey): Conditions => {
         "router-behind",
         `${plural(pending, "event")} wait to be routed: if they become more, start another worker`
       ),
-      ...(bypass === undefined || bypass.until !== undefined
+      // A bypass stays open for a while after the flood.
+      ...(bypass === undefined || bypass.until !== undefined || pending === 0
         ? []
         : [{ code: "flood-passed", text: bypassText(bypass) }]),
       ...conditionIf(

@@ -85,13 +85,17 @@ describe("what is not as it should be", () => {
       from: undefined,
       until: undefined
     }
-    assert.deepStrictEqual(texts({ ...busy, bypass }), [
+    const flooded = { ...busy, events: counted({ waitingForRouter: 900 }) }
+    assert.deepStrictEqual(texts({ ...flooded, bypass }), [
       "events of acme come faster than they are routed: in some seconds, those of 2 other tenants pass them"
     ])
-    assert.deepStrictEqual(texts({ ...busy, bypass: { ...bypass, from: 7 } }), [
+    assert.deepStrictEqual(texts({ ...flooded, bypass: { ...bypass, from: 7 } }), [
       "events of acme come faster than they are routed, and those of 2 other tenants pass them: if that lasts, start another worker, or ask acme to publish more slowly"
     ])
-    assert.deepStrictEqual(codes({ ...busy, bypass: { ...bypass, from: 7, until: 8 } }), [[], []])
+    const closing = { ...bypass, from: 7, until: 8 }
+    assert.deepStrictEqual(codes({ ...flooded, bypass: closing }), [[], []])
+    const over = { ...busy, events: counted({ waitingForRouter: 0 }) }
+    assert.deepStrictEqual(codes({ ...over, bypass: { ...bypass, from: 7 } }), [[], []])
   })
 
   it("is that the routers' consumer is gone", () => {
