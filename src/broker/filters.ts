@@ -9,9 +9,6 @@ export interface FilteredReading {
   readonly subjects: number
 }
 
-/** So few matches are read soon in any case. */
-export const isFew = (filters: ReadonlyArray<string>, matches: number): boolean =>
-  matches <= (filters.length === 1 ? 2_000 : 64)
 /** What each message of a reading takes, µs. */
 const perMessage = 5
 /** What each match takes besides for every subject of a block, by the number of filters, µs. */
@@ -20,6 +17,10 @@ const perSubject = (filters: number): number => (filters === 1 ? 0.005 : 0.05 * 
 const subjectsOfBlock = 10_000
 
 const isLiteral = (filter: string): boolean => !/(?:^|\.)[*>](?:\.|$)/.test(filter)
+
+/** So few matches are read soon in any case. */
+export const isFew = (filters: ReadonlyArray<string>, matches: number): boolean =>
+  matches <= (filters.length === 1 ? 2_000 : 64)
 
 /**
  * Returns true where it is faster to read all messages and drop those that do not match: for each

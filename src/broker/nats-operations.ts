@@ -6,11 +6,10 @@ import { timers } from "../time/timers.ts"
 import type { Broker, ReadingOptions, Seen } from "./broker.ts"
 import { ask, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
-import { subjectMatcher } from "./filters.ts"
 import {
-  areFiltersFaster,
   countSince,
   firstSince,
+  openFastest,
   readBatch,
   readOrdered,
   seeOrdered
@@ -29,7 +28,7 @@ export const readRun = Effect.fnUntraced(function* (
   options: ReadingOptions,
   see: (seen: Seen) => void
 ) {
-  const { stream, subjects, to } = options
+  const { stream, to } = options
   const open = (filters: ReadonlyArray<string>) =>
     Effect.acquireRelease(
       ask(`read ${stream}`, () =>
@@ -46,13 +45,9 @@ export const readRun = Effect.fnUntraced(function* (
       ),
       ({ name }) =>
         Effect.sync(() => void jsm.consumers.delete(stream, name).catch(() => undefined))
-    )
-  const filtered = yield* open(subjects)
-  const { num_pending: matches } = filtered
-  if (matches === 0) return options.from
-  const isFiltered = yield* areFiltersFaster(jsm, stream, subjects, options.from, matches)
-  const consumer = isFiltered ? filtered : yield* open([])
-  const wants = isFiltered ? () => true : subjectMatcher(subjects)
+    ).pipe(Effect.map((consumer) => ({ consumer, pending: consumer.num_pending })))
+  const { consumer, pending, wants } = yield* openFastest(jsm, options, options.from, open)
+  if (pending === 0) return options.from
   return yield* Effect.callback<number>((resume) => {
     const inbox = createInbox()
     const subject = `$JS.API.CONSUMER.MSG.NEXT.${stream}.${consumer.name}`

@@ -62,30 +62,40 @@ export const seeOrdered = Effect.fnUntraced(function* (
   return { seq: last, enough }
 })
 
-/** Makes a consumer for a reading, with the filters that make it fastest. */
-const openReading = Effect.fnUntraced(function* (
-  { js, jsm }: ReadingClients,
-  range: Range,
-  fromSeq: number
-) {
-  const { follow, lastOfSubjects, stream, subjects: filters } = range
-  const operation = `read ${stream}`
-  const open = Effect.fnUntraced(function* (
-    filters: ReadonlyArray<string>,
-    wants: (subject: string) => boolean
-  ) {
+/** Makes an ordered consumer for a reading, with the filters that make it fastest. */
+const openReading = ({ js, jsm }: ReadingClients, range: Range, fromSeq: number) => {
+  const open = Effect.fnUntraced(function* (filters: ReadonlyArray<string>) {
     const consumer = yield* orderedConsumer(js, range, filters, fromSeq)
-    const { num_pending: pending } = yield* ask(operation, () => consumer.info())
-    return { consumer, pending, wants }
+    const { num_pending: pending } = yield* ask(`read ${range.stream}`, () => consumer.info())
+    return { consumer, pending }
   })
-  const filtered = yield* open(filters, () => true)
-  if (follow === true || lastOfSubjects === true) return filtered
-  const isFiltered = yield* areFiltersFaster(jsm, stream, filters, fromSeq, filtered.pending)
-  return isFiltered ? filtered : yield* open([], subjectMatcher(filters))
+  const { follow, lastOfSubjects, subjects } = range
+  return follow === true || lastOfSubjects === true
+    ? Effect.map(open(subjects), (filtered) => ({ ...filtered, wants: anySubject }))
+    : openFastest(jsm, range, fromSeq, open)
+}
+
+/**
+ * Makes a consumer with the filters of a reading, or without any where that is faster: then
+ * `wants` tells which messages match them.
+ *
+ * @param open makes it with filters, and returns with it how many messages it will give.
+ */
+export const openFastest = Effect.fnUntraced(function* <A extends { readonly pending: number }, R>(
+  jsm: JetStreamManager,
+  { stream, subjects }: Pick<Range, "stream" | "subjects">,
+  fromSeq: number,
+  open: (filters: ReadonlyArray<string>) => Effect.Effect<A, BrokerError, R>
+) {
+  const filtered = yield* open(subjects)
+  return (yield* areFiltersFaster(jsm, stream, subjects, fromSeq, filtered.pending))
+    ? { ...filtered, wants: anySubject }
+    : { ...(yield* open([])), wants: subjectMatcher(subjects) }
 })
 
-/** Returns false where a reading is faster without its filters, of which so many messages match. */
-export const areFiltersFaster = Effect.fnUntraced(function* (
+const anySubject = (_subject: string): boolean => true
+
+const areFiltersFaster = Effect.fnUntraced(function* (
   jsm: JetStreamManager,
   stream: string,
   filters: ReadonlyArray<string>,

@@ -113,7 +113,7 @@ export const makeBypassConsumer = Effect.fnUntraced(function* (
 
 /**
  * Reads up to which sequence all events of a bypass are routed; undefined where that is not known,
- * as of a consumer that begins elsewhere.
+ * as of a consumer that begins at another sequence.
  */
 export const readBypassFloor = Effect.fnUntraced(function* ({ consumer, from }: Bypass) {
   const { consumerInfo, names } = yield* Broker
