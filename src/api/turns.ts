@@ -11,6 +11,7 @@ import { networkOf } from "../connections/network.ts"
 import type { RefusalCells } from "../metrics/refused-requests.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { LiveTokens } from "../operations/tokens/token-store.ts"
+import { ArrivalCost } from "../policy/arrival-cost.ts"
 import { FairTime } from "../policy/fair-turns.ts"
 import { Shares } from "../policy/shares.ts"
 import { timers } from "../time/timers.ts"
@@ -89,13 +90,17 @@ class KeyScheduler extends Scheduler.MixedScheduler {
 /**
  * Shares the thread that answers requests. A request begins at once while the thread has time; else
  * it waits, and first comes who has used least of the thread lately. All that a request does is
- * counted, and large work that yields waits for its turn, too.
+ * counted, with a mean for what Node does for it; large work that yields waits for its turn, too.
  */
 export class Turns {
   readonly #line = new FairTime<() => void>()
   readonly #waiting = new Shares(maxWaiting)
   readonly #refusing = new Shares(maxRefused)
-  readonly #meter = new Meter((key, ms, now) => this.#line.charge(key, ms, now))
+  readonly #arrival = new ArrivalCost()
+  readonly #meter = new Meter((key, ms, now) => {
+    this.#arrival.noteMeasured(ms)
+    this.#line.charge(key, ms, now)
+  })
   readonly #refused: RefusalCells
   readonly #waitWithinMs: number
   /** True while what waited has its turn. */
@@ -140,7 +145,18 @@ export class Turns {
 
   /** Notes that a client has connected: others may be waiting to be let in. */
   noteAccepted(): void {
+    this.#arrival.note()
     this.#hasAccepted = true
+  }
+
+  /**
+   * Notes that a request of a key has come, which counts as use of the thread even if it is refused.
+   *
+   * @param isFirst true if it is the first of its connection, which counts as the key's with it.
+   */
+  noteRequest(key: string, isFirst: boolean): void {
+    this.#arrival.note()
+    this.#line.charge(key, (isFirst ? 2 : 1) * this.#arrival.ms, timers.monotonicMs())
   }
 
   /** Returns what schedules the jobs of a tenant: what they use counts as what its requests use. */
@@ -234,6 +250,7 @@ export class Turns {
     }
     const began = timers.monotonicMs()
     let now = began
+    this.#arrival.end(now)
     this.#isInTurn = true
     do {
       this.#line.next(now)?.()
@@ -241,7 +258,9 @@ export class Turns {
     } while (this.#line.size > 0 && now - began < sliceMs)
     this.#isInTurn = false
     this.#isPumping = false
-    if (this.#line.size > 0) this.#pumpSoon()
+    if (this.#line.size === 0) return
+    this.#arrival.begin(now)
+    this.#pumpSoon()
   }
 }
 
@@ -285,8 +304,14 @@ export const beginInTurn = Effect.fnUntraced(function* <E, R>(
         connections.begin(source.socket, NodeHttpServerRequest.toServerResponse(request))
       return answered
     })
-    return Effect.flatMap(Insider, (insider) =>
-      turns.inTurn(keyOf(request, insider), begun, refusal)
-    )
+    return Effect.flatMap(Insider, (insider) => {
+      const { source } = request
+      const key = keyOf(request, insider)
+      turns.noteRequest(
+        key,
+        source instanceof IncomingMessage && connections.isFirst(source.socket)
+      )
+      return turns.inTurn(key, begun, refusal)
+    })
   })
 })

@@ -33,6 +33,8 @@ interface Connection {
   isKnown: boolean
   /** True once it has lost its place. */
   isHeld: boolean
+  /** Requests that have come by it. */
+  requests: number
   /** Requests of it that were begun and are not answered. What waits for its turn is none of them. */
   begun: number
   /** Of the last request, while it is not answered. */
@@ -110,6 +112,11 @@ export class Connections {
     this.#known.add(connection)
   }
 
+  /** Whether the request that has come last by a connection is its first. */
+  isFirst(socket: Socket): boolean {
+    return this.#all.get(keyOf(socket))?.requests === 1
+  }
+
   /** Whether an answer is being written to a connection. */
   isAnswering(socket: Socket): boolean {
     return this.#all.get(keyOf(socket))?.response?.headersSent === true
@@ -143,6 +150,7 @@ export class Connections {
       owner,
       isKnown: false,
       isHeld: false,
+      requests: 0,
       begun: 0,
       response: undefined
     }
@@ -184,6 +192,7 @@ export class Connections {
   #note(socket: Socket, response: ServerResponse): void {
     const connection = this.#all.get(keyOf(socket))
     if (connection === undefined) return
+    connection.requests++
     connection.response = response
     response.once("close", () => {
       if (connection.response === response) connection.response = undefined

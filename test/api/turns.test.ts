@@ -29,7 +29,7 @@ const setUp = (waitWithinMs?: number) => {
   const count = (what: string) => order.filter((one) => one === what).length
   const noted = () =>
     refused.family().samples.find(({ labels }) => labels.bound === "turns")?.value ?? 0
-  return { ask, count, many, noted, order }
+  return { ask, count, many, noted, order, turns }
 }
 
 describe("turns of the thread that answers requests", () => {
@@ -106,6 +106,26 @@ describe("turns of the thread that answers requests", () => {
       assert.isAtLeast(count("greedy refused"), 1_000)
       assert.isAtMost(count("greedy refused"), 4_000 - 512 - 2_048)
       yield* Effect.forEach(attack, Fiber.interrupt, { concurrency: "unbounded" })
+    })
+  )
+
+  it.live("count what the thread does for requests before they begin", () =>
+    Effect.gen(function* () {
+      const { ask, many, order, turns } = setUp()
+      const attack = yield* many(60, "greedy", busy(2))
+      for (let round = 0; round < 10; round++) {
+        yield* Effect.promise(() => new Promise<void>((resolve) => setImmediate(resolve)))
+        for (let request = 0; request < 10; request++) turns.noteRequest("chatty", true)
+        yield* busy(5)
+      }
+      yield* Fiber.join(yield* ask("modest", busy(1)))
+      const last = yield* Effect.all([ask("chatty", Effect.void), ask("modest", Effect.void)])
+      yield* Fiber.joinAll(last)
+      assert.deepStrictEqual(
+        order.filter((one) => one !== "greedy"),
+        ["modest", "modest", "chatty"]
+      )
+      yield* Fiber.joinAll(attack)
     })
   )
 
