@@ -57,13 +57,14 @@ class Meter {
 
   begin(key: string): void {
     const now = timers.monotonicMs()
-    if (this.#key === undefined) queueMicrotask(this.#end)
+    if (this.#key === undefined) queueMicrotask(this.end)
     else this.#charge(this.#key, now - this.#since, now)
     this.#key = key
     this.#since = now
   }
 
-  readonly #end = () => {
+  /** Who uses the thread stops to do so. */
+  readonly end = () => {
     const now = timers.monotonicMs()
     if (this.#key !== undefined) this.#charge(this.#key, now - this.#since, now)
     this.#key = undefined
@@ -258,6 +259,8 @@ export class Turns {
     } while (this.#line.size > 0 && now - began < sliceMs)
     this.#isInTurn = false
     this.#isPumping = false
+    // Before the next round begins, or its last item would count as measured there.
+    this.#meter.end()
     if (this.#line.size === 0) return
     this.#arrival.begin(now)
     this.#pumpSoon()
