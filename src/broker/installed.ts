@@ -1,10 +1,17 @@
 import { isDeepStrictEqual } from "node:util"
+import { JetStreamError } from "@nats-io/jetstream"
 import { nanos } from "@nats-io/transport-node"
 import { Context, Effect, Option, Schema } from "effect"
 import type { LevelRange } from "../domain/feature-level.ts"
 import { levelProblem, ownLevels } from "../domain/feature-level.ts"
 import { Broker } from "./broker.ts"
-import { consumerNotFound, ifFound, isNoSuchMessage, streamNotFound } from "./broker-error.ts"
+import {
+  BrokerError,
+  consumerNotFound,
+  ifFound,
+  isNoSuchMessage,
+  streamNotFound
+} from "./broker-error.ts"
 import { ageLimitMs } from "./kept-since.ts"
 import type { TopologyOptions } from "./topology.ts"
 import { defaultTopology, isOfAccess, wanted } from "./topology.ts"
@@ -309,6 +316,30 @@ export const readLayout = Effect.gen(function* () {
     brokerMs: Date.parse(info.ts ?? "")
   } satisfies Layout & { readonly brokerMs: number }
 })
+
+/**
+ * Reads the number of partitions, for those who look for an endpoint's: of the layout only the record
+ * is read. Where that does not say it, and while the number is being changed, as {@link readLayout}.
+ */
+export const readPartitions = Effect.gen(function* () {
+  const { partitions } = yield* refuseChange
+  return partitions ?? (yield* readLayout).partitions
+})
+
+/** The status of a direct reading that nobody answers: the stream has no replica at hand, or is none. */
+const nobodyAnswers = 503
+
+const mayBeMissing = ({ cause, code }: BrokerError): boolean =>
+  code === streamNotFound ||
+  (cause instanceof JetStreamError && "code" in cause && cause.code === nobodyAnswers)
+
+/** Fails as {@link readLayout} where a stream that is asked does not exist: that says what is missing. */
+export const orSayMissing = <A, E extends { readonly _tag: string }, R>(
+  asks: Effect.Effect<A, E | BrokerError, R>
+) =>
+  Effect.tapError(asks, (error) =>
+    error instanceof BrokerError && mayBeMissing(error) ? readLayout : Effect.void
+  )
 
 const millis = (nanoseconds: number): number => nanoseconds / 1e6
 

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { readLayout } from "../broker/installed.ts"
+import { readPartitions } from "../broker/installed.ts"
 import { partitionOf } from "../domain/names.ts"
 import { ErrorClass, Redirect, Response, Verdict } from "../domain/outcome.ts"
 import { WaitingFilter } from "../domain/retry-record.ts"
@@ -148,7 +148,7 @@ export const commandOwner = Effect.fnUntraced(function* (
   onPart?: (part: CommandPart) => void
 ) {
   const { names } = yield* Broker
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const partition = partitionOf(does.tenant, does.endpoint, partitions)
   const command: Command = { v: 1, by, does }
   let begun = false

@@ -1,6 +1,6 @@
 import { Deferred, Effect, Option, Queue, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
-import { readLayout } from "../broker/installed.ts"
+import { readPartitions } from "../broker/installed.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import { readStream, storedAt } from "../broker/scan.ts"
 import { hasOutlived, valueIn } from "../broker/values.ts"
@@ -176,7 +176,7 @@ export const presentIn = ({ leases, members }: Roster): ReadonlyArray<Present> =
 
 /** Reads the workers, and the partitions that nobody owns. */
 export const readPresent = Effect.gen(function* () {
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const roster = yield* readRoster
   const indexes = Array.from({ length: partitions }, (_, index) => index)
   return {

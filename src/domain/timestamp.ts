@@ -1,4 +1,4 @@
-import { Schema, SchemaGetter } from "effect"
+import { Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 /** The end of the year 9999, ms since the epoch: RFC 3339 has four digits for the year. */
 const maxTimeMs = 253_402_300_799_999
@@ -40,11 +40,15 @@ export const timeText = (ms: number): string => new Date(within(ms)).toISOString
 
 const expected = "a time such as 2026-03-04T10:30:00Z"
 
-const TimeText = Schema.String.annotate({ format: "date-time" }).check(
-  Schema.makeFilter((text: string) =>
-    readTimeText(text) === undefined ? `must be ${expected}` : undefined
-  )
-)
+const TimeText = Schema.String.annotate({ format: "date-time" })
+
+// Not a check of the text: the times of each answer would be read again after they are written.
+const read = SchemaGetter.transformEffect((text: string, options) => {
+  const ms = readTimeText(text)
+  return ms === undefined
+    ? Effect.fail(new SchemaIssue.InvalidValue({ message: `must be ${expected}` }, text, options))
+    : Effect.succeed(ms)
+})
 
 /**
  * A time: a number of ms since the epoch, in memory and in what Petrel stores. In the JSON that
@@ -57,7 +61,7 @@ export const Timestamp = Schema.declare(
     expected,
     toCodecJson: () =>
       Schema.link<number>()(TimeText, {
-        decode: SchemaGetter.transform((text) => readTimeText(text) ?? 0),
+        decode: read,
         encode: SchemaGetter.transform(timeText)
       })
   }

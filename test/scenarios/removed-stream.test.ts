@@ -4,8 +4,9 @@ import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
 import { findPartitions } from "../../src/broker/installed.ts"
 import { wanted } from "../../src/broker/topology.ts"
-import { makeNames } from "../../src/domain/names.ts"
+import { makeNames, partitionOf } from "../../src/domain/names.ts"
 import { audit } from "../../src/history/audit/audit.ts"
+import { showActivity } from "../../src/operations/endpoints/endpoint-queries.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { run } from "../cli/in-process.ts"
 import type { Installation } from "../kit/engine.ts"
@@ -108,6 +109,20 @@ describe.concurrent("a stream that somebody removed", () => {
           yield* hook.received(40)
         }),
       unusual
+    )
+
+  for (const kind of ["deliveries", "backlog"] as const)
+    scenario(`is named to whoever asks for an endpoint whose ${kind} it had`, () =>
+      Effect.gen(function* () {
+        const { names } = yield* Broker
+        yield* endpoint({ id: "one", url: "http://127.0.0.1:9" })
+        const of = { tenant: "acme", id: "one" }
+        const stream = names[kind](partitionOf(of.tenant, of.id, testTopology.partitions))
+        yield* showActivity(of)
+        yield* remove(stream)
+        const failed = yield* Effect.flip(showActivity(of))
+        assert.include(failed.message, `${stream} is missing on the broker: run \`petrel init\``)
+      })
     )
 
   scenario("takes the plans in it: the audit does not call their events unrouted", (place) =>

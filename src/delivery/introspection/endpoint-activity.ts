@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readLayout } from "../../broker/installed.ts"
+import { readPartitions } from "../../broker/installed.ts"
 import { readEntry } from "../../broker/values.ts"
 import type { EndpointActivity } from "../../cluster/introspection.ts"
 import { queryOwner } from "../../cluster/introspection.ts"
@@ -69,14 +69,14 @@ const readPartition = Effect.fnUntraced(function* (
 
 /** Reads the current activity of one endpoint. */
 export const readEndpointNow = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const partition = partitionOf(tenant, id, partitions)
   return (yield* readPartition(partition, { tenant, endpoint: id }))(tenant, id)
 })
 
 /** Reads the current activity of all endpoints, or of a tenant's. */
 export const readAllNow = Effect.fnUntraced(function* (tenant?: string) {
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const of = tenant === undefined ? {} : { tenant }
   const all = yield* Effect.forEach(
     Array.from({ length: partitions }, (_, partition) => partition),

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readLayout } from "../../broker/installed.ts"
+import { orSayMissing, readPartitions } from "../../broker/installed.ts"
 import { readBatch } from "../../broker/scan.ts"
 import { deliverySubject } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
@@ -84,11 +84,11 @@ export const countWaitingIn = Effect.fnUntraced(function* (
       backlog: backlog.get(key) ?? 0
     }
   }
-})
+}, orSayMissing)
 
 /** Counts what waits for an endpoint. Asks the leaders. */
 export const countWaiting = Effect.fnUntraced(function* (tenant: string, id: string) {
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const partition = partitionOf(tenant, id, partitions)
   return (yield* countWaitingIn(partition, tenant, id))(tenant, id)
 })

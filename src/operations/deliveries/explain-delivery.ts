@@ -1,6 +1,6 @@
 import { Clock, Effect, HashMap, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { readLayout } from "../../broker/installed.ts"
+import { orSayMissing, readPartitions } from "../../broker/installed.ts"
 import { queryOwner, TaskActivity } from "../../cluster/introspection.ts"
 import { readEndpointNow } from "../../delivery/introspection/endpoint-activity.ts"
 import { firstRound } from "../../domain/delivery.ts"
@@ -241,7 +241,7 @@ const findRecorded = Effect.fnUntraced(function* (
 /** Looks for the message of an open round, and for what blocks it. */
 const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: DeliveryRound) {
   const { endpoint: id, eventAt, eventSeq, tenant } = life
-  const { partitions } = yield* readLayout
+  const partitions = yield* readPartitions
   const { consumerInfo, names } = yield* Broker
   // Read before the lookup of the delivery: once the router has acknowledged the event, the lookup
   // finds its deliveries.
@@ -293,7 +293,7 @@ const whereabouts = Effect.fnUntraced(function* (life: DeliveryLife, round: Deli
     ...(owner?.task === undefined ? {} : { inMemory: { worker: owner.worker, ...owner.task } }),
     holds: blockersOf(situation, now)
   }
-})
+}, orSayMissing)
 
 const roundView = (round: DeliveryRound, answerOf: FindAnswer): RoundView => {
   const { attempts, begun, discardedAt, end, repeats, state, waits } = round

@@ -38,7 +38,7 @@ import {
   resumeEndpoint
 } from "./change-state.ts"
 import { inPageTurn, pageEndpoints } from "./endpoint-page.ts"
-import { showEndpoint } from "./endpoint-queries.ts"
+import { revealSecrets, showEndpoint } from "./endpoint-queries.ts"
 import {
   Changed,
   Detail,
@@ -327,13 +327,7 @@ const secret = operation("secret", "GET", `${one}/secret`, {
   output: Secrets,
   refusals: ["not-found"],
   within: ({ params }) => params.id,
-  run: ({ params }) =>
-    asCaller((by) =>
-      Effect.map(showEndpoint(params, { revealTo: by }), ({ headers, secrets }) => ({
-        headers,
-        secrets
-      }))
-    )
+  run: ({ params }) => asCaller((by) => revealSecrets(params, by))
 })
 
 /** Operations on endpoints. */

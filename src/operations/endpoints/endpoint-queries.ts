@@ -25,6 +25,7 @@ import {
   activityView,
   type EndpointDetail,
   endpointHealthView,
+  endpointView,
   type ListedEndpoint
 } from "./endpoint-view.ts"
 
@@ -105,6 +106,14 @@ const appendRevealed = Effect.fnUntraced(function* ({ id, tenant }: EndpointName
   yield* appendFact(fact, `${kind}.${tenant}.${id}.${at}.${number}`)
 })
 
+/** Shows an endpoint's secrets and the values of its headers, once the history knows who sees them. */
+export const revealSecrets = Effect.fnUntraced(function* (name: EndpointName, by: string) {
+  const stored = yield* getEndpoint(name.tenant, name.id)
+  yield* appendRevealed(name, by)
+  const { headers, secrets } = endpointView(stored, true)
+  return { headers, secrets }
+})
+
 /**
  * Shows one endpoint.
  *
@@ -117,16 +126,22 @@ export const showEndpoint = Effect.fnUntraced(function* (
 ) {
   const stored = yield* getEndpoint(tenant, id)
   if (revealTo !== undefined) yield* appendRevealed({ id, tenant }, revealTo)
-  const health = yield* healthOf(stored.endpoint)
-  const raised = yield* readRaised({ tenant, endpoint: id })
-  const settings = yield* readSettingsInForce(tenant)
+  const { activity, health, raised, settings } = yield* Effect.all(
+    {
+      activity: showActivity({ id, tenant }),
+      health: healthOf(stored.endpoint),
+      raised: readRaised({ tenant, endpoint: id }),
+      settings: readSettingsInForce(tenant)
+    },
+    { concurrency: "unbounded" }
+  )
   const shared = sharedHostOf(stored.endpoint, settings)
   return {
     ...endpointHealthView(stored, health, revealTo !== undefined),
     forwards: forwardedTo(stored.endpoint, settings),
     ...(shared === undefined ? {} : { sharedHost: hostView(shared) }),
     ...cutTimeouts(stored.endpoint, maxTimeoutMsOf(settings)),
-    ...(yield* showActivity({ id, tenant })),
+    ...activity,
     raised
   } satisfies EndpointDetail
 })

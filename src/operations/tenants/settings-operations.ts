@@ -4,7 +4,7 @@ import { PositiveDuration } from "../../domain/duration.ts"
 import { RetryPolicy } from "../../domain/retry-policy.ts"
 import { textsOf } from "../../domain/settings/setting.ts"
 import { tenantSettings } from "../../domain/settings/tenant-table.ts"
-import { presets } from "../../policy/presets.ts"
+import { type Preset, presets } from "../../policy/presets.ts"
 import { ladder, totalTime } from "../../policy/retry-outline.ts"
 import {
   setSystemThresholds,
@@ -170,6 +170,25 @@ const changeSystemThresholds = operation("setSystemThresholds", "PUT", "/v1/aler
   run: ({ payload: { alerts } }) => asCaller((by) => setSystemThresholds(alerts ?? undefined, by))
 })
 
+const describePreset = ({ name, policy, source }: Preset): typeof RetryPreset.Type => {
+  const caution = shortPolicy(policy)
+  return {
+    ...{ name, source, policy },
+    ...(caution === undefined ? {} : { caution }),
+    waits: ladder(policy).map((ms) => Duration.millis(ms)),
+    total: Duration.millis(totalTime(policy)),
+    outline: outlined(name, policy)
+  }
+}
+
+let described: ReadonlyArray<typeof RetryPreset.Type> | undefined
+
+/** The same for all who ask, and 6 ms of work. */
+const describePresets = () => {
+  described ??= [...presets.values()].map(describePreset)
+  return { presets: described }
+}
+
 const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
   scope: "endpoints:read",
   summary: "List the retry policies that have a name",
@@ -179,19 +198,7 @@ const listPresets = operation("presets", "GET", `${tenantPath}/retry-presets`, {
   }).annotate({
     identifier: "RetryPresetList"
   }),
-  run: () =>
-    Effect.sync(() => ({
-      presets: [...presets.values()].map(({ name, policy, source }) => {
-        const caution = shortPolicy(policy)
-        return {
-          ...{ name, source, policy },
-          ...(caution === undefined ? {} : { caution }),
-          waits: ladder(policy).map((ms) => Duration.millis(ms)),
-          total: Duration.millis(totalTime(policy)),
-          outline: outlined(name, policy)
-        }
-      })
-    }))
+  run: () => Effect.sync(describePresets)
 })
 
 /** Operations on what holds for a tenant or the system as a whole. */

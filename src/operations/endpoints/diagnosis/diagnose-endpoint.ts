@@ -1,5 +1,5 @@
 import { Clock, Effect, Schema } from "effect"
-import { readLayout } from "../../../broker/installed.ts"
+import { readPartitions } from "../../../broker/installed.ts"
 import { queryOwner } from "../../../cluster/introspection.ts"
 import { ConnectionCheck } from "../../../domain/connection-check.ts"
 import { EndpointName } from "../../../domain/endpoint.ts"
@@ -86,13 +86,18 @@ export const diagnoseEndpoint = Effect.fnUntraced(function* (
   asker: Pick<Asker, "scopes">
 ) {
   const { endpoint } = yield* getEndpoint(tenant, id)
-  const { partitions } = yield* readLayout
-  const answer = yield* queryOwner(partitionOf(tenant, id, partitions), {
-    ...{ about: "connection", tenant, endpoint: id }
-  })
+  const partitions = yield* readPartitions
+  const partition = partitionOf(tenant, id, partitions)
+  const [answer, found] = yield* Effect.all(
+    [
+      queryOwner(partition, { about: "connection", tenant, endpoint: id }),
+      readingHistory(readFindings(endpoint))
+    ],
+    { concurrency: 2 }
+  )
   const connection = answer?.connection
-  const found = yield* readingHistory(readFindings(endpoint, connection))
-  const findings = maySeeAnswers(asker) ? found : withoutAnswers(found)
+  const all: Findings = { ...found, connection }
+  const findings = maySeeAnswers(asker) ? all : withoutAnswers(all)
   const now = yield* Clock.currentTimeMillis
   const checks = checksOf(findings, now)
   return {

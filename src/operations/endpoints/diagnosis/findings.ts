@@ -212,10 +212,7 @@ const countDeadLetters = Effect.fnUntraced(function* ({ id, tenant }: Endpoint) 
 })
 
 /** Reads all that a diagnosis is made from, except what only a worker can find out. */
-export const readFindings = Effect.fnUntraced(function* (
-  endpoint: Endpoint,
-  connection: ConnectionCheck | undefined
-) {
+export const readFindings = Effect.fnUntraced(function* (endpoint: Endpoint) {
   const read = yield* Effect.all(
     {
       health: healthOf(endpoint),
@@ -227,5 +224,5 @@ export const readFindings = Effect.fnUntraced(function* (
     { concurrency: "unbounded" }
   )
   const rate = yield* readRate(endpoint, read.attempts)
-  return { endpoint, connection, rate, ...read } satisfies Findings
+  return { endpoint, rate, ...read } satisfies Omit<Findings, "connection">
 })
