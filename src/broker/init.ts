@@ -1,6 +1,7 @@
 import type { JetStreamManager } from "@nats-io/jetstream"
 import { Clock, Effect, Schedule } from "effect"
 import { AccessBroker, inAccess, requireAccess } from "./access.ts"
+import { checkAccountLimits } from "./account-limits.ts"
 import { Broker } from "./broker.ts"
 import { BrokerError, consumerNotFound, ifFound, streamNotFound } from "./broker-error.ts"
 import { natsClients } from "./clients.ts"
@@ -155,9 +156,12 @@ export const init = Effect.fnUntraced(function* (asked: TopologyOptions) {
   const access = yield* AccessBroker
   const isApart = ({ stream }: StreamSpec) => access !== undefined && isOfAccess(names, stream.name)
   const items = all.filter((item) => !isApart(item))
+  const apartItems = all.filter(isApart)
+  yield* inAccess(checkAccountLimits(apartItems, options.replicas))
+  yield* checkAccountLimits(items, options.replicas)
   yield* checkReservations(items, options.replicas)
   // What is in other accounts comes first: if one is not set up, nothing has been changed yet.
-  const apart = yield* inAccess(ensureAll(all.filter(isApart), () => 0))
+  const apart = yield* inAccess(ensureAll(apartItems, () => 0))
   const theirs = yield* Effect.forEach(options.tenants, (tenant) =>
     inAccountOf(tenant, (jsm) =>
       ensureStream(tenantStream(names, tenant, options, maxPayload), 0, jsm)

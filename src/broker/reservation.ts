@@ -8,6 +8,8 @@ import { NoRoomError, TopologyError } from "./installed.ts"
 import type { StreamSpec } from "./topology.ts"
 
 const storageExceeded = 10047
+/** Returned where the account bounds each stream: all together cannot be tried as one then. */
+const streamTooLarge = 10122
 /** Returned by a cluster without a suitable server, for whatever reason. */
 const noSuitablePeers = 10005
 /** Returned by a server that is alone, or by a cluster that is too small. */
@@ -64,7 +66,8 @@ const tryStream = Effect.fnUntraced(function* (replicas: number, bytes: number) 
   ).pipe(Effect.ensuring(Effect.ignore(remove)))
 })
 
-const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`
+/** Returns a size in words, rounded up. */
+export const mebibytes = (bytes: number): string => `${Math.ceil(bytes / 2 ** 20)} MiB`
 
 /**
  * Fails unless the broker has the servers and the room for all streams together, before the first is
@@ -99,6 +102,10 @@ export const checkReservations = Effect.fnUntraced(function* (
   const [largest] = most
   const flag = flags.get(largest?.name ?? "") ?? "--tenant-bytes"
   yield* tryStream(replicas, bytes).pipe(
+    Effect.catchIf(
+      ({ code }) => code === streamTooLarge,
+      () => Effect.void
+    ),
     Effect.catchIf(isStorageShort, () =>
       Effect.fail(
         new NoRoomError({

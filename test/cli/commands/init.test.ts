@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Broker } from "../../../src/broker/broker.ts"
 import { natsClients } from "../../../src/broker/clients.ts"
 import { endpoint, nth, publish, quickRetry } from "../../kit/engine.ts"
 import { installations, parse } from "../command-line.ts"
@@ -184,6 +185,49 @@ no_auth_user: p`
           (yield* boundsOf).slice(0, 2),
           [-1, -1].map((b) => b / 1024 ** 2)
         )
+      })
+    )
+  })
+})
+
+describe("an account with limits besides its size", () => {
+  for (const [limit, said] of [
+    ["max_streams: 20", /may have 20 streams and has 0, and 30 more are to be made: raise its max/],
+    ["max_consumers: 4", /may have 4 consumers, .*: raise its max_consumers to 20 at least/],
+    ["max_ack_pending: 1000", /may leave 1000 messages unacknowledged, .*: raise its max_ack/],
+    ["max_bytes_required: true", /of Petrel's have none, such as .*: leave out its max_bytes/],
+    ["disk_max_stream_bytes: 64MB", /EVENTS is to take 512 MiB: choose less with `petrel init/]
+  ] as const) {
+    const limited = installations({
+      config: `accounts { P { jetstream { max_file: 1GiB, ${limit} }, users: [{ user: p, password: p }] } }
+no_auth_user: p`
+    })
+
+    it.live(`is refused before anything is made: ${limit}`, () => {
+      const { flags, within } = limited()
+      return within(
+        Effect.gen(function* () {
+          const { streamNames } = yield* Broker
+          const refused = yield* run("init", "--event-bytes", "512MiB", ...flags)
+          assert.match(nth(refused.err, 0), said)
+          assert.strictEqual(refused.code, 1)
+          assert.deepStrictEqual(yield* streamNames("look"), [])
+        })
+      )
+    })
+  }
+
+  const bounded = installations({
+    config: `accounts { P { jetstream { max_file: 2GiB, disk_max_stream_bytes: 600MB }, users: [{ user: p, password: p }] } }
+no_auth_user: p`
+  })
+
+  it.live("is enough where each of its streams may be large enough", () => {
+    const { flags, within } = bounded()
+    return within(
+      Effect.gen(function* () {
+        const made = yield* run("init", "--event-bytes", "512MiB", ...flags)
+        assert.strictEqual(made.code, 0, made.err.join())
       })
     )
   })
