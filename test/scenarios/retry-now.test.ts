@@ -18,7 +18,7 @@ import {
   worker
 } from "../kit/engine.ts"
 import { change } from "../kit/live-endpoints.ts"
-import { receiver } from "../kit/receiver.ts"
+import { latency, receiver, type Script } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
 import { crashAt } from "../kit/worker-process.ts"
 
@@ -29,6 +29,13 @@ const { scenario } = onServer()
 const hook = { tenant: "acme", id: "hook" }
 const everything = (ignoreRetryAfter = false) =>
   retryEndpointNow(hook, { ignoreRetryAfter }, "test")
+
+/** Waits until as many deliveries wait: what has failed may be on its way there. */
+const atRest = (count: number) =>
+  eventually(
+    retryEndpointNow(hook, { dryRun: true }, "test"),
+    ({ inBacklog, moved }) => moved + inBacklog === count
+  )
 
 /** Opens after 3 failures, and is not probed before the end of any test. */
 const circuit = { failures: 3, coolDown: "20 minutes", maxCoolDown: "20 minutes", successes: 1 }
@@ -43,9 +50,8 @@ describe.concurrent("what waits for its next attempt", () => {
       for (let n = 0; n < 20; n++) yield* publish("a", String(n))
       yield* facts.count("attempt-failed", 20)
       to.answer({ status: 200 })
-      const retried = yield* everything()
-      assert.strictEqual(retried.moved + retried.inFlight, 20)
-      assert.isAbove(retried.moved, 0)
+      yield* atRest(20)
+      assert.strictEqual((yield* everything()).moved, 20)
       yield* facts.count("delivered", 20)
       assert.isAtMost(to.connections(), 2)
       assert.deepStrictEqual(
@@ -66,8 +72,29 @@ describe.concurrent("what waits for its next attempt", () => {
       for (let n = 0; n < 6; n++) yield* publish("a", String(n))
       yield* facts.count("attempt-failed", 6)
       to.answer({ status: 200 })
-      assert.isAbove((yield* everything()).moved, 2)
+      yield* atRest(6)
+      assert.strictEqual((yield* everything()).moved, 6)
       yield* facts.count("delivered", 6)
+      yield* consistentRounds
+      yield* isClean
+    })
+  )
+
+  scenario("goes on where it has failed, and is in line behind a slow request", () =>
+    Effect.gen(function* () {
+      const answer: Script = ({ body }) =>
+        body.toString() === "slow" ? latency(400) : { status: 500 }
+      const to = yield* receiver({ answer })
+      yield* endpoint({ url: to.url, retry: lateRetry, maxInFlight: 1 })
+      const facts = yield* history
+      yield* worker()
+      for (const body of ["0", "1", "slow"]) yield* publish("a", body)
+      yield* facts.count("attempt-failed", 2)
+      yield* to.received(3)
+      to.answer({ status: 200 })
+      const { inFlight, moved } = yield* everything()
+      assert.deepStrictEqual({ inFlight, moved }, { inFlight: 0, moved: 2 })
+      yield* facts.count("delivered", 3)
       yield* consistentRounds
       yield* isClean
     })
@@ -81,6 +108,7 @@ describe.concurrent("what waits for its next attempt", () => {
       const first = yield* worker()
       for (let n = 0; n < 20; n++) yield* publish("a", String(n))
       yield* facts.count("attempt-failed", 20)
+      yield* atRest(20)
       yield* first.stop
       to.answer({ status: 200 })
       yield* worker({ id: "w2" })
@@ -242,6 +270,7 @@ describe.concurrent("an endpoint whose circuit is open", () => {
     yield* worker()
     for (let n = 0; n < 5; n++) yield* publish("a", String(n))
     yield* facts.count("circuit-opened", 1)
+    yield* atRest(5)
     return { facts, to }
   })
 

@@ -4,7 +4,7 @@ import { Broker } from "../../broker/broker.ts"
 import { endOf, scanQueue } from "../../broker/scan.ts"
 import type { Retried, RetryNow } from "../../cluster/command.ts"
 import type { Delivery, Progress } from "../../domain/delivery.ts"
-import { deliveryIn, deliverySubject } from "../../domain/delivery.ts"
+import { deliveryIn, deliverySubject, roundKey } from "../../domain/delivery.ts"
 import { waitingMatcher } from "../../domain/retry-record.ts"
 import type { Facts } from "../../history/facts.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
@@ -38,9 +38,9 @@ interface RetryNowOptions {
 /** Deliveries that are moved at the same time. */
 const maxConcurrentMoves = 16
 
-/** How often a single delivery is looked for. */
+/** How often is looked for what has failed, but does not wait yet. */
 const maxLooks = 4
-/** Pause before it is looked for again, ms. */
+/** Pause before the next look, ms. */
 const lookPauseMs = 250
 
 /** Replaces the schedule of a delivery by one that fires now. */
@@ -75,6 +75,13 @@ export const retryNow = Effect.fnUntraced(function* (
     retried = { ...retried, [what]: retried[what] + 1 }
     onProgress(retried)
   }
+  /** Deliveries that have failed and are in flight, by round: on their way to where they wait, or sent. */
+  const inFlight = new Map<string, AckHandle>()
+  const noteMoved = (round: string) => {
+    inFlight.delete(round)
+    retried = { ...retried, inFlight: retried.inFlight - 1 }
+    note("moved")
+  }
   // Deliveries that end for want of space in DEAD are not attempted again.
   const matches = filter === undefined ? undefined : waitingMatcher(filter)
   const isMeant = ({ eventAt, eventSeq, progress }: Delivery): boolean =>
@@ -102,9 +109,10 @@ export const retryNow = Effect.fnUntraced(function* (
     )
   retried = { ...retried, inBacklog: inBacklog(key) }
   if (!dryRun) probeNow(key, ignoreRetryAfter)
+  // What goes on and fails again is stored beyond it, as a schedule or in the queue.
+  let end = 0
   const look = Effect.gen(function* () {
-    // What goes on and fails again is stored beyond it, as a schedule or in the queue.
-    const end = yield* endOf(memory.stream)
+    end = yield* endOf(memory.stream)
     const scan = (of: string) => scanQueue(memory.stream, of, 1, end)
     yield* each(
       scan(subject),
@@ -112,9 +120,12 @@ export const retryNow = Effect.fnUntraced(function* (
         const handle = yield* handleOf(memory, message, () => undefined)
         if (handle === undefined) return undefined
         const { delivery } = handle
-        if (matches?.(delivery.type, yield* progressOf(handle)) === false) return undefined
+        const progress = yield* progressOf(handle)
+        if (matches?.(delivery.type, progress) === false) return undefined
         if (dryRun) return isWaiting(handle, since) ? "moved" : "inFlight"
-        return yield* hurry(key, handle, since)
+        const what = yield* hurry(key, handle, since)
+        if (what === "inFlight" && progress.attempts > 0) inFlight.set(roundKey(delivery), handle)
+        return what
       })
     )
     yield* each(
@@ -125,10 +136,25 @@ export const retryNow = Effect.fnUntraced(function* (
       }
     )
   })
+  const lookAtInFlight = Effect.gen(function* () {
+    for (const [round, handle] of inFlight)
+      if ((yield* hurry(key, handle, since)) === "moved") noteMoved(round)
+    yield* scanQueue(memory.stream, names.subjects.schedulesOf(memory.index), end + 1).pipe(
+      Stream.runForEach(
+        Effect.fnUntraced(function* (message) {
+          const delivery = deliverySubject(message) === subject ? deliveryIn(message) : undefined
+          if (delivery === undefined || !inFlight.has(roundKey(delivery))) return
+          const hasFailedSince = (delivery.progress.lastAttemptAt ?? 0) > since
+          if (!hasFailedSince && (yield* fire(message, delivery)) === "moved")
+            noteMoved(roundKey(delivery))
+        })
+      )
+    )
+  })
   yield* look
-  // A delivery that has just failed may be on its way to where it waits.
   const isFound = () => retried.moved + retried.inFlight + retried.left > 0
-  for (let n = 1; event !== undefined && n < maxLooks && !isFound(); n++)
-    yield* Effect.delay(look, lookPauseMs)
+  for (let n = 1; n < maxLooks; n++)
+    if (inFlight.size > 0) yield* Effect.delay(lookAtInFlight, lookPauseMs)
+    else if (event !== undefined && !isFound()) yield* Effect.delay(look, lookPauseMs)
   return retried
 })
