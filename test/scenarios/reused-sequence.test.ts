@@ -6,7 +6,15 @@ import { placeName } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { isClean, noRecords, quiet } from "../kit/consistency.ts"
-import { backlogged, endpoint, eventually, history, quickRetry, worker } from "../kit/engine.ts"
+import {
+  backlogged,
+  endpoint,
+  eventually,
+  history,
+  publish,
+  quickRetry,
+  worker
+} from "../kit/engine.ts"
 import { attempts } from "../kit/outcomes.ts"
 import { powerCut } from "../kit/power-cut.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -79,5 +87,31 @@ describe.concurrent("a delivery that comes back under the sequence that it had b
       }),
     // Long enough for the watermark to stay below the attempts.
     { ackWait: 20_000 }
+  )
+})
+
+describe("a backlog that was empty as its owner began", () => {
+  outage("is delivered though a power cut has set its sequences back", (_, server) =>
+    Effect.gen(function* () {
+      const { names } = yield* Broker
+      const { url } = yield* receiver()
+      yield* endpoint({ url })
+      const power = powerCut(server, [names.backlog(partition)])
+      yield* power.remember
+      const facts = yield* history
+      const first = yield* worker({ id: "w1" })
+      yield* throughBacklog("a", 3)
+      yield* facts.count("delivered", 3)
+      yield* eventually(backlogged, (waiting) => waiting === 0)
+      yield* first.stop
+      yield* worker({ id: "w2" })
+      yield* publish("b")
+      yield* facts.count("delivered", 4)
+      yield* power.cut
+      yield* throughBacklog("c", 1)
+      yield* facts.count("delivered", 5)
+      yield* quiet
+      assert.deepInclude(yield* isClean, { delivered: 5, missing: 0 })
+    })
   )
 })

@@ -36,6 +36,7 @@ describe("a failure that the simulation found", () => {
   // file takes is to load the engine.
   for (const [engine, files] of Map.groupBy(found, (each) => each.engine))
     it(`needs a defect, in the engine as it is${engine === "" ? "" : ` with: ${engine}`}`, {
+      retry: 0,
       timeout: 180_000
     }, async () => {
       const printed = await run(...files.flatMap(({ file }) => ["--file", file]))
@@ -49,7 +50,10 @@ describe("a failure that the simulation found", () => {
     })
 
   for (const { fails, file, name, sabotage } of found)
-    it(`comes back with the defect ${sabotage}: ${name}`, { timeout: 180_000 }, async () => {
+    it(`comes back with the defect ${sabotage}: ${name}`, {
+      retry: 0,
+      timeout: 180_000
+    }, async () => {
       const [kind = "?"] = fails.split(":")
       assert.include(await run("--file", file, "--sabotage", sabotage), `  ${kind}: `)
     })

@@ -368,6 +368,14 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     file: "cluster/roster.ts",
     find: "export const answerShare = 0.2",
     replace: "export const answerShare = 0.3"
+  },
+  {
+    name: "found-last-forgotten",
+    what: "a stream of backlogs that was empty as its owner began is truncated unnoticed (power cuts)",
+    file: "delivery/backlog/drainer.ts",
+    find: "      this.#index.foundLast(last)\n",
+    replace: "",
+    seed: 143
   }
 ]
 
