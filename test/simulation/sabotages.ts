@@ -128,8 +128,8 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "late-while-unowned",
     what: "what a former owner stored late, while the partition had none, counts as the last owner's",
     file: "delivery/backlog/backlog-owners.ts",
-    find: "owners.findLast(({ after }) => after < seq)?.owner",
-    replace: "owners.slice(-1).find(({ after }) => after < seq)?.owner"
+    find: "owners.findLastIndex(({ after }) => after < seq)",
+    replace: "(owners.at(-1)?.after ?? seq) < seq ? owners.length - 1 : -1"
   },
   {
     name: "backlog-not-cleared",
@@ -370,12 +370,12 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "export const answerShare = 0.3"
   },
   {
-    name: "found-last-forgotten",
-    what: "a stream of backlogs that was empty as its owner began is truncated unnoticed (power cuts)",
-    file: "delivery/backlog/drainer.ts",
-    find: "      this.#index.foundLast(last)\n",
-    replace: "",
-    seed: 143
+    name: "writer-of-reused-sequences-late",
+    what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
+    file: "delivery/backlog/backlog-owners.ts",
+    find: "return known === -1 ? writer < owner : known < then",
+    replace: "return writer !== owner && known >= -1",
+    seed: 25_690
   }
 ]
 
@@ -388,8 +388,8 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
     name: "late-message-taken-for-own",
     what: "what a former owner stores late in a backlog is taken for the owner's own (stalls)",
     file: "delivery/backlog/late-messages.ts",
-    find: "return owner !== undefined && owner !== label.owner",
-    replace: "return owner !== undefined && label.owner < 0"
+    find: "return isLate(this.#owners, seq, label.owner)",
+    replace: "return isLate(this.#owners, seq, label.owner) && label.owner < 0"
   },
   {
     name: "references-not-located",

@@ -20,8 +20,6 @@ export class BacklogIndex {
    * removed messages.
    */
   readonly empty = new Map<string, EmptyBacklog>()
-  /** The highest sequence that the stream had when its backlogs were searched for. */
-  #found = 0
   readonly #most: number
   readonly #isOverShare: (key: string, delivery: Delivery) => boolean
 
@@ -56,14 +54,9 @@ export class BacklogIndex {
     return this.drains.get(key)?.count ?? 0
   }
 
-  /** Notes the stream's last sequence. */
-  foundLast(seq: number): void {
-    this.#found = Math.max(this.#found, seq)
-  }
-
   /** Returns the highest known sequence of the stream. */
   highest(): number {
-    let highest = this.#found
+    let highest = 0
     for (const { from } of this.empty.values()) highest = Math.max(highest, from - 1)
     for (const { last, window } of this.drains.values())
       highest = Math.max(highest, last, Math.ceil(window.next) - 1)

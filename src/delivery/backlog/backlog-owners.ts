@@ -22,13 +22,27 @@ const maxRemembered = 16
 export const backlogOwnersKey = (partition: number) => `backlog-owners.${partition}`
 
 /**
- * Returns which owner a partition had when a message of its backlogs was stored; undefined where
- * that is not remembered.
+ * True for a message of a partition's backlogs that its writer stored after the next owner had begun;
+ * false where no owner of its time is remembered.
+ *
+ * A writer that began after the owner of that time is not late: the stream was truncated since, and
+ * has given the sequence again.
  *
  * @param owners the oldest first.
+ * @param writer who stored it, as its label says.
  */
-export const ownerAt = (owners: ReadonlyArray<BacklogOwner>, seq: number): number | undefined =>
-  owners.findLast(({ after }) => after < seq)?.owner
+export const isLate = (
+  owners: ReadonlyArray<BacklogOwner>,
+  seq: number,
+  writer: number
+): boolean => {
+  const then = owners.findLastIndex(({ after }) => after < seq)
+  const owner = owners[then]?.owner
+  if (owner === undefined) return false
+  const known = owners.findIndex((each) => each.owner === writer)
+  // Of an unknown one only its clock tells: its note is forgotten, or was lost in a power cut.
+  return known === -1 ? writer < owner : known < then
+}
 
 /**
  * Notes a partition's new owner, before it stores anything. Returns the owners that are remembered,
@@ -40,11 +54,11 @@ export const noteOwner = Effect.fnUntraced(function* (partition: number, own: Ba
   const note = Effect.gen(function* () {
     const { revision, text } = yield* readEntry(workers, key)
     const before = Option.getOrElse(decode(text), () => [])
-    const owners = [
+    const former = before
+      .filter(({ owner }) => owner !== own.owner)
       // A truncated stream reuses sequences.
-      ...before.filter(({ after, owner }) => after <= own.after && owner !== own.owner),
-      own
-    ].slice(-maxRemembered)
+      .map(({ after, owner }) => ({ owner, after: Math.min(after, own.after) }))
+    const owners = [...former, own].slice(-maxRemembered)
     yield* writeValue(workers, key, encode(owners), { expected: revision })
     return owners
   })

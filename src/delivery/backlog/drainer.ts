@@ -233,7 +233,6 @@ export class Drainer {
     const { drains, empty } = this.#index
     const list = Effect.tap(this.#options.backlog.list, ({ last }) => this.#late.begin(last))
     return Effect.map(list, ({ last, waiting }) => {
-      this.#index.foundLast(last)
       const counts = new Map(waiting.map((to) => [endpointKey(to.tenant, to.endpoint), to.count]))
       for (const [key, { at, unreadable }] of empty) {
         const isOld = timers.monotonicMs() - at > maxReplicaLagMs

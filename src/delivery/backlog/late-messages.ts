@@ -4,7 +4,7 @@ import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
 import type { LastMessage } from "./backlog-end.ts"
-import { type BacklogOwner, ownerAt } from "./backlog-owners.ts"
+import { type BacklogOwner, isLate } from "./backlog-owners.ts"
 import type { BacklogPosition } from "./backlog-page.ts"
 import type { ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
@@ -52,8 +52,7 @@ export class LateMessages {
   /** True for a message that is late. */
   has({ label, seq }: LastMessage): boolean {
     if (label === undefined || this.#owners === undefined) return false
-    const owner = ownerAt(this.#owners, seq)
-    return owner !== undefined && owner !== label.owner
+    return isLate(this.#owners, seq, label.owner)
   }
 
   /** True for a delivery in a late message, until this owner delivers from there. */

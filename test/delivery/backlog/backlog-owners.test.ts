@@ -4,27 +4,33 @@ import { Broker } from "../../../src/broker/broker.ts"
 import { readEntry, writeValue } from "../../../src/broker/values.ts"
 import {
   backlogOwnersKey,
-  noteOwner,
-  ownerAt
+  isLate,
+  noteOwner
 } from "../../../src/delivery/backlog/backlog-owners.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
 
-describe("the owner at the time of a message", () => {
+describe("a message that an owner stored", () => {
   const owners = [
     { owner: 100, after: 5 },
     { owner: 200, after: 9 },
     { owner: 300, after: 9 }
   ]
-  for (const [seq, owner] of [
-    [5, undefined],
-    [6, 100],
-    [9, 100],
-    [10, 300]
+  for (const [seq, writer, expected, why] of [
+    [5, 50, false, "of a time of which no owner is remembered"],
+    [6, 100, false, "of its own time"],
+    [9, 100, false, "the last of its own time"],
+    [10, 100, true, "after two others had begun"],
+    [10, 200, true, "after the next one had begun"],
+    [10, 300, false, "of its own time"],
+    [6, 50, true, "of a forgotten owner"],
+    [9, 200, false, "below where it began: the stream was truncated"],
+    [6, 300, false, "below where it and another one began: the stream was truncated"],
+    [9, 150, false, "of an owner whose note was lost, below where it began"]
   ] as const)
-    it(`of message ${seq} is ${owner ?? "not known"}`, () => {
-      assert.strictEqual(ownerAt(owners, seq), owner)
+    it(`${seq} of ${writer} is ${expected ? "" : "not "}late: ${why}`, () => {
+      assert.strictEqual(isLate(owners, seq, writer), expected)
     })
 })
 
@@ -40,12 +46,13 @@ describe("the owners of a partition", () => {
     })
   )
 
-  scenario("are forgotten where the stream has lost what they stored", () =>
+  scenario("begin no later than the next one, where the stream has lost what they stored", () =>
     Effect.gen(function* () {
       yield* noteOwner(0, { owner: 1, after: 10 })
       yield* noteOwner(0, { owner: 2, after: 20 })
       assert.deepStrictEqual(yield* noteOwner(0, { owner: 3, after: 15 }), [
         { owner: 1, after: 10 },
+        { owner: 2, after: 15 },
         { owner: 3, after: 15 }
       ])
     })

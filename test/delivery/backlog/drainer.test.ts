@@ -113,7 +113,7 @@ const partition = Effect.fnUntraced(function* (
   const drainer = new Drainer({
     hasOtherTenants: () => false,
     ...{ backlog, writer, index, memory, isKnown: () => false },
-    noteOwner: (after) => Effect.succeed([{ owner: 1, after }]),
+    noteOwner: (after) => Effect.succeed([{ owner: 9, after }]),
     ended: () => Effect.succeed(new Set()),
     reader: new BacklogReader({
       ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
@@ -305,7 +305,7 @@ describe("what a former owner stored late, and this one has forgotten", () => {
             Effect.succeed([
               { owner: 7, after: 0 },
               { owner: 8, after: 2 },
-              { owner: 1, after }
+              { owner: 9, after }
             ]),
           ended: (_, deliveries) => {
             asked.push(...deliveries.map(({ eventSeq }) => eventSeq))
