@@ -1,7 +1,7 @@
 import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
-import { scanQueue, seeStream, storedAt } from "../broker/scan.ts"
+import { endOf, scanQueue, seeStream, storedAt } from "../broker/scan.ts"
 import { originStreams, referencesIn } from "../domain/backlog-message.ts"
 import type { Addressee } from "../domain/delivery.ts"
 import { attemptsIn, deliverySubject, eventNameIn } from "../domain/delivery.ts"
@@ -65,6 +65,8 @@ const shownBy = [...successKinds, "attempt-failed", "dead-lettered"] as const
 
 /** Up to this many endpoints, streams are filtered by endpoint; above it they are read whole. */
 const maxSingleLookups = 8
+/** Readings of a backlog in one search: others may store there without end. */
+const maxPasses = 4
 /** Partitions or endpoints that are read at the same time. */
 const maxConcurrentReads = 4
 
@@ -182,7 +184,7 @@ class Finder {
       fromTime: this.#search.backlogSince,
       headersOnly: true
     }
-    return seeStream(range, (message) => {
+    return this.#seeToTheEnd(range, (message) => {
       const place = { stream, seq: message.seq, at: storedAt(message) }
       const header = (name: string) => message.headers?.get(name) || undefined
       const packed = referencesIn(message.subject, header, streams)
@@ -196,6 +198,23 @@ class Finder {
       })
     })
   }
+
+  /**
+   * Reads on while messages are stored: an owner puts small messages of a backlog into a new one at its
+   * end, and what a reading up to the former end passes by is there.
+   */
+  readonly #seeToTheEnd = Effect.fnUntraced(
+    { self: this },
+    function* (...[range, see]: Parameters<typeof seeStream>) {
+      let fromSeq: number | undefined
+      for (let pass = 0; pass < maxPasses && !this.isDone; pass++) {
+        const end = yield* endOf(range.stream)
+        if (fromSeq !== undefined && fromSeq > end) return
+        yield* seeStream(fromSeq === undefined ? range : { ...range, fromSeq }, see)
+        fromSeq = end + 1
+      }
+    }
+  )
 
   #readHistory() {
     const { history, subjects } = this.#broker.names

@@ -1,6 +1,7 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../src/broker/broker.ts"
+import { removeIf } from "../../src/broker/removal.ts"
 import type { Fact } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { Facts } from "../../src/history/facts.ts"
@@ -69,6 +70,34 @@ describe.concurrent("where a delivery is", () => {
         `history ${hook} 4`,
         `history ${hook} 5`
       ])
+    })
+  )
+
+  scenario("is found where its message takes the place of another one during the reading", () =>
+    Effect.gen(function* () {
+      const broker = yield* Broker
+      const stream = broker.names.backlog(partitionOf("acme", hook, partitions))
+      yield* put("backlog", delivery(hook, 3), undefined, partitions)
+      const places: ReadonlyArray<Whereabouts> = ["backlog"]
+      const services = yield* Effect.context<Broker>()
+      let readings = 0
+      const replaced = Effect.gen(function* () {
+        yield* put("backlog", delivery(hook, 7), undefined, partitions)
+        yield* removeIf("replace it", stream, 1, () => true)
+      })
+      // The first reading comes to where it was, and not to what was stored since it began.
+      const see: (typeof broker)["see"] = (...args) =>
+        ++readings === 1
+          ? Effect.as(Effect.provideContext(Effect.orDie(replaced), services), {
+              seq: 1,
+              enough: false
+            })
+          : broker.see(...args)
+      const found = yield* Effect.provideService(whereabouts({ places }), Broker, {
+        ...broker,
+        see
+      })
+      assert.deepStrictEqual(found, [`backlog ${hook} 7`])
     })
   )
 

@@ -21,7 +21,7 @@ import { receiver } from "../kit/receiver.ts"
 import { outage } from "../kit/scenario.ts"
 import { throughBacklog } from "../kit/through-backlog.ts"
 
-vi.setConfig({ testTimeout: 60_000 })
+vi.setConfig({ testTimeout: 120_000 })
 
 const hook = { tenant: "acme", endpoint: "hook" }
 const partition = partitionOf(hook.tenant, hook.endpoint, 2)

@@ -208,6 +208,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "return this.parts.expected === 0 || this.parts.rollsUp",
     replace: "return false"
   },
+  "located-in-one-reading": {
+    file: "history/locate.ts",
+    find: "return this.#seeToTheEnd(range, (message) => {",
+    replace: "return seeStream(range, (message) => {"
+  },
   "owners-not-noted": {
     file: "delivery/partition.ts",
     find: "Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)",
