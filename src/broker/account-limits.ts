@@ -12,7 +12,7 @@ import type { StreamSpec } from "./topology.ts"
  */
 const leastConsumers = 20
 
-/** What the streams of an installation ask of an account besides room. */
+/** What the streams of an installation ask of an account besides storage. */
 interface Demand {
   /** Streams that the account has. */
   readonly streams: number
@@ -34,7 +34,7 @@ type OtherLimits = Pick<
 
 /**
  * Returns which limit of an account is in the way of streams and consumers, as a sentence that says
- * what to raise; undefined if none is. Room is looked at elsewhere (`reservation.ts`).
+ * what to raise; undefined if none is. `reservation.ts` looks at the storage of all together.
  */
 export const limitProblem = (limits: OtherLimits, demand: Demand): string | undefined => {
   const { max_ack_pending, max_consumers, max_streams, storage_max_stream_bytes } = limits

@@ -37,7 +37,7 @@ const comparedSeeds = 5
 /** Seeds in which each event for several endpoints is one for many. */
 const largeSeeds = 30
 
-/* Nothing is tried again: a seed does the same each time, and a second run in the same time may end
+/* No test is tried again: a seed does the same each time, and a second run of the same seconds may end
    before it. */
 describe("the simulation", () => {
   for (const [what, args] of [

@@ -38,7 +38,7 @@ interface RetryNowOptions {
 /** Deliveries that are moved at the same time. */
 const maxConcurrentMoves = 16
 
-/** How often is looked for what has failed, but does not wait yet. */
+/** How often deliveries are looked for that have failed, but do not wait yet. */
 const maxLooks = 4
 /** Pause before the next look, ms. */
 const lookPauseMs = 250
