@@ -2,6 +2,7 @@ import { Effect, Layer, Option } from "effect"
 import { HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { prometheusContentType, prometheusText } from "../metrics/prometheus-text.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
+import { keepReading } from "../operations/status/kept-reading.ts"
 import { readSystemFamilies } from "../operations/status/status-metrics.ts"
 import { allTenants, hasExpired } from "../operations/token.ts"
 import { LiveTokens } from "../operations/tokens/token-store.ts"
@@ -15,12 +16,8 @@ import type { RequestDurations } from "./request-durations.ts"
 
 export const metricsPath = "/metrics"
 
-/** How often numbers are read while somebody scrapes, ms: several scrapers cost one look. */
-const everyMs = 5_000
-/** Older numbers are not answered, ms: nobody has read them, or it takes longer than usual. */
-const oldestMs = 15_000
-/** Nobody scrapes any more who has not for so long, ms. */
-const scrapingMs = 120_000
+/** Several scrapers cost one reading. */
+const keeping = { everyMs: 5_000, oldestMs: 15_000, askingMs: 120_000 }
 
 const refused = problemResponse(
   {
@@ -46,30 +43,6 @@ const readProjection = Effect.gen(function* () {
 })
 
 /**
- * Reads numbers again and again while they are asked for, until the scope ends: one look asks all
- * workers, and who asks gets the last numbers at once. Returns how to get them.
- */
-const keepReading = Effect.fnUntraced(function* <A, E, R>(read: Effect.Effect<A, E, R>) {
-  let known: { readonly numbers: A; readonly at: number } | undefined
-  let askedAt = Number.NEGATIVE_INFINITY
-  const once = Effect.tap(yield* Effect.cachedWithTTL(read, "1 second"), (numbers) =>
-    Effect.sync(() => {
-      known = { numbers, at: timers.monotonicMs() }
-    })
-  )
-  const again = Effect.suspend(() =>
-    timers.monotonicMs() - askedAt > scrapingMs ? Effect.void : Effect.ignore(once)
-  )
-  yield* Effect.forkScoped(Effect.forever(Effect.andThen(Effect.sleep(everyMs), again)))
-  return Effect.suspend(() => {
-    askedAt = timers.monotonicMs()
-    return known !== undefined && askedAt - known.at <= oldestMs
-      ? Effect.succeed(known.numbers)
-      : once
-  })
-})
-
-/**
  * Serves the numbers of the installation to Prometheus. Without a token only where nobody but this
  * machine can ask: it listens on loopback, and no other address is known that leads here.
  */
@@ -83,7 +56,7 @@ export const metricsRoute = (
       const tokens = yield* LiveTokens
       const connections = yield* LiveConnections
       const refusedRequests = yield* RefusedRequests
-      const read = yield* keepReading(Effect.flatMap(readProjection, readSystemFamilies))
+      const read = yield* keepReading(Effect.flatMap(readProjection, readSystemFamilies), keeping)
       const isOpen = isLoopback(host) && publicUrl === undefined
       const mayAsk = (authorization: string) => {
         const record = tokens.find(bearerIn(authorization))

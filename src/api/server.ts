@@ -18,6 +18,7 @@ import { ListenRefused } from "../metrics/listen.ts"
 import { RefusedRequests } from "../metrics/refused-requests.ts"
 import { PageTurns } from "../operations/endpoints/endpoint-page.ts"
 import { HistoryReadings } from "../operations/history/history-readings.ts"
+import { StatusReadings } from "../operations/status/system-operations.ts"
 import { LiveTokens } from "../operations/tokens/token-store.ts"
 import { timers } from "../time/timers.ts"
 import { accessLayer } from "./access.ts"
@@ -241,6 +242,12 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
   )
   const stopping = yield* Deferred.make<void>()
   const tokens = yield* Layer.build(LiveTokens.layer)
+  const knownEndpoints = KnownEndpoints.make()
+  const statusReadings = yield* Effect.provideService(
+    StatusReadings.make,
+    KnownEndpoints,
+    knownEndpoints
+  )
   const answered = yield* makeApp(options).pipe(
     Effect.provideContext(tokens),
     Effect.provideService(HttpRouter.RouterConfig, { maxParamLength }),
@@ -253,7 +260,8 @@ export const serveApi = Effect.fnUntraced(function* (options: ApiOptions) {
     ),
     Effect.provideService(HistoryReadings, HistoryReadings.make()),
     Effect.provideService(PageTurns, PageTurns.make()),
-    Effect.provideService(KnownEndpoints, KnownEndpoints.make())
+    Effect.provideService(KnownEndpoints, knownEndpoints),
+    Effect.provideService(StatusReadings, statusReadings)
   )
   const turns = options.turns ?? (yield* Turns.make)
   node.on("connection", () => turns.noteAccepted())

@@ -1,4 +1,5 @@
 import { JetStreamApiError } from "@nats-io/jetstream"
+import { PermissionViolationError } from "@nats-io/transport-node"
 import { Effect, Schema } from "effect"
 
 /** The broker cannot be used at all: it is unreachable, too old, or has no JetStream. */
@@ -51,6 +52,10 @@ export const isNoSuchMessage = ({ cause, code }: BrokerError): boolean =>
   code !== undefined &&
   noSuchMessage.has(code) &&
   !(cause instanceof Error && fileErrorIn(cause.message) !== undefined)
+
+/** True if the broker does not let this user make the request. */
+export const isForbidden = ({ cause }: BrokerError): boolean =>
+  cause instanceof Error && cause.cause instanceof PermissionViolationError
 
 /** Runs a request. A rejection becomes a BrokerError that names the operation. */
 export const ask = <A>(operation: string, run: () => Promise<A>): Effect.Effect<A, BrokerError> =>

@@ -184,6 +184,13 @@ export class Broker extends Context.Service<
       operation: string,
       subject?: string
     ) => Effect.Effect<ReadonlyArray<string>, BrokerError>
+    /**
+     * Reads configuration and state of streams by one request: in the order of their names, and no
+     * more than fit into one answer (256). Returns none where this user may not ask for it.
+     */
+    readonly listStreams: (
+      operation: string
+    ) => Effect.Effect<ReadonlyArray<StreamInfo>, BrokerError>
     readonly consumerInfo: (
       operation: string,
       stream: string,

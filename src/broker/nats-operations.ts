@@ -4,7 +4,7 @@ import { createInbox, nanos } from "@nats-io/transport-node"
 import { Effect } from "effect"
 import { timers } from "../time/timers.ts"
 import type { Broker, ReadingOptions, Seen } from "./broker.ts"
-import { ask, isNoSuchMessage } from "./broker-error.ts"
+import { ask, isForbidden, isNoSuchMessage } from "./broker-error.ts"
 import type { Clients } from "./clients.ts"
 import {
   countSince,
@@ -114,6 +114,7 @@ export const operationsOf = (
   const { bucket, connection, js, jsm, publisher, wire } = clients
   const { outbound } = publisher
   const turns = { deliveries: new TakeTurns(), events: new TakeTurns() }
+  let mayList = true
   return {
     publish: (subject, body, headers, life) => publisher.publish(subject, body, headers, life),
     send: (subject, body, headers, settle) => publisher.send(subject, body, headers, settle),
@@ -152,6 +153,16 @@ export const operationsOf = (
         for await (const name of jsm.streams.names(subject)) names.push(name)
         return names
       }),
+    listStreams: (operation) =>
+      Effect.suspend(() =>
+        mayList ? ask(operation, () => jsm.streams.list().next()) : Effect.succeed([])
+      ).pipe(
+        // Each attempt is a line in the broker's log, so it is asked once.
+        Effect.catchIf(isForbidden, () => {
+          mayList = false
+          return Effect.succeed([])
+        })
+      ),
     consumerInfo: (operation, stream, consumer) =>
       ask(operation, () => jsm.consumers.info(stream, consumer)),
     makeConsumer: (operation, stream, config) =>

@@ -80,6 +80,7 @@ export const patientBroker = Effect.gen(function* () {
     streamInfo: (operation, stream, options) =>
       patiently(broker.streamInfo(operation, stream, options)),
     streamNames: (operation, subject) => patiently(broker.streamNames(operation, subject)),
+    listStreams: (operation) => patiently(broker.listStreams(operation)),
     consumerInfo: (operation, stream, consumer) =>
       patiently(broker.consumerInfo(operation, stream, consumer))
   })

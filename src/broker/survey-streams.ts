@@ -37,6 +37,19 @@ const ifAnswered = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
     () => undefined
   )
 
+const surveyOf = (name: string, info: StreamInfo | undefined, missing: boolean): StreamSurvey => {
+  const { cluster } = info ?? {}
+  const isLed = info !== undefined && (cluster === undefined || (cluster.leader ?? "") !== "")
+  return {
+    name,
+    state: missing ? "missing" : isLed ? "led" : "leaderless",
+    info,
+    behind: (cluster?.replicas ?? [])
+      .filter(({ current, offline }) => offline || !current)
+      .map(({ lag = 0, name, offline = false }) => ({ server: name, offline, lag }))
+  }
+}
+
 /** Reads the state of a stream. */
 export const lookAtStream = Effect.fnUntraced(function* (name: string) {
   const { streamInfo } = yield* Broker
@@ -50,17 +63,28 @@ export const lookAtStream = Effect.fnUntraced(function* (name: string) {
       )
     )
   )
-  const { cluster } = info ?? {}
-  const isLed = info !== undefined && (cluster === undefined || (cluster.leader ?? "") !== "")
-  const survey: StreamSurvey = {
-    name,
-    state: missing ? "missing" : isLed ? "led" : "leaderless",
-    info,
-    behind: (cluster?.replicas ?? [])
-      .filter(({ current, offline }) => offline || !current)
-      .map(({ lag = 0, name, offline = false }) => ({ server: name, offline, lag }))
-  }
-  return survey
+  return surveyOf(name, info, missing)
+})
+
+/** Maximum concurrent requests about single streams. */
+const maxConcurrentLooks = 64
+
+/**
+ * Reads the states of some streams: as many as it can by one request, the others one by one. Those of
+ * that request were not read at the same moment.
+ */
+export const lookAtStreams = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
+  const { listStreams } = yield* Broker
+  const listed = (yield* ifAnswered(listStreams("list the streams"))) ?? []
+  const infos = new Map(listed.map((info) => [info.config.name, info]))
+  return yield* Effect.forEach(
+    names,
+    (name) => {
+      const info = infos.get(name)
+      return info === undefined ? lookAtStream(name) : Effect.succeed(surveyOf(name, info, false))
+    },
+    { concurrency: maxConcurrentLooks }
+  )
 })
 
 /** Reads the pending and unacknowledged messages of a consumer; undefined if there is no answer. */

@@ -4,7 +4,7 @@ import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { consumerNotFound, ifFound } from "../broker/broker-error.ts"
 import { routerConsumer } from "../broker/consumers.ts"
-import { writeValue } from "../broker/values.ts"
+import { type StoredValue, writeValue } from "../broker/values.ts"
 import type { Bypass, FloodTenants } from "../policy/bypass.ts"
 import { closingForMs } from "../policy/bypass.ts"
 
@@ -34,6 +34,10 @@ export interface StoredBypass {
   readonly bypass: Bypass | undefined
   readonly revision: number
 }
+
+/** Returns whether there is, or has been, a bypass, by the values of the bucket of workers. */
+export const mayHaveBypass = (workers: ReadonlyArray<StoredValue>): boolean =>
+  workers.some((value) => value.key === key)
 
 /** Reads from the leader which bypass there is. */
 export const readBypass: Effect.Effect<

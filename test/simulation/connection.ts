@@ -597,6 +597,12 @@ export class SimConnection implements Wire, Peer {
             .filter((stream) => subject === undefined || stream.takes(subject))
             .map(({ name }) => name)
         ),
+      listStreams: (operation) =>
+        ask(operation, () =>
+          [...server.streams.values()]
+            .filter(({ hasLeader }) => hasLeader)
+            .map((stream) => stream.info() as unknown as StreamInfo)
+        ),
       consumerInfo: (operation, stream, name) =>
         ask(operation, () => {
           const consumer = server.consumer(stream, name)

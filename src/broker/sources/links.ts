@@ -111,10 +111,12 @@ export const lostOf = ({ info, link }: ReadLink): ReadonlyArray<Divergence> => {
 /**
  * Reads what a stream copies from, each source from its leader. The stream's own state is read
  * first: what it holds by then, its sources had before.
+ *
+ * @param known what its leader has said of it. (Default: it is asked)
  */
-export const readLinks = Effect.fnUntraced(function* (target: string) {
+export const readLinks = Effect.fnUntraced(function* (target: string, known?: StreamInfo) {
   const { names, streamInfo } = yield* Broker
-  const info = yield* streamInfo(`look at ${target}`, target)
+  const info = known ?? (yield* streamInfo(`look at ${target}`, target))
   const links = yield* Effect.forEach(
     info.config.sources ?? [],
     Effect.fnUntraced(function* (source) {

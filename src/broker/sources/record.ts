@@ -1,4 +1,4 @@
-import type { StreamSource } from "@nats-io/jetstream"
+import type { StreamInfo, StreamSource } from "@nats-io/jetstream"
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../broker.ts"
 import type { BrokerError } from "../broker-error.ts"
@@ -108,17 +108,24 @@ export const stillOpen = (
  * ends of the streams show without one.
  *
  * @param workers the values of the bucket of workers.
+ * @param infoOf what the leader of a stream has said of it; undefined where that is not known.
  */
-export const surveySources = Effect.fnUntraced(function* (workers: ReadonlyArray<StoredValue>) {
+export const surveySources = Effect.fnUntraced(function* (
+  workers: ReadonlyArray<StoredValue>,
+  infoOf: (stream: string) => StreamInfo | undefined
+) {
   const { divergences } = recordIn(workers.find((value) => value.key === key)?.text ?? "")
   const found = yield* Effect.forEach(
     yield* copyingStreams,
     (stream) =>
-      Effect.map(readLinks(stream), ({ info, links }): ReadonlyArray<Divergence> => {
-        const known = stillOpen(divergences, stream, info.config.sources ?? [])
-        const isKnown = (source: string) => known.some((one) => one.source === source)
-        return [...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source))]
-      }),
+      Effect.map(
+        readLinks(stream, infoOf(stream)),
+        ({ info, links }): ReadonlyArray<Divergence> => {
+          const known = stillOpen(divergences, stream, info.config.sources ?? [])
+          const isKnown = (source: string) => known.some((one) => one.source === source)
+          return [...known, ...links.flatMap(lostOf).filter(({ source }) => !isKnown(source))]
+        }
+      ),
     { concurrency: "unbounded" }
   )
   return found.flat()

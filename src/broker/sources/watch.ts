@@ -1,7 +1,6 @@
-import { PermissionViolationError } from "@nats-io/transport-node"
 import { Cause, Effect, Queue, Schedule } from "effect"
 import { Broker } from "../broker.ts"
-import { BrokerError } from "../broker-error.ts"
+import { BrokerError, isForbidden } from "../broker-error.ts"
 import type { Divergence } from "./divergence.ts"
 import { divergenceText } from "./divergence.ts"
 import type { ReadLink } from "./links.ts"
@@ -30,10 +29,6 @@ const isCompared =
   ({ divergences }: SourceRecord) =>
   ({ info, link }: ReadLink): boolean =>
     !(info instanceof BrokerError) && divergences.every(({ source }) => source !== link.source)
-
-/** True if the broker does not let this user change a stream. */
-const isForbidden = ({ cause }: BrokerError): boolean =>
-  cause instanceof Error && cause.cause instanceof PermissionViolationError
 
 /**
  * Looks for sources that lost what was copied from them, at intervals and after each reconnect,

@@ -13,7 +13,7 @@ import type { EventsSurvey, StreamSurvey } from "../../broker/survey-streams.ts"
 import {
   countSince,
   lookAtConsumer,
-  lookAtStream,
+  lookAtStreams,
   surveyEvents
 } from "../../broker/survey-streams.ts"
 import { isOfAccess } from "../../broker/topology.ts"
@@ -37,7 +37,7 @@ import { countOpen } from "../../history/dead-fates.ts"
 import type { Bypass } from "../../policy/bypass.ts"
 import { isCrowded } from "../../policy/storage-quotas.ts"
 import type { Counts } from "../../policy/tally.ts"
-import { readBypass } from "../../routing/bypass-store.ts"
+import { mayHaveBypass, readBypass } from "../../routing/bypass-store.ts"
 import { timers } from "../../time/timers.ts"
 import { deadLetterUseIn } from "../retry/dead-letter-gate.ts"
 import type { EndpointsSurvey } from "./survey-endpoints.ts"
@@ -225,7 +225,11 @@ const surveyDead = Effect.fnUntraced(function* (
 })
 
 /** Surveys the workers, and what else their bucket tells of. */
-const surveyWorkers = Effect.fnUntraced(function* (event: StreamSurvey["info"], isLed: boolean) {
+const surveyWorkers = Effect.fnUntraced(function* (
+  infoOf: (stream: string) => StreamSurvey["info"],
+  isLed: boolean
+) {
+  const { names } = yield* Broker
   const bucket = isLed ? yield* orUnknown(readWorkersBucket) : undefined
   const values = bucket?.values
   const ifKnown = <A, E, R>(
@@ -233,9 +237,9 @@ const surveyWorkers = Effect.fnUntraced(function* (event: StreamSurvey["info"], 
   ) => (values === undefined ? Effect.succeed(undefined) : orUnknown(read(values)))
   const [bypass, incoming, sources, writeErrors] = yield* Effect.all(
     [
-      isLed ? orUnknown(readBypass) : Effect.succeed(undefined),
-      ifKnown((values) => surveyIncoming(event, values)),
-      ifKnown(surveySources),
+      ifKnown((values) => (mayHaveBypass(values) ? readBypass : Effect.succeed(undefined))),
+      ifKnown((values) => surveyIncoming(infoOf(names.events), values)),
+      ifKnown((values) => surveySources(values, infoOf)),
       readFailing(aliveIn(bucket?.roster))
     ],
     { concurrency: "unbounded" }
@@ -262,16 +266,12 @@ export const readSurvey = Effect.gen(function* () {
     names.deliveries(index),
     names.backlog(index)
   ])
-  const streams = yield* Effect.forEach(
-    [
-      ...[names.events, names.history, names.dead, names.configuration],
-      ...(hasIntake ? [names.intake, names.origins] : []),
-      ...Object.values(buckets).map((bucket) => `KV_${bucket}`),
-      ...waitingStreams
-    ],
-    lookAtStream,
-    { concurrency: maxConcurrentLookups }
-  )
+  const streams = yield* lookAtStreams([
+    ...[names.events, names.history, names.dead, names.configuration],
+    ...(hasIntake ? [names.intake, names.origins] : []),
+    ...Object.values(buckets).map((bucket) => `KV_${bucket}`),
+    ...waitingStreams
+  ])
   const byName = new Map(streams.map((stream) => [stream.name, stream]))
   const infoOf = (name: string) => byName.get(name)?.info
   const [event, dead] = [infoOf(names.events), infoOf(names.dead)]
@@ -284,7 +284,7 @@ export const readSurvey = Effect.gen(function* () {
       {
         account: orUnknown(readAccountStorage),
         alerts: ifLed(buckets.alerts, listAlerts()),
-        endpoints: ifLed(buckets.endpoints, surveyEndpoints),
+        endpoints: ifLed(buckets.endpoints, surveyEndpoints(infoOf)),
         health: readHealth,
         letters: surveyDead(dead, infoOf(names.history), at),
         oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),
@@ -292,7 +292,7 @@ export const readSurvey = Effect.gen(function* () {
           concurrency: maxConcurrentLookups
         }),
         routed: surveyEvents(event),
-        workers: surveyWorkers(event, isLed(buckets.workers))
+        workers: surveyWorkers(infoOf, isLed(buckets.workers))
       },
       { concurrency: "unbounded" }
     )

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Context, Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import { EndpointKeys, type TenantCount } from "../../endpoints/endpoint-keys.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
@@ -6,6 +6,7 @@ import { operation, operationGroup } from "../operation.ts"
 import { defaultLimit, makeCursor, next, pageQuery } from "../parameters.ts"
 import type { Condition } from "./conditions.ts"
 import { listOutboxes, OutboxList } from "./incoming.ts"
+import { keepReading } from "./kept-reading.ts"
 import { readStatus, Status } from "./status-report.ts"
 import { listWorkers, Workers } from "./workers.ts"
 
@@ -30,6 +31,27 @@ const pageTenants = Effect.fnUntraced(function* (after: string | undefined, limi
   } satisfies TenantPage
 })
 
+/** How to get the state of the installation; a process that is asked again and again keeps it. */
+export class StatusReadings extends Context.Service<StatusReadings, typeof readStatus>()(
+  "petrel/operations/StatusReadings"
+) {
+  /** Reads it every 2 s while it is asked for, until the scope closes: a page shows the last reading. */
+  static readonly make = Effect.gen(function* () {
+    const context = yield* Effect.context<Broker>()
+    const read = yield* keepReading(readStatus, {
+      everyMs: 1_000,
+      oldestMs: 2_000,
+      askingMs: 5_000
+    })
+    return StatusReadings.of(Effect.provide(read, context))
+  })
+}
+
+const recentStatus = Effect.flatMap(
+  Effect.serviceOption(StatusReadings),
+  Option.getOrElse(() => readStatus)
+)
+
 const withoutCommandsIn = ({ code, text }: Condition): Condition => ({
   code,
   text: withoutCommands(text)
@@ -43,7 +65,7 @@ const status = operation("status", "GET", "/v1/status", {
     description: "The state of the installation."
   }),
   run: () =>
-    Effect.map(readStatus, ({ notices, problems, ...status }) => ({
+    Effect.map(recentStatus, ({ notices, problems, ...status }) => ({
       ...status,
       problems: problems.map(withoutCommandsIn),
       notices: notices.map(withoutCommandsIn)
