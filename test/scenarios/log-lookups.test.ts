@@ -5,7 +5,7 @@ import { serveProjection } from "../../src/projection/remote-log.ts"
 import { alteredBroker } from "../kit/altered-broker.ts"
 import { startConsole } from "../kit/console.ts"
 import { caughtUp, directory, optionsOf } from "../kit/delivery-log.ts"
-import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { closedCircuit, endpoint, history, publish, quickRetry, worker } from "../kit/engine.ts"
 import { receiver } from "../kit/receiver.ts"
 import { byAttempt, onServer } from "../kit/scenario.ts"
 
@@ -17,7 +17,12 @@ const consoleWithoutHistory = Effect.gen(function* () {
   const taken = (yield* infoNow("look at the history", names.history)).state.last_seq
   const refused = <A, E, R>(stream: string, from: number, reading: Effect.Effect<A, E, R>) =>
     stream === names.history && from <= taken ? Effect.die("the history was read") : reading
-  const altered = yield* alteredBroker(({ firstSince, read, readRun }) => ({
+  const altered = yield* alteredBroker(({ batch, firstSince, read, readRun }) => ({
+    // Others are about the few facts of a rare kind.
+    batch: (stream, subject, from, limits) =>
+      subject.endsWith(".attempt-failed")
+        ? Effect.die("the failures of an endpoint were read")
+        : batch(stream, subject, from, limits),
     firstSince: (stream, time) => refused(stream, 0, firstSince(stream, time)),
     read: (range, from) =>
       Stream.unwrap(refused(range.stream, from, Effect.succeed(read(range, from)))),
@@ -82,6 +87,31 @@ describe.concurrent("a console with a log of deliveries", () => {
         const { status } = yield* request(`/v1/tenants/globex/events/${id}`, { token: stranger })
         assert.strictEqual(status, 404, id)
       }
+    })
+  )
+
+  scenario("finds the attempts of a dead letter in it, not among all of its endpoint", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: byAttempt(500) })
+      yield* endpoint({
+        ...{ id: "billing", url: hook.url, types: ["paid"] },
+        ...{ retry: quickRetry({ maxAttempts: 2 }), circuit: closedCircuit }
+      })
+      const facts = yield* history
+      yield* worker()
+      for (let n = 0; n < 20; n++) yield* publish("paid", `{"n":${n}}`)
+      yield* facts.count("dead-lettered", 20)
+      const fromHistory = yield* startConsole()
+      const token = yield* fromHistory.token()
+      const path = "/v1/tenants/acme/dead-letters/7"
+      const { json: before } = yield* fromHistory.ask(path, { token })
+      assert.lengthOf(before.history as ReadonlyArray<unknown>, 2)
+      const log = yield* serveProjection(optionsOf(place, yield* directory))
+      yield* caughtUp(log.status)
+      const { ask } = yield* consoleWithoutHistory
+      const { json, status } = yield* ask(path, { token })
+      assert.strictEqual(status, 200)
+      assert.deepStrictEqual(json, before)
     })
   )
 

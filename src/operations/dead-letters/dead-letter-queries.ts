@@ -16,10 +16,12 @@ import {
   readDeadLettersBefore,
   type WholeDeadLetter
 } from "../../history/dead-letters.ts"
+import { readFactText } from "../../history/delivery-facts.ts"
 import { type LateDelivery, readLateDeliveries } from "../../history/ended-rounds.ts"
 import { FactRecord } from "../../history/fact-record.ts"
-import { readFacts } from "../../history/read.ts"
+import { type FactQuery, makePicker, readFacts, type StoredFact } from "../../history/read.ts"
 import { textOf } from "../../text/plain-text.ts"
+import { askLog } from "../history/history-readings.ts"
 import { DeadLettersNotFound } from "../refusals.ts"
 
 const { nextAttemptAt: _, ...attempted } = Progress.fields
@@ -233,18 +235,50 @@ export const listDeadLetters = ({ open = false, ...filter }: DeadLetterListing) 
     })
   )
 
-/** Reads the facts of the attempts of the dead letter's round. */
-const attemptsOf = ({ delivery, storedAt }: WholeDeadLetter) =>
-  readFacts({
-    endpoint: { tenant: delivery.tenant, id: delivery.endpoint },
-    event: `evt_${delivery.eventSeq}`,
-    kinds: ["attempt-failed"],
-    since: delivery.began - maxClockSkewMs,
-    until: storedAt + maxClockSkewMs
-  }).pipe(
-    Stream.filter(({ fact }) => fact.round === delivery.round && fact.eventAt === delivery.eventAt),
-    Stream.runCollect
-  )
+/** Facts that are read at once: those of most rounds. */
+const readAtOnce = 64
+
+/** Returns the sequences of the facts of the round's failed attempts, where a log has all of them. */
+const loggedAttempts = Effect.fnUntraced(function* ({ delivery, id }: WholeDeadLetter) {
+  const { endpoint, eventAt, eventSeq, tenant } = delivery
+  const found = yield* askLog({ tenant, endpoint, event: `evt_${eventSeq}` })
+  const round = found?.rounds.find((one) => one.dead === id && one.eventAt === eventAt)
+  // It does not keep facts that repeat others.
+  if (round === undefined || round.round !== delivery.round || round.repeats > 0) return undefined
+  return round.recorded.filter(({ isSuccess }) => !isSuccess).map(({ seq }) => seq)
+})
+
+/**
+ * Reads the facts of the attempts of the dead letter's round: those that a log names, else all that
+ * failed at the endpoint meanwhile are read to find them.
+ */
+const attemptsOf = Effect.fnUntraced(function* (letter: WholeDeadLetter) {
+  const { delivery, storedAt } = letter
+  const { endpoint: id, eventAt, eventSeq, round, tenant } = delivery
+  // A truncated history assigns sequences again.
+  const isOfRound = ({ fact }: StoredFact) =>
+    fact.round === round &&
+    fact.eventAt === eventAt &&
+    fact.endpoint === id &&
+    fact.tenant === tenant
+  const query: FactQuery = {
+    endpoint: { tenant, id },
+    event: `evt_${eventSeq}`,
+    kinds: ["attempt-failed"]
+  }
+  const seqs = yield* loggedAttempts(letter)
+  if (seqs === undefined) {
+    const meanwhile = { since: delivery.began - maxClockSkewMs, until: storedAt + maxClockSkewMs }
+    const facts = readFacts({ ...query, ...meanwhile })
+    return yield* Stream.runCollect(Stream.filter(facts, isOfRound))
+  }
+  const texts = yield* Effect.forEach(seqs, readFactText, { concurrency: readAtOnce })
+  const { pick } = makePicker(query)
+  return texts.flatMap((text = "", index) => {
+    const stored = pick(text, seqs[index] ?? 0)
+    return stored !== undefined && isOfRound(stored) ? [stored] : []
+  })
+})
 
 const headersOf = ({ delivery: { content, event, type } }: WholeDeadLetter) => ({
   [usualHeaderNames.id]: event,
