@@ -113,6 +113,7 @@ export type Action = Timed &
         /** Where its process dies. */
         readonly dies?: "round-claimed" | "round-stored"
       }
+    | { readonly does: "retry-now"; readonly endpoint: number }
   )
 
 export type Deed = Action["does"]
@@ -138,7 +139,8 @@ export const deeds = [
   "hold",
   "remove",
   "redeliver",
-  "replay"
+  "replay",
+  "retry-now"
 ] as const satisfies ReadonlyArray<Deed>
 
 const types = ["invoice.paid", "invoice.sent", "user.made"]
@@ -311,7 +313,7 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   })
   some(0.25, 2, () => round("redeliver"))
   some(0.2, 2, () => round("replay"))
-  return [...actions, ...moreOf(seed, plan)].map((action) =>
+  return [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan)].map((action) =>
     action.does === "cut-power"
       ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
       : action
@@ -339,4 +341,17 @@ const moreOf = (seed: number, { activeMs }: Plan): ReadonlyArray<Action> => {
       ...(chance.isHit(0.4) ? { dies: chance.pick(stepsOfRepartition) } : {})
     })
   return actions
+}
+
+/** What an operator lets go on now, by a generator of its own as well. */
+const retriesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "retries")
+  // Nothing waits for the others.
+  const failing = endpoints.flatMap((endpoint, index) => (endpoint.failing > 0 ? [index] : []))
+  const count = failing.length > 0 && chance.isHit(0.4) ? 1 + chance.int(6) : 0
+  return Array.from({ length: count }, () => ({
+    does: "retry-now",
+    at: chance.between(0, activeMs),
+    endpoint: chance.pick(failing)
+  }))
 }

@@ -93,6 +93,8 @@ interface ConfigChange {
 const terminal: ReadonlySet<string> = new Set(["delivered", "delivered-late", "dead-lettered"])
 /** Time in which what is under way may still be sent or written, ms. */
 const underWayMs = 100
+/** How long after its command has an end, for who gave it, an owner may still go through what waits, ms. */
+const retryLateMs = 30_000
 /** How far a plan's directory may be behind its bucket, ms: 10 s as documented, and a margin. */
 const maxStaleMs = 12_000
 /** How long a decision may take from its fence to the stream, ms. */
@@ -122,6 +124,8 @@ export class Oracle implements ServerEvents {
   /** Events that their router has acknowledged. */
   readonly #acknowledged = new Set<string>()
   readonly #configs = new Map<string, Array<ConfigChange>>()
+  /** When operators let go on what waited, by endpoint. */
+  readonly #retriesNow = new Map<string, Array<{ readonly from: number; until: number }>>()
   /** The last owner of each partition, and since when. */
   readonly #owners = new Map<number, { readonly worker: string; readonly since: number }>()
   readonly #instances = new Map<string, string>()
@@ -167,6 +171,22 @@ export class Oracle implements ServerEvents {
     if (this.failures.filter((each) => each.kind === kind).length >= 5) return
     this.#sim.world.trace(`FAILS: ${kind}: ${what}`)
     this.failures.push({ kind, what })
+  }
+
+  /** An operator lets go on what waits for an endpoint, until the returned function is called. */
+  retriesNow(endpoint: string): () => void {
+    const { world } = this.#sim
+    const retry = { from: world.now, until: Number.POSITIVE_INFINITY }
+    this.#retriesNow.set(endpoint, [...(this.#retriesNow.get(endpoint) ?? []), retry])
+    return () => {
+      retry.until = world.now
+    }
+  }
+
+  /** True where a delivery whose attempt failed then may have been let go on by another time. */
+  #mayGoOn(endpoint: string, failedAt: number, by: number): boolean {
+    const retries = this.#retriesNow.get(endpoint) ?? []
+    return retries.some(({ from, until }) => from <= by && failedAt <= until + retryLateMs)
   }
 
   /** Something is done to the installation, and lasts for a time, ms. */
@@ -770,7 +790,10 @@ export class Oracle implements ServerEvents {
     }
   }
 
-  #judgeAttempts({ ends, failures, key }: Round, requests: ReadonlyArray<Received>): void {
+  #judgeAttempts(
+    { ends, endpoint, failures, key }: Round,
+    requests: ReadonlyArray<Received>
+  ): void {
     const isClockRight = !this.#sim.server.injected.has("step-clock")
     for (const { attempt, begunAt, from } of requests) {
       // A process that was suspended could not know better.
@@ -790,7 +813,7 @@ export class Oracle implements ServerEvents {
       const next = before?.nextAttemptAt
       if (next === undefined || !isClockRight) continue
       const due = next - this.#sim.world.wall + this.#sim.world.now
-      if (begunAt < due - underWayMs)
+      if (begunAt < due - underWayMs && !this.#mayGoOn(endpoint, before?.storedAt ?? 0, begunAt))
         this.fail("sent too early", `${what}, ${Math.round(due - begunAt)} ms before its time`)
     }
   }

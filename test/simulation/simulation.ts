@@ -31,6 +31,7 @@ import { audit } from "../../src/history/audit/audit.ts"
 import type { Judgement } from "../../src/history/audit/judgement.ts"
 import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
 import { startReplay } from "../../src/operations/replays/replay-events.ts"
+import { retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { clock } from "../../src/time/timers.ts"
 import { startWorker } from "../../src/worker/worker.ts"
@@ -630,6 +631,17 @@ export class Simulation {
           action.dies
         )
         return
+      case "retry-now": {
+        const ended = this.oracle.retriesNow(id)
+        const retry = retryEndpointNow({ tenant, id }, {}, by).pipe(
+          Effect.tap(({ moved }) =>
+            Effect.sync(() => moved > 0 && server.count("moved by retry-now"))
+          ),
+          Effect.ensuring(Effect.sync(ended))
+        )
+        this.#operate(`retry ${id} now`, retry)
+        return
+      }
     }
   }
 
