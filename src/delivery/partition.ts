@@ -397,7 +397,7 @@ export class Partition {
 
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
-    const { backlog, broker, runInBackground: run } = this.#acquired
+    const { backlog, broker, runInBackground: run, tail } = this.#acquired
     const { backlogSpace, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
@@ -408,6 +408,7 @@ export class Partition {
       replacing: (key) => this.#drainer.replacing(key),
       replaced: (key, seq, isRemoved) => this.#drainer.replaced(key, seq, isRemoved),
       kept: (key) => this.#drainer.kept(key),
+      truncated: () => run(tail.lose),
       leftBehind: (key, last) => this.#drainer.leftBehind(key, last)
     })
   }
@@ -479,7 +480,7 @@ export class Partition {
       lanes: this.#lanes,
       spill: this.#spill,
       maxBytes: maxPrefetchBytes,
-      isDoubtful: () => this.#isDoubtful(),
+      isDoubtful: (key) => this.#isDoubtful() || this.#writer.isReplacing(key),
       came: (key, bytes) => this.#options.queueSpace.came(memory.index, key, bytes),
       mayAttempt
     })

@@ -317,9 +317,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "not-remembered-in-doubt",
     what: "what has ended is forgotten while it comes again in doubt, where NAKs are lost",
     file: "delivery/source/queue-source.ts",
-    find: "      memory.completed.renew(seq, storedAt)\n      if (isDoubtful()) return doubtPauseMs\n",
+    find: "      memory.completed.renew(seq, storedAt)\n      if (this.#isInDoubt(delivery)) return doubtPauseMs\n",
     replace:
-      "      if (isDoubtful()) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
+      "      if (this.#isInDoubt(delivery)) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
     seed: 3_545
   },
   {
@@ -368,6 +368,20 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     file: "cluster/roster.ts",
     find: "export const answerShare = 0.2",
     replace: "export const answerShare = 0.3"
+  },
+  {
+    name: "lost-replacement-not-noticed",
+    what: "what replaced a message is lost in a power cut before its writer knows that it is stored",
+    file: "delivery/backlog/write-steps.ts",
+    find: "if (fold !== undefined && !isReplaced && tail < fold.seq) this.#options.truncated()",
+    replace: ""
+  },
+  {
+    name: "replaced-taken-for-stored",
+    what: "what has left the queue counts as stored while a message that replaced it may be lost",
+    file: "delivery/partition.ts",
+    find: "this.#isDoubtful() || this.#writer.isReplacing(key)",
+    replace: 'this.#isDoubtful() || key === ""'
   },
   {
     name: "writer-of-reused-sequences-late",

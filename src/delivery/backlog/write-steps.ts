@@ -64,6 +64,8 @@ export interface WriteStepsOptions {
   readonly leftBehind: (key: string, last: LastMessage) => ReadonlyArray<number>
   /** The message was not replaced after all. */
   readonly kept: (key: string, seq: number) => void
+  /** The stream has lost its end: what has been acknowledged there may be gone. */
+  readonly truncated: () => void
   /** Called with the bytes, roughly, of a message that was stored. */
   readonly wrote: (key: string, bytes: number) => void
   /** Stops a former owner: only the current owner writes. */
@@ -281,6 +283,9 @@ export class WriteSteps {
     const { key } = writes
     const { expected, fold } = write.parts
     const open = this.#pending.open(write.parts.requests)
+    const isReplaced = fold !== undefined && replaced.has(fold.seq)
+    // Only what replaces a message removes it meanwhile, and that is gone as well.
+    if (fold !== undefined && !isReplaced && tail < fold.seq) this.#options.truncated()
     writes.write = undefined
     writes.tail = tail
     writes.stored = stored
@@ -288,7 +293,7 @@ export class WriteSteps {
     // A truncated stream gives their sequences again.
     writes.replaced = writes.replaced.filter(({ seq }) => seq < tail)
     this.#tails.drop(key)
-    this.#wasFolded(writes, write, fold !== undefined && replaced.has(fold.seq))
+    this.#wasFolded(writes, write, isReplaced)
     const missing: Array<PendingStore> = []
     for (const request of open) {
       const at = found.get(waitingName(request.delivery))

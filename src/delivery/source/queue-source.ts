@@ -50,8 +50,11 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move" | "resume">
   /** Maximum bytes of bodies that it holds. */
   readonly maxBytes: number
-  /** True while it is unknown whether the broker has truncated the stream. */
-  readonly isDoubtful: () => boolean
+  /**
+   * True while it is unknown whether the broker has truncated a stream, so that what has left the
+   * queue for an endpoint's backlog may be gone.
+   */
+  readonly isDoubtful: (key: string) => boolean
   /** The source pulls nothing while this returns false. */
   readonly mayAttempt: () => boolean
   /** Called with key and body size where a delivery that was attempted before comes the first time. */
@@ -293,11 +296,11 @@ export class QueueSource extends StoredSource<QueueMessage> {
    * ended, or a redelivery delay, ms. Returns undefined for one that is to be delivered.
    */
   #answerTo({ seq, storedAt }: StreamMessage, delivery: Delivery): "ack" | number | undefined {
-    const { isDoubtful, memory, spill } = this.#options
+    const { memory, spill } = this.#options
     // What ended is remembered in doubt as well: the message comes again, and its NAK may be lost.
     if (memory.completed.has(seq, storedAt)) {
       memory.completed.renew(seq, storedAt)
-      if (isDoubtful()) return doubtPauseMs
+      if (this.#isInDoubt(delivery)) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
       return "ack"
     }
@@ -309,14 +312,18 @@ export class QueueSource extends StoredSource<QueueMessage> {
    * was under way.
    */
   #answerToCopy(seq: number, delivery: Delivery): "ack" | number | undefined {
-    const { isDoubtful, memory } = this.#options
+    const { memory } = this.#options
     // A message with a retry record was decided about: that decision counts.
     const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
     if (!hasRecord && isCompletedElsewhere(memory, delivery)) {
       renewCompletedElsewhere(memory, delivery)
-      return isDoubtful() ? doubtPauseMs : "ack"
+      return this.#isInDoubt(delivery) ? doubtPauseMs : "ack"
     }
     return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
+  }
+
+  #isInDoubt({ endpoint, tenant }: Delivery): boolean {
+    return this.#options.isDoubtful(endpointKey(tenant, endpoint))
   }
 
   /**

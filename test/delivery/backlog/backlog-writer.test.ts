@@ -48,6 +48,7 @@ const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOp
     replaced: (_, seq, isRemoved) =>
       void said.push(isRemoved ? `replaced ${seq}` : `replaced ${seq}, to be removed`),
     kept: (_, seq) => void said.push(`kept ${seq}`),
+    truncated: () => void said.push("truncated"),
     fence: { asOwner: Effect.void },
     wrote: () => undefined,
     run: (work) => void run(work),
@@ -538,6 +539,22 @@ describe.concurrent("a small message at the end", () => {
       assert.deepStrictEqual(said, [`replacing ${first?.seq}`, `replaced ${first?.seq}`])
       yield* eventually(eventsStored, (events) => events.length === 1)
       assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
+    })
+  )
+
+  scenario("tells that the stream was truncated where what has replaced it is gone, too", () =>
+    Effect.gen(function* () {
+      const { broker, left } = yield* deaf([])
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      const [first] = yield* storeAll([request(1)])
+      left.push("stored")
+      yield* Effect.flip(storeAll([request(2)]))
+      const [replacing] = yield* stored
+      assert.deepStrictEqual(replacing?.events, [1, 2])
+      const { deleteMessage, names } = yield* Broker
+      yield* deleteMessage("as a power cut", names.backlog(0), replacing?.seq ?? 0)
+      yield* storeAll([request(2)])
+      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, "truncated", `kept ${first?.seq}`])
     })
   )
 
