@@ -68,7 +68,7 @@ const killAfterMs = 15_000
 const settleMs = 2_000
 /** How long a run goes on after a worker was held up, ms: others look for its late messages. */
 const heldUpMs = 65_000
-/** How long a worker may be cut off at the end of a run, and what it has not recorded then takes, ms. */
+/** How long a worker may be cut off at the end of a run, and how long it records late then, ms. */
 const backWithinMs = 60_000
 const lateFactsMs = 10_000
 /** Pause until a worker that could not start, or gave up, is started again, ms. */
@@ -169,10 +169,9 @@ export class Simulation {
     world.runUntil(Math.max(world.now, ...heldUpUntil.map((until) => until + heldUpMs)))
     // Who is cut off records late what it knows, once it is back.
     const areBack = () => this.workers.every((each) => each?.connection.isConnected !== false)
-    if (!areBack()) {
-      world.runUntil(world.now + backWithinMs, areBack)
-      world.runUntil(world.now + lateFactsMs)
-    }
+    if (!areBack()) world.runUntil(world.now + backWithinMs, areBack)
+    const backAt = this.workers.map((each) => each?.connection.connectedAt ?? 0)
+    world.runUntil(Math.max(world.now, ...backAt.map((at) => at + lateFactsMs)))
     const judgement = this.#audit()
     this.oracle.conclude(judgement)
     this.#isEnding = true
