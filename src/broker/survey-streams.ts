@@ -1,5 +1,5 @@
 import type { ConsumerInfo, StreamInfo } from "@nats-io/jetstream"
-import { Effect } from "effect"
+import { type Duration, Effect } from "effect"
 import type { EventCounts } from "../domain/installation.ts"
 import { Broker } from "./broker.ts"
 import type { BrokerError } from "./broker-error.ts"
@@ -27,11 +27,17 @@ export interface StreamSurvey {
   }>
 }
 
+/** The same for all streams together: a cluster waits 4 s for the leaders that there are not. */
+const listAnswerMs = "1 second"
+
 /** Turns a failure or time-out into undefined. */
-const ifAnswered = <A, R>(effect: Effect.Effect<A, BrokerError, R>) =>
+const ifAnswered = <A, R>(
+  effect: Effect.Effect<A, BrokerError, R>,
+  duration: Duration.Input = leaderAnswerMs
+) =>
   Effect.orElseSucceed(
     Effect.timeoutOrElse(effect, {
-      duration: leaderAnswerMs,
+      duration,
       orElse: () => Effect.succeed(undefined)
     }),
     () => undefined
@@ -75,7 +81,7 @@ const maxConcurrentLooks = 64
  */
 export const lookAtStreams = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
   const { listStreams } = yield* Broker
-  const listed = (yield* ifAnswered(listStreams("list the streams"))) ?? []
+  const listed = (yield* ifAnswered(listStreams("list the streams"), listAnswerMs)) ?? []
   const infos = new Map(listed.map((info) => [info.config.name, info]))
   return yield* Effect.forEach(
     names,
