@@ -397,13 +397,14 @@ export class Partition {
 
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
-    const { backlog, broker, runInBackground: run, tail } = this.#acquired
+    const { backlog, broker, index, runInBackground: run, tail } = this.#acquired
     const { backlogSpace, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
       asReference: (delivery) => eventOutlasts(delivery, eventAge()),
       takesRollups: () => backlog.takesRollups,
       wrote: (key, bytes) => backlogSpace.stored(key, bytes),
+      highestOf: (key) => index.highestOf(key),
       mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
       replacing: (key) => this.#drainer.replacing(key),
       replaced: (key, seq, isRemoved) => this.#drainer.replaced(key, seq, isRemoved),

@@ -384,6 +384,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: 'this.#isDoubtful() || key === ""'
   },
   {
+    name: "reused-after-reading-not-noticed",
+    what: "a sequence that reading has passed is stored again after a power cut, and never read",
+    file: "delivery/backlog/write-steps.ts",
+    find: "Math.max(this.#last, this.#options.highestOf(key))",
+    replace: "this.#last"
+  },
+  {
     name: "writer-of-reused-sequences-late",
     what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
     file: "delivery/backlog/backlog-owners.ts",

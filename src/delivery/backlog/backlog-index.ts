@@ -57,10 +57,16 @@ export class BacklogIndex {
   /** Returns the highest known sequence of the stream. */
   highest(): number {
     let highest = 0
-    for (const { from } of this.empty.values()) highest = Math.max(highest, from - 1)
-    for (const { last, window } of this.drains.values())
-      highest = Math.max(highest, last, Math.ceil(window.next) - 1)
+    for (const key of this.empty.keys()) highest = Math.max(highest, this.highestOf(key))
+    for (const key of this.drains.keys()) highest = Math.max(highest, this.highestOf(key))
     return highest
+  }
+
+  /** Returns the highest known sequence of an endpoint's backlog. */
+  highestOf(key: string): number {
+    const { last, window } = this.drains.get(key) ?? { last: 0, window: { next: 0 } }
+    const { from = 0 } = this.empty.get(key) ?? {}
+    return Math.max(last, Math.ceil(window.next) - 1, from - 1)
   }
 
   /** Returns the number of unreadable messages in all backlogs, as far as they were read. */

@@ -45,6 +45,8 @@ export interface WriteStepsOptions {
   readonly owner: number
   /** False where an init of an earlier version made the stream, and none of this one changed it. */
   readonly takesRollups: () => boolean
+  /** Returns the highest sequence of an endpoint's backlog that reading knows of. */
+  readonly highestOf: (key: string) => number
   /** True where a message that was written may be replaced: reading has not reached it. */
   readonly mayReplace: (key: string, seq: number) => boolean
   /**
@@ -151,7 +153,8 @@ export class WriteSteps {
         ...{ requests, fold, rollsUp, expected: tail, before: writes.stored, owner, replaces },
         ...{ streams: this.#streams, id: this.#nextId(key) }
       },
-      this.#last
+      // Reading may have found what was not answered.
+      Math.max(this.#last, this.#options.highestOf(key))
     )
     if (write.isLarge) {
       writes.putBack(requests)

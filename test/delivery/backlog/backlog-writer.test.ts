@@ -42,6 +42,7 @@ const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOp
   const writer = new BacklogWriter(yield* Broker, {
     ...{ index: 0, owner: 1, asReference: ({ type }) => type !== "copied" },
     takesRollups: () => true,
+    highestOf: () => 0,
     mayReplace: () => false,
     leftBehind: () => [],
     replacing: (_, seq) => void said.push(`replacing ${seq}`),
@@ -135,6 +136,14 @@ describe.concurrent("writing a backlog", () => {
       assert.strictEqual(counts.at(-1), 600)
       assert.strictEqual(counts[0], messages[0]?.events.length)
       assert.isTrue(messages.every(({ label }) => label?.owner === 1))
+    })
+  )
+
+  scenario("tells where a message got a sequence that reading has passed", () =>
+    Effect.gen(function* () {
+      const { storeAll } = yield* makeWriter({ highestOf: () => 3 })
+      const [place] = yield* storeAll([request(1)])
+      assert.deepStrictEqual([place?.seq, place?.after], [1, 3])
     })
   )
 
