@@ -313,10 +313,11 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   })
   some(0.25, 2, () => round("redeliver"))
   some(0.2, 2, () => round("replay"))
-  return [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan)].map((action) =>
-    action.does === "cut-power"
-      ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
-      : action
+  return [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan), ...cutsOf(seed, plan)].map(
+    (action) =>
+      action.does === "cut-power"
+        ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
+        : action
   )
 }
 
@@ -353,5 +354,17 @@ const retriesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<A
     does: "retry-now",
     at: chance.between(0, activeMs),
     endpoint: chance.pick(failing)
+  }))
+}
+
+/** Further power cuts, so that one meets what another has left. */
+const cutsOf = (seed: number, { activeMs }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "cuts")
+  const count = chance.isHit(0.1) ? 2 + chance.int(2) : 0
+  return Array.from({ length: count }, () => ({
+    does: "cut-power",
+    at: chance.between(0, activeMs),
+    ms: chance.between(100, 8_000),
+    lost: 1 + chance.int(12)
   }))
 }
