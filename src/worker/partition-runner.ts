@@ -2,6 +2,7 @@ import { Clock, Effect, Semaphore } from "effect"
 import { makePartitionAlerts } from "../alerts/endpoint-alerts.ts"
 import { runSystemAlerts } from "../alerts/system-alerts.ts"
 import { watchThresholds } from "../alerts/thresholds.ts"
+import { Broker } from "../broker/broker.ts"
 import { makeGate } from "../broker/gate.ts"
 import { watchSources } from "../broker/sources/watch.ts"
 import { maintainAssignment } from "../cluster/assignment.ts"
@@ -15,7 +16,7 @@ import { AgentTransport, makeConnections, OpenConnections } from "../delivery/ht
 import type { Sender } from "../delivery/http/sender.ts"
 import { Partition } from "../delivery/partition.ts"
 import type { PartitionOptions } from "../delivery/partition-services.ts"
-import { makeTakeovers } from "../delivery/recovery/takeovers.ts"
+import { makeTakeovers, StreamTruncated } from "../delivery/recovery/takeovers.ts"
 import { advanceWatermark } from "../delivery/recovery/watermark.ts"
 import { AwaitingSpace, DeadLetterGate } from "../delivery/retry/dead-letter-gate.ts"
 import { QueueSpace } from "../delivery/retry/queue-space.ts"
@@ -134,6 +135,11 @@ const acquireShared = Effect.fnUntraced(function* (node: Node) {
   }
 })
 
+const readBeforeABreak = new StreamTruncated({
+  message:
+    "the connection to the broker broke while a partition was taken over: what was read before it may be lost, and is read anew"
+})
+
 /** Runs the partitions of which a worker is the owner. */
 class PartitionRunner {
   readonly #node: Node
@@ -162,6 +168,8 @@ class PartitionRunner {
       const { layout, owned: partitions } = this.#node
       const { deadLetters, sweeps, takeovers } = this.#shared
       const { holds, partition: index } = owned.ownership
+      const { life } = yield* Broker
+      const readOn = life()
       const taken = yield* Effect.raceFirst(
         takeovers.takeOver(index, memory),
         Effect.as(owned.over, undefined)
@@ -180,6 +188,8 @@ class PartitionRunner {
         advanceWatermark(partition, taken.memory, historyPosition, holds, layout.ackWait)
       )
       yield* partition.prepare
+      // From now on it is watched whether streams are truncated.
+      if (life() !== readOn) return yield* readBeforeABreak
       if (index === 0) yield* this.#beSole(holds)
       begun()
       yield* partition.deliverAll

@@ -391,6 +391,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "this.#last"
   },
   {
+    name: "memory-from-before-a-break",
+    what: "what a new owner has read before a power cut counts after it",
+    file: "worker/partition-runner.ts",
+    find: "if (life() !== readOn) return yield* readBeforeABreak",
+    replace: ""
+  },
+  {
     name: "writer-of-reused-sequences-late",
     what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
     file: "delivery/backlog/backlog-owners.ts",

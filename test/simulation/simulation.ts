@@ -505,7 +505,9 @@ export class Simulation {
         worker.crash = { step: action.step, left: action.nth, ms: action.ms }
         return
       case "stall":
-        connection.stalledUntil = connection.wasStalledUntil = world.now + action.ms
+        connection.stalledUntil = world.now + action.ms
+        // What an earlier one holds up arrives no sooner.
+        connection.wasStalledUntil = Math.max(connection.wasStalledUntil, connection.stalledUntil)
         return
       case "pause":
         world.pause(process, action.ms)
