@@ -20,8 +20,9 @@ describe.concurrent("a replay", () => {
       const hook = yield* receiver()
       yield* endpoint({ id: "slow", url: hook.url, types: ["invoice.paid"] })
       const facts = yield* history
-      yield* worker()
       yield* pauseEndpoint({ tenant: "acme", endpoint: "slow" }, undefined, "cli")
+      // It knows of the pause from the beginning.
+      yield* worker()
       yield* publishMany(25)
       yield* publishMany(2, "user.created")
       yield* facts.planned(27)
