@@ -398,6 +398,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: ""
   },
   {
+    name: "late-message-relied-on",
+    what: "what a former owner stored late counts as stored by who has to store it now",
+    file: "delivery/backlog/backlog-end.ts",
+    find: "if (isOwn && wanted.has(name))",
+    replace: "if (wanted.has(name))"
+  },
+  {
     name: "writer-of-reused-sequences-late",
     what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
     file: "delivery/backlog/backlog-owners.ts",

@@ -109,13 +109,15 @@ export const lookAfter = Effect.fnUntraced(function* (
     const { seq, subject } = message
     const get = headersOf(message)
     const entries = backlogEntriesIn(subject, get, streams) ?? []
+    const label = labelIn(get)
+    // What a former owner stored meanwhile is late. The next one may take its deliveries for handled.
+    const isOwn = label?.owner === owner
     for (const entry of entries) {
       const name = waitingName(waitingIn(entry))
-      if (wanted.has(name)) found.set(name, { seq, entry: entry.entry })
+      if (isOwn && wanted.has(name)) found.set(name, { seq, entry: entry.entry })
     }
-    const label = labelIn(get)
     stored = Math.max(stored, label?.stored ?? stored + entries.length)
-    if (label?.owner === owner) for (const one of label.replaces) replaced.add(one)
+    if (isOwn) for (const one of label.replaces) replaced.add(one)
     tail = seq
   }
   while (true) {
