@@ -1,4 +1,3 @@
-import type { StreamInfo } from "@nats-io/jetstream"
 import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { readStream } from "../broker/scan.ts"
@@ -38,20 +37,15 @@ const decodeEndpointFact = Schema.decodeUnknownOption(Schema.fromJsonString(Endp
 const decodeSettingsFact = Schema.decodeUnknownOption(Schema.fromJsonString(SettingsFact))
 
 /**
- * Returns the first revision of the endpoints bucket; undefined unless it was made again. All
- * revisions of the former bucket are lower.
- *
- * @param bucket what its leader says of it.
+ * The first revision of the endpoints bucket; undefined unless it was made again. All revisions of
+ * the former bucket are lower.
  */
-export const firstRevisionOf = ({ config }: Pick<StreamInfo, "config">): number | undefined => {
-  const { first_seq: first = 0 }: { readonly first_seq?: number } = config
-  return first > 1 ? first : undefined
-}
-
 const firstRevision = Effect.gen(function* () {
   const { names, streamInfo } = yield* Broker
   const bucket = names.buckets.endpoints
-  return firstRevisionOf(yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`))
+  const { config } = yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`)
+  const { first_seq: first = 0 }: { readonly first_seq?: number } = config
+  return first > 1 ? first : undefined
 })
 
 /** Passes the last fact of a kind under each subject. */

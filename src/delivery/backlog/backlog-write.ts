@@ -34,8 +34,6 @@ export interface Stored {
   readonly seq: number
   /** Which of the message's entries, from 1; undefined for a message with one delivery. */
   readonly entry: number | undefined
-  /** True where it was found there: a former owner may have written the message. */
-  readonly isFound?: boolean
   /** Below `seq`, unless the stream was truncated and has assigned sequences again. */
   readonly after: number
 }

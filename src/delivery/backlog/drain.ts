@@ -139,8 +139,8 @@ export class Drain {
   /** When it last had room for nothing, ms of the monotonic clock; undefined while it has. */
   idleSince: number | undefined
   /**
-   * Places in late messages of a former owner that this owner delivers from: what it was to store was
-   * found there, or it knew nothing of it when it read it.
+   * Places in late messages of a former owner that this owner delivers from: it knew nothing of what
+   * is there when it read it.
    */
   readonly adopted = new Set<number>()
   /** Entries that ended before they were read. */

@@ -144,10 +144,8 @@ export class Drainer {
       drain.storing++
       drain.count++
       return store.pipe(
-        Effect.tap(({ after, entry, isFound, seq }) => {
+        Effect.tap(({ after, seq }) => {
           drain.stored(seq, to)
-          if (isFound === true)
-            drain.adopted.add(slotOf({ seq, ...(entry === undefined ? {} : { entry }) }))
           return 0 < seq && seq <= after ? this.#options.streamTruncated : Effect.void
         }),
         Effect.tapError(() => Effect.sync(() => drain.count--)),

@@ -300,7 +300,7 @@ export class WriteSteps {
     const missing: Array<PendingStore> = []
     for (const request of open) {
       const at = found.get(waitingName(request.delivery))
-      if (at !== undefined) this.#pending.end(request, { ...at, isFound: true, after: expected })
+      if (at !== undefined) this.#pending.end(request, { ...at, after: expected })
       else if (request.hasLeft()) this.#pending.end(request, storedBefore)
       else if (request.callers.size === 0) this.#pending.drop(request)
       else missing.push(request)

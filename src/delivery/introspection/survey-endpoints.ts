@@ -1,11 +1,10 @@
-import type { StreamInfo } from "@nats-io/jetstream"
 import { Context, Effect, Option, Schema, Semaphore } from "effect"
 import { Broker, type Seen } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
 import { isEndpointKey } from "../../domain/endpoint.ts"
 import { CircuitState, type EndpointState, endpointStateOf } from "../../domain/health.ts"
 import type { EndpointCounts } from "../../domain/installation.ts"
-import { firstRevisionOf, readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
+import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
 import { timers } from "../../time/timers.ts"
 
 /** An endpoint whose circuit is open. */
@@ -47,11 +46,6 @@ const decodeFare = Schema.decodeUnknownOption(Schema.fromJsonString(Fare))
 
 /** How long a table goes on from what it has before it is read as a whole, ms: a marker that was removed says nothing of the key that it removed. */
 const wholeEveryMs = 600_000
-
-/** Returns what the leader of a stream has said of it; undefined where it is to be asked. */
-type InfoOf = (stream: string) => StreamInfo | undefined
-
-const askEach: InfoOf = () => undefined
 
 /** What is kept of the values of a bucket from one reading to the next. */
 class BucketTable<A> {
@@ -143,22 +137,19 @@ const kept = <A>(
   take: (text: string) => A | undefined
 ) => {
   let known: Reading<A> | undefined
-  const oneAtATime = Semaphore.makeUnsafe(1).withPermits(1)
-  return (infoOf: InfoOf) => {
-    const reading = Effect.gen(function* () {
-      const { names } = yield* Broker
-      known = yield* current(nameIn(names.buckets), known, infoOf)
-      yield* known.table.read(known, take)
-      return known.table.entries
+  const reading = Effect.gen(function* () {
+    const { names } = yield* Broker
+    known = yield* current(nameIn(names.buckets), known)
+    yield* known.table.read(known, take)
+    return known.table.entries
+  })
+  // What fails is read as a whole next time.
+  const forgetting = Effect.tapError(reading, () =>
+    Effect.sync(() => {
+      known = undefined
     })
-    // What fails is read as a whole next time.
-    const forgetting = Effect.tapError(reading, () =>
-      Effect.sync(() => {
-        known = undefined
-      })
-    )
-    return oneAtATime(forgetting)
-  }
+  )
+  return Semaphore.makeUnsafe(1).withPermits(1)(forgetting)
 }
 
 class EndpointTables {
@@ -167,9 +158,9 @@ class EndpointTables {
   readonly #readEndpoints = kept(({ endpoints }) => endpoints, countedIn)
 
   /** Reads what has changed, and returns what there is. */
-  readonly read = Effect.fnUntraced({ self: this }, function* (infoOf: InfoOf) {
-    const health = yield* this.readHealth(infoOf)
-    return { health, endpoints: yield* this.#readEndpoints(infoOf) }
+  readonly read = Effect.gen({ self: this }, function* () {
+    const health = yield* this.readHealth
+    return { health, endpoints: yield* this.#readEndpoints }
   })
 }
 
@@ -182,17 +173,9 @@ interface Reading<A> {
 }
 
 /** Looks at a bucket, and makes its table anew where the known one cannot be gone on with. */
-const current = Effect.fnUntraced(function* <A>(
-  bucket: string,
-  known: Reading<A> | undefined,
-  infoOf: InfoOf
-) {
+const current = Effect.fnUntraced(function* <A>(bucket: string, known: Reading<A> | undefined) {
   const { streamInfo } = yield* Broker
-  const said = infoOf(`KV_${bucket}`)
-  // Another reading may have gone further since the leader said it.
-  const isNew =
-    said !== undefined && known?.table.goesOn(said.created, said.state.last_seq) !== false
-  const { created, state } = isNew ? said : yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`)
+  const { created, state } = yield* streamInfo(`look at ${bucket}`, `KV_${bucket}`)
   const { first_seq: firstSeq, last_seq: lastSeq } = state
   const table =
     known?.table.goesOn(created, lastSeq) === true ? known.table : new BucketTable<A>(created)
@@ -203,11 +186,11 @@ const tables = Effect.map(
   Effect.serviceOption(KnownEndpoints),
   Option.getOrElse(() => new EndpointTables())
 )
-const readTables = (infoOf: InfoOf) => Effect.flatMap(tables, ({ read }) => read(infoOf))
+const readTables = Effect.flatMap(tables, ({ read }) => read)
 
 /** Returns the state of an endpoint that is in the tables. */
 const stateIn = (
-  { endpoints, health }: Effect.Success<ReturnType<typeof readTables>>,
+  { endpoints, health }: Effect.Success<typeof readTables>,
   key: string
 ): Counted["state"] | undefined => {
   const found = endpoints.get(key)
@@ -228,21 +211,16 @@ const ofCircuits: ReadonlySet<EndpointState> = new Set(["open", "half-open"])
 export const readMayBeIn = Effect.fnUntraced(function* (states: ReadonlyArray<EndpointState>) {
   const wanted: ReadonlySet<string | undefined> = new Set(states)
   if (states.every((state) => ofCircuits.has(state))) {
-    const health = yield* Effect.flatMap(tables, ({ readHealth }) => readHealth(askEach))
+    const health = yield* Effect.flatMap(tables, ({ readHealth }) => readHealth)
     return (key: string) => wanted.has(health.get(key)?.circuit.state)
   }
-  const read = yield* readTables(askEach)
+  const read = yield* readTables
   return (key: string) => wanted.has(stateIn(read, key))
 })
 
-/**
- * Counts the endpoints by state.
- *
- * @param infoOf what is known of streams already. (Default: nothing)
- */
-export const surveyEndpoints = Effect.fnUntraced(function* (infoOf = askEach) {
-  const { names } = yield* Broker
-  const read = yield* readTables(infoOf)
+/** Counts the endpoints by state. */
+export const surveyEndpoints = Effect.gen(function* () {
+  const read = yield* readTables
   const { endpoints, health } = read
   const counts = {
     ...{ closed: 0, open: 0, halfOpen: 0 },
@@ -263,8 +241,6 @@ export const surveyEndpoints = Effect.fnUntraced(function* (infoOf = askEach) {
     open.push({ tenant, endpoint, since, why })
   }
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
-  const bucket = infoOf(`KV_${names.buckets.endpoints}`)
-  const isFirst = bucket !== undefined && firstRevisionOf(bucket) === undefined
-  const lost = isFirst ? 0 : (yield* readLostEndpoints).length
+  const { length: lost } = yield* readLostEndpoints
   return { counts: { total, ...counts }, lost, longestOpen } satisfies EndpointsSurvey
 })

@@ -284,7 +284,7 @@ export const readSurvey = Effect.gen(function* () {
       {
         account: orUnknown(readAccountStorage),
         alerts: ifLed(buckets.alerts, listAlerts()),
-        endpoints: ifLed(buckets.endpoints, surveyEndpoints(infoOf)),
+        endpoints: ifLed(buckets.endpoints, surveyEndpoints),
         health: readHealth,
         letters: surveyDead(dead, infoOf(names.history), at),
         oldest: findOldest(streams.filter(({ name }) => waitingStreams.includes(name))),

@@ -35,7 +35,7 @@ const pageTenants = Effect.fnUntraced(function* (after: string | undefined, limi
 export class StatusReadings extends Context.Service<StatusReadings, typeof readStatus>()(
   "petrel/operations/StatusReadings"
 ) {
-  /** Reads it every 2 s while it is asked for, until the scope closes: a page shows the last reading. */
+  /** Reads it every second while it is asked for, until the scope closes: a page shows the last reading. */
   static readonly make = Effect.gen(function* () {
     const context = yield* Effect.context<Broker>()
     const read = yield* keepReading(readStatus, {

@@ -15,11 +15,11 @@ const { scenario } = onServer()
 describe("endpoints by state", () => {
   scenario("are counted before any of them has been attempted, without removed ones", () =>
     Effect.gen(function* () {
-      assert.deepInclude((yield* surveyEndpoints()).counts, { total: 0, closed: 0 })
+      assert.deepInclude((yield* surveyEndpoints).counts, { total: 0, closed: 0 })
       for (const id of ["a", "b", "c", "gone"]) yield* endpoint({ id })
       yield* pauseEndpoint({ tenant: "acme", endpoint: "b" }, undefined, "test")
       yield* removeEndpoint("acme", "gone")
-      const { counts } = yield* surveyEndpoints()
+      const { counts } = yield* surveyEndpoints
       assert.deepInclude(counts, { total: 3, closed: 2, paused: 1, unreadable: 0 })
     })
   )
@@ -36,12 +36,12 @@ describe("endpoints by state", () => {
             see(seen)
           })
       })
-      const again = surveyEndpoints().pipe(
+      const again = surveyEndpoints.pipe(
         Effect.provideService(KnownEndpoints, KnownEndpoints.make()),
         Effect.provideService(Broker, counted)
       )
       const known = KnownEndpoints.make()
-      const next = surveyEndpoints().pipe(
+      const next = surveyEndpoints.pipe(
         Effect.provideService(KnownEndpoints, known),
         Effect.provideService(Broker, counted)
       )

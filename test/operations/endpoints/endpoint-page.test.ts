@@ -23,7 +23,7 @@ describe("a page of the endpoints in a state", () => {
         retryAfter: 5
       })
     }).pipe(
-      Effect.provideService(KnownEndpoints, { read: () => Effect.never } as unknown as ReturnType<
+      Effect.provideService(KnownEndpoints, { read: Effect.never } as unknown as ReturnType<
         typeof KnownEndpoints.make
       >),
       Effect.provideService(EndpointKeys, {} as typeof EndpointKeys.Service),
@@ -38,8 +38,8 @@ describe("a page of the endpoints in a state", () => {
       assert.deepStrictEqual(found, { endpoints: [], next: undefined })
     }).pipe(
       Effect.provideService(KnownEndpoints, {
-        read: () => Effect.never,
-        readHealth: () => Effect.succeed(new Map([["acme.b", { circuit: { state: "half-open" } }]]))
+        read: Effect.never,
+        readHealth: Effect.succeed(new Map([["acme.b", { circuit: { state: "half-open" } }]]))
       } as unknown as ReturnType<typeof KnownEndpoints.make>),
       Effect.provideService(EndpointKeys, {
         current: () => ({
