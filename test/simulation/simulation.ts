@@ -160,10 +160,14 @@ export class Simulation {
     const calmFrom = world.now
     const isDone = () =>
       this.#operations === 0 && !this.#repartitioning.isUnderWay && this.oracle.isDone
-    world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && isDone())
+    const untilDone = () =>
+      world.runUntil(calmFrom + plan.calmMs, () => ++looks % 512 === 0 && isDone())
+    untilDone()
     // What was released lately is acknowledged.
     looks = 0
     world.runUntil(world.now + 4 * plan.ackWaitMs, () => ++looks % 512 === 0 && this.#isEmpty())
+    // What was lost in a power cut, and so was excused, is stored again meanwhile.
+    if (!isDone()) untilDone()
     // Who was held up records as late what came too late, and others find what it has stored.
     const heldUpUntil = this.workers.map((each) => each?.connection.wasStalledUntil ?? 0)
     world.runUntil(Math.max(world.now, ...heldUpUntil.map((until) => until + heldUpMs)))
