@@ -3,6 +3,7 @@ import { Effect, Fiber } from "effect"
 import { vi } from "vitest"
 import { natsClients } from "../../src/broker/clients.ts"
 import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
+import { entryCount } from "../../src/domain/backlog-message.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import { resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { consistentRounds, noRecords } from "../kit/consistency.ts"
@@ -75,32 +76,85 @@ describe.concurrent("an endpoint that takes less than comes", () => {
   )
 })
 
+/** A worker stores so many deliveries for a paused endpoint, and dies. Returns their message. */
+const storedByFormer = Effect.fnUntraced(function* (url: string, count: number) {
+  const { ask, jsm, names } = yield* natsClients
+  yield* endpoint({ url, paused: { at: 1, by: "test" } })
+  const stream = names.backlog(partitionOf("acme", "hook", 2))
+  const message = yield* Effect.scoped(
+    Effect.gen(function* () {
+      yield* worker({ id: "former" })
+      yield* publishMany(count)
+      const last = ask("read", () => jsm.streams.getMessage(stream, { last_by_subj: ">" }))
+      return yield* eventually(
+        last,
+        (last) =>
+          last !== null && entryCount((name) => last.header.get(name) || undefined) === count
+      )
+    })
+  )
+  assert(message !== null)
+  const { data, header, seq, subject } = message
+  header.delete("Nats-Msg-Id")
+  return { data, header, seq, stream, subject }
+})
+
+const resume = resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
+
 describe.concurrent("a backlog that a former owner fills late", () => {
   scenario("is found by the one that owns its partition now", () =>
     Effect.gen(function* () {
-      const { ask, connection, jsm, names } = yield* natsClients
+      const { ask, connection, jsm } = yield* natsClients
       const hook = yield* receiver()
-      yield* endpoint({ url: hook.url, paused: { at: 1, by: "test" } })
-      const stored = yield* Effect.scoped(
-        Effect.gen(function* () {
-          yield* worker({ id: "former" })
-          yield* publishMany(1)
-          yield* eventually(backlogged, (count) => count === 1)
-          const stream = names.backlog(partitionOf("acme", "hook", 2))
-          const message = yield* ask("read", () => jsm.streams.getMessage(stream, { seq: 1 }))
-          yield* ask("take it away", () => jsm.streams.purge(stream))
-          return message
-        })
-      )
-      assert(stored !== null)
-      yield* resumeEndpoint({ tenant: "acme", endpoint: "hook" }, "test")
+      const { data, header, stream, subject } = yield* storedByFormer(hook.url, 1)
+      yield* ask("take it away", () => jsm.streams.purge(stream))
+      yield* resume
       const facts = yield* history
       const present = yield* worker({ findEvery: 200 })
       yield* present.delivering
-      stored.header.delete("Nats-Msg-Id")
-      connection.publish(stored.subject, stored.data, { headers: stored.header })
+      connection.publish(subject, data, { headers: header })
       yield* facts.count("delivered", 1)
       assert.strictEqual(hook.requests.length, 1)
+      yield* consistentRounds
+    })
+  )
+
+  scenario("is delivered by the owner after that one", () =>
+    Effect.gen(function* () {
+      const { ask, js, jsm } = yield* natsClients
+      const hook = yield* receiver()
+      const { data, header, stream, subject } = yield* storedByFormer(hook.url, 1)
+      yield* ask("take it away", () => jsm.streams.purge(stream))
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* worker({ id: "between" })
+          yield* ask("store late", () => js.publish(subject, data, { headers: header }))
+        })
+      )
+      const facts = yield* history
+      yield* worker()
+      yield* resume
+      yield* facts.count("delivered", 1)
+      assert.strictEqual(hook.requests.length, 1)
+      yield* consistentRounds
+    })
+  )
+
+  scenario("is delivered where that takes the place of what its new owner had found", () =>
+    Effect.gen(function* () {
+      const { ask, js } = yield* natsClients
+      const hook = yield* receiver()
+      const { data, header, seq, subject } = yield* storedByFormer(hook.url, 3)
+      yield* worker()
+      header.set("petrel-replaces", String(seq))
+      header.set("petrel-takes-over", "3")
+      header.set("Nats-Rollup", "sub")
+      header.set("Nats-Expected-Last-Subject-Sequence", String(seq))
+      yield* ask("store late", () => js.publish(subject, data, { headers: header }))
+      const facts = yield* history
+      yield* resume
+      yield* facts.count("delivered", 3)
+      assert.strictEqual(hook.requests.length, 3)
       yield* consistentRounds
     })
   )

@@ -313,11 +313,15 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   })
   some(0.25, 2, () => round("redeliver"))
   some(0.2, 2, () => round("replay"))
-  return [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan), ...cutsOf(seed, plan)].map(
-    (action) =>
-      action.does === "cut-power"
-        ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
-        : action
+  const all = [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan), ...cutsOf(seed, plan)]
+  const quiet = quietOf(seed, plan)
+  return [
+    ...all.filter(({ at, does }) => does !== "publish" || at < quiet.from),
+    ...quiet.actions
+  ].map((action) =>
+    action.does === "cut-power"
+      ? { ...action, buckets: chanceOf(seed, "buckets").isHit(0.5) }
+      : action
   )
 }
 
@@ -367,4 +371,29 @@ const cutsOf = (seed: number, { activeMs }: Plan): ReadonlyArray<Action> => {
     ms: chance.between(100, 8_000),
     lost: 1 + chance.int(12)
   }))
+}
+
+/**
+ * Nothing is published any more once a worker stands still: what it was writing just then arrives
+ * after others have taken over, and nothing that is written meanwhile keeps it away.
+ */
+const quietOf = (seed: number, { activeMs, endpoints, workers }: Plan) => {
+  const chance = chanceOf(seed, "quiet")
+  const from = chance.isHit(0.1)
+    ? chance.between(2_000, Math.min(activeMs, 15_000))
+    : Number.POSITIVE_INFINITY
+  const actions: Array<Action> = []
+  if (from === Number.POSITIVE_INFINITY) return { from, actions }
+  const last = 2 + chance.int(6)
+  for (let n = 0; n < last; n++) {
+    const at = from - chance.between(0, 40)
+    actions.push({ at, does: "publish", id: `acme.last${n}`, type: chance.pick(types) })
+  }
+  for (const endpoint of endpoints.keys())
+    if (chance.isHit(0.5))
+      actions.push({ at: 0, does: "hold", endpoint, ms: from + chance.between(5_000, 40_000) })
+  const at = from - chance.between(0, 30)
+  const worker = chance.int(workers)
+  actions.push({ at, does: "stall", worker, ms: chance.between(9_000, 20_000) })
+  return { from, actions }
 }

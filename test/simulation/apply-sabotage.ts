@@ -218,6 +218,11 @@ const formerly: Readonly<Record<string, Replacement>> = {
     find: "Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)",
     replace: "Effect.succeed([{ owner, after }])"
   },
+  "owners-not-read": {
+    file: "delivery/recovery/takeover.ts",
+    find: "const owners = yield* readOwners(index)",
+    replace: "const owners = []"
+  },
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

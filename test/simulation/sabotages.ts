@@ -127,7 +127,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
   {
     name: "late-while-unowned",
     what: "what a former owner stored late, while the partition had none, counts as the last owner's",
-    file: "delivery/backlog/backlog-owners.ts",
+    file: "delivery/recovery/backlog-owners.ts",
     find: "owners.findLastIndex(({ after }) => after < seq)",
     replace: "(owners.at(-1)?.after ?? seq) < seq ? owners.length - 1 : -1"
   },
@@ -229,8 +229,8 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "late-message-not-looked-up",
     what: "an owner sends what a former one has stored late where it has forgotten that it ended",
     file: "delivery/backlog/late-messages.ts",
-    find: "isKnown(delivery) || found.value.has(roundKey(delivery))",
-    replace: "isKnown(delivery)",
+    find: "isHandled || found.value.has(roundKey(delivery))",
+    replace: "isHandled",
     seed: 950_492
   },
   {
@@ -405,9 +405,32 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "if (wanted.has(name))"
   },
   {
+    name: "late-message-proves-itself",
+    what: "a message that was stored late proves to the owner after the next that its deliveries were moved, and they are taken for handled there",
+    file: "delivery/recovery/takeover.ts",
+    find: "if (writer !== undefined && isLate(owners, seq, writer)) return",
+    replace: "if (writer !== undefined && isLate([], seq, writer)) return"
+  },
+  {
+    name: "taken-over-late-by-known",
+    what: "what a late message took the place of is known as waiting there, and is gone with it",
+    file: "delivery/backlog/late-messages.ts",
+    find: "const before = takenOverFrom(position)",
+    replace:
+      "const before = takenOverFrom({ ...position, page: { ...position.page, label: undefined } })"
+  },
+  {
+    name: "adopted-not-handed-over",
+    what: "the next owner does not hear that its predecessor delivers from a late message",
+    file: "delivery/recovery/handed-memory.ts",
+    find: "const last = new Map(recordedAttempts.last)",
+    replace:
+      "const last = new Map([...recordedAttempts.last].filter(([, { attempt }]) => attempt > 0))"
+  },
+  {
     name: "writer-of-reused-sequences-late",
     what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
-    file: "delivery/backlog/backlog-owners.ts",
+    file: "delivery/recovery/backlog-owners.ts",
     find: "return known === -1 ? writer < owner : known < then",
     replace: "return writer !== owner && known >= -1",
     seed: 25_690

@@ -579,6 +579,7 @@ export class Simulation {
       const kept = stream.lastOf(`$KV.${workers}.${layoutKey}`)?.seq ?? 0
       const count = Math.min(stream.lastSeq - kept, 1 + chance.int(most))
       this.world.trace(`${name} loses ${count} of ${stream.lastSeq}`)
+      if (count > 0) this.oracle.setBack(stream)
       stream.truncate(count, (message) => this.oracle.lost(stream, message))
     }
   }

@@ -18,7 +18,7 @@ export interface BacklogRemoverOptions {
   readonly broker: Broker["Service"]
   readonly backlog: Pick<Backlog, "purge" | "remove">
   readonly writer: Pick<BacklogWriter, "isUnsure" | "purged">
-  readonly memory: Pick<StreamMemory, "completed" | "stream">
+  readonly memory: Pick<StreamMemory, "completed" | "recordedAttempts" | "stream">
   /** True while it is unknown whether the stream was truncated. Nothing is purged then. */
   readonly isDoubtful: () => boolean
 }
@@ -84,7 +84,7 @@ export class BacklogRemover {
   readonly #removed = Effect.fnUntraced(
     { self: this },
     function* (drain: Drain, gone: ReadonlyArray<number>) {
-      const { completed } = this.#options.memory
+      const { completed, recordedAttempts } = this.#options.memory
       drain.window.purged(gone)
       drain.settled = Math.min(drain.settled, drain.window.finishedCount)
       drain.unpurged = Math.min(drain.unpurged, drain.window.finishedCount)
@@ -95,7 +95,7 @@ export class BacklogRemover {
       for (const seq of drain.replaced.keys()) if (seq < passed) drain.replaced.delete(seq)
       for (const slot of gone) {
         drain.endedAhead.delete(slot)
-        drain.adopted.delete(slot)
+        recordedAttempts.delete(slot)
       }
       yield* drain.letGo(gone)
       for (const seq of new Set(gone.map(Math.floor))) {

@@ -160,9 +160,10 @@ export class BacklogWrite {
     this.after = after
     this.stored = before + requests.length
     const own = requests.flatMap(({ reference }) => reference ?? [])
+    const takesOver = rollsUp ? (fold?.references.length ?? 0) : 0
     this.references = [...(fold?.references ?? []), ...own]
     const further: HeaderList = [
-      ...labelHeaders({ stored: this.stored, owner, replaces }),
+      ...labelHeaders({ stored: this.stored, owner, replaces, takesOver }),
       ["Nats-Expected-Last-Subject-Sequence", String(expected)],
       ...(rollsUp ? [["Nats-Rollup", "sub"] as const] : [])
     ]

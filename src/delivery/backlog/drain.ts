@@ -138,11 +138,6 @@ export class Drain {
   seen = 0
   /** When it last had room for nothing, ms of the monotonic clock; undefined while it has. */
   idleSince: number | undefined
-  /**
-   * Places in late messages of a former owner that this owner delivers from: it knew nothing of what
-   * is there when it read it.
-   */
-  readonly adopted = new Set<number>()
   /** Entries that ended before they were read. */
   readonly endedAhead = new Set<number>()
   readonly #memory: StreamMemory

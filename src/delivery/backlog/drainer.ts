@@ -392,7 +392,7 @@ export class Drainer {
       })
     }
     // From here on it is known, also where its lane gives it back.
-    if (this.#late.isUndecided(drain, position)) drain.adopted.add(slot)
+    this.#late.adopt(position)
     left(delivery)
     const handle = drain.hold(placeIn(position), delivery, body)
     return Effect.sync(() => begin(key, handle)).pipe(

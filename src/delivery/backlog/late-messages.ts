@@ -3,9 +3,12 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
+import { slotOf } from "../../domain/fact.ts"
+import { type BacklogOwner, isLate } from "../recovery/backlog-owners.ts"
+import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LastMessage } from "./backlog-end.ts"
-import { type BacklogOwner, isLate } from "./backlog-owners.ts"
 import type { BacklogPosition } from "./backlog-page.ts"
+import { placeIn } from "./backlog-page.ts"
 import type { ReadDelivery } from "./backlog-reader.ts"
 import type { Drain } from "./drain.ts"
 
@@ -13,6 +16,8 @@ import type { Drain } from "./drain.ts"
 export type ReadStanding = "waiting" | "handled" | "unknown"
 
 export interface LateMessagesOptions {
+  /** Of the backlogs. */
+  readonly memory: Pick<StreamMemory, "recordedAttempts">
   /** Notes that this owner begins after a sequence. Returns the partition's owners, the oldest first. */
   readonly noteOwner: (
     after: number
@@ -55,9 +60,15 @@ export class LateMessages {
     return isLate(this.#owners, seq, label.owner)
   }
 
-  /** True for a delivery in a late message, until this owner delivers from there. */
-  isUndecided(drain: Drain, { page, slot }: BacklogPosition): boolean {
-    return this.has(page) && !drain.adopted.has(slot)
+  /** From here on a delivery is sent from where it was read, also by the next owner. */
+  adopt(position: BacklogPosition): void {
+    if (this.#isUndecided(position)) this.#options.memory.recordedAttempts.add(placeIn(position), 0)
+  }
+
+  /** True for a delivery in a late message, until an owner delivers from there. */
+  #isUndecided(position: BacklogPosition): boolean {
+    const { recordedAttempts } = this.#options.memory
+    return this.has(position.page) && !recordedAttempts.isBegun(placeIn(position))
   }
 
   /**
@@ -68,7 +79,7 @@ export class LateMessages {
     { self: this },
     function* (drain: Drain, read: ReadonlyArray<ReadDelivery>) {
       const { ended, isKnown } = this.#options
-      const late = read.filter(({ position }) => this.isUndecided(drain, position))
+      const late = read.filter(({ position }) => this.#isUndecided(position))
       const found =
         late.length === 0
           ? undefined
@@ -79,11 +90,27 @@ export class LateMessages {
               )
             )
       return ({ delivery, position }: ReadDelivery): ReadStanding => {
-        if (found === undefined || !this.isUndecided(drain, position)) return "waiting"
+        if (found === undefined || !this.#isUndecided(position)) return "waiting"
         // What is being stored may be found there.
         if (drain.storing > 0 || Option.isNone(found)) return "unknown"
-        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
+        const before = takenOverFrom(position)
+        // What was read there before it was replaced goes on from there.
+        if (before !== undefined && drain.window.isOpen(before)) return "unknown"
+        const isHandled = before === undefined ? isKnown(delivery) : drain.window.has(before)
+        return isHandled || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
       }
     }
   )
+}
+
+/**
+ * Returns the slot at which the message that this one took the place of held a delivery; undefined
+ * where it held it not, or was not removed with that. Of what it held an owner may know only that it
+ * was there, and it is not any more.
+ */
+const takenOverFrom = ({ of, page }: BacklogPosition): number | undefined => {
+  const { replaces, takesOver } = page.label ?? { replaces: [], takesOver: 0 }
+  const [seq] = replaces
+  if (seq === undefined || of.entry === undefined || of.entry > takesOver) return undefined
+  return slotOf({ seq, entry: of.entry })
 }

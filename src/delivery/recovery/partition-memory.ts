@@ -18,7 +18,10 @@ export interface RecordedAttempt {
   readonly attempt: number
 }
 
-/** The last attempt in the history for each message of a stream. */
+/**
+ * The last attempt in the history for each message of a stream; 0 for one that a former owner has
+ * stored late, and its owner delivers from.
+ */
 export class RecordedAttempts {
   readonly #last: Map<number, RecordedAttempt>
 
@@ -34,6 +37,16 @@ export class RecordedAttempts {
 
   add(place: MessageIdentity, attempt: number): void {
     this.#last.set(slotOf(place), { at: place.at, attempt })
+  }
+
+  /** True for a message that has an attempt in the history, or is delivered from. */
+  isBegun(place: MessageIdentity): boolean {
+    return this.#last.get(slotOf(place))?.at === place.at
+  }
+
+  /** Forgets a message that is gone for good. */
+  delete(slot: number): void {
+    this.#last.delete(slot)
   }
 
   /** True where the last attempt in the history for a message has this number. */

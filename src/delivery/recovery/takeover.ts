@@ -4,7 +4,12 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { Layout } from "../../broker/installed.ts"
 import { firstSince, readStream, seeStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
-import { backlogEntriesIn, originStreams, waitingIn } from "../../domain/backlog-message.ts"
+import {
+  backlogEntriesIn,
+  labelIn,
+  originStreams,
+  waitingIn
+} from "../../domain/backlog-message.ts"
 import { maxClockSkewMs } from "../../domain/clock-bounds.ts"
 import type { Addressee } from "../../domain/delivery.ts"
 import { firstRound } from "../../domain/delivery.ts"
@@ -16,6 +21,7 @@ import { partitionOf } from "../../domain/names.ts"
 import { progressFrom } from "../../history/delivery-facts.ts"
 import { listRecords } from "../retry/retry-records.ts"
 import { AttemptedPlaces } from "./attempted-places.ts"
+import { isLate, readOwners } from "./backlog-owners.ts"
 import type { HistoryPosition, KnownFact } from "./completed-deliveries.ts"
 import { CompletedDeliveries } from "./completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
@@ -316,7 +322,10 @@ const whatFactsTell =
     if (before !== undefined) ended(before, of)
   }
 
-/** Reads what was recently moved to the backlogs of a partition. */
+/**
+ * Reads what was recently moved to the backlogs of a partition. What a former owner has stored late
+ * proves nothing: whoever delivers from there looks whether something else holds it.
+ */
 const readMoves = Effect.fnUntraced(function* (
   left: Left,
   { index, stream }: Pick<StreamMemory, "index" | "stream">,
@@ -324,12 +333,15 @@ const readMoves = Effect.fnUntraced(function* (
   waits: (of: ReturnType<typeof waitingIn>, place: Place) => void
 ) {
   const streams = originStreams((yield* Broker).names, index)
+  const owners = yield* readOwners(index)
   yield* readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
       Effect.sync(() => {
         const { headers, seq, subject } = message
         const header = (name: string) => headers?.get(name) || undefined
         const at = storedAt(message)
+        const writer = labelIn(header)?.owner
+        if (writer !== undefined && isLate(owners, seq, writer)) return
         const entries = backlogEntriesIn(subject, header, streams)
         if (entries === undefined) {
           const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)

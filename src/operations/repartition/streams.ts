@@ -9,7 +9,7 @@ import { changeSubjects, removeStream } from "../../broker/removal.ts"
 import type { TopologyOptions } from "../../broker/topology.ts"
 import { eraseValue } from "../../broker/values.ts"
 import { lastKey } from "../../cluster/ownership.ts"
-import { backlogOwnersKey } from "../../delivery/backlog/backlog-owners.ts"
+import { backlogOwnersKey } from "../../delivery/recovery/backlog-owners.ts"
 import { watermarkKey, writeWatermark } from "../../delivery/recovery/takeover.ts"
 
 const lookAtStream = Effect.fnUntraced(function* (stream: string) {

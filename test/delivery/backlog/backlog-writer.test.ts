@@ -588,10 +588,10 @@ describe.concurrent("a small message at the end", () => {
       assert.deepStrictEqual(
         (yield* stored).map(({ events, label, seq }) => [seq, events, label]),
         [
-          [other?.seq, [0], { stored: 1, owner: 1, replaces: [] }],
-          [one?.seq, [1], { stored: 2, owner: 1, replaces: [] }],
-          [two?.seq, [1, 2], { stored: 3, owner: 1, replaces: [one?.seq ?? 0] }],
-          [three?.seq, [3], { stored: 4, owner: 2, replaces: [] }]
+          [other?.seq, [0], { stored: 1, owner: 1, replaces: [], takesOver: 0 }],
+          [one?.seq, [1], { stored: 2, owner: 1, replaces: [], takesOver: 0 }],
+          [two?.seq, [1, 2], { stored: 3, owner: 1, replaces: [one?.seq ?? 0], takesOver: 0 }],
+          [three?.seq, [3], { stored: 4, owner: 2, replaces: [], takesOver: 0 }]
         ]
       )
     })

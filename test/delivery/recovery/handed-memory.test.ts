@@ -49,6 +49,14 @@ describe("what an owner hands over", () => {
     assert.isFalse(recordedAttempts.has(placeOf(5), 5))
   })
 
+  it("tells what is delivered from where a former owner has stored it late", () => {
+    const memory = makeMemory()
+    memory.recordedAttempts.add(placeOf(3), 0)
+    const { recordedAttempts } = handed(memory)
+    assert.isTrue(recordedAttempts.isBegun(placeOf(3)))
+    assert.isFalse(recordedAttempts.isBegun({ ...placeOf(3), at: placeOf(3).at + 1 }))
+  })
+
   it("is forgotten after as many ack_waits, and holds the watermark until then", () => {
     const memory = makeMemory()
     memory.completed.add(1, 10)

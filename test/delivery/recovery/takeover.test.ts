@@ -2,13 +2,16 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
 import { natsClients } from "../../../src/broker/clients.ts"
+import { noteOwner } from "../../../src/delivery/recovery/backlog-owners.ts"
 import { HistoryPosition } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import type { StreamMemory } from "../../../src/delivery/recovery/partition-memory.ts"
 import { readKnownFact, takeOver, writeWatermark } from "../../../src/delivery/recovery/takeover.ts"
 import { readRecord, writeRecord } from "../../../src/delivery/retry/retry-records.ts"
+import { labelHeaders } from "../../../src/domain/backlog-message.ts"
 import type { Delivery } from "../../../src/domain/delivery.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
+import { placeName } from "../../../src/domain/fact.ts"
 import { partitionOf } from "../../../src/domain/names.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
@@ -134,6 +137,26 @@ describe.concurrent("a new owner", () => {
         const moved = { ...made, round, progress: { attempts: 1 } }
         yield* publisher.publish(subject, "{}", deliveryHeaders(moved, crypto.randomUUID()))
       }
+      assert.deepStrictEqual(endedOf(yield* firstMemory, queued), [true, false])
+    })
+  )
+
+  scenario("takes no message that was stored late for a proof that its delivery was moved", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* natsClients
+      const queued = yield* store(2)
+      const subject = names.subjects.backlog(0, "acme", "hook")
+      const move = (place: Place, owner: number) => {
+        const moved = { ...made, round: `of ${place.seq}`, origin: placeName(place) }
+        const label = { stored: place.seq, owner, replaces: [], takesOver: 0 }
+        const headers = [...deliveryHeaders(moved, crypto.randomUUID()), ...labelHeaders(label)]
+        return publisher.publish(subject, "{}", headers)
+      }
+      yield* noteOwner(0, { owner: 1, after: 0 })
+      const { seq } = yield* move(nth(queued, 0), 1)
+      yield* noteOwner(0, { owner: 2, after: seq })
+      // The first owner stood still when it sent this.
+      yield* move(nth(queued, 1), 1)
       assert.deepStrictEqual(endedOf(yield* firstMemory, queued), [true, false])
     })
   )

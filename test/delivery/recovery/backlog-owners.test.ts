@@ -6,7 +6,7 @@ import {
   backlogOwnersKey,
   isLate,
   noteOwner
-} from "../../../src/delivery/backlog/backlog-owners.ts"
+} from "../../../src/delivery/recovery/backlog-owners.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()

@@ -1,6 +1,6 @@
 import { Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { isConflict, readEntry, writeValue } from "../../broker/values.ts"
+import { isConflict, readEntry, readValue, writeValue } from "../../broker/values.ts"
 
 /** An owner of a partition. */
 const BacklogOwner = Schema.Struct({
@@ -43,6 +43,13 @@ export const isLate = (
   // Of an unknown one only its clock tells: its note is forgotten, or was lost in a power cut.
   return known === -1 ? writer < owner : known < then
 }
+
+/** Reads the owners of a partition that are remembered, the oldest first. */
+export const readOwners = Effect.fnUntraced(function* (partition: number) {
+  const { workers } = (yield* Broker).names.buckets
+  const entry = yield* readValue(workers, backlogOwnersKey(partition))
+  return Option.getOrElse(decode(entry?.string()), (): ReadonlyArray<BacklogOwner> => [])
+})
 
 /**
  * Notes a partition's new owner, before it stores anything. Returns the owners that are remembered,
