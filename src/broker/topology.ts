@@ -323,8 +323,6 @@ export const wanted = (
       // No max_bytes: the broker would reserve that much for each partition. Partition owners
       // enforce the limit.
       allow_direct: true,
-      // A message of references that is alone is replaced by the next one as that is stored.
-      allow_rollup_hdrs: true,
       duplicate_window: nanos(options.moveDedupe)
     }
   })

@@ -397,17 +397,16 @@ export class Partition {
 
   /** @param owner when this owner took over, ms since the epoch. */
   #makeWriter(owner: number): BacklogWriter {
-    const { backlog, broker, index, runInBackground: run, tail } = this.#acquired
+    const { broker, index, runInBackground: run, tail } = this.#acquired
     const { backlogSpace, eventAge, fence, memory } = this.#options
     return new BacklogWriter(broker, {
       ...{ index: memory.index, owner, fence, run },
       asReference: (delivery) => eventOutlasts(delivery, eventAge()),
-      takesRollups: () => backlog.takesRollups,
       wrote: (key, bytes) => backlogSpace.stored(key, bytes),
       highestOf: (key) => index.highestOf(key),
       mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
       replacing: (key) => this.#drainer.replacing(key),
-      replaced: (key, seq, isRemoved) => this.#drainer.replaced(key, seq, isRemoved),
+      replaced: (key, seqs) => this.#drainer.replaced(key, seqs),
       kept: (key) => this.#drainer.kept(key),
       truncated: () => run(tail.lose),
       leftBehind: (key, last) => this.#drainer.leftBehind(key, last)
@@ -481,7 +480,7 @@ export class Partition {
       lanes: this.#lanes,
       spill: this.#spill,
       maxBytes: maxPrefetchBytes,
-      isDoubtful: (key) => this.#isDoubtful() || this.#writer.isReplacing(key),
+      isDoubtful: () => this.#isDoubtful(),
       came: (key, bytes) => this.#options.queueSpace.came(memory.index, key, bytes),
       mayAttempt
     })

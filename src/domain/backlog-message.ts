@@ -39,7 +39,6 @@ const entriesHeader = "petrel-entries"
 const storedHeader = "petrel-stored"
 const ownerHeader = "petrel-owner"
 const replacesHeader = "petrel-replaces"
-const takesOverHeader = "petrel-takes-over"
 
 /** What a message of a backlog says besides its deliveries. */
 export interface BacklogLabel {
@@ -52,24 +51,17 @@ export interface BacklogLabel {
   readonly owner: number
   /** Sequences of the messages whose entries this one holds again: they are to be removed. */
   readonly replaces: ReadonlyArray<number>
-  /**
-   * Number of its first entries that were those of the first message it replaces, and were nowhere
-   * else once this message was stored: the broker removed the other one as it stored this.
-   */
-  readonly takesOver: number
 }
 
 /** Returns the headers that a label becomes. */
 export const labelHeaders = ({
   owner,
   replaces,
-  stored,
-  takesOver
+  stored
 }: BacklogLabel): Array<readonly [string, string]> => [
   [storedHeader, String(stored)],
   [ownerHeader, String(owner)],
-  ...(replaces.length === 0 ? [] : [[replacesHeader, replaces.join(",")] as const]),
-  ...(takesOver === 0 ? [] : [[takesOverHeader, String(takesOver)] as const])
+  ...(replaces.length === 0 ? [] : [[replacesHeader, replaces.join(",")] as const])
 ]
 
 /** Reads a label; undefined for a message of a version that wrote none. */
@@ -78,7 +70,7 @@ export const labelIn = (get: GetHeader): BacklogLabel | undefined => {
   const owner = Number(get(ownerHeader))
   if (!Number.isSafeInteger(stored) || !Number.isSafeInteger(owner) || stored <= 0) return undefined
   const replaces = get(replacesHeader)?.split(",").map(Number) ?? []
-  return { stored, owner, replaces, takesOver: Number(get(takesOverHeader) ?? 0) }
+  return { stored, owner, replaces }
 }
 
 /**

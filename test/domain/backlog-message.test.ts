@@ -107,8 +107,8 @@ test("a message with a body holds one delivery, without a number", () => {
 
 test("a label comes back as it was; a message of an older version has none", () => {
   for (const label of [
-    { stored: 1, owner: begun, replaces: [], takesOver: 0 },
-    { stored: 1_000_000, owner: begun, replaces: [7, 12], takesOver: 200 }
+    { stored: 1, owner: begun, replaces: [] },
+    { stored: 1_000_000, owner: begun, replaces: [7, 12] }
   ]) {
     const headers = new Map(labelHeaders(label))
     expect(labelIn((name) => headers.get(name))).toEqual(label)

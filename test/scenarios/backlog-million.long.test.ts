@@ -59,8 +59,7 @@ describe("a million deliveries of ten minutes and of three days that wait for a 
           const label = labelHeaders({
             stored: (n + 1) * perMessage,
             owner: 1,
-            replaces: [],
-            takesOver: 0
+            replaces: []
           })
           for (const [name, value] of [packed, ...label]) list.set(name, value)
           return ask("store", () => js.publish(subject, "", { headers: list }))

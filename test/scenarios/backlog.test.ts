@@ -139,25 +139,6 @@ describe.concurrent("a backlog that a former owner fills late", () => {
       yield* consistentRounds
     })
   )
-
-  scenario("is delivered where that takes the place of what its new owner had found", () =>
-    Effect.gen(function* () {
-      const { ask, js } = yield* natsClients
-      const hook = yield* receiver()
-      const { data, header, seq, subject } = yield* storedByFormer(hook.url, 3)
-      yield* worker()
-      header.set("petrel-replaces", String(seq))
-      header.set("petrel-takes-over", "3")
-      header.set("Nats-Rollup", "sub")
-      header.set("Nats-Expected-Last-Subject-Sequence", String(seq))
-      yield* ask("store late", () => js.publish(subject, data, { headers: header }))
-      const facts = yield* history
-      yield* resume
-      yield* facts.count("delivered", 3)
-      assert.strictEqual(hook.requests.length, 3)
-      yield* consistentRounds
-    })
-  )
 })
 
 describe.concurrent("a backlog that is full", () => {

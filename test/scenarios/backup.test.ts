@@ -8,6 +8,7 @@ import { Broker } from "../../src/broker/broker.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
+import { countWaiting } from "../../src/delivery/introspection/waiting.ts"
 import { originStreams } from "../../src/domain/backlog-message.ts"
 import type { IncomingEvent } from "../../src/domain/intake.ts"
 import { partitionOf } from "../../src/domain/names.ts"
@@ -206,6 +207,7 @@ describe("a backup", () => {
             yield* pauseEndpoint(target, undefined, "a test")
             yield* publishMany(events)
             yield* facts.planned(events)
+            yield* eventually(countWaiting("acme", "hook"), ({ backlog }) => backlog === events)
             yield* backedUp(join(directory, "copy"), (step) =>
               // Its queue has been copied, and is empty.
               step.event === "copying" && step.stream.endsWith("BACKLOG_0")

@@ -141,11 +141,6 @@ export class Oracle implements ServerEvents {
   readonly #movedFrom = new Set<string>()
   /** NAKs that facts promise: `<stream> <seq>`. */
   readonly #promisedNaks = new Map<string, StoredFact>()
-  /**
-   * Rounds in a message of a backlog that was stored late and took the place of another one: what was
-   * begun there begins again (docs/reference/limits.md).
-   */
-  readonly #takenOverLate = new Set<string>()
   #open = 0
   #unplanned = 0
   #disturbedAt = Number.NEGATIVE_INFINITY
@@ -238,10 +233,8 @@ export class Oracle implements ServerEvents {
       this.#dead.set(message.seq, of.add(deliveryIn(message)))
       this.#moved(message)
     } else if (stream.name.includes("DELIVERIES") || stream.name.includes("BACKLOG")) {
-      const isTakenOverLate = this.#isTakenOverLate(stream, message)
       for (const { delivery, origin, round } of this.#deliveriesIn(stream.name, message)) {
         const key = `${delivery}.${round}`
-        if (isTakenOverLate) this.#takenOverLate.add(key)
         this.#sim.world.note(() => `${stream.name} ${message.seq} holds ${key}, from ${origin}`)
         this.#places.set(key, (this.#places.get(key) ?? 0) + 1)
         if (this.#lostMessages.get(delivery) === round) {
@@ -253,14 +246,6 @@ export class Oracle implements ServerEvents {
         if (round === "0" && !message.headers.has("Nats-Schedule")) this.#queued(delivery)
       }
     }
-  }
-
-  /** True for a message of a former owner that has taken the place of another one. */
-  #isTakenOverLate({ name }: ModelStream, { headers }: Stored): boolean {
-    const { publisher } = this.#sim.server
-    if (!headers.has("Nats-Rollup") || publisher === undefined) return false
-    const owner = this.#owners.get(Number(name.slice(name.lastIndexOf("_") + 1)))?.worker
-    return owner !== undefined && !publisher.name.startsWith(`${owner}.`)
   }
 
   answered(
@@ -732,7 +717,7 @@ export class Oracle implements ServerEvents {
       if (!begun) this.fail("nothing planned it", key)
       else if (this.#isForgotten(key)) continue
       else if (ends.length === 0) this.fail("unfinished", key)
-      if (!isTwofold(ends) || this.#mayRepeat || this.#takenOverLate.has(key)) continue
+      if (!isTwofold(ends) || this.#mayRepeat) continue
       // What was held up on its way may be beside what the new owner decided. Who lives to see that
       // records a success as late as well, unless it has passed the partition on.
       const isHeldUp = ({ isLate, kind, storedAt, writer }: StoredFact) =>
@@ -757,7 +742,6 @@ export class Oracle implements ServerEvents {
       rounds.set(key, [...(rounds.get(key) ?? []), round])
     }
     for (const [key, all] of rounds) {
-      if (all.some((round) => this.#takenOverLate.has(round.key))) continue
       const requests = byDelivery.get(key) ?? []
       for (const round of all)
         for (const end of round.ends)

@@ -151,7 +151,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "end-not-looked-at",
     what: "an owner that writes after the last message of a former one does not learn what that replaces",
     file: "delivery/backlog/drainer.ts",
-    find: "    for (const seq of last.label.replaces) drain.replaced.set(seq, false)\n    return last.label.replaces\n",
+    find: "    for (const seq of last.label.replaces) drain.replaced.add(seq)\n    return last.label.replaces\n",
     replace: "    return []\n",
     seed: 730_079
   },
@@ -199,9 +199,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "replaced-known-only-once-removed",
     what: "an owner that cannot remove what the last one had replaced does not learn of the rest, and sends it",
     file: "delivery/backlog/backlog-reader.ts",
-    find: "      for (const seq of replaced ?? []) drain.replaced.set(seq, false)\n      for (const seq of replaced ?? [])\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n",
+    find: "      for (const seq of replaced ?? []) drain.replaced.add(seq)\n      for (const seq of replaced ?? [])\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n",
     replace:
-      "      for (const seq of replaced ?? []) {\n        drain.replaced.set(seq, false)\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n      }\n",
+      "      for (const seq of replaced ?? []) {\n        drain.replaced.add(seq)\n        yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)\n      }\n",
     seed: 760_345
   },
   {
@@ -229,8 +229,8 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "late-message-not-looked-up",
     what: "an owner sends what a former one has stored late where it has forgotten that it ended",
     file: "delivery/backlog/late-messages.ts",
-    find: "isHandled || found.value.has(roundKey(delivery))",
-    replace: "isHandled",
+    find: "isKnown(delivery) || found.value.has(roundKey(delivery))",
+    replace: "isKnown(delivery)",
     seed: 950_492
   },
   {
@@ -317,9 +317,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "not-remembered-in-doubt",
     what: "what has ended is forgotten while it comes again in doubt, where NAKs are lost",
     file: "delivery/source/queue-source.ts",
-    find: "      memory.completed.renew(seq, storedAt)\n      if (this.#isInDoubt(delivery)) return doubtPauseMs\n",
+    find: "      memory.completed.renew(seq, storedAt)\n      if (this.#options.isDoubtful()) return doubtPauseMs\n",
     replace:
-      "      if (this.#isInDoubt(delivery)) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
+      "      if (this.#options.isDoubtful()) return doubtPauseMs\n      memory.completed.renew(seq, storedAt)\n",
     seed: 3_545
   },
   {
@@ -370,20 +370,6 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "export const answerShare = 0.3"
   },
   {
-    name: "lost-replacement-not-noticed",
-    what: "what replaced a message is lost in a power cut before its writer knows that it is stored",
-    file: "delivery/backlog/write-steps.ts",
-    find: "if (fold !== undefined && !isReplaced && tail < fold.seq) this.#options.truncated()",
-    replace: ""
-  },
-  {
-    name: "replaced-taken-for-stored",
-    what: "what has left the queue counts as stored while a message that replaced it may be lost",
-    file: "delivery/partition.ts",
-    find: "this.#isDoubtful() || this.#writer.isReplacing(key)",
-    replace: 'this.#isDoubtful() || key === ""'
-  },
-  {
     name: "reused-after-reading-not-noticed",
     what: "a sequence that reading has passed is stored again after a power cut, and never read",
     file: "delivery/backlog/write-steps.ts",
@@ -410,14 +396,6 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     file: "delivery/recovery/takeover.ts",
     find: "if (writer !== undefined && isLate(owners, seq, writer)) return",
     replace: "if (writer !== undefined && isLate([], seq, writer)) return"
-  },
-  {
-    name: "taken-over-late-by-known",
-    what: "what a late message took the place of is known as waiting there, and is gone with it",
-    file: "delivery/backlog/late-messages.ts",
-    find: "const before = takenOverFrom(position)",
-    replace:
-      "const before = takenOverFrom({ ...position, page: { ...position.page, label: undefined } })"
   },
   {
     name: "adopted-not-handed-over",

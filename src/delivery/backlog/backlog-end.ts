@@ -133,10 +133,33 @@ export const lookAfter = Effect.fnUntraced(function* (
   }
 })
 
-/** Removes a message of references, unless a truncated stream has another one at its sequence. */
-export const removeReplaced = ({ stream, subject }: BacklogSubject, { packed, seq }: Replaced) => {
-  const isIt = (message: StoredMsg) =>
+/** Tells a message from another one that a truncated stream has at its sequence. */
+const isThat =
+  ({ subject }: BacklogSubject, { packed }: Replaced) =>
+  (message: StoredMsg): boolean =>
     message.subject === subject &&
     (packed === undefined || message.header.get(packed[0]) === packed[1])
-  return fromLeader(stream, removeIf("remove what was stored again", stream, seq, isIt))
-}
+
+/** Removes a message of references, unless a truncated stream has another one at its sequence. */
+export const removeReplaced = (of: BacklogSubject, one: Replaced) =>
+  fromLeader(
+    of.stream,
+    removeIf("remove what was stored again", of.stream, one.seq, isThat(of, one))
+  )
+
+/**
+ * Removes all that a backlog holds before a message, unless a truncated stream has another one at its
+ * sequence.
+ */
+export const purgeReplaced = (of: BacklogSubject, by: Replaced) =>
+  fromLeader(
+    of.stream,
+    Effect.gen(function* () {
+      const { purge, readMessage } = yield* Broker
+      const { stream, subject } = of
+      const { seq } = by
+      const message = yield* readMessage("look at what was stored again", stream, { seq })
+      if (message !== null && isThat(of, by)(message))
+        yield* purge("purge what was stored again", stream, { filter: subject, seq })
+    })
+  )

@@ -112,7 +112,7 @@ export class BacklogReader {
         last === null ? undefined : labelIn((name) => last.header.get(name) || undefined)
       const replaced = last === null || isLate({ seq: last.seq, label }) ? [] : label?.replaces
       // Known before the first is removed: where that fails, the last message is soon this owner's.
-      for (const seq of replaced ?? []) drain.replaced.set(seq, false)
+      for (const seq of replaced ?? []) drain.replaced.add(seq)
       for (const seq of replaced ?? [])
         yield* backlog.remove(seq, ({ subject }) => subject === last?.subject)
       drain.storedInAll = label?.stored

@@ -92,7 +92,7 @@ export class BacklogRemover {
       const all = [...drain.deletedAhead, ...gone]
       for (const slot of all) if (slot < passed) completed.delete(slot)
       drain.deletedAhead = all.filter((slot) => slot >= passed)
-      for (const seq of drain.replaced.keys()) if (seq < passed) drain.replaced.delete(seq)
+      for (const seq of drain.replaced) if (seq < passed) drain.replaced.delete(seq)
       for (const slot of gone) {
         drain.endedAhead.delete(slot)
         recordedAttempts.delete(slot)
@@ -146,9 +146,8 @@ export class BacklogRemover {
   #removeReplaced({ replaced, to }: Drain) {
     const isOfEndpoint = ({ subject }: StoredMsg) =>
       subject.endsWith(`.${endpointKey(to.tenant, to.endpoint)}`)
-    const left = [...replaced].flatMap(([seq, isRemoved]) => (isRemoved ? [] : [seq]))
     const remove = (seq: number) => this.#options.backlog.remove(seq, isOfEndpoint)
-    return Effect.forEach(left, remove, { discard: true })
+    return Effect.forEach(replaced, remove, { discard: true })
   }
 
   #save(of: Pick<Place, "at" | "seq">, held: HeldEntries) {

@@ -88,11 +88,13 @@ const referenceTo = (delivery: Delivery, bytes: number): DeliveryReference => {
 /** The time from the begin of a round to its deadline, ms. One message holds one window. */
 const windowOf = ({ began, deadline }: DeliveryReference): number => deadline - began
 
-/** True where a message that was written could hold a request as well. */
-export const isOfWindow = ({ reference }: PendingStore, { references }: WrittenTail): boolean =>
+/** True where messages that were written and a request could be one. */
+export const isOfWindow = (
+  { reference }: PendingStore,
+  tails: ReadonlyArray<WrittenTail>
+): boolean =>
   reference !== undefined &&
-  references[0] !== undefined &&
-  windowOf(reference) === windowOf(references[0])
+  tails.every(({ references: [first] }) => first && windowOf(first) === windowOf(reference))
 
 /**
  * Takes from a queue the requests for the next message: a delivery with its body, or references of
@@ -121,10 +123,8 @@ export const takeGroup = (queue: Array<PendingStore>, most: number): Array<Pendi
 /** What a message is written from. */
 export interface WriteParts {
   readonly requests: ReadonlyArray<PendingStore>
-  /** The message whose references it holds again, before its own. */
-  readonly fold: WrittenTail | undefined
-  /** True where the broker removes `fold`, all that the subject holds, as it stores this message. */
-  readonly rollsUp: boolean
+  /** The messages whose references it holds again, before its own. (Mostly: none) */
+  readonly fold: ReadonlyArray<WrittenTail>
   /** The last message before it: it is stored only where that is so. */
   readonly expected: number
   /** Number of deliveries that were stored before. */
@@ -155,17 +155,15 @@ export class BacklogWrite {
   mustLook = false
 
   constructor(parts: WriteParts, after: number) {
-    const { before, expected, fold, id, owner, replaces, requests, rollsUp, streams } = parts
+    const { before, expected, fold, id, owner, replaces, requests, streams } = parts
     this.parts = parts
     this.after = after
     this.stored = before + requests.length
     const own = requests.flatMap(({ reference }) => reference ?? [])
-    const takesOver = rollsUp ? (fold?.references.length ?? 0) : 0
-    this.references = [...(fold?.references ?? []), ...own]
+    this.references = [...fold.flatMap(({ references }) => references), ...own]
     const further: HeaderList = [
-      ...labelHeaders({ stored: this.stored, owner, replaces, takesOver }),
-      ["Nats-Expected-Last-Subject-Sequence", String(expected)],
-      ...(rollsUp ? [["Nats-Rollup", "sub"] as const] : [])
+      ...labelHeaders({ stored: this.stored, owner, replaces }),
+      ["Nats-Expected-Last-Subject-Sequence", String(expected)]
     ]
     const [copy] = own.length > 0 ? [] : requests
     if (copy === undefined) {
@@ -189,9 +187,10 @@ export class BacklogWrite {
     return (this.packed?.[1].length ?? 0) > maxPackedLength && this.isDivisible
   }
 
-  /** True where its subject holds nothing else once it is stored. */
-  get isSole(): boolean {
-    return this.parts.expected === 0 || this.parts.rollsUp
+  /** True where its subject holds nothing before it that it does not hold as well. */
+  get isFirst(): boolean {
+    const [first] = this.parts.fold
+    return this.parts.expected === 0 || first?.isFirst === true
   }
 
   get isDivisible(): boolean {
@@ -206,5 +205,5 @@ export class BacklogWrite {
 }
 
 /** The number of requests that a message holds at most, given what it holds already. */
-export const entriesLeft = (fold: WrittenTail | undefined, most: number): number =>
-  Math.min(most, maxEntries - (fold?.references.length ?? 0))
+export const entriesLeft = (fold: ReadonlyArray<WrittenTail>, most: number): number =>
+  fold.reduce((left, { references }) => left - references.length, Math.min(most, maxEntries))

@@ -89,14 +89,6 @@ export class BacklogWriter {
     return this.#endpoints.get(key)?.write?.isUnsure === true
   }
 
-  /**
-   * True while a message is written that replaces another one: that one may be gone, and whether the
-   * stream has what replaced it is not known.
-   */
-  isReplacing(key: string): boolean {
-    return this.#endpoints.get(key)?.write?.parts.fold !== undefined
-  }
-
   /** True while no store has an unknown outcome, and no known one waits for its caller. */
   get isIdle(): boolean {
     return this.#pending.isIdle

@@ -15,7 +15,6 @@ export class Backlog {
   readonly #broker: Broker["Service"]
   /** Of the partition. */
   readonly #index: number
-  #takesRollups = false
 
   /** @param index of the partition. */
   static readonly make = (index: number) =>
@@ -48,11 +47,6 @@ export class Backlog {
     return this.#withBroker(readLast({ stream: this.#stream, subject: this.#subjectOf(to) }))
   }
 
-  /** True where a write may replace all that its subject holds, as the stream was when last listed. */
-  get takesRollups(): boolean {
-    return this.#takesRollups
-  }
-
   /** Purges an endpoint's messages below a sequence. */
   purge(to: Addressee, below: number) {
     const limits = { filter: this.#subjectOf(to), seq: below }
@@ -76,16 +70,13 @@ export class Backlog {
     const subjects_filter = this.#broker.names.subjects.backlogOf(this.#index)
     const operation = `list what waits in ${this.#stream}`
     const info = this.#broker.streamInfo(operation, this.#stream, { subjects_filter })
-    return Effect.map(fromLeader(this.#stream, info), ({ config, state }) => {
-      this.#takesRollups = config.allow_rollup_hdrs
-      return {
-        last: state.last_seq,
-        waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
-          const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
-          return { tenant, endpoint, count }
-        })
-      }
-    })
+    return Effect.map(fromLeader(this.#stream, info), ({ state }) => ({
+      last: state.last_seq,
+      waiting: Object.entries(state.subjects ?? {}).map(([subject, count]) => {
+        const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
+        return { tenant, endpoint, count }
+      })
+    }))
   }
 
   #subjectOf({ endpoint, tenant }: Addressee): string {

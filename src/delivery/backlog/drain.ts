@@ -113,10 +113,10 @@ export class Drain {
   /** Messages of references that were read, or of which some have ended, and that are there. */
   readonly held = new Map<number, HeldMessage>()
   /**
-   * Messages whose entries a later one holds again, by sequence; true for one that is removed. A
-   * replica that is behind may still return it.
+   * Messages whose entries a later one holds again, by sequence. A replica that is behind may return
+   * one that is removed.
    */
-  readonly replaced = new Map<number, boolean>()
+  readonly replaced = new Set<number>()
   /** Number of its messages when it was found; 0 where it was empty. */
   readonly messages: number
   /** How many deliveries were stored in it so far, from its last message until its first is read. */

@@ -166,21 +166,21 @@ export class Drainer {
     if (isPurgeDue(drain) || this.#wanted(key, drain) > 0) this.#scheduler.wake(key)
   }
 
-  /** True where nothing of a message has been read, so that another one may take its place. */
-  mayReplace(key: string, seq: number): boolean {
+  /** True where nothing has been read from a sequence on, so that other messages may be there. */
+  mayReplace(key: string, from: number): boolean {
     const drain = this.#index.drains.get(key)
-    return drain !== undefined && drain.reading === 0 && seq > drain.seen
+    return drain !== undefined && drain.reading === 0 && from > drain.seen
   }
 
-  /** Called when a message is about to be replaced. Nothing is read until `replaced` or `kept`. */
+  /** Called when messages are about to be replaced. Nothing is read until `replaced` or `kept`. */
   replacing(key: string): void {
     const drain = this.#index.drains.get(key)
     if (drain !== undefined) drain.replacing++
   }
 
-  /** Called when the entries of a message are in another one that follows. */
-  replaced(key: string, seq: number, isRemoved: boolean): void {
-    this.#index.drains.get(key)?.replaced.set(seq, isRemoved)
+  /** Called when the entries of messages are in another one that follows. */
+  replaced(key: string, seqs: ReadonlyArray<number>): void {
+    for (const seq of seqs) this.#index.drains.get(key)?.replaced.add(seq)
     this.kept(key)
   }
 
@@ -191,11 +191,11 @@ export class Drainer {
   leftBehind(key: string, last: LastMessage): ReadonlyArray<number> {
     const drain = this.#index.drains.get(key)
     if (drain === undefined || last.label === undefined || this.#late.has(last)) return []
-    for (const seq of last.label.replaces) drain.replaced.set(seq, false)
+    for (const seq of last.label.replaces) drain.replaced.add(seq)
     return last.label.replaces
   }
 
-  /** Called when a message was not replaced after all. */
+  /** Called when nothing was replaced after all. */
   kept(key: string): void {
     const drain = this.#index.drains.get(key)
     if (drain === undefined) return

@@ -9,7 +9,7 @@ import type { Replaced } from "./written-tails.ts"
 const removalPauseMs = 5_000
 /**
  * Pause between two messages of one endpoint, ms, unless so many deliveries wait for the next: each
- * message costs up to three requests, however few it holds. The events wait for it, and no delivery does.
+ * message costs requests, however few it holds. The events wait for it, and no delivery does.
  */
 const lingerMs = 20
 const enough = 64
@@ -28,6 +28,8 @@ export class EndpointWrites {
   stored = 0
   /** Messages whose references are stored again, and that may still be there. */
   replaced: ReadonlyArray<Replaced> = []
+  /** The message that holds all of them again where its subject holds nothing else before it. */
+  replacedBy: Replaced | undefined
   /** Maximum requests in the next message: fewer after one that was too large. */
   most = maxEntries
   /** How often in a row another message was stored first. */
@@ -71,8 +73,9 @@ export class EndpointWrites {
     this.replaced = this.replaced.filter(({ seq }) => seq >= below)
   }
 
-  removed({ seq }: Replaced): void {
-    this.replaced = this.replaced.filter((one) => one.seq !== seq)
+  removed(gone: ReadonlyArray<Replaced>): void {
+    this.replaced = this.replaced.filter((one) => !gone.includes(one))
+    this.replacedBy = undefined
   }
 
   removalFailed(): void {

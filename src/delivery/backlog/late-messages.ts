@@ -3,7 +3,6 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
 import { roundKey } from "../../domain/delivery.ts"
-import { slotOf } from "../../domain/fact.ts"
 import { type BacklogOwner, isLate } from "../recovery/backlog-owners.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LastMessage } from "./backlog-end.ts"
@@ -93,24 +92,8 @@ export class LateMessages {
         if (found === undefined || !this.#isUndecided(position)) return "waiting"
         // What is being stored may be found there.
         if (drain.storing > 0 || Option.isNone(found)) return "unknown"
-        const before = takenOverFrom(position)
-        // What was read there before it was replaced goes on from there.
-        if (before !== undefined && drain.window.isOpen(before)) return "unknown"
-        const isHandled = before === undefined ? isKnown(delivery) : drain.window.has(before)
-        return isHandled || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
+        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
       }
     }
   )
-}
-
-/**
- * Returns the slot at which the message that this one took the place of held a delivery; undefined
- * where it held it not, or was not removed with that. Of what it held an owner may know only that it
- * was there, and it is not any more.
- */
-const takenOverFrom = ({ of, page }: BacklogPosition): number | undefined => {
-  const { replaces, takesOver } = page.label ?? { replaces: [], takesOver: 0 }
-  const [seq] = replaces
-  if (seq === undefined || of.entry === undefined || of.entry > takesOver) return undefined
-  return slotOf({ seq, entry: of.entry })
 }

@@ -9,7 +9,7 @@ import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { OriginStreams } from "../../domain/backlog-message.ts"
 import { maxEntries } from "../../domain/backlog-message.ts"
 import type { Findings, LastMessage } from "./backlog-end.ts"
-import { lookAfter, readBacklogEnd, removeReplaced } from "./backlog-end.ts"
+import { lookAfter, purgeReplaced, readBacklogEnd, removeReplaced } from "./backlog-end.ts"
 import type { PendingStore } from "./backlog-write.ts"
 import {
   BacklogWrite,
@@ -21,14 +21,13 @@ import {
 } from "./backlog-write.ts"
 import type { EndpointWrites } from "./endpoint-writes.ts"
 import type { PendingStores } from "./pending-stores.ts"
+import type { Replaced } from "./written-tails.ts"
 import { WrittenTails } from "./written-tails.ts"
 
 /** Pause before a write is repeated that was not answered, unless a caller repeats it, ms. */
 export const retryPauseMs = 500
 /** How often in a row another message may be stored first: more says that another owner writes. */
 const maxRefusals = 8
-/** While more replaced messages are not removed, no other is replaced. */
-const maxReplaced = 8
 /** JetStream's error code for a write that expects another last message. */
 const wrongLastSequence = 10071
 /** JetStream's error codes for a message and for headers that are too large. */
@@ -43,29 +42,24 @@ export interface WriteStepsOptions {
   readonly index: number
   /** The time at which this owner took over, ms since the epoch. */
   readonly owner: number
-  /** False where an init of an earlier version made the stream, and none of this one changed it. */
-  readonly takesRollups: () => boolean
   /** Returns the highest sequence of an endpoint's backlog that reading knows of. */
   readonly highestOf: (key: string) => number
-  /** True where a message that was written may be replaced: reading has not reached it. */
-  readonly mayReplace: (key: string, seq: number) => boolean
+  /** True where messages from a sequence on may be replaced: reading has not reached them. */
+  readonly mayReplace: (key: string, from: number) => boolean
   /**
-   * Called before a message is written that replaces another one. Nothing of the endpoint is read
-   * until `replaced` or `kept` is called.
+   * Called before a message is written that replaces others. Nothing of the endpoint is read until
+   * `replaced` or `kept` is called.
    */
-  readonly replacing: (key: string, seq: number) => void
-  /**
-   * Another message is stored and holds all that `seq` holds, which is removed with that or, where
-   * `isRemoved` is false, soon.
-   */
-  readonly replaced: (key: string, seq: number, isRemoved: boolean) => void
+  readonly replacing: (key: string) => void
+  /** Another message is stored and holds all that these hold, which are removed soon. */
+  readonly replaced: (key: string, seqs: ReadonlyArray<number>) => void
   /**
    * Called with the last message of a backlog, before this owner writes after it. Returns the
    * messages that it replaces and that may still be there: nothing else names them.
    */
   readonly leftBehind: (key: string, last: LastMessage) => ReadonlyArray<number>
-  /** The message was not replaced after all. */
-  readonly kept: (key: string, seq: number) => void
+  /** Nothing was replaced after all. */
+  readonly kept: (key: string) => void
   /** The stream has lost its end: what has been acknowledged there may be gone. */
   readonly truncated: () => void
   /** Called with the bytes, roughly, of a message that was stored. */
@@ -131,26 +125,22 @@ export class WriteSteps {
 
   #compose(writes: EndpointWrites, tail: number): BacklogWrite {
     const { key, queue } = writes
-    const { mayReplace } = this.#options
+    const { mayReplace, owner } = this.#options
     const held = this.#tails.get(key)
     const isFolded =
-      held !== undefined &&
-      held.seq === tail &&
+      this.#tails.isFoldDue(key) &&
+      held.at(-1)?.seq === tail &&
       queue[0] !== undefined &&
       isOfWindow(queue[0], held) &&
       writes.most === maxEntries &&
-      writes.replaced.length < maxReplaced &&
-      mayReplace(key, tail)
-    const fold = isFolded ? held : undefined
+      writes.replaced.length === 0 &&
+      mayReplace(key, held[0]?.seq ?? 0)
+    const fold = isFolded ? held : []
     const requests = takeGroup(queue, entriesLeft(fold, writes.most))
-    const { owner, takesRollups } = this.#options
-    const rollsUp = fold?.isSole === true && takesRollups()
-    const replaces = [...(fold === undefined ? [] : [fold]), ...writes.replaced].map(
-      ({ seq }) => seq
-    )
+    const replaces = [...fold, ...writes.replaced].map(({ seq }) => seq)
     const write = new BacklogWrite(
       {
-        ...{ requests, fold, rollsUp, expected: tail, before: writes.stored, owner, replaces },
+        ...{ requests, fold, expected: tail, before: writes.stored, owner, replaces },
         ...{ streams: this.#streams, id: this.#nextId(key) }
       },
       // Reading may have found what was not answered.
@@ -162,7 +152,7 @@ export class WriteSteps {
       return this.#compose(writes, tail)
     }
     for (const request of requests) request.isSent = true
-    if (fold !== undefined) this.#options.replacing(key, fold.seq)
+    if (isFolded) this.#options.replacing(key)
     writes.write = write
     return write
   }
@@ -210,28 +200,45 @@ export class WriteSteps {
       write.mustLook = true
       return
     }
-    const { after, packed, parts, references } = write
+    const { after, isFirst, packed, parts, references } = write
     const { key } = writes
+    const { expected, requests } = parts
     this.#last = Math.max(this.#last, seq)
     writes.write = undefined
     writes.stored = write.stored
     writes.storedAt(seq)
-    if (packed === undefined) this.#tails.drop(key)
-    else this.#tails.hold(key, { seq, references, packed, isSole: write.isSole })
-    this.#wasFolded(writes, write, true)
+    const before = this.#tails.get(key)
+    // Those that were due and were not folded have been read.
+    const isOneMore =
+      before.at(-1)?.seq === expected &&
+      !this.#tails.isFoldDue(key) &&
+      requests.every((request) => isOfWindow(request, before))
+    const tail = packed === undefined ? undefined : { seq, references, packed, isFirst }
+    if (tail === undefined) this.#tails.drop(key)
+    else this.#tails.hold(key, tail, isOneMore ? before : [])
+    this.#wasFolded(writes, write, true, isFirst ? tail : undefined)
     this.#options.wrote(key, headerBytes + write.size)
-    parts.requests.forEach((request, index) => {
+    requests.forEach((request, index) => {
       this.#pending.end(request, { seq, entry: write.entryOf(index), after })
     })
   }
 
-  /** @param isStored true where a message holds the folded one's references. */
-  #wasFolded(writes: EndpointWrites, { parts }: BacklogWrite, isStored: boolean) {
-    const { fold, rollsUp } = parts
-    if (fold === undefined) return
-    if (!isStored) return this.#options.kept(writes.key, fold.seq)
-    if (!rollsUp) writes.replaced = [...writes.replaced, fold]
-    this.#options.replaced(writes.key, fold.seq, rollsUp)
+  /**
+   * @param isStored true where a message holds the references of the folded ones.
+   * @param by that message, where its subject holds nothing else before it.
+   */
+  #wasFolded(
+    writes: EndpointWrites,
+    { parts: { fold } }: BacklogWrite,
+    isStored: boolean,
+    by?: Replaced
+  ) {
+    if (fold.length === 0) return
+    if (!isStored) return this.#options.kept(writes.key)
+    writes.replaced = [...writes.replaced, ...fold]
+    writes.replacedBy = by
+    const seqs = fold.map(({ seq }) => seq)
+    this.#options.replaced(writes.key, seqs)
   }
 
   #notStored(
@@ -286,9 +293,9 @@ export class WriteSteps {
     const { key } = writes
     const { expected, fold } = write.parts
     const open = this.#pending.open(write.parts.requests)
-    const isReplaced = fold !== undefined && replaced.has(fold.seq)
-    // Only what replaces a message removes it meanwhile, and that is gone as well.
-    if (fold !== undefined && !isReplaced && tail < fold.seq) this.#options.truncated()
+    const isReplaced = fold.some(({ seq }) => replaced.has(seq))
+    // Nothing of it was read or removed meanwhile.
+    if (fold.length > 0 && tail < expected) this.#options.truncated()
     writes.write = undefined
     writes.tail = tail
     writes.stored = stored
@@ -317,13 +324,16 @@ export class WriteSteps {
   }
 
   #removeReplaced(writes: EndpointWrites): Effect.Effect<void> {
-    const [first] = writes.replaced
-    if (first === undefined) return Effect.void
+    const { of, replaced, replacedBy } = writes
+    const gone = replacedBy === undefined ? replaced.slice(0, 1) : replaced
+    const removal =
+      replacedBy === undefined
+        ? Effect.forEach(gone, (one) => removeReplaced(of, one))
+        : purgeReplaced(of, replacedBy)
     // A new owner drains what was replaced where it had begun before that was stored.
-    const removed = this.#onBroker(removeReplaced(writes.of, first))
-    return Effect.match(Effect.andThen(this.#options.fence.asOwner, removed), {
+    return Effect.match(Effect.andThen(this.#options.fence.asOwner, this.#onBroker(removal)), {
       onFailure: () => writes.removalFailed(),
-      onSuccess: () => writes.removed(first)
+      onSuccess: () => writes.removed(gone)
     })
   }
 

@@ -7,9 +7,14 @@ import { timers } from "../../time/timers.ts"
  * it saves: at 64, a message's own 250 bytes are 4 bytes for each reference.
  */
 const smallReferences = 64
+/**
+ * So many small messages are written again as one: what that costs is shared by so many. Each
+ * endpoint has another number, so that endpoints that get the same events do so at different times.
+ */
+const foldedTogether = { least: 4, most: 11 }
 /** How long the references of a message are held, ms: what comes later is a message of its own. */
 const heldMs = 60_000
-/** Maximum endpoints whose last message is held: 63 references of some 200 bytes each, 12 MB. */
+/** Maximum endpoints whose last messages are held: 126 references of some 200 bytes each, 25 MB. */
 const maxTails = 1_000
 
 /** The header that holds the references of a message. */
@@ -25,31 +30,58 @@ export interface Replaced {
   readonly packed?: PackedReferences
 }
 
-/** A message of references that is the last of its subject. */
+/** One of the last messages of its subject, of references. */
 export interface WrittenTail extends Replaced {
   readonly references: ReadonlyArray<DeliveryReference>
   readonly packed: PackedReferences
-  /** True where it is all that its subject holds. */
-  readonly isSole: boolean
+  /** True where its subject holds nothing before it that it does not hold as well. */
+  readonly isFirst: boolean
 }
 
-/** The last messages of endpoints' backlogs, as long as they may be written again with more. */
-export class WrittenTails {
-  readonly #tails = new OrderedMap<string, { readonly tail: WrittenTail; readonly until: number }>()
+interface HeldTails {
+  /** They follow each other: nothing lies between them. */
+  readonly tails: ReadonlyArray<WrittenTail>
+  /** How many are written again as one. */
+  readonly together: number
+  readonly until: number
+}
 
-  get(key: string): WrittenTail | undefined {
+/** The last messages of endpoints' backlogs, as long as they may be written again as one. */
+export class WrittenTails {
+  readonly #tails = new OrderedMap<string, HeldTails>()
+  /** Number of endpoints that were held so far. */
+  #begun = 0
+
+  get(key: string): ReadonlyArray<WrittenTail> {
+    return this.#held(key)?.tails ?? []
+  }
+
+  /** True where there are so many, or they hold so much, that one message is to take their place. */
+  isFoldDue(key: string): boolean {
+    const { tails = [], together = 0 } = this.#held(key) ?? {}
+    const held = tails.reduce((sum, { references }) => sum + references.length, 0)
+    return tails.length > 0 && (tails.length >= together || held >= smallReferences)
+  }
+
+  #held(key: string): HeldTails | undefined {
     const held = this.#tails.get(key)
-    if (held === undefined) return undefined
-    if (held.until > timers.monotonicMs()) return held.tail
+    if (held === undefined || held.until > timers.monotonicMs()) return held
     this.#tails.delete(key)
     return undefined
   }
 
-  /** Holds what was written last for an endpoint, where more may be written with it. */
-  hold(key: string, tail: WrittenTail): void {
+  /**
+   * Holds what was written last for an endpoint, where it is small.
+   *
+   * @param after those that it follows, and that are to be written again with it.
+   */
+  hold(key: string, tail: WrittenTail, after: ReadonlyArray<WrittenTail>): void {
+    const { least, most } = foldedTogether
+    const together = this.#held(key)?.together ?? least + (this.#begun++ % (most - least + 1))
     this.#tails.delete(key)
     if (tail.references.length >= smallReferences) return
-    this.#tails.set(key, { tail, until: timers.monotonicMs() + heldMs })
+    const until = timers.monotonicMs() + heldMs
+    this.#tails.set(key, { tails: [...after, tail], together, until })
     if (this.#tails.size > maxTails) this.#tails.takeOldest()
   }
 

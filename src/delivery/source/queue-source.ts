@@ -50,11 +50,8 @@ export interface QueueSourceOptions extends StoredSourceOptions {
   readonly spill: Pick<Spill, "forget" | "hasBegun" | "hurry" | "move" | "resume">
   /** Maximum bytes of bodies that it holds. */
   readonly maxBytes: number
-  /**
-   * True while it is unknown whether the broker has truncated a stream, so that what has left the
-   * queue for an endpoint's backlog may be gone.
-   */
-  readonly isDoubtful: (key: string) => boolean
+  /** True while it is unknown whether the broker has truncated a stream. */
+  readonly isDoubtful: () => boolean
   /** The source pulls nothing while this returns false. */
   readonly mayAttempt: () => boolean
   /** Called with key and body size where a delivery that was attempted before comes the first time. */
@@ -300,7 +297,7 @@ export class QueueSource extends StoredSource<QueueMessage> {
     // What ended is remembered in doubt as well: the message comes again, and its NAK may be lost.
     if (memory.completed.has(seq, storedAt)) {
       memory.completed.renew(seq, storedAt)
-      if (this.#isInDoubt(delivery)) return doubtPauseMs
+      if (this.#options.isDoubtful()) return doubtPauseMs
       spill.forget({ stream: this.#stream, seq, at: storedAt })
       return "ack"
     }
@@ -317,13 +314,9 @@ export class QueueSource extends StoredSource<QueueMessage> {
     const hasRecord = memory.unreadRecords.has(seq) || memory.waiting.has(seq)
     if (!hasRecord && isCompletedElsewhere(memory, delivery)) {
       renewCompletedElsewhere(memory, delivery)
-      return this.#isInDoubt(delivery) ? doubtPauseMs : "ack"
+      return this.#options.isDoubtful() ? doubtPauseMs : "ack"
     }
     return this.#isTakenDirectly(delivery) ? inFlightPauseMs : undefined
-  }
-
-  #isInDoubt({ endpoint, tenant }: Delivery): boolean {
-    return this.#options.isDoubtful(endpointKey(tenant, endpoint))
   }
 
   /**

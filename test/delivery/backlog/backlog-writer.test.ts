@@ -41,14 +41,12 @@ const makeWriter = Effect.fnUntraced(function* (options: Partial<BacklogWriterOp
   const run = yield* FiberSet.makeRuntime<never, void, never>()
   const writer = new BacklogWriter(yield* Broker, {
     ...{ index: 0, owner: 1, asReference: ({ type }) => type !== "copied" },
-    takesRollups: () => true,
     highestOf: () => 0,
     mayReplace: () => false,
     leftBehind: () => [],
-    replacing: (_, seq) => void said.push(`replacing ${seq}`),
-    replaced: (_, seq, isRemoved) =>
-      void said.push(isRemoved ? `replaced ${seq}` : `replaced ${seq}, to be removed`),
-    kept: (_, seq) => void said.push(`kept ${seq}`),
+    replacing: () => void said.push("replacing"),
+    replaced: (_, seqs) => void said.push(`replaced ${seqs.join()}`),
+    kept: () => void said.push("kept"),
     truncated: () => void said.push("truncated"),
     fence: { asOwner: Effect.void },
     wrote: () => undefined,
@@ -428,99 +426,152 @@ describe.concurrent("what the broker refuses", () => {
   )
 })
 
-describe.concurrent("a small message at the end", () => {
-  scenario(
-    "is replaced by the write of the next one where it is alone, without a request more",
-    () =>
-      Effect.gen(function* () {
-        const asked: Array<string> = []
-        const broker = yield* alteredBroker(({ deleteMessage, purge, readMessage }) => ({
-          readMessage: (operation, ...rest) => {
-            asked.push(operation)
-            return readMessage(operation, ...rest)
-          },
-          deleteMessage: (operation, ...rest) => {
-            asked.push(operation)
-            return deleteMessage(operation, ...rest)
-          },
-          purge: (operation, ...rest) => {
-            asked.push(operation)
-            return purge(operation, ...rest)
-          }
-        }))
-        const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
-        for (const n of numbers(1, 5)) {
-          yield* storeAll([request(n)])
-          assert.deepStrictEqual(yield* eventsStored, [numbers(1, n)])
+/** So many small messages of the first endpoint are written again as one, with what comes next. */
+const row = 4
+
+/** Stores each delivery in a message of its own. */
+const storeApart = Effect.fnUntraced(function* (
+  { storeAll }: { readonly storeAll: Effect.Success<ReturnType<typeof makeWriter>>["storeAll"] },
+  events: ReadonlyArray<number>
+) {
+  const places = yield* Effect.forEach(events, (n) => storeAll([request(n)]))
+  return places.flat()
+})
+
+/** The sequences of messages that were replaced, as they are told. */
+const inText = (from: number, to: number) => numbers(from, to).join()
+
+/** A broker that never answers where a message of the backlog is to go. */
+const lasting = alteredBroker(({ deleteMessage, names, purge }) => ({
+  deleteMessage: (operation, stream, seq) =>
+    stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq),
+  purge: (operation, stream, limits) =>
+    stream === names.backlog(0) ? Effect.never : purge(operation, stream, limits)
+}))
+
+describe.concurrent("small messages at the end", () => {
+  scenario("are written again as one, and purged by one request where they are alone", () =>
+    Effect.gen(function* () {
+      const asked: Array<string> = []
+      const broker = yield* alteredBroker(({ deleteMessage, purge, readMessage }) => ({
+        readMessage: (operation, ...rest) => {
+          asked.push(operation)
+          return readMessage(operation, ...rest)
+        },
+        deleteMessage: (operation, ...rest) => {
+          asked.push(operation)
+          return deleteMessage(operation, ...rest)
+        },
+        purge: (operation, ...rest) => {
+          asked.push(operation)
+          return purge(operation, ...rest)
         }
-        assert.deepStrictEqual(asked, ["look at the end of a backlog"])
-        assert.deepStrictEqual(
-          said.filter((what) => what.startsWith("replaced")),
-          numbers(1, 4).map((seq) => `replaced ${seq}`)
-        )
-      })
-  )
-
-  scenario("is removed by a request of its own where the stream takes no rollups", () =>
-    Effect.gen(function* () {
-      const { said, storeAll } = yield* makeWriter({
-        mayReplace: () => true,
-        takesRollups: () => false
-      })
-      yield* storeAll([request(1)])
-      yield* storeAll([request(2)])
-      assert.deepStrictEqual(said, ["replacing 1", "replaced 1, to be removed"])
+      }))
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      const places = yield* storeApart({ storeAll }, numbers(1, row))
+      assert.lengthOf(yield* eventsStored, row)
+      places.push(...(yield* storeApart({ storeAll }, [row + 1])))
       yield* eventually(eventsStored, (events) => events.length === 1)
-      assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
-    })
-  )
-
-  scenario("takes no other message with it as it is replaced", () =>
-    Effect.gen(function* () {
-      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
-      yield* storeAll([copy(1)])
-      yield* storeAll([request(2)])
-      yield* storeAll([request(3)])
-      yield* eventually(eventsStored, (events) => events.length === 2)
-      assert.deepStrictEqual(yield* eventsStored, [[1], [2, 3]])
-      assert.deepStrictEqual(said, ["replacing 2", "replaced 2, to be removed"])
-    })
-  )
-
-  scenario("is written again with what comes next, and removed", () =>
-    Effect.gen(function* () {
-      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
-      yield* storeAll([request(0, { window: 90_000 })])
-      const requests = numbers(1, 30).map((n) => request(n))
-      const places: Array<Stored> = []
-      for (const one of requests) places.push(...(yield* storeAll([one])))
-      yield* eventually(eventsStored, (events) => events.length === 2)
-      const [, message] = yield* stored
-      assert.deepStrictEqual(message?.events, numbers(1, 30))
-      assert.strictEqual(message?.label?.stored, 31)
+      assert.deepStrictEqual(yield* eventsStored, [numbers(1, row + 1)])
       assert.deepStrictEqual(
         places.map(({ entry }) => entry),
-        numbers(1, 30)
+        [...numbers(1, row).map(() => 1), row + 1]
       )
-      assert.strictEqual(said.filter((what) => what.startsWith("replaced")).length, 29)
-      assert.strictEqual(said.filter((what) => what.startsWith("kept")).length, 0)
+      assert.deepStrictEqual(said, ["replacing", `replaced ${inText(1, row)}`])
+      assert.deepStrictEqual(asked, [
+        "look at the end of a backlog",
+        "look at what was stored again",
+        "purge what was stored again"
+      ])
     })
   )
 
-  scenario("is left alone where reading has reached it, or its window is another", () =>
+  scenario("are written again and again until they hold much, each of them alone", () =>
     Effect.gen(function* () {
-      let mayReplace = true
-      const { said, storeAll } = yield* makeWriter({ mayReplace: () => mayReplace })
-      yield* storeAll([request(1)])
-      yield* storeAll([request(2, { window: 90_000 })])
-      mayReplace = false
-      yield* storeAll([request(3, { window: 90_000 })])
-      assert.deepStrictEqual(yield* eventsStored, [[1], [2], [3]])
-      assert.deepStrictEqual(said, [])
+      const { storeAll } = yield* makeWriter({ mayReplace: () => true })
+      yield* storeApart({ storeAll }, numbers(1, 80))
+      // What follows is held anew, and written again where there are twelve at the latest.
+      yield* eventually(eventsStored, (events) => events.length <= 12)
+      const messages = yield* stored
+      assert.deepStrictEqual(
+        messages.flatMap(({ events }) => events),
+        numbers(1, 80)
+      )
+      assert.isAtLeast(messages[0]?.events.length ?? 0, 64)
+      assert.strictEqual(messages.at(-1)?.label?.stored, 80)
     })
   )
 
-  scenario("is kept where the message that would replace it is not stored", () =>
+  scenario("are written again before there are many where they hold much", () =>
+    Effect.gen(function* () {
+      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
+      yield* storeAll(numbers(1, 40).map((n) => request(n)))
+      yield* storeAll(numbers(41, 70).map((n) => request(n)))
+      const before = yield* eventsStored
+      assert.isAtMost(before.length, row - 1)
+      yield* storeAll([request(71)])
+      yield* eventually(eventsStored, (events) => events.length === 1)
+      assert.deepStrictEqual(yield* eventsStored, [numbers(1, 71)])
+      assert.deepStrictEqual(said, ["replacing", `replaced ${inText(1, before.length)}`])
+    })
+  )
+
+  scenario("take no other message with them as they are replaced", () =>
+    Effect.gen(function* () {
+      const { said, storeAll } = yield* makeWriter({ mayReplace: () => true })
+      yield* storeAll([copy(0)])
+      yield* storeApart({ storeAll }, numbers(1, row + 1))
+      yield* eventually(eventsStored, (events) => events.length === 2)
+      assert.deepStrictEqual(yield* eventsStored, [[0], numbers(1, row + 1)])
+      assert.deepStrictEqual(said, ["replacing", `replaced ${inText(2, row + 1)}`])
+    })
+  )
+
+  scenario("are left alone where reading has reached them, or their windows are others", () =>
+    Effect.gen(function* () {
+      let read = 0
+      const { said, storeAll } = yield* makeWriter({ mayReplace: (_, from) => from > read })
+      yield* storeAll([request(0, { window: 90_000 })])
+      yield* storeApart({ storeAll }, numbers(1, row))
+      read = 2
+      yield* storeApart({ storeAll }, [row + 1])
+      assert.deepStrictEqual(
+        yield* eventsStored,
+        numbers(0, row + 1).map((n) => [n])
+      )
+      assert.deepStrictEqual(said, [])
+      yield* storeApart({ storeAll }, numbers(row + 2, 2 * row + 1))
+      yield* eventually(eventsStored, (events) => events.length === row + 2)
+      assert.deepStrictEqual((yield* eventsStored).at(-1), numbers(row + 1, 2 * row + 1))
+    })
+  )
+
+  scenario("stay where the stream has another message in the place of what holds them", () =>
+    Effect.gen(function* () {
+      let isAsked = false
+      const broker = yield* alteredBroker(({ purge, readMessage }) => ({
+        readMessage: (operation, ...rest) =>
+          Effect.map(readMessage(operation, ...rest), (message) => {
+            if (operation !== "look at what was stored again") return message
+            isAsked = true
+            message?.header.set("petrel-entries", "1 other")
+            return message
+          }),
+        purge: (operation, stream, limits) =>
+          isAsked ? Effect.die("purged") : purge(operation, stream, limits)
+      }))
+      const { storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      yield* storeApart({ storeAll }, numbers(1, row + 1))
+      yield* eventually(
+        Effect.sync(() => isAsked),
+        (isAsked) => isAsked
+      )
+      yield* storeApart({ storeAll }, [row + 2])
+      assert.lengthOf(yield* eventsStored, row + 2)
+    })
+  )
+
+  scenario("are kept where the message that would replace them is not stored", () =>
     Effect.gen(function* () {
       const full = new PublishError({
         ...{ subject: "backlog", reason: "rejected", code: 10077 },
@@ -531,88 +582,77 @@ describe.concurrent("a small message at the end", () => {
         publish: (...message) => (isFull ? Effect.fail(full) : publish(...message))
       }))
       const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
-      const [first] = yield* storeAll([request(1)])
+      yield* storeApart({ storeAll }, numbers(1, row))
       isFull = true
-      yield* Effect.flip(storeAll([request(2)]))
-      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, `kept ${first?.seq}`])
+      yield* Effect.flip(storeAll([request(row + 1)]))
+      assert.deepStrictEqual(said, ["replacing", "kept"])
       isFull = false
-      yield* storeAll([request(2)])
-      assert.deepStrictEqual(yield* eventsStored, [[1], [2]])
-    })
-  )
-
-  scenario("is replaced where the answer got lost, and the other is there", () =>
-    Effect.gen(function* () {
-      const { broker, left } = yield* deaf([])
-      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
-      const [first] = yield* storeAll([request(1)])
-      left.push("stored")
-      yield* Effect.flip(storeAll([request(2)]))
-      const [second] = yield* storeAll([request(2)])
-      assert.strictEqual(second?.entry, 2)
-      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, `replaced ${first?.seq}`])
-      yield* eventually(eventsStored, (events) => events.length === 1)
-      assert.deepStrictEqual(yield* eventsStored, [[1, 2]])
-    })
-  )
-
-  scenario("tells that the stream was truncated where what has replaced it is gone, too", () =>
-    Effect.gen(function* () {
-      const { broker, left } = yield* deaf([])
-      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
-      const [first] = yield* storeAll([request(1)])
-      left.push("stored")
-      yield* Effect.flip(storeAll([request(2)]))
-      const [replacing] = yield* stored
-      assert.deepStrictEqual(replacing?.events, [1, 2])
-      const { deleteMessage, names } = yield* Broker
-      yield* deleteMessage("as a power cut", names.backlog(0), replacing?.seq ?? 0)
-      yield* storeAll([request(2)])
-      assert.deepStrictEqual(said, [`replacing ${first?.seq}`, "truncated", `kept ${first?.seq}`])
-    })
-  )
-
-  scenario("is named by its successors until it is removed, also after the owner has crashed", () =>
-    Effect.gen(function* () {
-      const lasting = yield* alteredBroker(({ deleteMessage, names }) => ({
-        deleteMessage: (operation, stream, seq) =>
-          stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
-      }))
-      const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
-      const [other] = yield* crashed.storeAll([request(0, { window: 90_000 })])
-      const [one] = yield* crashed.storeAll([request(1)])
-      const [two] = yield* crashed.storeAll([request(2)])
-      const { storeAll } = yield* makeWriter({ owner: 2, mayReplace: () => true })
-      const [three] = yield* storeAll([request(3)])
-      assert.strictEqual(three?.entry, 1)
+      yield* storeAll([request(row + 1)])
       assert.deepStrictEqual(
-        (yield* stored).map(({ events, label, seq }) => [seq, events, label]),
+        yield* eventsStored,
+        numbers(1, row + 1).map((n) => [n])
+      )
+    })
+  )
+
+  scenario("are replaced where the answer got lost, and the other is there", () =>
+    Effect.gen(function* () {
+      const { broker, left } = yield* deaf([])
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      yield* storeApart({ storeAll }, numbers(1, row))
+      left.push("stored")
+      yield* Effect.flip(storeAll([request(row + 1)]))
+      const [last] = yield* storeAll([request(row + 1)])
+      assert.strictEqual(last?.entry, row + 1)
+      assert.deepStrictEqual(said, ["replacing", `replaced ${inText(1, row)}`])
+      yield* eventually(eventsStored, (events) => events.length === 1)
+      assert.deepStrictEqual(yield* eventsStored, [numbers(1, row + 1)])
+    })
+  )
+
+  scenario("tell that the stream was truncated where they are gone, and nothing holds them", () =>
+    Effect.gen(function* () {
+      const { broker, left } = yield* deaf([])
+      const { said, storeAll } = yield* within(broker)(makeWriter({ mayReplace: () => true }))
+      yield* storeApart({ storeAll }, numbers(1, row))
+      left.push("stored")
+      yield* Effect.flip(storeAll([request(row + 1)]))
+      const { deleteMessage, names } = yield* Broker
+      for (const seq of [row, row + 1])
+        yield* deleteMessage("as a power cut", names.backlog(0), seq)
+      yield* storeAll([request(row + 1)])
+      assert.deepStrictEqual(said, ["replacing", "truncated", "kept"])
+    })
+  )
+
+  scenario("are named by their successors until they are removed, also after a crash", () =>
+    Effect.gen(function* () {
+      const crashed = yield* within(yield* lasting)(makeWriter({ mayReplace: () => true }))
+      yield* storeApart(crashed, numbers(1, row + 1))
+      const { storeAll } = yield* makeWriter({ owner: 2, mayReplace: () => true })
+      const [next] = yield* storeAll([request(row + 2)])
+      assert.strictEqual(next?.entry, 1)
+      assert.deepStrictEqual(
+        (yield* stored).slice(row).map(({ events, label }) => [events, label]),
         [
-          [other?.seq, [0], { stored: 1, owner: 1, replaces: [], takesOver: 0 }],
-          [one?.seq, [1], { stored: 2, owner: 1, replaces: [], takesOver: 0 }],
-          [two?.seq, [1, 2], { stored: 3, owner: 1, replaces: [one?.seq ?? 0], takesOver: 0 }],
-          [three?.seq, [3], { stored: 4, owner: 2, replaces: [], takesOver: 0 }]
+          [numbers(1, row + 1), { stored: row + 1, owner: 1, replaces: numbers(1, row) }],
+          [[row + 2], { stored: row + 2, owner: 2, replaces: [] }]
         ]
       )
     })
   )
 
-  scenario("is removed by the next owner before it writes, where the owner crashed", () =>
+  scenario("are removed by the next owner before it writes, where the owner crashed", () =>
     Effect.gen(function* () {
-      const lasting = yield* alteredBroker(({ deleteMessage, names }) => ({
-        deleteMessage: (operation, stream, seq) =>
-          stream === names.backlog(0) ? Effect.never : deleteMessage(operation, stream, seq)
-      }))
-      const crashed = yield* within(lasting)(makeWriter({ mayReplace: () => true }))
+      const crashed = yield* within(yield* lasting)(makeWriter({ mayReplace: () => true }))
       yield* crashed.storeAll([request(0, { window: 90_000 })])
-      yield* crashed.storeAll([request(1)])
-      yield* crashed.storeAll([request(2)])
+      yield* storeApart(crashed, numbers(1, row + 1))
       const { storeAll } = yield* makeWriter({
         owner: 2,
         leftBehind: (_key, { label }) => label?.replaces ?? []
       })
-      yield* storeAll([request(3)])
-      assert.deepStrictEqual(yield* eventsStored, [[0], [1, 2], [3]])
+      yield* storeAll([request(row + 2)])
+      assert.deepStrictEqual(yield* eventsStored, [[0], numbers(1, row + 1), [row + 2]])
     })
   )
 })

@@ -8,7 +8,6 @@ import type { BacklogReaderOptions } from "../../../src/delivery/backlog/backlog
 import { BacklogReader } from "../../../src/delivery/backlog/backlog-reader.ts"
 import type { BacklogRemoverOptions } from "../../../src/delivery/backlog/backlog-remover.ts"
 import { BacklogRemover } from "../../../src/delivery/backlog/backlog-remover.ts"
-import type { BacklogMessage } from "../../../src/delivery/backlog/drain.ts"
 import type { DrainerOptions } from "../../../src/delivery/backlog/drainer.ts"
 import { Drainer } from "../../../src/delivery/backlog/drainer.ts"
 import {
@@ -18,8 +17,7 @@ import {
 import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
-import type { BacklogLabel, DeliveryReference } from "../../../src/domain/backlog-message.ts"
-import { labelHeaders, referencesHeader } from "../../../src/domain/backlog-message.ts"
+import { labelHeaders } from "../../../src/domain/backlog-message.ts"
 import { deliveryHeaders, roundKey, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
@@ -167,22 +165,8 @@ const partition = Effect.fnUntraced(function* (
 
 /** Marks a message as a former owner's. */
 const byFormerOwner = (message: StoredMsg | undefined, owner = 7): void => {
-  for (const [name, value] of labelHeaders({ stored: 1, owner, replaces: [], takesOver: 0 }))
+  for (const [name, value] of labelHeaders({ stored: 1, owner, replaces: [] }))
     message?.header.set(name, value)
-}
-
-/** Makes a message one of references to events, with a label. */
-const packInto = (
-  message: StoredMsg | undefined,
-  events: ReadonlyArray<number>,
-  label: BacklogLabel
-): void => {
-  const references = events.map((eventSeq): DeliveryReference => {
-    const { content: _, event: __, type: ___, ...rest } = deliveryOf({ eventSeq })
-    return { ...rest, bytes: 2 }
-  })
-  const packed = referencesHeader(references, { events: "EVENTS", queue: "QUEUE" })
-  for (const [name, value] of [packed, ...labelHeaders(label)]) message?.header.set(name, value)
 }
 
 const range = (from: number, to: number) =>
@@ -355,73 +339,6 @@ describe("what a former owner stored late, and this one has forgotten", () => {
       assert.deepStrictEqual(begun, [])
     })
   )
-})
-
-describe("what a former owner stored late in the place of another message", () => {
-  it.live("is begun where this owner has not read that one, though it knows it from there", () =>
-    Effect.gen(function* () {
-      const begun: Array<number | undefined> = []
-      const { drained, drainer, left, store, stored } = yield* partition(() => false, {
-        isKnown: () => true,
-        begin: (_, handle) => {
-          begun.push(handle.place.entry)
-          Effect.runSync(handle.ack(Effect.void))
-        }
-      })
-      yield* drainer.find
-      store(2)
-      stored.delete(1)
-      packInto(stored.get(2), [1, 2, 3], { stored: 3, owner: 7, replaces: [1], takesOver: 2 })
-      yield* drained
-      assert.deepStrictEqual(begun, [1, 2])
-      assert.deepStrictEqual(left(), [])
-    })
-  )
-
-  for (const { title, isGivenBack, more } of [
-    { title: "waits for what this owner has begun there", isGivenBack: false, more: [] },
-    { title: "is begun once its lane has given that back", isGivenBack: true, more: [2] }
-  ])
-    it.live(title, () =>
-      Effect.gen(function* () {
-        const begun: Array<number> = []
-        const first: Array<BacklogMessage> = []
-        const { asked, drained, drainer, left, store, stored } = yield* partition(() => false, {
-          begin: (_, handle) => {
-            begun.push(handle.place.seq)
-            if (handle.place.seq === 1) first.push(handle)
-            else Effect.runSync(handle.ack(Effect.void))
-          }
-        })
-        yield* drainer.find
-        store(1)
-        packInto(stored.get(1), [1], { stored: 1, owner: 7, replaces: [], takesOver: 0 })
-        yield* drainer.find
-        yield* eventually(
-          Effect.sync(() => begun),
-          ({ length }) => length === 1
-        )
-        store(1)
-        stored.delete(1)
-        packInto(stored.get(2), [1], { stored: 1, owner: 7, replaces: [1], takesOver: 1 })
-        const reads = () => asked.filter((each) => each === "read").length
-        const before = reads()
-        yield* eventually(
-          Effect.sync(() => {
-            drainer.tick()
-            return reads()
-          }),
-          (count) => count >= before + 3
-        )
-        assert.deepStrictEqual(begun, [1])
-        for (const handle of first)
-          if (isGivenBack) drainer.handBack(key, handle)
-          else yield* handle.ack(Effect.void)
-        yield* drained
-        assert.deepStrictEqual(begun, [1, ...more])
-        assert.deepStrictEqual(left(), [])
-      })
-    )
 })
 
 describe("what a former owner stored late, and the owner before this one delivered from", () => {

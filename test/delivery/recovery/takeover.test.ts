@@ -148,7 +148,7 @@ describe.concurrent("a new owner", () => {
       const subject = names.subjects.backlog(0, "acme", "hook")
       const move = (place: Place, owner: number) => {
         const moved = { ...made, round: `of ${place.seq}`, origin: placeName(place) }
-        const label = { stored: place.seq, owner, replaces: [], takesOver: 0 }
+        const label = { stored: place.seq, owner, replaces: [] }
         const headers = [...deliveryHeaders(moved, crypto.randomUUID()), ...labelHeaders(label)]
         return publisher.publish(subject, "{}", headers)
       }
