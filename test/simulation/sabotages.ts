@@ -406,6 +406,13 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
       "const last = new Map([...recordedAttempts.last].filter(([, { attempt }]) => attempt > 0))"
   },
   {
+    name: "end-of-emptied-forgotten",
+    what: "what was stored in a backlog that a power cut has emptied is forgotten before that is noticed",
+    file: "delivery/backlog/backlog-index.ts",
+    find: "Math.max(last, before, Math.ceil(window.next) - 1, from - 1)",
+    replace: "Math.max(last, before * 0, Math.ceil(window.next) - 1, from - 1)"
+  },
+  {
     name: "writer-of-reused-sequences-late",
     what: "what an owner stored at sequences that a power cut set back counts as an earlier owner's",
     file: "delivery/recovery/backlog-owners.ts",

@@ -166,8 +166,6 @@ export class Simulation {
     // What was released lately is acknowledged.
     looks = 0
     world.runUntil(world.now + 4 * plan.ackWaitMs, () => ++looks % 512 === 0 && this.#isEmpty())
-    // What was lost in a power cut, and so was excused, is stored again meanwhile.
-    if (!isDone()) untilDone()
     // Who was held up records as late what came too late, and others find what it has stored.
     const heldUpUntil = this.workers.map((each) => each?.connection.wasStalledUntil ?? 0)
     world.runUntil(Math.max(world.now, ...heldUpUntil.map((until) => until + heldUpMs)))
@@ -176,6 +174,8 @@ export class Simulation {
     if (!areBack()) world.runUntil(world.now + backWithinMs, areBack)
     const backAt = this.workers.map((each) => each?.connection.connectedAt ?? 0)
     world.runUntil(Math.max(world.now, ...backAt.map((at) => at + lateFactsMs)))
+    // What was lost in a power cut, and so was excused, is stored again meanwhile.
+    if (!isDone()) untilDone()
     const judgement = this.#audit()
     this.oracle.conclude(judgement)
     this.#isEnding = true

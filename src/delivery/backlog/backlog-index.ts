@@ -6,6 +6,8 @@ import type { Beginning } from "./drain-window.ts"
 interface EmptyBacklog extends Beginning {
   /** When it was found empty, ms of the monotonic clock. */
   readonly at: number
+  /** The highest sequence of the stream that was known then, though a power cut may have taken it. */
+  readonly last: number
 }
 
 /**
@@ -65,8 +67,8 @@ export class BacklogIndex {
   /** Returns the highest known sequence of an endpoint's backlog. */
   highestOf(key: string): number {
     const { last, window } = this.drains.get(key) ?? { last: 0, window: { next: 0 } }
-    const { from = 0 } = this.empty.get(key) ?? {}
-    return Math.max(last, Math.ceil(window.next) - 1, from - 1)
+    const { from = 0, last: before = 0 } = this.empty.get(key) ?? {}
+    return Math.max(last, before, Math.ceil(window.next) - 1, from - 1)
   }
 
   /** Returns the number of unreadable messages in all backlogs, as far as they were read. */

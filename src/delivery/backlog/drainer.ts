@@ -423,7 +423,7 @@ export class Drainer {
     const before = this.#index.empty.get(key)
     // Nothing was read since: it keeps its age.
     const at = before?.from === next ? before.at : timers.monotonicMs()
-    this.#index.empty.set(key, { from: next, unreadable, at })
+    this.#index.empty.set(key, { from: next, unreadable, at, last: this.#index.highestOf(key) })
     this.#index.drains.delete(key)
     this.#options.writer.closed(key)
     return true

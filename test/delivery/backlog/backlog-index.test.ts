@@ -16,7 +16,7 @@ const drainOf = (changes: Partial<Pick<Drain, "count" | "last">> = {}) =>
   )
 
 const emptyFrom = (from: number, count = 0) => ({
-  ...{ from, at: 0 },
+  ...{ from, at: 0, last: 0 },
   unreadable: { count, lowest: 1, highest: count }
 })
 
@@ -65,6 +65,9 @@ describe("what is known of the backlogs of a partition", () => {
     assert.strictEqual(index.highest(), 8)
     index.empty.set("acme.b", emptyFrom(11))
     assert.strictEqual(index.highest(), 10)
+    // It was stored, and a power cut took it before it was read.
+    index.empty.set("acme.b", { ...emptyFrom(11), last: 12 })
+    assert.strictEqual(index.highest(), 12)
   })
 
   it("counts unreadable messages once, where their backlog has others again", () => {
