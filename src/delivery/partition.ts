@@ -404,7 +404,7 @@ export class Partition {
       asReference: (delivery) => eventOutlasts(delivery, eventAge()),
       wrote: (key, bytes) => backlogSpace.stored(key, bytes),
       highestOf: (key) => index.highestOf(key),
-      mayReplace: (key, seq) => this.#drainer.mayReplace(key, seq),
+      mayReplace: (key, from) => this.#drainer.mayReplace(key, from),
       replacing: (key) => this.#drainer.replacing(key),
       replaced: (key, seqs) => this.#drainer.replaced(key, seqs),
       kept: (key) => this.#drainer.kept(key),

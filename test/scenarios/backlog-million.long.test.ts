@@ -56,11 +56,7 @@ describe("a million deliveries of ten minutes and of three days that wait for a 
             references(1 + n * perMessage, perMessage, now, window),
             streams
           )
-          const label = labelHeaders({
-            stored: (n + 1) * perMessage,
-            owner: 1,
-            replaces: []
-          })
+          const label = labelHeaders({ stored: (n + 1) * perMessage, owner: 1, replaces: [] })
           for (const [name, value] of [packed, ...label]) list.set(name, value)
           return ask("store", () => js.publish(subject, "", { headers: list }))
         },

@@ -9,7 +9,8 @@ import { timers } from "../../time/timers.ts"
 const smallReferences = 64
 /**
  * So many small messages are written again as one: what that costs is shared by so many. Each
- * endpoint has another number, so that endpoints that get the same events do so at different times.
+ * endpoint has another number than the one before, so that endpoints that get the same events do so
+ * at different times.
  */
 const foldedTogether = { least: 4, most: 11 }
 /** How long the references of a message are held, ms: what comes later is a message of its own. */
@@ -49,7 +50,7 @@ interface HeldTails {
 /** The last messages of endpoints' backlogs, as long as they may be written again as one. */
 export class WrittenTails {
   readonly #tails = new OrderedMap<string, HeldTails>()
-  /** Number of endpoints that were held so far. */
+  /** How often an endpoint was held of which nothing was. */
   #begun = 0
 
   get(key: string): ReadonlyArray<WrittenTail> {
