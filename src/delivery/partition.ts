@@ -6,7 +6,6 @@ import type { Delivery, Progress } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
 import type { AttemptOutcome, DeadReason } from "../domain/outcome.ts"
 import type { LiveEndpoint } from "../endpoints/directory.ts"
-import { findEndedRounds } from "../history/ended-rounds.ts"
 import { eventOutlasts } from "../policy/event-outlasts.ts"
 import { isPastDeadline } from "../policy/next-step.ts"
 import type { BacklogCandidate } from "../routing/partition-owner.ts"
@@ -30,6 +29,7 @@ import type { PartitionOptions, PartitionServices } from "./partition-services.t
 import { acquirePartitionServices } from "./partition-services.ts"
 import { noteOwner } from "./recovery/backlog-owners.ts"
 import { FinalMemory } from "./recovery/handed-memory.ts"
+import { findTakenElsewhere } from "./recovery/late-entries.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
@@ -429,8 +429,10 @@ export class Partition {
     const isDoubtful = () => tail.isDoubtful()
     return new Drainer({
       ...{ backlog, writer, memory: memory.backlog, index, dutyCycle, closed },
-      noteOwner: (after) =>
-        Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker),
+      noteOwner: (last) => {
+        const after = Math.min(last, memory.backlogEnd ?? last)
+        return Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)
+      },
       reader: new BacklogReader({
         ...{ broker, backlog, bodies, memory: memory.backlog },
         streams: originStreams(names, memory.index),
@@ -445,8 +447,8 @@ export class Partition {
       hasOtherTenants: () => this.#options.pool.isShared,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       isKnown: (delivery) => isKnown(memory, names.events, delivery),
-      ended: (to, deliveries) =>
-        Effect.provideService(findEndedRounds(memory.index, to, deliveries), Broker, broker),
+      takenElsewhere: (...of) =>
+        Effect.provideService(findTakenElsewhere(memory, ...of), Broker, broker),
       begin: (key, handle) =>
         this.#lanes.refill(key, new DeliveryTask(this.#context, this.#backlog, key, handle)),
       streamTruncated: tail.lose,

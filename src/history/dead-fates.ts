@@ -12,8 +12,8 @@ import type { Fact } from "../domain/fact.ts"
 import type { DeadLetterOwner } from "./dead-letters.ts"
 import { readDeadLetters } from "./dead-letters.ts"
 import { rawFields } from "./delivery-facts.ts"
-import { readLateDeliveries } from "./ended-rounds.ts"
 import { numberIn, readRecord } from "./fact-record.ts"
+import { readLateDeliveries } from "./late-deliveries.ts"
 
 /** State of the round that a redelivered dead letter began. Times in ms since the epoch. */
 export interface Fate {

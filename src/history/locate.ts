@@ -2,7 +2,7 @@ import { Effect, Option, Stream } from "effect"
 import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { endOf, scanQueue, seeStream, storedAt } from "../broker/scan.ts"
-import { originStreams, referencesIn } from "../domain/backlog-message.ts"
+import { labelIn, originStreams, referencesIn } from "../domain/backlog-message.ts"
 import type { Addressee } from "../domain/delivery.ts"
 import { attemptsIn, deliverySubject, eventNameIn } from "../domain/delivery.ts"
 import { endpointKey } from "../domain/endpoint.ts"
@@ -33,6 +33,8 @@ export type Sighting = Addressee & {
         readonly origin: string | undefined
         /** Requests made in its round, as far as its message tells. */
         readonly attempts: number
+        /** Who stored it in a backlog, see `BacklogLabel`; undefined where that is not known. */
+        readonly owner?: number | undefined
       }
     | { readonly where: "history"; readonly fact: Fact; readonly seq: number }
   )
@@ -188,13 +190,14 @@ class Finder {
       const place = { stream, seq: message.seq, at: storedAt(message) }
       const header = (name: string) => message.headers?.get(name) || undefined
       const packed = referencesIn(message.subject, header, streams)
-      if (packed === undefined) return this.#found("backlog", place, message.subject, header)
+      const owner = labelIn(header)?.owner
+      if (packed === undefined) return this.#found("backlog", place, message.subject, header, owner)
       return packed.some(({ endpoint, origin, progress, round, tenant, ...of }, index) => {
         if (!this.#isWanted(tenant, endpoint)) return false
         const found = { tenant, endpoint, round, event: eventName(of), origin }
         const { attempts } = progress
         const at = { ...place, entry: index + 1 }
-        return this.#note({ where: "backlog", ...found, attempts, place: at })
+        return this.#note({ where: "backlog", ...found, attempts, owner, place: at })
       })
     })
   }
@@ -247,7 +250,8 @@ class Finder {
     where: Exclude<Whereabouts, "history">,
     place: Place,
     subject: string,
-    header: GetHeader
+    header: GetHeader,
+    owner?: number
   ): boolean {
     const addressee = addresseeIn(subject)
     if (!this.#isWanted(addressee.tenant, addressee.endpoint)) return false
@@ -255,7 +259,7 @@ class Finder {
     const round = header("petrel-round") ?? ""
     const origin = header("petrel-origin")
     const attempts = attemptsIn(header("petrel-progress"))
-    return this.#note({ where, ...addressee, event, round, place, origin, attempts })
+    return this.#note({ where, ...addressee, event, round, place, origin, attempts, owner })
   }
 
   #isWanted(tenant: string, endpoint: string): boolean {

@@ -2,8 +2,8 @@ import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Fact, FactKind } from "../../src/domain/fact.ts"
 import { readFates } from "../../src/history/dead-fates.ts"
-import { readLateDeliveries } from "../../src/history/ended-rounds.ts"
 import { Facts } from "../../src/history/facts.ts"
+import { readLateDeliveries } from "../../src/history/late-deliveries.ts"
 import { onServer } from "../kit/scenario.ts"
 
 const { scenario } = onServer()

@@ -148,6 +148,12 @@ const bypassAtWill: ReadonlyArray<Replacement> = [
   }
 ]
 
+const backlogEndNotAsked: Replacement = {
+  file: "delivery/recovery/takeover.ts",
+  find: "const end = yield* endOf(stream)",
+  replace: "const end = Number.MAX_SAFE_INTEGER"
+}
+
 /**
  * What the engine once did otherwise, at another time, by name. A file of actions shows its failure
  * in the order in which things happened then, and names what it needs (`formerly`).
@@ -249,11 +255,15 @@ const formerly: Readonly<Record<string, Replacement | ReadonlyArray<Replacement>
     find: "Effect.provideService(noteOwner(memory.index, { owner, after }), Broker, broker)",
     replace: "Effect.succeed([{ owner, after }])"
   },
-  "owners-not-read": {
-    file: "delivery/recovery/takeover.ts",
-    find: "const owners = yield* readOwners(index)",
-    replace: "const owners = []"
-  },
+  "owners-not-read": [
+    {
+      file: "delivery/recovery/takeover.ts",
+      find: "const owners = yield* readOwners(index)",
+      replace: "const owners = []"
+    },
+    backlogEndNotAsked
+  ],
+  "backlog-end-not-asked": backlogEndNotAsked,
   "place-until-recorded": {
     file: "delivery/execution/task.ts",
     find: 'if (this.#position !== undefined && this.#mode === "recording")',

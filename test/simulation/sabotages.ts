@@ -229,7 +229,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "late-message-not-looked-up",
     what: "an owner sends what a former one has stored late where it has forgotten that it ended",
     file: "delivery/backlog/late-messages.ts",
-    find: "isKnown(delivery) || found.value.has(roundKey(delivery))",
+    find: "isKnown(delivery) || taken.value.has(entry)",
     replace: "isKnown(delivery)",
     seed: 950_492
   },
@@ -391,11 +391,32 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     replace: "if (wanted.has(name))"
   },
   {
+    name: "begun-after-what-was-not-read",
+    what: "an owner takes for in time what a former one stored after it had read what waits (stalls)",
+    file: "delivery/partition.ts",
+    find: "Math.min(last, memory.backlogEnd ?? last)",
+    replace: "last"
+  },
+  {
+    name: "late-message-taken-from-its-queue",
+    what: "what a former owner stored late is delivered though the queue still holds it, in a lane or for a retry (stalls)",
+    file: "delivery/recovery/late-entries.ts",
+    find: "return there === origin || isMoved(sighting.origin) || sighting.attempts",
+    replace: "return sighting.attempts"
+  },
+  {
+    name: "late-message-moved-unseen",
+    what: "a change of the number of partitions takes what a former owner stored late for what waits (stalls)",
+    file: "operations/repartition/move.ts",
+    find: "yield* findHandled(partition, owners, from, messages)",
+    replace: "new Set<number>()"
+  },
+  {
     name: "late-message-proves-itself",
     what: "a message that was stored late proves to the owner after the next that its deliveries were moved, and they are taken for handled there",
     file: "delivery/recovery/takeover.ts",
-    find: "if (writer !== undefined && isLate(owners, seq, writer)) return",
-    replace: "if (writer !== undefined && isLate([], seq, writer)) return"
+    find: "(writer !== undefined && isLate(owners, seq, writer))",
+    replace: "(writer !== undefined && isLate([], seq, writer))"
   },
   {
     name: "adopted-not-handed-over",
@@ -431,8 +452,8 @@ export const backlogTraps: ReadonlyArray<Sabotage> = [
     name: "late-message-taken-for-own",
     what: "what a former owner stores late in a backlog is taken for the owner's own (stalls)",
     file: "delivery/backlog/late-messages.ts",
-    find: "return isLate(this.#owners, seq, label.owner)",
-    replace: "return isLate(this.#owners, seq, label.owner) && label.owner < 0"
+    find: "this.#owners ?? []",
+    replace: "[]"
   },
   {
     name: "references-not-located",

@@ -89,6 +89,11 @@ export class BacklogWriter {
     return this.#endpoints.get(key)?.write?.isUnsure === true
   }
 
+  /** Tells what is known of a store of a delivery, even of one that its caller has given up. */
+  standing(delivery: Delivery): "stored" | "storing" | undefined {
+    return this.#pending.standing(endpointKey(delivery.tenant, delivery.endpoint), delivery)
+  }
+
   /** True while no store has an unknown outcome, and no known one waits for its caller. */
   get isIdle(): boolean {
     return this.#pending.isIdle

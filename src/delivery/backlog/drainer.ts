@@ -67,7 +67,7 @@ export interface DrainerOptions extends LateMessagesOptions {
   readonly backlog: Pick<Backlog, "isEmpty" | "list">
   readonly remover: Pick<BacklogRemover, "clear" | "endedEarly" | "purge" | "saveEnded" | "thin">
   readonly reader: Pick<BacklogReader, "contents" | "look" | "next" | "pages">
-  readonly writer: Pick<BacklogWriter, "closed" | "opened">
+  readonly writer: Pick<BacklogWriter, "closed" | "opened" | "standing">
   readonly memory: StreamMemory
   readonly index: BacklogIndex
   /** Say how many deliveries an endpoint can take now, and reserve memory for them. */
@@ -118,7 +118,7 @@ export class Drainer {
       batch: searchBatch,
       keep: (drain, seq) => this.#keep(drain, seq),
       ended: (drain, page, slots) => options.remover.endedEarly(drain, page, slots),
-      standing: (drain, read) => this.#late.standing(drain, read)
+      standing: (to, read) => this.#late.standing(to, read)
     })
     this.#scheduler = new KeyedScheduler({
       atOnce: concurrentSteps.all,
@@ -334,7 +334,7 @@ export class Drainer {
     )
     for (const { body } of read.deliveries)
       drain.largestBody = Math.max(drain.largestBody, body.length)
-    const standingOf = yield* this.#late.standing(drain, read.deliveries)
+    const standingOf = yield* this.#late.standing(drain.to, read.deliveries)
     if (this.#options.closed()) return "never"
     for (const position of read.passed) yield* this.#pass(drain, position)
     for (const delivery of read.deliveries) yield* this.#take(key, drain, delivery, standingOf)

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import { waitingIn } from "../../domain/backlog-message.ts"
+import type { Addressee } from "../../domain/delivery.ts"
 import { isPastDeadline } from "../../policy/next-step.ts"
 import { grouped } from "../bodies/event-bodies.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
@@ -26,7 +27,7 @@ interface ExpiryOptions {
   readonly expire: (handle: AckHandle) => Effect.Effect<void>
   /** Tells where deliveries are that were read, of which a former owner may have stored some late. */
   readonly standing: (
-    drain: Drain,
+    to: Addressee,
     read: ReadonlyArray<ReadDelivery>
   ) => Effect.Effect<(read: ReadDelivery) => ReadStanding>
   /** Keeps an unreadable message, whose deadlines are therefore unknown. */
@@ -166,7 +167,7 @@ export class Expiry {
         })
       for (const positions of grouped(over, bodyBytes, portion)) {
         const found = yield* reader.contents(drain, positions)
-        const standingOf = yield* standing(drain, found)
+        const standingOf = yield* standing(drain.to, found)
         const handled = found.filter((read) => standingOf(read) === "handled")
         for (const { position } of handled) {
           drain.endedEarly(position.slot, Effect.void)

@@ -2,32 +2,34 @@ import { Effect, Option } from "effect"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Addressee, Delivery } from "../../domain/delivery.ts"
-import { roundKey } from "../../domain/delivery.ts"
 import { type BacklogOwner, isLate } from "../recovery/backlog-owners.ts"
+import { isUndecided, type LateEntry } from "../recovery/late-entries.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { LastMessage } from "./backlog-end.ts"
 import type { BacklogPosition } from "./backlog-page.ts"
 import { placeIn } from "./backlog-page.ts"
 import type { ReadDelivery } from "./backlog-reader.ts"
-import type { Drain } from "./drain.ts"
+import type { BacklogWriter } from "./backlog-writer.ts"
 
 /** What is known of a delivery that was read: `handled` if it has ended or is under way. */
 export type ReadStanding = "waiting" | "handled" | "unknown"
 
 export interface LateMessagesOptions {
   /** Of the backlogs. */
-  readonly memory: Pick<StreamMemory, "recordedAttempts">
+  readonly memory: Pick<StreamMemory, "recordedAttempts" | "stream">
   /** Notes that this owner begins after a sequence. Returns the partition's owners, the oldest first. */
   readonly noteOwner: (
     after: number
   ) => Effect.Effect<ReadonlyArray<BacklogOwner>, BrokerError | PublishError>
+  readonly writer: Pick<BacklogWriter, "standing">
   /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
   readonly isKnown: (delivery: Delivery) => boolean
-  /** Returns which of an endpoint's deliveries the history has the end of, by `roundKey`. */
-  readonly ended: (
+  /** Returns which late entries of an endpoint's backlog need not be delivered from there. */
+  readonly takenElsewhere: (
+    owners: ReadonlyArray<BacklogOwner>,
     to: Addressee,
-    deliveries: ReadonlyArray<Delivery>
-  ) => Effect.Effect<ReadonlySet<string>, BrokerError>
+    entries: ReadonlyArray<LateEntry>
+  ) => Effect.Effect<ReadonlySet<LateEntry>, BrokerError>
 }
 
 /**
@@ -55,8 +57,7 @@ export class LateMessages {
 
   /** True for a message that is late. */
   has({ label, seq }: LastMessage): boolean {
-    if (label === undefined || this.#owners === undefined) return false
-    return isLate(this.#owners, seq, label.owner)
+    return label !== undefined && isLate(this.#known, seq, label.owner)
   }
 
   /** From here on a delivery is sent from where it was read, also by the next owner. */
@@ -64,35 +65,41 @@ export class LateMessages {
     if (this.#isUndecided(position)) this.#options.memory.recordedAttempts.add(placeIn(position), 0)
   }
 
-  /** True for a delivery in a late message, until an owner delivers from there. */
+  get #known(): ReadonlyArray<BacklogOwner> {
+    return this.#owners ?? []
+  }
+
   #isUndecided(position: BacklogPosition): boolean {
-    const { recordedAttempts } = this.#options.memory
-    return this.has(position.page) && !recordedAttempts.isBegun(placeIn(position))
+    const { owner } = position.page.label ?? {}
+    return isUndecided(this.#known, this.#options.memory, placeIn(position), owner)
   }
 
   /**
-   * Tells what became of deliveries that were read. Those in late messages are looked up in the
-   * history, too: this owner may have forgotten what has ended, as it looks for them once a minute.
+   * Tells what became of deliveries that were read. Those in late messages are looked up: this owner
+   * may have forgotten what has ended or where it goes on, as it looks for late messages once a
+   * minute, and their endpoint may be paused for longer.
    */
   readonly standing = Effect.fnUntraced(
     { self: this },
-    function* (drain: Drain, read: ReadonlyArray<ReadDelivery>) {
-      const { ended, isKnown } = this.#options
-      const late = read.filter(({ position }) => this.#isUndecided(position))
-      const found =
-        late.length === 0
-          ? undefined
-          : yield* Effect.option(
-              ended(
-                drain.to,
-                late.map(({ delivery }) => delivery)
-              )
-            )
+    function* (to: Addressee, read: ReadonlyArray<ReadDelivery>) {
+      const { isKnown, memory, takenElsewhere, writer } = this.#options
+      const entries = new Map<number, LateEntry>()
+      for (const { delivery, position } of read)
+        if (this.#isUndecided(position)) {
+          const place = { stream: memory.stream, ...placeIn(position) }
+          entries.set(position.slot, { place, delivery })
+        }
+      const taken =
+        entries.size === 0
+          ? Option.some<ReadonlySet<LateEntry>>(new Set())
+          : yield* Effect.option(takenElsewhere(this.#known, to, [...entries.values()]))
       return ({ delivery, position }: ReadDelivery): ReadStanding => {
-        if (found === undefined || !this.#isUndecided(position)) return "waiting"
-        // What is being stored may be found there.
-        if (drain.storing > 0 || Option.isNone(found)) return "unknown"
-        return isKnown(delivery) || found.value.has(roundKey(delivery)) ? "handled" : "waiting"
+        const entry = entries.get(position.slot)
+        if (entry === undefined || !this.#isUndecided(position)) return "waiting"
+        const own = writer.standing(delivery)
+        if (own === "storing" || Option.isNone(taken)) return "unknown"
+        const isTaken = isKnown(delivery) || taken.value.has(entry)
+        return isTaken || own === "stored" ? "handled" : "waiting"
       }
     }
   )

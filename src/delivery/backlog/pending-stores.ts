@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { OrderedMap } from "../../broker/ordered-map.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import type { Delivery } from "../../domain/delivery.ts"
+import { roundKey } from "../../domain/delivery.ts"
 import { placeName } from "../../domain/fact.ts"
 import type { Resume, Stored, StoreRequest } from "./backlog-write.ts"
 import { PendingStore, storedBefore, waitingName } from "./backlog-write.ts"
@@ -58,6 +59,14 @@ export class PendingStores {
       begun(pending)
     }
     return pending
+  }
+
+  /** Tells what is known of an own store of a delivery that was read elsewhere in its backlog. */
+  standing(key: string, delivery: Delivery): "stored" | "storing" | undefined {
+    // It may have been attempted since.
+    const names = [roundKey(delivery), `${roundKey(delivery)} ${delivery.origin}`]
+    if (names.some((name) => this.#pending.has(`${key} ${name}`))) return "storing"
+    return names.some((name) => this.#outcomes.get(`${key} ${name}`)) ? "stored" : undefined
   }
 
   /** Returns those of some stores that have not ended. */

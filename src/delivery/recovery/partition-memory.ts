@@ -10,7 +10,7 @@ import type { DirectDeliveryRegistry } from "./direct-delivery-registry.ts"
 import type { PoisonGuard } from "./poison-guard.ts"
 
 /** A message of a stream: a truncated stream reuses the sequence, but not the time. */
-type MessageIdentity = Pick<Place, "at" | "entry" | "seq">
+export type MessageIdentity = Pick<Place, "at" | "entry" | "seq">
 
 /** An attempt at a message, and when the message was stored, ms since the epoch. */
 export interface RecordedAttempt {
@@ -87,14 +87,22 @@ export interface StreamMemory {
 /** What a partition's owner knows of its queue and its backlog. */
 export interface PartitionMemory extends StreamMemory {
   readonly backlog: StreamMemory
+  /**
+   * The last sequence of the backlogs as they were read: a former owner stored late what follows.
+   * Undefined where it handed over, and so had nothing under way.
+   */
+  readonly backlogEnd?: number
 }
+
+/** A delivery in a backlog. */
+type Moved = Omit<Delivery, "content" | "event" | "type">
 
 /**
  * Notes that a delivery in the backlog has left the place from which it was moved.
  *
  * @param events the stream of events.
  */
-export const noteLeft = (memory: PartitionMemory, events: string, delivery: Delivery): void => {
+export const noteLeft = (memory: PartitionMemory, events: string, delivery: Moved): void => {
   const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
   if (place?.stream === memory.stream) memory.completed.add(slotOf(place), place.at)
@@ -115,7 +123,7 @@ export const isUntriedFirst = ({ progress, round }: Pick<Delivery, "progress" | 
  *
  * @param events the stream of events.
  */
-export const isKnown = (memory: PartitionMemory, events: string, delivery: Delivery): boolean => {
+export const isKnown = (memory: PartitionMemory, events: string, delivery: Moved): boolean => {
   const { endpoint, origin, tenant } = delivery
   const place = origin === undefined ? undefined : readPlace(origin)
   const { completed, directDeliveries } = memory

@@ -2,7 +2,7 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BrokerError } from "../../broker/broker-error.ts"
 import type { Layout } from "../../broker/installed.ts"
-import { firstSince, readStream, seeStream, storedAt } from "../../broker/scan.ts"
+import { endOf, firstSince, readStream, seeStream, storedAt } from "../../broker/scan.ts"
 import { readValue, writeValue } from "../../broker/values.ts"
 import {
   backlogEntriesIn,
@@ -210,22 +210,22 @@ export const takeOver = Effect.fnUntraced(function* (
     }
   )
   const since = Math.min(...floors.map(({ at }) => at))
-  yield* Effect.forEach(
-    memories,
-    ({ backlog }) =>
-      readMoves(left, backlog, since, (of, place) => {
-        left(of.origin, of, isUntriedFirst(of) ? of : undefined)
-        const { attempts } = of.progress
-        const before = attempted.waits(of, { place, attempts }, of.origin)
-        if (before !== undefined) ended(before, of)
-      }),
-    { discard: true }
+  const backlogEnds = yield* Effect.forEach(memories, ({ backlog }) =>
+    readMoves(left, backlog, since, (of, place) => {
+      left(of.origin, of, isUntriedFirst(of) ? of : undefined)
+      const { attempts } = of.progress
+      const before = attempted.waits(of, { place, attempts }, of.origin)
+      if (before !== undefined) ended(before, of)
+    })
   )
   yield* Effect.forEach(byStream.values(), removeRecorded, { discard: true })
   yield* Effect.forEach(inBacklogs, ({ backlog, ends }) => removeFromBacklog(backlog, ends), {
     discard: true
   })
-  return memories.map((memory): PartitionMemory => memory)
+  return memories.map((memory, at): PartitionMemory => {
+    const backlogEnd = backlogEnds[at]
+    return backlogEnd === undefined ? memory : { ...memory, backlogEnd }
+  })
 })
 
 /**
@@ -323,16 +323,18 @@ const whatFactsTell =
   }
 
 /**
- * Reads what was recently moved to the backlogs of a partition. What a former owner has stored late
- * proves nothing: whoever delivers from there looks whether something else holds it.
+ * Reads what was recently moved to the backlogs of a partition, up to the end that they have now,
+ * which it returns. What a former owner has stored late, or stores from now on, proves nothing:
+ * whoever delivers from there looks whether something else holds it.
  */
 const readMoves = Effect.fnUntraced(function* (
   left: Left,
   { index, stream }: Pick<StreamMemory, "index" | "stream">,
   since: number,
   waits: (of: ReturnType<typeof waitingIn>, place: Place) => void
-) {
+): Effect.fn.Return<number, BrokerError, Broker> {
   const streams = originStreams((yield* Broker).names, index)
+  const end = yield* endOf(stream)
   const owners = yield* readOwners(index)
   yield* readStream({ stream, subjects: [">"], fromTime: since, headersOnly: true }).pipe(
     Stream.runForEach((message) =>
@@ -341,7 +343,7 @@ const readMoves = Effect.fnUntraced(function* (
         const header = (name: string) => headers?.get(name) || undefined
         const at = storedAt(message)
         const writer = labelIn(header)?.owner
-        if (writer !== undefined && isLate(owners, seq, writer)) return
+        if (seq > end || (writer !== undefined && isLate(owners, seq, writer))) return
         const entries = backlogEntriesIn(subject, header, streams)
         if (entries === undefined) {
           const [tenant = "", endpoint = ""] = subject.split(".").slice(-2)
@@ -354,4 +356,5 @@ const readMoves = Effect.fnUntraced(function* (
       })
     )
   )
+  return end
 })

@@ -16,6 +16,8 @@ import type { LocateQuery, Sighting } from "../../history/locate.ts"
 import { locate, roundKeyOf } from "../../history/locate.ts"
 import type { AckHandle } from "../execution/ack-handle.ts"
 import type { Decisions } from "../execution/decisions.ts"
+import { readOwners } from "../recovery/backlog-owners.ts"
+import { isUndecided } from "../recovery/late-entries.ts"
 import type { PartitionMemory } from "../recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../recovery/partition-memory.ts"
 import { readRecord } from "../retry/retry-records.ts"
@@ -134,9 +136,12 @@ export const hasLeft = (
   return origin === here || attempts > at.attempts
 }
 
-/** Returns those of some candidates that have left their place. */
+/**
+ * Returns those of some candidates that have left their place. What a former owner stored late in a
+ * backlog proves it once it is delivered from there: until then the queue is what counts.
+ */
 const findSettled = Effect.fnUntraced(function* (
-  partition: number,
+  { backlog, index: partition }: PartitionMemory,
   candidates: ReadonlyArray<Candidate>
 ) {
   const settled = new Set(candidates.filter(({ isSettled }) => isSettled))
@@ -153,7 +158,11 @@ const findSettled = Effect.fnUntraced(function* (
     backlogSince: fromTime,
     historySince: { fromTime }
   }
+  const owners = yield* readOwners(partition)
+  const isProof = (sighting: Sighting) =>
+    sighting.where !== "backlog" || !isUndecided(owners, backlog, sighting.place, sighting.owner)
   yield* locate(query, (sighting) => {
+    if (!isProof(sighting)) return false
     for (const candidate of byKey.get(keyOf(sighting, roundKeyOf(sighting))) ?? [])
       if (hasLeft(candidate, sighting)) settled.add(candidate)
     return settled.size === candidates.length
@@ -241,7 +250,7 @@ const recover = Effect.fnUntraced(function* (
   messages: Stream.Stream<StoredMsg, BrokerError, Broker>
 ) {
   const { adopt, memory } = options
-  const { index, stream } = memory
+  const { stream } = memory
   const { readMessage } = yield* Broker
   const candidates = yield* messages.pipe(
     Stream.mapEffect((message) => candidateIn(options, message), { concurrency: maxConcurrent }),
@@ -250,7 +259,7 @@ const recover = Effect.fnUntraced(function* (
     Stream.runCollect
   )
   if (candidates.length === 0) return
-  const settled = yield* findSettled(index, candidates)
+  const settled = yield* findSettled(memory, candidates)
   const moved = candidates.length - settled.size
   yield* Effect.logInfo("messages were left behind in a queue", {
     ...{ stream, settled: settled.size, moved }

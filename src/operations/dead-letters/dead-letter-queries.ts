@@ -17,8 +17,8 @@ import {
   type WholeDeadLetter
 } from "../../history/dead-letters.ts"
 import { readFactText } from "../../history/delivery-facts.ts"
-import { type LateDelivery, readLateDeliveries } from "../../history/ended-rounds.ts"
 import { FactRecord } from "../../history/fact-record.ts"
+import { type LateDelivery, readLateDeliveries } from "../../history/late-deliveries.ts"
 import { type FactQuery, makePicker, readFacts, type StoredFact } from "../../history/read.ts"
 import { textOf } from "../../text/plain-text.ts"
 import { askLog } from "../history/history-readings.ts"

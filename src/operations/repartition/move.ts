@@ -7,8 +7,8 @@ import type { Gate } from "../../broker/gate.ts"
 import type { PubAck, PublishError } from "../../broker/publication.ts"
 import { publishOnce } from "../../broker/publish-once.ts"
 import { readBatch } from "../../broker/scan.ts"
-import type { DirectDeliveryRegistry } from "../../delivery/recovery/direct-delivery-registry.ts"
-import type { StreamMemory } from "../../delivery/recovery/partition-memory.ts"
+import type { BacklogOwner } from "../../delivery/recovery/backlog-owners.ts"
+import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isCompletedElsewhere } from "../../delivery/recovery/partition-memory.ts"
 import {
   copyRecord,
@@ -23,6 +23,7 @@ import { deliveryIn, roundKey } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeName, slotOf } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
+import { findHandled } from "./late.ts"
 import {
   type Arrivals,
   type Arrived,
@@ -63,9 +64,11 @@ export interface Moving {
 
 /** Messages under one subject that belong to another partition. */
 interface Misplaced {
+  readonly partition: PartitionMemory
+  /** Of the partition's queue or backlog. */
   readonly memory: StreamMemory
-  /** The direct deliveries of the partition; undefined for a backlog. */
-  readonly directDeliveries: DirectDeliveryRegistry | undefined
+  /** Of the partition, the oldest first. */
+  readonly owners: ReadonlyArray<BacklogOwner>
   readonly kind: "queue" | "backlog"
   readonly subject: string
   readonly tenant: string
@@ -108,6 +111,13 @@ export const storeRelocation = Effect.fnUntraced(function* (
   return found ?? { stream, seq }
 })
 
+/** What is known of the deliveries of a batch. */
+interface Known {
+  readonly arrived: Arrived
+  /** Slots of a backlog that need not be delivered from there. */
+  readonly handled: ReadonlySet<number>
+}
+
 /** What is to be done with one message of a batch. */
 interface Considered {
   readonly place: Place
@@ -140,7 +150,7 @@ const storedProgress = Effect.fnUntraced(function* (
  */
 const considerReferences = Effect.fnUntraced(function* (
   { memory, to }: Pick<Misplaced, "memory" | "to">,
-  arrived: Arrived,
+  { arrived, handled }: Known,
   subject: string,
   of: Place,
   references: ReadonlyArray<DeliveryReference>
@@ -153,7 +163,8 @@ const considerReferences = Effect.fnUntraced(function* (
   for (const [position, reference] of references.entries()) {
     const place = { ...of, entry: position + 1 }
     entries.push(place)
-    const hasEnded = ended.has(place.entry) || completed.has(slotOf(place), of.at)
+    const slot = slotOf(place)
+    const hasEnded = ended.has(place.entry) || completed.has(slot, of.at) || handled.has(slot)
     if (hasEnded || arrived.has(roundKey(reference))) continue
     const progress = (yield* storedProgress(memory, place)) ?? reference.progress
     remaining.push({ ...reference, progress, origin: placeName(place) })
@@ -170,12 +181,13 @@ const considerReferences = Effect.fnUntraced(function* (
 /** Decides what becomes of one message. */
 const considerMessage = Effect.fnUntraced(function* (
   moving: Moving,
-  { directDeliveries, kind, memory, replaced, to }: Misplaced,
-  arrived: Arrived,
+  { kind, memory, partition, replaced, to }: Misplaced,
+  known: Known,
   message: StoredMsg
 ): Effect.fn.Return<Considered, BrokerError, Broker> {
   const { names } = yield* Broker
   const { completed, index, stream, unreadRecords } = memory
+  const { arrived, handled } = known
   const { seq } = message
   const place = { stream, seq, at: message.time.getTime() }
   const get = (name: string) => message.header.get(name) || undefined
@@ -185,7 +197,7 @@ const considerMessage = Effect.fnUntraced(function* (
     return { place, name: undefined, deadline: 0, takesRecord: false, entries }
   }
   if (references !== undefined)
-    return yield* considerReferences({ memory, to }, arrived, message.subject, place, references)
+    return yield* considerReferences({ memory, to }, known, message.subject, place, references)
   const found = deliveryIn(message)
   if (found === undefined) {
     yield* Effect.logWarning("an unreadable message is moved as it is", { stream, seq })
@@ -209,7 +221,7 @@ const considerMessage = Effect.fnUntraced(function* (
   const common = { place, name: delivery, deadline: delivery.deadline }
   if (there !== undefined) return { ...common, there, takesRecord }
   const isCompleted =
-    directDeliveries !== undefined && isCompletedElsewhere({ directDeliveries }, delivery)
+    kind === "queue" ? isCompletedElsewhere(partition, delivery) : handled.has(seq)
   if (isCompleted || completed.has(seq, place.at) || moving.fired.has(firedKey(delivery)))
     return { ...common, takesRecord: false }
   const at = yield* waitsUntil(delivery, own)
@@ -270,11 +282,13 @@ const moveBatch = Effect.fnUntraced(function* (
   arrived: Arrived,
   messages: ReadonlyArray<StoredMsg>
 ) {
-  const { kind, memory, to } = from
+  const { kind, memory, owners, partition, to } = from
   const { index } = memory
+  const handled =
+    kind === "queue" ? new Set<number>() : yield* findHandled(partition, owners, from, messages)
   const all = yield* Effect.forEach(
     messages,
-    (message) => considerMessage(moving, from, arrived, message),
+    (message) => considerMessage(moving, from, { arrived, handled }, message),
     { concurrency: maxConcurrentMoves }
   )
   yield* moving.asOwner
@@ -304,11 +318,12 @@ const moveBatch = Effect.fnUntraced(function* (
 /** Moves what lies under one subject to its new partition, in order. */
 export const moveSubject = Effect.fnUntraced(function* (
   moving: Moving,
-  of: Omit<Misplaced, "replaced">
+  of: Omit<Misplaced, "memory" | "replaced">
 ) {
-  const { memory, subject, to } = of
+  const { kind, partition, subject, to } = of
+  const memory = kind === "queue" ? partition : partition.backlog
   const arrived = yield* moving.arrivals.of(to, of)
-  const from: Misplaced = { ...of, replaced: new Set() }
+  const from: Misplaced = { ...of, memory, replaced: new Set() }
   const read = (next: number) => readBatch(memory.stream, subject, next, limits)
   let messages = yield* read(1)
   while (messages.length > 0) {

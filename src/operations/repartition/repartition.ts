@@ -13,6 +13,7 @@ import {
 import { defaultTopology } from "../../broker/topology.ts"
 import { writeValue } from "../../broker/values.ts"
 import type { Owner } from "../../cluster/ownership.ts"
+import { readOwners } from "../../delivery/recovery/backlog-owners.ts"
 import { HistoryPosition } from "../../delivery/recovery/completed-deliveries.ts"
 import type { PartitionMemory } from "../../delivery/recovery/partition-memory.ts"
 import { takeOver } from "../../delivery/recovery/takeover.ts"
@@ -246,23 +247,24 @@ const moveAll = Effect.fnUntraced(function* (
 
 /** Moves messages to other partitions until the stream's leader lists no more of them. */
 const emptyOut = Effect.fnUntraced(function* (memory: PartitionMemory, to: number, moving: Moving) {
+  const { backlogEnd = Number.MAX_SAFE_INTEGER } = memory
+  const owners = [
+    ...(yield* readOwners(memory.index)),
+    { owner: Number.MAX_SAFE_INTEGER, after: backlogEnd }
+  ]
   for (let pass = 0; pass < passes; pass++) {
     const { endpoints, schedules } = yield* listStrays(memory.index, to)
     // A replica that lags may show again what was moved before.
     const now = pass === 0 ? moving : { ...moving, arrivals: makeArrivals(true) }
     const found = schedules === 0 ? 0 : yield* moveSchedules(now, memory, to)
     if (endpoints.length + found === 0) return
-    yield* Effect.forEach(
-      endpoints,
-      (stray) =>
-        moveSubject(
-          now,
-          stray.kind === "queue"
-            ? { ...stray, memory, directDeliveries: memory.directDeliveries }
-            : { ...stray, memory: memory.backlog, directDeliveries: undefined }
-        ),
-      { concurrency: maxConcurrentPartitions, discard: true }
-    )
+    // What was stored late in a backlog goes on from the queue where it is still there.
+    for (const kind of ["backlog", "queue"] as const)
+      yield* Effect.forEach(
+        endpoints.filter((stray) => stray.kind === kind),
+        (stray) => moveSubject(now, { ...stray, partition: memory, owners }),
+        { concurrency: maxConcurrentPartitions, discard: true }
+      )
     if (pass > 0) yield* Effect.sleep(pollMs)
   }
   return yield* new TopologyError({

@@ -8,8 +8,9 @@ import type { BacklogWriterOptions } from "../../../src/delivery/backlog/backlog
 import { BacklogWriter } from "../../../src/delivery/backlog/backlog-writer.ts"
 import { backlogEntriesIn, labelIn, waitingIn } from "../../../src/domain/backlog-message.ts"
 import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
+import { placeName } from "../../../src/domain/fact.ts"
 import { alteredBroker } from "../../kit/altered-broker.ts"
-import { eventually } from "../../kit/engine.ts"
+import { eventually, nth } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 import { deliveryOf, key, now } from "../made-deliveries.ts"
 
@@ -261,14 +262,23 @@ describe.concurrent("a write that was not answered", () => {
       const { broker } = yield* deaf(["stored"])
       const { storeAll, writer } = yield* within(broker)(makeWriter())
       const requests = [request(1)]
+      const read = { ...nth(requests, 0).delivery, origin: placeName(nth(requests, 0).place) }
+      const standings = () =>
+        [read, { ...read, progress: { attempts: 1 } }, { ...read, eventSeq: 2 }].map((one) =>
+          writer.standing(one)
+        )
+      assert.deepStrictEqual(standings(), [undefined, undefined, undefined])
       yield* Effect.flip(storeAll(requests))
+      assert.deepStrictEqual(standings(), ["storing", "storing", undefined])
       yield* eventually(
         Effect.sync(() => writer.isUnsure(key)),
         (isUnsure) => !isUnsure
       )
       assert.isFalse(writer.isIdle)
+      assert.deepStrictEqual(standings(), ["stored", "stored", undefined])
       yield* assertPlaces(requests, yield* storeAll(requests))
       assert.isTrue(writer.isIdle)
+      assert.deepStrictEqual(standings(), [undefined, undefined, undefined])
       assert.deepStrictEqual(yield* eventsStored, [[1]])
     })
   )

@@ -15,10 +15,11 @@ import {
   HistoryPosition
 } from "../../../src/delivery/recovery/completed-deliveries.ts"
 import { DirectDeliveryRegistry } from "../../../src/delivery/recovery/direct-delivery-registry.ts"
+import type { LateEntry } from "../../../src/delivery/recovery/late-entries.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/partition-memory.ts"
 import { PoisonGuard } from "../../../src/delivery/recovery/poison-guard.ts"
 import { labelHeaders } from "../../../src/domain/backlog-message.ts"
-import { deliveryHeaders, roundKey, untried } from "../../../src/domain/delivery.ts"
+import { deliveryHeaders, untried } from "../../../src/domain/delivery.ts"
 import { eventually } from "../../kit/engine.ts"
 import { makeLog } from "../../kit/log.ts"
 import { MemoryBroker } from "../in-memory.ts"
@@ -108,13 +109,13 @@ const partition = Effect.fnUntraced(function* (
   const broker = new MemoryBroker().service
   const writer = {
     ...{ isUnsure: () => false, opened: () => undefined },
-    ...{ closed: () => undefined, purged: () => undefined }
+    ...{ closed: () => undefined, purged: () => undefined, standing: () => undefined }
   }
   const drainer = new Drainer({
     hasOtherTenants: () => false,
     ...{ backlog, writer, index, memory, isKnown: () => false },
     noteOwner: (after) => Effect.succeed([{ owner: 9, after }]),
-    ended: () => Effect.succeed(new Set()),
+    takenElsewhere: () => Effect.succeed(new Set()),
     reader: new BacklogReader({
       ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
       bodies: { read: () => Effect.succeed([]) },
@@ -280,12 +281,15 @@ describe("what a former owner stored late", () => {
   )
 })
 
+/** Returns those late entries that are about an event. */
+const ofEvent = (seq: number, entries: ReadonlyArray<LateEntry>): ReadonlySet<LateEntry> =>
+  new Set(entries.filter(({ delivery }) => delivery.eventSeq === seq))
+
 describe("what a former owner stored late, and this one has forgotten", () => {
   it.live("is not begun where the history has its end", () =>
     Effect.gen(function* () {
-      const ended = roundKey({ eventSeq: 1, eventAt: 0, round: "0" })
       const { begun, drained, drainer, left, store, stored } = yield* partition(() => false, {
-        ended: () => Effect.succeed(new Set([ended]))
+        takenElsewhere: (_, __, entries) => Effect.succeed(ofEvent(1, entries))
       })
       yield* drainer.find
       store(2)
@@ -308,9 +312,9 @@ describe("what a former owner stored late, and this one has forgotten", () => {
               { owner: 8, after: 2 },
               { owner: 9, after }
             ]),
-          ended: (_, deliveries) => {
-            asked.push(...deliveries.map(({ eventSeq }) => eventSeq))
-            return Effect.succeed(new Set([roundKey({ eventSeq: 3, eventAt: 0, round: "0" })]))
+          takenElsewhere: (_, __, entries) => {
+            asked.push(...entries.map(({ delivery }) => delivery.eventSeq))
+            return Effect.succeed(ofEvent(3, entries))
           }
         })
         store(4)
@@ -326,9 +330,9 @@ describe("what a former owner stored late, and this one has forgotten", () => {
     Effect.gen(function* () {
       let asked = 0
       const { begun, drained, drainer, store, stored } = yield* partition(() => false, {
-        ended: () =>
+        takenElsewhere: (_, __, entries) =>
           ++asked > 2
-            ? Effect.succeed(new Set([roundKey({ eventSeq: 1, eventAt: 0, round: "0" })]))
+            ? Effect.succeed(ofEvent(1, entries))
             : Effect.fail(new BrokerError({ operation: "look", cause: "no answer" }))
       })
       yield* drainer.find

@@ -15,6 +15,7 @@ import { placeName } from "../../../src/domain/fact.ts"
 import { partitionOf } from "../../../src/domain/names.ts"
 import type { RetryRecord } from "../../../src/domain/retry-record.ts"
 import { Facts } from "../../../src/history/facts.ts"
+import { alteredBroker } from "../../kit/altered-broker.ts"
 import { storedWatermark } from "../../kit/consistency.ts"
 import { endpoint, eventually, history, nth, publish, worker } from "../../kit/engine.ts"
 import { receiver } from "../../kit/receiver.ts"
@@ -62,6 +63,15 @@ const store = (count: number, kept: Kept = "deliveries") =>
     )
     return yield* Effect.forEach(acks, ({ seq }) => placeOf(seq, kept))
   })
+
+/** Stores in a backlog what an owner has moved from a queue. */
+const move = Effect.fnUntraced(function* (place: Place, owner: number) {
+  const { names, publisher } = yield* natsClients
+  const moved = { ...made, round: `of ${place.seq}`, origin: placeName(place) }
+  const label = { stored: place.seq, owner, replaces: [] }
+  const headers = [...deliveryHeaders(moved, crypto.randomUUID()), ...labelHeaders(label)]
+  return yield* publisher.publish(names.subjects.backlog(0, "acme", "hook"), "{}", headers)
+})
 
 const record = (place: Place) =>
   Effect.gen(function* () {
@@ -143,21 +153,34 @@ describe.concurrent("a new owner", () => {
 
   scenario("takes no message that was stored late for a proof that its delivery was moved", () =>
     Effect.gen(function* () {
-      const { names, publisher } = yield* natsClients
       const queued = yield* store(2)
-      const subject = names.subjects.backlog(0, "acme", "hook")
-      const move = (place: Place, owner: number) => {
-        const moved = { ...made, round: `of ${place.seq}`, origin: placeName(place) }
-        const label = { stored: place.seq, owner, replaces: [] }
-        const headers = [...deliveryHeaders(moved, crypto.randomUUID()), ...labelHeaders(label)]
-        return publisher.publish(subject, "{}", headers)
-      }
       yield* noteOwner(0, { owner: 1, after: 0 })
       const { seq } = yield* move(nth(queued, 0), 1)
       yield* noteOwner(0, { owner: 2, after: seq })
       // The first owner stood still when it sent this.
       yield* move(nth(queued, 1), 1)
       assert.deepStrictEqual(endedOf(yield* firstMemory, queued), [true, false])
+    })
+  )
+
+  scenario("takes what is stored while it reads for stored late, and begins before that", () =>
+    Effect.gen(function* () {
+      const queued = yield* store(2)
+      yield* noteOwner(0, { owner: 1, after: 0 })
+      const { seq } = yield* move(nth(queued, 0), 1)
+      const stored = move(nth(queued, 1), 1).pipe(
+        Effect.provideService(Broker, yield* Broker),
+        Effect.orDie
+      )
+      const broker = yield* alteredBroker(({ names, streamInfo }) => ({
+        streamInfo: (operation, stream, options) =>
+          Effect.tap(streamInfo(operation, stream, options), () =>
+            stream === names.backlog(0) ? stored : Effect.void
+          )
+      }))
+      const memory = yield* Effect.provideService(firstMemory, Broker, broker)
+      assert.deepStrictEqual(endedOf(memory, queued), [true, false])
+      assert.strictEqual(memory.backlogEnd, seq)
     })
   )
 

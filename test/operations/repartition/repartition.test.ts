@@ -5,6 +5,11 @@ import { Broker } from "../../../src/broker/broker.ts"
 import { natsClients } from "../../../src/broker/clients.ts"
 import { Failpoint } from "../../../src/broker/failpoint.ts"
 import { findPartitions, readLayout } from "../../../src/broker/installed.ts"
+import { noteOwner } from "../../../src/delivery/recovery/backlog-owners.ts"
+import { labelHeaders } from "../../../src/domain/backlog-message.ts"
+import type { Delivery } from "../../../src/domain/delivery.ts"
+import { deliveryHeaders } from "../../../src/domain/delivery.ts"
+import { type Fact, type Place, placeName } from "../../../src/domain/fact.ts"
 import { partitionOf } from "../../../src/domain/names.ts"
 import { Facts } from "../../../src/history/facts.ts"
 import { planId } from "../../../src/history/plans.ts"
@@ -84,6 +89,47 @@ describe.concurrent("a change of the number of partitions", () => {
         }),
       { partitions: from, moveDedupe: 200 }
     )
+
+  scenario(
+    "moves what a former owner stored late in a backlog, unless it ended or goes on elsewhere",
+    () =>
+      Effect.gen(function* () {
+        const facts = yield* Facts
+        const { jsm, names, publisher, ask } = yield* natsClients
+        const home = (endpoint: string, count: number) => partitionOf("acme", endpoint, count)
+        const endpoint = endpoints.find((one) => home(one, from) !== home(one, many)) ?? ""
+        const partition = home(endpoint, from)
+        for (const owner of [1, 2]) yield* noteOwner(partition, { owner, after: 0 })
+        const all = [1, 2, 3, 4].map((eventSeq) => delivery(endpoint, eventSeq))
+        const [queued, , ended, again] = all
+        const store = Effect.fnUntraced(function* (it: Delivery, origin: Place, owner: number) {
+          const label = labelHeaders({ stored: 1, owner, replaces: [] })
+          const headers = deliveryHeaders({ ...it, origin: placeName(origin) }, crypto.randomUUID())
+          const subject = names.subjects.backlog(partition, "acme", endpoint)
+          const body = `${it.eventSeq} for ${endpoint}`
+          yield* publisher.publish(subject, body, [...headers, ...label])
+        })
+        for (const it of all) {
+          const place = yield* put("deliveries", it)
+          yield* store(it, place, 1)
+          if (it === again) yield* store(it, place, 2)
+          if (it === queued) continue
+          yield* ask("remove", () => jsm.streams.deleteMessage(place.stream, place.seq))
+          const about = { tenant: "acme", endpoint, eventSeq: it.eventSeq, eventAt: now }
+          const fact: Fact = { v: 1, kind: "delivered", at: now, ...about, round: "0", attempt: 1 }
+          // It was sent from another place, so that only its round tells.
+          const elsewhere = { ...place, seq: place.seq + 100 }
+          if (it === ended) yield* facts.append({ ...fact, from: elsewhere }, "ended")
+        }
+        yield* to(many)
+        const found = (yield* inventory(many)).map((line) => line.split(" ").slice(0, 3).join(" "))
+        assert.deepStrictEqual(
+          sorted(found),
+          ["1 deliveries", "2 backlog", "4 backlog"].map((line) => `${endpoint} ${line}`)
+        )
+      }),
+    { partitions: from }
+  )
 
   scenario(
     "goes on where it was killed between closing a partition and removing it",
