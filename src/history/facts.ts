@@ -51,6 +51,12 @@ const isOwn = ({ kind, plan }: Fact): boolean => plan === undefined || kind === 
 /** How long ago what was taken says something of what is taken now, ms. */
 const takenWithinMs = 5_000
 
+/** A fact, and the message id under which the history stores it once. */
+export interface FactToStore {
+  readonly fact: Fact
+  readonly id: string
+}
+
 /**
  * Appends facts to the history, and reports whether the history accepts them. No fact, no attempt:
  * while the history rejects facts or does not answer, `ready` waits and no new attempt starts.
@@ -63,8 +69,8 @@ export class Facts extends Context.Service<
      * within the history's dedupe window.
      */
     readonly append: (fact: Fact, id: string) => Effect.Effect<PubAck>
-    /** Like `append`, but builds the fact anew for each try, because its content may change. */
-    readonly appendAnew: (make: Effect.Effect<Fact>, id: string) => Effect.Effect<PubAck>
+    /** Like `append`, but decides anew for each try what is to be stored. */
+    readonly appendAnew: (make: Effect.Effect<FactToStore>) => Effect.Effect<PubAck>
     /**
      * Like `append`, for a fact that must never be stored twice. Fails after `limit` ms, while the
      * history still knows the id that the first try may have stored.
@@ -132,8 +138,8 @@ export class Facts extends Context.Service<
       let taken = Number.NEGATIVE_INFINITY
       return Facts.of({
         append: (fact, id) => gate.untilStored(publish(fact, id)),
-        appendAnew: (make, id) =>
-          gate.untilStored(Effect.flatMap(make, (fact) => publish(fact, id))),
+        appendAnew: (make) =>
+          gate.untilStored(Effect.flatMap(make, ({ fact, id }) => publish(fact, id))),
         appendWithin: (limit, fact, id) => gate.within(limit, publish(fact, id)),
         appendWhile: (condition, limit, fact, id) =>
           gate.within(

@@ -21,7 +21,7 @@ export class MemoryHistory {
   constructor() {
     this.facts = Facts.of({
       append: (fact, id) => Effect.sync(() => this.store(fact, id)),
-      appendAnew: (make, id) => Effect.map(make, (fact) => this.store(fact, id)),
+      appendAnew: (make) => Effect.map(make, ({ fact, id }) => this.store(fact, id)),
       appendWithin: (_, fact, id) => Effect.sync(() => this.store(fact, id)),
       appendWhile: (condition, _, fact, id) =>
         Effect.map(condition, (holds) => (holds ? this.store(fact, id) : undefined)),

@@ -253,7 +253,7 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "fence-before-first-try-only",
     what: "a failure is recorded by who lost the partition while the history took nothing",
     file: "delivery/source/event-source.ts",
-    find: "this.#facts.appendAnew(Effect.as(fence.asOwner, fact), id)",
+    find: "this.#facts.appendAnew(Effect.as(fence.asOwner, { fact, id }))",
     replace: "this.#facts.append(fact, id)",
     seed: 102_047
   },

@@ -269,8 +269,8 @@ export class Settlement {
 
   /** Each try is the owner's: a break of the connection may have outlasted the lease. */
   #append(fact: Fact, id: string): Effect.Effect<PubAck> {
-    const owned = Effect.as(this.#options.fence.asOwner, fact)
-    return Effect.tap(this.#facts.appendAnew(owned, id), ({ seq }) =>
+    const owned = Effect.as(this.#options.fence.asOwner, { fact, id })
+    return Effect.tap(this.#facts.appendAnew(owned), ({ seq }) =>
       Effect.sync(() => this.#memory.completed.stored(seq))
     )
   }

@@ -1,11 +1,10 @@
-import { Effect, Option, Schedule } from "effect"
+import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { InFlightWork } from "../../broker/in-flight.ts"
 import type { PubAck } from "../../broker/publication.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { Fact } from "../../domain/fact.ts"
-import { readFact } from "../../history/delivery-facts.ts"
-import type { Facts } from "../../history/facts.ts"
+import type { Facts, FactToStore } from "../../history/facts.ts"
 import type { CompletedDeliveries } from "../recovery/completed-deliveries.ts"
 
 /** A success as the history holds it. */
@@ -15,10 +14,7 @@ export interface StoredSuccess {
 }
 
 /** What is to be stored of a success. */
-export interface SuccessRecord {
-  readonly fact: Fact
-  /** Message id under which the history stores it once. */
-  readonly id: string
+export interface SuccessRecord extends FactToStore {
   /** Stores it where a single append did not or may not. (Default: {@link SuccessLog.append}) */
   readonly fallback?: () => Effect.Effect<StoredSuccess, never, Broker>
   /** True where `fallback` is the only way. */
@@ -31,11 +27,11 @@ interface Succeeding extends InFlightWork<Broker> {
   recorded(fact: Fact): Effect.Effect<void>
 }
 
-/** Reads a fact that the history is known to hold, however long it takes. */
-export const readSurely = (seq: number) =>
-  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
-
-const isOnTime = ({ kind }: Fact): boolean => kind === "delivered"
+/** Returns a success as it is recorded by who does not own its partition any more. */
+const asLate = ({ fact: { plan: _, ...known }, id }: FactToStore): FactToStore => ({
+  fact: { ...known, kind: "delivered-late" },
+  id: `${id}.late`
+})
 
 /** Appends the successes of one partition to the history. */
 export class SuccessLog {
@@ -56,21 +52,18 @@ export class SuccessLog {
   /**
    * Appends a success however long it takes: `delivered` if this worker owns the partition when the
    * fact is stored, `delivered-late` if another has taken it over. Each try checks ownership again,
-   * since the append may wait for the broker for minutes.
+   * since the append may wait for the broker for minutes. A late one has an id of its own: an earlier
+   * try may be stored without an answer, after the next owner's dead letter.
    */
   readonly append = Effect.fnUntraced({ self: this }, function* (fact: Fact, id: string) {
-    let last = fact
+    const onTime = { fact, id }
+    let last = onTime
     const make = Effect.map(this.#fence.stillOwner, (isOwner) => {
-      last = isOwner ? fact : { ...fact, kind: "delivered-late" }
+      last = isOwner ? onTime : asLate(onTime)
       return last
     })
-    const { duplicate, seq } = yield* this.#facts.appendAnew(make, id)
-    if (isOnTime(last)) return yield* this.confirm({ fact, id }, seq)
-    if (!duplicate) return { fact: last, seq }
-    const there = yield* readSurely(seq)
-    return Option.exists(there, isOnTime)
-      ? yield* this.#appendLate({ fact, id })
-      : { fact: last, seq }
+    const { seq } = yield* this.#facts.appendAnew(make)
+    return last === onTime ? yield* this.confirm(onTime, seq) : { fact: last.fact, seq }
   })
 
   /**
@@ -84,9 +77,9 @@ export class SuccessLog {
     )
   }
 
-  #appendLate({ fact: { plan: _, ...known }, id }: SuccessRecord) {
-    const fact: Fact = { ...known, kind: "delivered-late" }
-    return Effect.map(this.#facts.append(fact, `${id}.late`), ({ seq }) => ({ fact, seq }))
+  #appendLate(success: SuccessRecord): Effect.Effect<StoredSuccess> {
+    const { fact, id } = asLate(success)
+    return Effect.map(this.#facts.append(fact, id), ({ seq }) => ({ fact, seq }))
   }
 
   /**

@@ -1,4 +1,4 @@
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect, Option, Schedule } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { Delivery, PlacedDelivery, Progress } from "../../domain/delivery.ts"
@@ -8,6 +8,7 @@ import { plannedOtherwise } from "../../domain/fact.ts"
 import type { AttemptOutcome, DeadReason } from "../../domain/outcome.ts"
 import type { Directory, LiveEndpoint } from "../../endpoints/directory.ts"
 import type { EndpointHealth } from "../../endpoints/endpoint-health.ts"
+import { readFact } from "../../history/delivery-facts.ts"
 import type { Facts } from "../../history/facts.ts"
 import { isPastDeadline } from "../../policy/next-step.ts"
 import type { DirectDelivery, DirectEnd, UncommittedPlan } from "../../routing/partition-owner.ts"
@@ -16,7 +17,6 @@ import { deliveredFact, logFact } from "../execution/delivery-fact.ts"
 import type { FailedAttempt } from "../execution/failed-attempt.ts"
 import type { Settlement } from "../execution/settlement.ts"
 import type { StoredSuccess, SuccessRecord } from "../execution/success-log.ts"
-import { readSurely } from "../execution/success-log.ts"
 import type { TaskContext, TaskSource } from "../execution/task.ts"
 import { DeliveryTask } from "../execution/task.ts"
 import type { DirectInFlight } from "../recovery/direct-delivery-registry.ts"
@@ -54,6 +54,10 @@ const maxWaitingDirect = 64
 const untriedEnd: DirectEnd = { _tag: "Untried" }
 const deliveredEnd: DirectEnd = { _tag: "Delivered" }
 const unknownEnd: DirectEnd = { _tag: "Unknown" }
+
+/** Reads a fact that the history is known to hold, however long it takes. */
+const readSurely = (seq: number) =>
+  readFact(seq).pipe(Effect.retry(Schedule.spaced("1 second")), Effect.orDie)
 
 /** True where both facts are about the same attempt. */
 const isSame = (one: Fact, other: Fact): boolean =>
@@ -225,7 +229,7 @@ export class EventSource implements TaskSource<DirectHandle> {
       yield* fence.asOwner
       const append = (fact: Fact, id: string) =>
         Effect.map(
-          this.#facts.appendAnew(Effect.as(fence.asOwner, fact), id),
+          this.#facts.appendAnew(Effect.as(fence.asOwner, { fact, id })),
           ({ seq }): StoredSuccess => ({ fact, seq })
         )
       const { seq } = yield* uncommitted === undefined || uncommitted.isCommitted

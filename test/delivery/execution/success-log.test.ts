@@ -99,6 +99,8 @@ describe("a success", () => {
       history.answer = "refused"
       assert.deepStrictEqual(yield* record(), ["recorded delivered-late", "ended true"])
       assert.deepStrictEqual(history.kinds, ["delivered-late"])
+      // The first try may be on its way still, and must not meet the late one.
+      assert.strictEqual(history.stored[0]?.id, "1.late")
     })
   )
 

@@ -148,7 +148,7 @@ describe("the success of a direct delivery", () => {
       const { uncommitted } = makePlan()
       const { fact } = yield* storeSuccess(made, makeHandle(uncommitted).handle)
       assert.deepStrictEqual([fact.kind, fact.plan], ["delivered-late", undefined])
-      assert.deepStrictEqual(made.history.stored.map(idOf), ["id0"])
+      assert.deepStrictEqual(made.history.stored.map(idOf), ["id0.late"])
     })
   )
 
@@ -160,7 +160,7 @@ describe("the success of a direct delivery", () => {
       assert.strictEqual(success.fact.plan, plan)
       const { fact } = yield* broker.run(success.fallback?.() ?? Effect.die("no other way"))
       assert.deepStrictEqual([fact.kind, fact.plan], ["delivered-late", undefined])
-      assert.deepStrictEqual(history.stored.map(idOf), ["id0"])
+      assert.deepStrictEqual(history.stored.map(idOf), ["id0.late"])
     })
   )
 })
