@@ -176,7 +176,12 @@ export class Simulation {
     world.runUntil(Math.max(world.now, ...backAt.map((at) => at + lateFactsMs)))
     // What was lost in a power cut, and so was excused, is stored again meanwhile.
     if (!isDone()) untilDone()
-    const judgement = this.#audit()
+    let judgement = this.#audit()
+    // An audit takes its time.
+    if (!isDone()) {
+      untilDone()
+      judgement = this.#audit()
+    }
     this.oracle.conclude(judgement)
     this.#isEnding = true
     for (const worker of this.workers) if (worker !== undefined) worker.process.isAlive = false
