@@ -14,7 +14,8 @@ const entries = {
   petrel: "src/cli/main.ts",
   "writer-thread": "src/projection/writer-thread.ts",
   "query-thread": "src/projection/query-thread.ts",
-  "audit-thread": "src/cli/commands/console/audit-thread.ts"
+  "audit-thread": "src/cli/commands/console/audit-thread.ts",
+  "audit-job-thread": "src/cli/commands/console/audit-job-thread.ts"
 }
 
 /** More than the OpenAPI document has. */

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8"
 import { runInNewContext } from "node:vm"
 import { Worker } from "node:worker_threads"
-import { Effect } from "effect"
+import { Effect, Schema } from "effect"
 import { timers } from "../time/timers.ts"
 
 /** Pause before a thread that has ended is started anew, ms: doubled each time, up to the most. */
@@ -39,7 +39,12 @@ export const siblingScript = (module: string, name: string): URL =>
   new URL(`./${name}${module.slice(module.lastIndexOf("."))}`, module)
 
 /** Starts a thread, and ends it with the scope: after it had time to stop, where it is told to. */
-const startThread = <Told>({ data, maxHeapMb, script, stop }: LastingThread<Told>) =>
+const startThread = <Told>({
+  data,
+  maxHeapMb,
+  script,
+  stop
+}: Pick<LastingThread<Told>, "data" | "maxHeapMb" | "script" | "stop">) =>
   Effect.acquireRelease(
     Effect.sync(
       () =>
@@ -78,6 +83,39 @@ const endOf = (worker: Worker) =>
     })
     worker.once("exit", () => resume(Effect.succeed(why)))
   })
+
+/** A thread ended before it had said what it came to. */
+export class ThreadEnded extends Schema.TaggedError<ThreadEnded>()("ThreadEnded", {
+  why: Schema.String
+}) {
+  override get message() {
+    return this.why
+  }
+}
+
+/**
+ * Runs a thread until it has said what it came to, and ends it. An interruption ends it as well.
+ * Fails with ThreadEnded where it ends of itself, as for want of memory.
+ *
+ * @param told takes what it says; returns what it came to, once that is said.
+ */
+export const threadResult = <Told, A>(
+  thread: Pick<LastingThread<Told>, "data" | "maxHeapMb" | "script">,
+  told: (message: Told) => A | undefined
+): Effect.Effect<A, ThreadEnded> =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const worker = yield* startThread(thread)
+      const result = Effect.callback<A>((resume) => {
+        worker.on("message", (message: Told) => {
+          const found = told(message)
+          if (found !== undefined) resume(Effect.succeed(found))
+        })
+      })
+      const ended = Effect.flatMap(endOf(worker), (why) => Effect.fail(new ThreadEnded({ why })))
+      return yield* Effect.raceFirst(result, ended)
+    })
+  )
 
 /**
  * Runs a thread until the scope ends. One that ends of itself, as for want of memory, is started

@@ -18,6 +18,7 @@ import { CommandFailed } from "../../cluster/command.ts"
 import { keepLease, type WorkLease } from "../../cluster/work-lease.ts"
 import { Turns } from "../../rounds/turns.ts"
 import { timers } from "../../time/timers.ts"
+import { AuditFailed } from "./audit-work.ts"
 import type { JobRecord } from "./job.ts"
 import { givenUp, hasJobEnded, takenUp, triedLater } from "./job.ts"
 import { hasPlace, type JobCounts, nextJobs, type OpenJob, type Place } from "./job-queue.ts"
@@ -57,6 +58,7 @@ const storeStep = Effect.fnUntraced(function* (id: string, name: string, watch: 
 const mayPass = (error: unknown): boolean =>
   error instanceof PublishError ||
   error instanceof CommandFailed ||
+  (error instanceof AuditFailed && error.mayPass) ||
   (error instanceof BrokerError && !error.isSenseless)
 
 type Result = Exit.Exit<Record<string, unknown> | Interruption, unknown>

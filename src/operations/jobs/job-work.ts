@@ -4,12 +4,10 @@ import type { BrokerError } from "../../broker/broker-error.ts"
 import type { PublishError } from "../../broker/publication.ts"
 import { present } from "../../domain/record.ts"
 import { jsonOf } from "../../domain/timestamp.ts"
-import type { AuditReading } from "../../history/audit/audit-reading.ts"
-import type { StreamReading } from "../../history/audit/stream-reading.ts"
 import type { RoundCounts } from "../../rounds/round.ts"
 import { withoutCommands } from "../../text/plain-text.ts"
 import { timers } from "../../time/timers.ts"
-import { AuditReport, runAudit } from "../audit/run-audit.ts"
+import { AuditReport } from "../audit/run-audit.ts"
 import type { DeadLetterSelection } from "../dead-letters/dead-letter-selection.ts"
 import type { RedeliveryCursor } from "../dead-letters/redeliver-dead-letters.ts"
 import { planRedelivery, Redelivered } from "../dead-letters/redeliver-dead-letters.ts"
@@ -19,10 +17,8 @@ import type { RecoverySelection } from "../retries/recover-endpoint.ts"
 import { Recovered, recoverEndpoint } from "../retries/recover-endpoint.ts"
 import type { RetryCursor, RetrySelection } from "../retries/retry-waiting.ts"
 import { RetriedDeliveries, retryWaiting } from "../retries/retry-waiting.ts"
-import type { JobProgress, JobRecord } from "./job.ts"
-
-/** Problems of an audit that a job's result lists: it is one message. */
-const maxListed = 100
+import { Auditor } from "./audit-work.ts"
+import type { JobRecord } from "./job.ts"
 
 /** How far a job has come, and where it goes on. */
 type JobStep = Pick<JobRecord, "progress" | "redelivered" | "replayed" | "retried">
@@ -54,13 +50,6 @@ export class JobWatch {
 
 const doneIn = ({ before, begun, finished, gone }: RoundCounts): number =>
   before + begun + finished + gone
-
-const left = ({ next, to }: StreamReading): number => Math.max(0, to - next + 1)
-
-const readIn = ({ events, history }: AuditReading): JobProgress => {
-  const done = events.messages + history.messages
-  return { done, total: done + left(events) + left(history) }
-}
 
 const redelivered = jsonOf(Redelivered)
 const replayed = jsonOf(Replayed)
@@ -183,15 +172,11 @@ export const runJob = Effect.fnUntraced(function* (
     case "recovery":
       return yield* recover(job, task.recovery, watch, store)
     case "audit": {
-      const { problems, report } = yield* runAudit({
-        ...task.audit,
-        onBegin: (reading) => {
-          watch.step = () => ({ progress: readIn(reading) })
-        }
+      const auditor = yield* Auditor
+      const { problems, report } = yield* auditor(task.audit, (progress) => {
+        watch.step = () => present({ progress: progress() })
       })
-      const listed = problems
-        .slice(0, maxListed)
-        .map((one) => ({ ...one, says: withoutCommands(one.says) }))
+      const listed = problems.map((one) => ({ ...one, says: withoutCommands(one.says) }))
       return { ...audited(report), listed }
     }
   }

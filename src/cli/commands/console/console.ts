@@ -5,6 +5,7 @@ import { isLoopback } from "../../../api/addresses.ts"
 import { readOrigin } from "../../../api/cors.ts"
 import type { ApiOptions } from "../../../api/server.ts"
 import { requireAccess } from "../../../broker/access.ts"
+import type { BrokerOptions } from "../../../broker/connection.ts"
 import { readLayout } from "../../../broker/installed.ts"
 import type { ListenAddress } from "../../../metrics/listen.ts"
 import { listenText, readListenAddress } from "../../../metrics/listen.ts"
@@ -83,13 +84,18 @@ export const readyText = ({
 const ownName = (): string => `${hostname()}-${process.pid}`
 
 /** Serves the API. Returns its address. */
-const serveRoleApi = Effect.fnUntraced(function* (options: ApiOptions, listen: string) {
+const serveRoleApi = Effect.fnUntraced(function* (
+  options: ApiOptions,
+  listen: string,
+  broker: BrokerOptions
+) {
   yield* requireAccess
   const { serveApi } = yield* Effect.promise(() => import("../../../api/server.ts"))
   const { Turns } = yield* Effect.promise(() => import("../../../api/turns.ts"))
+  const { auditsInThreads } = yield* Effect.promise(() => import("./audit-job.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
   const turns = yield* Turns.make
-  const countJobs = yield* runJobs(ownName(), turns.schedulerOfTenant)
+  const countJobs = yield* runJobs(ownName(), turns.schedulerOfTenant).pipe(auditsInThreads(broker))
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")
   )
@@ -147,7 +153,7 @@ const serve = Effect.fnUntraced(function* (
     ? yield* serveProjection({ ...projection, broker })
     : undefined
   if (roles.includes("audit")) yield* startAudit(broker, ownName(), auditSinceMs)
-  const api = serveRoleApi(options, listen)
+  const api = serveRoleApi(options, listen, broker)
   const served = roles.includes("api")
     ? yield* log === undefined ? api : Effect.provideService(api, DeliveryLog, log)
     : undefined

@@ -153,6 +153,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
   const { startNatsService } = yield* Effect.promise(
     () => import("../../../service/nats-service.ts")
   )
+  const { auditsInThreads } = yield* Effect.promise(() => import("../console/audit-job.ts"))
   const { runJobs } = yield* Effect.promise(() => import("../../../operations/jobs/job-runner.ts"))
   const tokenFile = join(data, "api-token")
   yield* ensureToken(tokenFile)
@@ -167,7 +168,7 @@ export const serveDevConsole = Effect.fnUntraced(function* ({
     stopWithinMs: stopWithin
   })
   const turns = yield* Turns.make
-  const countJobs = yield* runJobs(name, turns.schedulerOfTenant)
+  const countJobs = yield* runJobs(name, turns.schedulerOfTenant).pipe(auditsInThreads(client))
   const { app, port, refused } = yield* serveApi({ ...at, stopWithin, turns, hasPages: true }).pipe(
     Effect.catchTag("ListenRefused", (error) => notListening(error, listen, otherListen)),
     Effect.provideService(DeliveryLog, log),
