@@ -1,6 +1,6 @@
-import { mkdirSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { makeDirectory } from "../broker/embedded/make-directory.ts"
 import { isBusy, OtherWriter } from "./file-problems.ts"
 
 /**
@@ -12,7 +12,7 @@ export class DirectoryLock {
 
   /** Takes the lock, in a directory that it makes. @throws OtherWriter, or an error of SQLite. */
   constructor(directory: string) {
-    mkdirSync(directory, { recursive: true, mode: 0o700 })
+    makeDirectory(directory, 0o700)
     this.#db = new DatabaseSync(join(directory, "lock"))
     try {
       this.#db.exec("BEGIN EXCLUSIVE")

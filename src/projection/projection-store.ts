@@ -1,6 +1,7 @@
-import { mkdirSync, readdirSync, statSync } from "node:fs"
+import { readdirSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type { DatabaseSync, StatementSync } from "node:sqlite"
+import { makeDirectory } from "../broker/embedded/make-directory.ts"
 import { millisOf } from "../broker/stream-message.ts"
 import { type Fact, isSuccess } from "../domain/fact.ts"
 import type { ReadingPosition } from "../history/reading-position.ts"
@@ -106,7 +107,7 @@ export class ProjectionStore {
   /** Opens the files, or makes them. @throws NewerFiles, or an error of SQLite. */
   constructor(options: StoreOptions) {
     this.#options = options
-    mkdirSync(options.directory, { recursive: true, mode: 0o700 })
+    makeDirectory(options.directory, 0o700)
     this.#main = openMain(options.directory)
     this.#inode = inodeOf(mainFile(options.directory))
     this.#main.exec(schema)

@@ -263,7 +263,7 @@ export const startEmbedded = Effect.fnUntraced(function* (
     (yield* findNatsServer(
       options.onProgress === undefined ? {} : { onProgress: options.onProgress }
     )).path
-  yield* attempt(() => makeDirectory(options.dataDir))
+  yield* attempt(async () => makeDirectory(options.dataDir))
   const dataDir = yield* attempt(() => realpath(resolve(options.dataDir)))
   const config = join(dataDir, "nats-server.conf")
   yield* awaitFormerBroker(dataDir, config, options.onProgress)

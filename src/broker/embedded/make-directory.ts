@@ -1,25 +1,24 @@
-import { access, mkdir } from "node:fs/promises"
-import { dirname } from "node:path"
+import { existsSync, mkdirSync } from "node:fs"
+import { dirname, resolve } from "node:path"
 
-const codeOf = (error: unknown) =>
-  error instanceof Error && "code" in error ? error.code : undefined
+const isThere = (error: unknown): boolean =>
+  error instanceof Error && "code" in error && error.code === "EEXIST"
 
 /**
- * Creates a directory and its missing parents. Node's own recursive mkdir never ends if the system
- * denies that a parent exists right after its creation, as under /proc.
+ * Creates a directory and its missing parents. Node's own recursive mkdir never returns where a
+ * parent is there and can hold no directory, as under /proc, and its thread cannot even be ended.
+ *
+ * @param mode permissions of what is created. (Default: as the process creates directories)
+ * @throws an error of the file system.
  */
-export const makeDirectory = async (path: string): Promise<void> => {
-  try {
-    await mkdir(path)
-  } catch (error) {
-    if (codeOf(error) === "EEXIST") return
-    const parent = dirname(path)
-    const parentIsThere = await access(parent).then(
-      () => true,
-      () => false
-    )
-    if (codeOf(error) !== "ENOENT" || parentIsThere || parent === path) throw error
-    await makeDirectory(parent)
-    await mkdir(path)
-  }
+export const makeDirectory = (directory: string, mode?: number): void => {
+  const missing: Array<string> = []
+  for (let at = resolve(directory); !existsSync(at); at = dirname(at)) missing.unshift(at)
+  for (const one of missing)
+    try {
+      mkdirSync(one, { mode })
+    } catch (error) {
+      // Another process was faster.
+      if (!isThere(error)) throw error
+    }
 }

@@ -1,8 +1,9 @@
 import { createHash, type Hash } from "node:crypto"
 import { createReadStream } from "node:fs"
-import { type FileHandle, mkdir, open, readdir, readFile, rename } from "node:fs/promises"
+import { type FileHandle, open, readdir, readFile, rename } from "node:fs/promises"
 import { join } from "node:path"
 import { Effect } from "effect"
+import { makeDirectory } from "../../broker/embedded/make-directory.ts"
 import { BackupError, type BackupFile, manifestFile } from "./manifest.ts"
 
 /** Only who made a backup may read it: it holds the endpoints' secrets. */
@@ -30,7 +31,7 @@ const attempt = <A>(what: string, run: () => Promise<A>) =>
 /** Makes the folder of a backup. Fails if there is something in it. */
 export const makeBackupFolder = Effect.fnUntraced(function* (directory: string) {
   const found = yield* attempt(`write to ${directory}`, async () => {
-    await mkdir(directory, { recursive: true, mode: directoryMode })
+    makeDirectory(directory, directoryMode)
     return await readdir(directory)
   })
   if (found.includes(manifestFile))

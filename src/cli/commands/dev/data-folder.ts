@@ -191,7 +191,7 @@ const isBusy = (error: unknown): boolean =>
 export const lockDataDirectory = Effect.fnUntraced(function* (directory: string) {
   yield* Effect.tryPromise({
     try: async () => {
-      await makeDirectory(directory)
+      makeDirectory(directory)
       if (!(await stat(directory)).isDirectory()) throw new Error("it is no directory")
       await access(directory, constants.W_OK)
     },
