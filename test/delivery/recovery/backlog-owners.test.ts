@@ -1,12 +1,16 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Broker } from "../../../src/broker/broker.ts"
+import { natsClients } from "../../../src/broker/clients.ts"
 import { readEntry, writeValue } from "../../../src/broker/values.ts"
 import {
   backlogOwnersKey,
   isLate,
-  noteOwner
+  noteOwner,
+  readOwners
 } from "../../../src/delivery/recovery/backlog-owners.ts"
+import { alteredBroker } from "../../kit/altered-broker.ts"
+import { eventually, worker } from "../../kit/engine.ts"
 import { onServer } from "../../kit/scenario.ts"
 
 const { scenario } = onServer()
@@ -67,6 +71,27 @@ describe("the owners of a partition", () => {
       const owners = yield* noteOwner(0, { owner: 2, after: 20 })
       yield* Effect.ignore(writeValue(workers, key, "[]", { expected: revision }))
       assert.deepStrictEqual(JSON.parse((yield* readEntry(workers, key)).text ?? ""), owners)
+    })
+  )
+
+  scenario("begin where they have read the backlogs to, whatever was stored since", () =>
+    Effect.gen(function* () {
+      const { names, publisher } = yield* natsClients
+      const { seq } = yield* publisher.publish(names.subjects.backlog(0, "acme", "hook"), "{}", [])
+      const broker = yield* alteredBroker(({ streamInfo }) => ({
+        streamInfo: (operation, stream, options) =>
+          Effect.map(streamInfo(operation, stream, options), (info) =>
+            stream === names.backlog(0) && operation === `look where ${stream} ends`
+              ? { ...info, state: { ...info.state, last_seq: seq - 1 } }
+              : info
+          )
+      }))
+      yield* Effect.provideService(worker(), Broker, broker)
+      const owners = yield* eventually(readOwners(0), ({ length }) => length > 0)
+      assert.deepStrictEqual(
+        owners.map(({ after }) => after),
+        [seq - 1]
+      )
     })
   )
 })
