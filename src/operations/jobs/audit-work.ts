@@ -1,7 +1,6 @@
 import { Context, Effect, Schema } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import { BrokerError } from "../../broker/broker-error.ts"
-import { Invalid } from "../../domain/problem.ts"
 import type { AuditReading } from "../../history/audit/audit-reading.ts"
 import type { AuditProblem } from "../../history/audit/problem.ts"
 import type { StreamReading } from "../../history/audit/stream-reading.ts"
@@ -48,7 +47,7 @@ const readIn = ({ events, history }: AuditReading): JobProgress => {
 const failed = (error: { readonly message: string }) =>
   new AuditFailed({
     problem: error.message,
-    mayPass: !(error instanceof Invalid || (error instanceof BrokerError && error.isSenseless))
+    mayPass: error instanceof BrokerError && !error.isSenseless
   })
 
 /** Audits in this thread, which it keeps from all else while it reads. */

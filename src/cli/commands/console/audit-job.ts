@@ -47,7 +47,7 @@ export const auditInThread =
         Effect.mapError(
           ({ why }) =>
             new AuditFailed({
-              problem: `the thread of the audit has ended (${why}): audit a shorter range, or use \`petrel audit\``,
+              problem: `the thread of the audit has ended (${why}): audit a shorter range`,
               mayPass: false
             })
         )
