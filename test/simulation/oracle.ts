@@ -294,6 +294,7 @@ export class Oracle implements ServerEvents {
       connection.isConnected &&
       connection.connectedAt < promised.storedAt &&
       process.resumedAt < promised.storedAt &&
+      connection.wasStalledUntil < promised.storedAt &&
       by.startedAt < promised.storedAt &&
       promised.storedAt < world.now - 1_000
     if (isUndisturbed) this.fail("NAK not given", `${key}, promised by ${factName(promised)}`)
