@@ -103,8 +103,10 @@ export const followHistory = Effect.fnUntraced(function* (
   const opened = Effect.gen(function* () {
     const store = yield* open(() => new ProjectionStore(options))
     const check = checkOrigin(store, options, follower)
-    yield* check
-    return yield* follow(store, check, follower, tell)
+    const following = Effect.andThen(check, follow(store, check, follower, tell))
+    return yield* Effect.mapError(following, (error) =>
+      error instanceof BrokerError || store.isInPlace ? error : new RemovedFiles(directory)
+    )
   }).pipe(Effect.scoped)
   const madeAgain = Effect.catch(opened, (error) =>
     Effect.suspend(() => {

@@ -3,7 +3,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { Worker } from "node:worker_threads"
 import { assert, describe } from "@effect/vitest"
-import { Effect, Exit, Option, Scope } from "effect"
+import { Deferred, Effect, Exit, Option, Scope } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
 import { natsClients } from "../../src/broker/clients.ts"
@@ -243,6 +243,49 @@ describe("a delivery log that does not follow the history", () => {
       const from = reports.findIndex(({ state }) => state === "stopped")
       for (const report of reports.slice(from).filter((one) => !isFollowing(one)))
         assert.isBelow(report.position, report.last, report.problem ?? report.state)
+    })
+  )
+
+  scenario("says that its files were removed where it can add none to them", (place) =>
+    Effect.gen(function* () {
+      const { broker: _, data, ...options } = optionsOf(place, yield* directory)
+      // What ends first makes a file of its own.
+      const firstEnd = facts.findIndex(
+        ({ kind }) => kind === "delivered" || kind === "dead-lettered"
+      )
+      const removed = yield* Deferred.make<void>()
+      const warnings: Array<string> = []
+      let position = 0
+      const remove = () => {
+        rmSync(data, { recursive: true })
+        Deferred.doneUnsafe(removed, Effect.void)
+      }
+      yield* store(facts.slice(0, firstEnd))
+      yield* Effect.forkScoped(
+        followHistory(
+          { ...options, directory: data, replacesOther: false },
+          {
+            report: (report) => {
+              if (position < firstEnd && report.position === firstEnd) remove()
+              ;({ position } = report)
+            },
+            warn: (sentence) => warnings.push(sentence),
+            wanted: () => undefined
+          }
+        )
+      )
+      // It is read within the pause after the report.
+      yield* Deferred.await(removed)
+      yield* store(facts.slice(firstEnd))
+      yield* eventually(
+        Effect.sync(() => position),
+        (now) => now === facts.length
+      )
+      assert.deepStrictEqual(
+        warnings.filter((sentence) => sentence.includes("cannot be written")),
+        []
+      )
+      assert.isTrue(warnings.some((sentence) => sentence.includes("had them open")))
     })
   )
 
