@@ -29,7 +29,7 @@ import type { PartitionOptions, PartitionServices } from "./partition-services.t
 import { acquirePartitionServices } from "./partition-services.ts"
 import { noteOwner } from "./recovery/backlog-owners.ts"
 import { FinalMemory } from "./recovery/handed-memory.ts"
-import { findTakenElsewhere } from "./recovery/late-entries.ts"
+import { findHandledEntries } from "./recovery/late-entries.ts"
 import type { PartitionMemory, StreamMemory } from "./recovery/partition-memory.ts"
 import { isKnown, noteLeft } from "./recovery/partition-memory.ts"
 import type { LanePosition } from "./scheduling/lane.ts"
@@ -447,8 +447,8 @@ export class Partition {
       hasOtherTenants: () => this.#options.pool.isShared,
       left: (delivery) => noteLeft(memory, names.events, delivery),
       isKnown: (delivery) => isKnown(memory, names.events, delivery),
-      takenElsewhere: (...of) =>
-        Effect.provideService(findTakenElsewhere(memory, ...of), Broker, broker),
+      findHandled: (...of) =>
+        Effect.provideService(findHandledEntries(memory, ...of), Broker, broker),
       begin: (key, handle) =>
         this.#lanes.refill(key, new DeliveryTask(this.#context, this.#backlog, key, handle)),
       streamTruncated: tail.lose,

@@ -25,7 +25,7 @@ export interface LateMessagesOptions {
   /** True where a delivery has ended, waits, or is attempted now, as far as this owner knows. */
   readonly isKnown: (delivery: Delivery) => boolean
   /** Returns which late entries of an endpoint's backlog need not be delivered from there. */
-  readonly takenElsewhere: (
+  readonly findHandled: (
     owners: ReadonlyArray<BacklogOwner>,
     to: Addressee,
     entries: ReadonlyArray<LateEntry>
@@ -82,7 +82,7 @@ export class LateMessages {
   readonly standing = Effect.fnUntraced(
     { self: this },
     function* (to: Addressee, read: ReadonlyArray<ReadDelivery>) {
-      const { isKnown, memory, takenElsewhere, writer } = this.#options
+      const { findHandled, isKnown, memory, writer } = this.#options
       const entries = new Map<number, LateEntry>()
       for (const { delivery, position } of read)
         if (this.#isUndecided(position)) {
@@ -92,7 +92,7 @@ export class LateMessages {
       const taken =
         entries.size === 0
           ? Option.some<ReadonlySet<LateEntry>>(new Set())
-          : yield* Effect.option(takenElsewhere(this.#known, to, [...entries.values()]))
+          : yield* Effect.option(findHandled(this.#known, to, [...entries.values()]))
       return ({ delivery, position }: ReadDelivery): ReadStanding => {
         const entry = entries.get(position.slot)
         if (entry === undefined || !this.#isUndecided(position)) return "waiting"

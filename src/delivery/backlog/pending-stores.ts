@@ -61,7 +61,7 @@ export class PendingStores {
     return pending
   }
 
-  /** Tells what is known of an own store of a delivery that was read elsewhere in its backlog. */
+  /** Tells what is known of an own store of a delivery that was read at another place of its backlog. */
   standing(key: string, delivery: Delivery): "stored" | "storing" | undefined {
     // It may have been attempted since.
     const names = [roundKey(delivery), `${roundKey(delivery)} ${delivery.origin}`]

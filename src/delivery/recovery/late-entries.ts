@@ -11,7 +11,7 @@ import type { MessageIdentity, PartitionMemory, StreamMemory } from "./partition
 
 /**
  * True for an entry of a backlog that a former owner stored late, until it is delivered from there.
- * The same delivery may go on elsewhere, so that it proves nothing.
+ * The same delivery may go on at another place, so that it proves nothing.
  *
  * @param owners of the partition, the oldest first.
  * @param backlog what is known of the partition's backlogs.
@@ -33,10 +33,10 @@ export interface LateEntry {
 
 /**
  * True where a sighting shows that a delivery need not be sent from a late entry: it has ended, is
- * still where it was moved from, was moved from there to another place, or was attempted elsewhere
- * since. Anything less proves nothing: a place where it was before looks the same.
+ * still where it was moved from, was moved from there to another place, or was attempted at another
+ * one since. Anything less proves nothing: a place where it was before looks the same.
  */
-export const goesOnElsewhere = (
+export const isHandledBy = (
   { delivery: { origin, progress }, place }: LateEntry,
   sighting: Sighting
 ): boolean => {
@@ -54,7 +54,7 @@ export const goesOnElsewhere = (
 }
 
 /** Returns which late entries of an endpoint's backlog need not be delivered from there. */
-export const findTakenElsewhere = Effect.fnUntraced(function* (
+export const findHandledEntries = Effect.fnUntraced(function* (
   { backlog, index }: Pick<PartitionMemory, "backlog" | "index">,
   owners: ReadonlyArray<BacklogOwner>,
   to: Addressee,
@@ -77,7 +77,7 @@ export const findTakenElsewhere = Effect.fnUntraced(function* (
         sighting.where !== "backlog" ||
         !isUndecided(owners, backlog, sighting.place, sighting.owner)
       for (const entry of isProof ? (byRound.get(roundKeyOf(sighting)) ?? []) : [])
-        if (goesOnElsewhere(entry, sighting)) taken.add(entry)
+        if (isHandledBy(entry, sighting)) taken.add(entry)
       return taken.size === entries.length
     }
   )

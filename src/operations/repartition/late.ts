@@ -2,7 +2,7 @@ import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
 import type { BacklogOwner } from "../../delivery/recovery/backlog-owners.ts"
-import { findTakenElsewhere, isUndecided } from "../../delivery/recovery/late-entries.ts"
+import { findHandledEntries, isUndecided } from "../../delivery/recovery/late-entries.ts"
 import type { PartitionMemory } from "../../delivery/recovery/partition-memory.ts"
 import { isKnown, noteLeft } from "../../delivery/recovery/partition-memory.ts"
 import {
@@ -16,7 +16,7 @@ import { slotOf } from "../../domain/fact.ts"
 
 /**
  * Returns which deliveries in some messages of an endpoint's backlog are handled, by slot: a former
- * owner stored them late, and they have ended or go on elsewhere, as their next owner would find. It
+ * owner stored them late, and they have ended or go on at another place, as their next owner would find. It
  * is noted that the others of those have left their former places.
  *
  * @param owners of the partition, the oldest first, with whoever makes the change as the last one.
@@ -42,10 +42,10 @@ export const findHandled = Effect.fnUntraced(function* (
       .filter(({ place }) => isUndecided(owners, backlog, place, writer))
   })
   if (late.length === 0) return new Set<number>()
-  const elsewhere = yield* findTakenElsewhere(partition, owners, to, late)
+  const found = yield* findHandledEntries(partition, owners, to, late)
   const handled = new Set<number>()
   for (const entry of late)
-    if (isKnown(partition, names.events, entry.delivery) || elsewhere.has(entry))
+    if (isKnown(partition, names.events, entry.delivery) || found.has(entry))
       handled.add(slotOf(entry.place))
     else noteLeft(partition, names.events, entry.delivery)
   return handled

@@ -115,7 +115,7 @@ const partition = Effect.fnUntraced(function* (
     hasOtherTenants: () => false,
     ...{ backlog, writer, index, memory, isKnown: () => false },
     noteOwner: (after) => Effect.succeed([{ owner: 9, after }]),
-    takenElsewhere: () => Effect.succeed(new Set()),
+    findHandled: () => Effect.succeed(new Set()),
     reader: new BacklogReader({
       ...{ broker, backlog, memory, streams: { events: "EVENTS", queue: "QUEUE" } },
       bodies: { read: () => Effect.succeed([]) },
@@ -289,7 +289,7 @@ describe("what a former owner stored late, and this one has forgotten", () => {
   it.live("is not begun where the history has its end", () =>
     Effect.gen(function* () {
       const { begun, drained, drainer, left, store, stored } = yield* partition(() => false, {
-        takenElsewhere: (_, __, entries) => Effect.succeed(ofEvent(1, entries))
+        findHandled: (_, __, entries) => Effect.succeed(ofEvent(1, entries))
       })
       yield* drainer.find
       store(2)
@@ -312,7 +312,7 @@ describe("what a former owner stored late, and this one has forgotten", () => {
               { owner: 8, after: 2 },
               { owner: 9, after }
             ]),
-          takenElsewhere: (_, __, entries) => {
+          findHandled: (_, __, entries) => {
             asked.push(...entries.map(({ delivery }) => delivery.eventSeq))
             return Effect.succeed(ofEvent(3, entries))
           }
@@ -330,7 +330,7 @@ describe("what a former owner stored late, and this one has forgotten", () => {
     Effect.gen(function* () {
       let asked = 0
       const { begun, drained, drainer, store, stored } = yield* partition(() => false, {
-        takenElsewhere: (_, __, entries) =>
+        findHandled: (_, __, entries) =>
           ++asked > 2
             ? Effect.succeed(ofEvent(1, entries))
             : Effect.fail(new BrokerError({ operation: "look", cause: "no answer" }))

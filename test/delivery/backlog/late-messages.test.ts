@@ -41,7 +41,7 @@ const standingOf = Effect.fnUntraced(function* (given: Case) {
     noteOwner: () => Effect.succeed(owners),
     writer: { standing: () => given.own },
     isKnown: () => given.isKnown === true,
-    takenElsewhere: (_, __, entries) =>
+    findHandled: (_, __, entries) =>
       given.isSilent === true
         ? Effect.fail(silence)
         : Effect.succeed(new Set(given.isElsewhere === true ? entries : []))

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { goesOnElsewhere, isUndecided } from "../../../src/delivery/recovery/late-entries.ts"
+import { isHandledBy, isUndecided } from "../../../src/delivery/recovery/late-entries.ts"
 import { RecordedAttempts } from "../../../src/delivery/recovery/partition-memory.ts"
 import type { Fact, FactKind, Place } from "../../../src/domain/fact.ts"
 import { placeName } from "../../../src/domain/fact.ts"
@@ -54,7 +54,7 @@ describe("a delivery that a former owner stored late", () => {
     ["it is seen with more attempts", messageAt("queue", queue(9), { attempts: 3 }), true]
   ] as const)
     it(`${expected ? "goes on elsewhere" : "goes on there"} where ${what}`, () => {
-      assert.strictEqual(goesOnElsewhere(late, sighting), expected)
+      assert.strictEqual(isHandledBy(late, sighting), expected)
     })
 
   it("is undecided until it is delivered from there", () => {

@@ -11,8 +11,8 @@ const everyMs = 60_000
 /** How long a stop waits for the thread, ms. */
 const stopWithinMs = 2_000
 /**
- * Most that the heap of an audit's thread may take, MiB: several times what a million open deliveries need.
- * Tables of events and deliveries are outside of it, and are dropped as they settle.
+ * Most that the heap of an audit's thread may take, MiB: several times what a million open
+ * deliveries need. Tables of events and deliveries are outside of it, and are dropped as they settle.
  */
 export const maxHeapMb = 512
 
