@@ -73,6 +73,11 @@ export const readValues = (
 interface WriteOptions {
   readonly ttl?: number
   readonly expected?: number
+  /**
+   * True where the revision may be compared after a reconnect, too: nobody else writes that key
+   * again once the bucket was truncated. (Default: false)
+   */
+  readonly onAnyConnection?: boolean
   /** Further headers of the message. */
   readonly headers?: HeaderList
 }
@@ -94,7 +99,8 @@ export const writeValue = Effect.fnUntraced(function* (
     headers.push(["Nats-Expected-Last-Subject-Sequence", String(options.expected)])
   // The expected revision was read on this connection: after a reconnect the bucket may be
   // truncated.
-  const readOn = options.expected === undefined ? undefined : (life() ?? {})
+  const isBound = options.expected !== undefined && options.onAnyConnection !== true
+  const readOn = isBound ? (life() ?? {}) : undefined
   return yield* publish(`$KV.${bucket}.${key}`, value, headers, readOn)
 })
 

@@ -67,6 +67,15 @@ interface Published {
   readonly body: string
 }
 
+/** JetStream's error code where another revision is there than expected. */
+const wrongLastSequence = 10071
+
+interface Value {
+  readonly operation: "PUT" | "PURGE"
+  readonly revision: number
+  readonly string: () => string
+}
+
 /**
  * A broker in memory that knows single messages only: the facts of a history, and the values of the
  * retries bucket. Anything else that is asked of it is a defect of the test.
@@ -75,29 +84,42 @@ export class MemoryBroker {
   readonly history = new MemoryHistory()
   readonly published: Array<Published> = []
   /** Values and delete markers by key. */
-  readonly values = new Map<string, { operation: "PUT" | "PURGE"; string: () => string }>()
+  readonly values = new Map<string, Value>()
   /** How often a value was read. */
   reads = 0
   /** How many publishes it still refuses. */
   refusals = 0
+  /** How many publishes it still stores without an answer. */
+  lostAnswers = 0
+  /** Runs once, before the next publish is stored. */
+  beforeWrite: Effect.Effect<void> | undefined
   readonly service: Broker["Service"]
 
   constructor() {
     const names = makeNames()
     const prefix = `$KV.${names.buckets.retries}.`
+    const refuse = (subject: string, reason: "rejected" | "timeout", code = 0) =>
+      new PublishError({ subject, reason, code, detail: reason })
+    const store = (subject: string, body: string, headers: HeaderList) =>
+      Effect.suspend(() => {
+        const key = subject.slice(prefix.length)
+        const { "KV-Operation": operation, "Nats-Expected-Last-Subject-Sequence": expected } =
+          Object.fromEntries<string | undefined>(headers)
+        if (expected !== undefined && Number(expected) !== (this.values.get(key)?.revision ?? 0))
+          return refuse(subject, "rejected", wrongLastSequence)
+        const revision = this.published.push({ subject, body })
+        this.values.set(key, {
+          ...{ operation: operation === undefined ? "PUT" : "PURGE", revision, string: () => body }
+        })
+        if (this.lostAnswers-- > 0) return refuse(subject, "timeout")
+        return Effect.succeed<PubAck>({ stream: "KV", seq: revision, duplicate: false })
+      })
     const publish = (subject: string, body: string, headers: HeaderList) =>
       Effect.suspend(() => {
-        if (this.refusals > 0) {
-          this.refusals--
-          return new PublishError({ subject, reason: "timeout", code: 0, detail: "no answer" })
-        }
-        this.published.push({ subject, body })
-        const isErased = headers.some(([name]) => name === "KV-Operation")
-        const value = { operation: isErased ? "PURGE" : "PUT", string: () => body } as const
-        this.values.set(subject.slice(prefix.length), value)
-        return Effect.succeed<PubAck>({
-          ...{ stream: "KV", seq: this.published.length, duplicate: false }
-        })
+        if (this.refusals-- > 0) return refuse(subject, "timeout")
+        const { beforeWrite = Effect.void } = this
+        this.beforeWrite = undefined
+        return Effect.andThen(beforeWrite, store(subject, body, headers))
       })
     const entry = (_: string, key: string) =>
       Effect.sync(() => {

@@ -50,8 +50,8 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "decision-not-stored",
     what: "a decision is applied without being stored before",
     file: "delivery/execution/decisions.ts",
-    find: "this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))",
-    replace: "Effect.asVoid(Effect.succeed([this.#records, this.#fence, write]))"
+    find: "this.#records.untilStored(Effect.provideContext(storeAsOwner, this.#services))",
+    replace: "Effect.as(Effect.succeed([this.#records, storeAsOwner]), 0)"
   },
   {
     name: "release-before-fact",
@@ -74,9 +74,9 @@ export const sabotages: ReadonlyArray<Sabotage> = [
     name: "schedule-without-record",
     what: "a schedule is made without the record that it was decided",
     file: "delivery/execution/decisions.ts",
-    find: "this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))",
+    find: "this.#records.untilStored(Effect.provideContext(storeAsOwner, this.#services))",
     replace:
-      "decided.decision._tag === 'Schedule' ? Effect.void : this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))"
+      "decided.decision._tag === 'Schedule' ? Effect.succeed(0) : this.#records.untilStored(Effect.provideContext(storeAsOwner, this.#services))"
   },
   {
     name: "nak-lost-on-reconnect",
@@ -110,6 +110,13 @@ export const sabotages: ReadonlyArray<Sabotage> = [
 
 /** Defects that the engine had: each takes a mend back. `seed` is one that finds it. */
 export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }> = [
+  {
+    name: "decision-over-any-other",
+    what: "what a former owner decided takes the place of its successor's decision (workers that stand still)",
+    file: "delivery/retry/retry-records.ts",
+    find: "      expected: over,\n",
+    replace: "      ...(over < 0 ? { expected: over } : {}),\n"
+  },
   {
     name: "lost-acks-not-renewed",
     what: "a message whose acknowledgement is lost several times is forgotten, and sent again",

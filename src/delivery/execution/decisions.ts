@@ -2,13 +2,21 @@ import type { Context } from "effect"
 import { Effect } from "effect"
 import type { Broker } from "../../broker/broker.ts"
 import type { Gate } from "../../broker/gate.ts"
+import type { PublishError } from "../../broker/publication.ts"
+import { isConflict } from "../../broker/values.ts"
 import type { OwnerFence } from "../../cluster/ownership.ts"
 import type { PlacedDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
 import { slotOf } from "../../domain/fact.ts"
 import type { RetryRecord } from "../../domain/retry-record.ts"
 import type { StreamMemory, WaitingDelivery } from "../recovery/partition-memory.ts"
-import { eraseRecord, isErased, readRecord, writeRecord } from "../retry/retry-records.ts"
+import {
+  eraseRecord,
+  isErased,
+  readRevised,
+  readRevision,
+  writeRecord
+} from "../retry/retry-records.ts"
 
 /** A decision, and what led to it. */
 export type Decided = Pick<RetryRecord, "decision" | "progress" | "decidedAt" | "outcome">
@@ -74,13 +82,24 @@ export class Decisions {
    */
   store({ delivery, place }: Pick<PlacedDelivery, "delivery" | "place">, decided: Decided) {
     const record: RetryRecord = { v: 1, ...decided }
-    const write = Effect.provideContext(
-      writeRecord(place, record, delivery.deadline),
-      this.#services
+    let over = this.inMemory({ place })?.revision ?? 0
+    const write = Effect.suspend(() => writeRecord(place, record, delivery.deadline, over))
+    // It is this decision, of a try without an answer, or that of a former owner who stood still.
+    const lookAgain = (conflict: PublishError) =>
+      Effect.matchEffect(readRevision(place), {
+        onFailure: () => Effect.fail(conflict),
+        onSuccess: (revision) => {
+          over = revision
+          return storeAsOwner
+        }
+      })
+    const storeAsOwner: Effect.Effect<number, PublishError, Broker> = Effect.andThen(
+      this.#fence.asOwner,
+      Effect.catchIf(write, isConflict, lookAgain)
     )
-    const stored = this.#records.untilStored(Effect.andThen(this.#fence.asOwner, write))
-    return Effect.map(stored, () => {
-      const waiting = { record, storedAt: place.at, isOutcomeRecorded: false }
+    const stored = this.#records.untilStored(Effect.provideContext(storeAsOwner, this.#services))
+    return Effect.map(stored, (revision) => {
+      const waiting = { record, revision, storedAt: place.at, isOutcomeRecorded: false }
       this.#memory.waiting.set(slotOf(place), waiting)
       return waiting
     })
@@ -88,9 +107,9 @@ export class Decisions {
 
   /** Drops the outcome's fact from memory: it is in the history, and may be large. */
   outcomeRecorded(place: Place, { outcome: _, ...record }: RetryRecord): void {
-    const { at } = place
-    if (this.#memory.waiting.get(slotOf(place))?.storedAt === at)
-      this.#memory.waiting.set(slotOf(place), { record, storedAt: at, isOutcomeRecorded: true })
+    const waiting = this.inMemory({ place })
+    if (waiting !== undefined)
+      this.#memory.waiting.set(slotOf(place), { ...waiting, record, isOutcomeRecorded: true })
   }
 
   /**
@@ -110,13 +129,13 @@ export class Decisions {
     const { recordedAttempts, unreadRecords, waiting } = this.#memory
     const { at } = place
     const slot = slotOf(place)
-    const record = yield* readRecord(place)
-    const isReleased = record === undefined && (yield* isErased(place))
+    const stored = yield* readRevised(place)
+    const isReleased = stored === undefined && (yield* isErased(place))
     unreadRecords.delete(slot)
     if (isReleased) return "released"
-    if (record === undefined) return undefined
-    const isOutcomeRecorded = recordedAttempts.has(place, record.progress.attempts)
-    const found: WaitingDelivery = { record, storedAt: at, isOutcomeRecorded }
+    if (stored === undefined) return undefined
+    const isOutcomeRecorded = recordedAttempts.has(place, stored.record.progress.attempts)
+    const found: WaitingDelivery = { ...stored, storedAt: at, isOutcomeRecorded }
     waiting.set(slot, found)
     return found
   })

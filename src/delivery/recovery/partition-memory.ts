@@ -59,6 +59,8 @@ export class RecordedAttempts {
 /** A delivery that failed and waits, as its owner remembers it. */
 export interface WaitingDelivery {
   readonly record: RetryRecord
+  /** Revision of the record in its bucket. */
+  readonly revision: number
   /** When its message was stored, ms since the epoch: a truncated stream reuses the sequence. */
   readonly storedAt: number
   /** True where the history holds the fact of its last attempt. */

@@ -12,16 +12,37 @@ const decode = Schema.decodeUnknownEffect(Schema.fromJsonString(RetryRecord))
  */
 const afterlife = 24 * 60 * 60 * 1000
 
-/** Stores a decision. The caller repeats this until the broker acknowledges. */
+/**
+ * Stores a decision, and returns its revision. The caller repeats this until the broker acknowledges.
+ *
+ * @param over the revision that it replaces; 0 for none. Where another is there, it fails
+ *   (`isConflict`): what a former owner sent before it stood still may arrive after the decisions of
+ *   the next one, and would take their place.
+ */
 export const writeRecord = Effect.fnUntraced(function* (
   place: Place,
   record: RetryRecord,
-  deadline: number
+  deadline: number,
+  over = 0
 ) {
   const { names } = yield* Broker
-  return yield* writeValue(names.buckets.retries, retryRecordKey(place), JSON.stringify(record), {
-    ttl: Math.max(0, deadline - record.decidedAt) + afterlife
-  })
+  const { seq } = yield* writeValue(
+    names.buckets.retries,
+    retryRecordKey(place),
+    JSON.stringify(record),
+    {
+      ttl: Math.max(0, deadline - record.decidedAt) + afterlife,
+      expected: over,
+      onAnyConnection: true
+    }
+  )
+  return seq
+})
+
+/** Returns the revision that is there for a message, of a decision or of what erased it; 0 for none. */
+export const readRevision = Effect.fnUntraced(function* (place: Place) {
+  const { entry, names } = yield* Broker
+  return (yield* entry(names.buckets.retries, retryRecordKey(place)))?.revision ?? 0
 })
 
 const readEntry = Effect.fnUntraced(function* (place: Place) {
@@ -29,11 +50,15 @@ const readEntry = Effect.fnUntraced(function* (place: Place) {
   return yield* readValue(names.buckets.retries, retryRecordKey(place))
 })
 
-/** Reads the record of a message from the leader; undefined where there is none. */
-export const readRecord = Effect.fnUntraced(function* (place: Place) {
+/** Reads the record of a message from the leader, with its revision; undefined where there is none. */
+export const readRevised = Effect.fnUntraced(function* (place: Place) {
   const entry = yield* readEntry(place)
-  return entry === undefined ? undefined : yield* decode(entry.string())
+  if (entry === undefined) return undefined
+  return { record: yield* decode(entry.string()), revision: entry.revision }
 })
+
+/** Reads the record of a message from the leader; undefined where there is none. */
+export const readRecord = (place: Place) => Effect.map(readRevised(place), (found) => found?.record)
 
 /**
  * Copies a record unread for the message that replaces another one elsewhere.

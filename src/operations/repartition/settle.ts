@@ -12,7 +12,12 @@ import { Settlement } from "../../delivery/execution/settlement.ts"
 import type { PartitionMemory, StreamMemory } from "../../delivery/recovery/partition-memory.ts"
 import { heldIn, saveEnded } from "../../delivery/recovery/remove-ended.ts"
 import { isAttemptRecorded } from "../../delivery/retry/applied-steps.ts"
-import { eraseRecord, isErased, readEnded, readRecord } from "../../delivery/retry/retry-records.ts"
+import {
+  eraseRecord,
+  isErased,
+  readEnded,
+  readRevised
+} from "../../delivery/retry/retry-records.ts"
 import { originStreams, referencesIn } from "../../domain/backlog-message.ts"
 import { parseDelivery } from "../../domain/delivery.ts"
 import type { Place } from "../../domain/fact.ts"
@@ -93,17 +98,17 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const { readMessage } = yield* Broker
   const facts = yield* Facts
   const remove = yield* removeMessageFor
-  const record = yield* readRecord(place).pipe(
+  const stored = yield* readRevised(place).pipe(
     // The owner of its next partition deals with an unreadable record.
     Effect.catchTag("SchemaError", () => Effect.undefined)
   )
   const message = yield* readMessage("read a waiting delivery", stream, { seq })
   if (message === null || message.time.getTime() !== at)
-    return yield* record === undefined ? Effect.void : eraseRecord(place)
+    return yield* stored === undefined ? Effect.void : eraseRecord(place)
   const held = yield* heldAt(message, place, memory.index)
   if (held === undefined) return
   const isGone =
-    completed.has(slotOf(place), at) || (record === undefined && (yield* isErased(place)))
+    completed.has(slotOf(place), at) || (stored === undefined && (yield* isErased(place)))
   // The other entries of its message wait.
   const release =
     place.entry === undefined
@@ -113,7 +118,8 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
     yield* release
     return yield* eraseRecord(place)
   }
-  if (record === undefined) return
+  if (stored === undefined) return
+  const { record } = stored
   const handle: AckHandle = {
     place,
     ...held,
@@ -124,7 +130,7 @@ const settleMessage = Effect.fnUntraced(function* (settling: Settling, place: Pl
   const { decision, outcome } = record
   const isOutcomeRecorded = memory.recordedAttempts.has(place, record.progress.attempts)
   if (decision._tag === "Schedule" || decision._tag === "Dead")
-    return yield* settlement.resume(handle, { record, storedAt: at, isOutcomeRecorded })
+    return yield* settlement.resume(handle, { ...stored, storedAt: at, isOutcomeRecorded })
   if (isOutcomeRecorded || outcome === undefined || (yield* isAttemptRecorded(handle, record)))
     return
   yield* asOwner

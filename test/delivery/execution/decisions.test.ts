@@ -45,6 +45,10 @@ const afterOther = Effect.fnUntraced(function* (record = recordOf(nak)) {
 })
 
 const decided = { decision: nak, decidedAt: now, progress: { attempts: 1 } }
+const later = { ...decided, decision: { _tag: "Nak", at: now + 60_000 } } as const
+
+const stored = (broker: MemoryBroker): unknown =>
+  JSON.parse(broker.values.get(key)?.string() ?? "null")
 
 describe("a decision", () => {
   it.effect("is stored, and recalled from memory", () =>
@@ -57,12 +61,12 @@ describe("a decision", () => {
       const recalled = yield* broker.run(decisions.recall(handle))
       assert.deepStrictEqual(recalled, {
         record: recordOf(nak),
+        revision: 1,
         storedAt: now,
         isOutcomeRecorded: false
       })
       assert.strictEqual(broker.reads, 0)
-      const text = broker.values.get(key)?.string() ?? ""
-      assert.deepStrictEqual(JSON.parse(text), recordOf(nak))
+      assert.deepStrictEqual(stored(broker), recordOf(nak))
     })
   )
 
@@ -83,12 +87,73 @@ describe("a decision", () => {
     })
   )
 
+  it.effect("replaces what a former owner sent before it stood still", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      yield* broker.run(writeRecord(place, recordOf({ _tag: "Nak", at: now + 9_000 }), now))
+      yield* decisions.store(handle, decided)
+      assert.deepStrictEqual(stored(broker), recordOf(nak))
+      yield* decisions.store(handle, later)
+      assert.strictEqual(broker.published.length, 3)
+      assert.strictEqual(broker.reads, 1)
+    })
+  )
+
+  it.effect("is not replaced by what a former owner sent before it stood still", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      // The owner of before stands still after it was found to be the owner, until it is not.
+      let isOwner = true
+      const asOwner = Effect.suspend(() => (isOwner ? Effect.void : Effect.interrupt))
+      const services = yield* broker.run(Effect.context<Broker>())
+      const former = new Decisions(makeMemory(), makeGate("", ""), { asOwner }, services)
+      broker.beforeWrite = Effect.gen(function* () {
+        isOwner = false
+        yield* decisions.store(handle, later)
+      })
+      const storing = yield* Effect.exit(former.store(handle, decided))
+      assert.isTrue(Exit.hasInterrupts(storing))
+      assert.deepStrictEqual(stored(broker), recordOf(later.decision))
+    })
+  )
+
+  it.effect("is stored again over itself where its first try had no answer", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* makeDecisions()
+      broker.lostAnswers = 1
+      const storing = yield* Effect.forkChild(decisions.store(handle, decided), {
+        startImmediately: true
+      })
+      yield* TestClock.adjust("1 second")
+      assert.strictEqual((yield* Fiber.join(storing)).revision, 2)
+      yield* decisions.store(handle, later)
+      assert.strictEqual(broker.published.length, 3)
+      assert.deepStrictEqual(stored(broker), recordOf(later.decision))
+    })
+  )
+
+  it.effect("goes over what a former owner decided and this one has recalled", () =>
+    Effect.gen(function* () {
+      const { broker, decisions } = yield* afterOther()
+      yield* broker.run(decisions.recall(handle))
+      yield* decisions.store(handle, later)
+      assert.deepStrictEqual(stored(broker), recordOf(later.decision))
+      assert.strictEqual(broker.published.length, 2)
+      assert.strictEqual(broker.reads, 1)
+    })
+  )
+
   it.effect("of a former owner is read once", () =>
     Effect.gen(function* () {
       const { broker, decisions } = yield* afterOther()
       assert.isTrue(decisions.has(place))
       assert.isUndefined(decisions.inMemory(handle))
-      const expected = { record: recordOf(nak), storedAt: now, isOutcomeRecorded: false }
+      const expected = {
+        record: recordOf(nak),
+        revision: 1,
+        storedAt: now,
+        isOutcomeRecorded: false
+      }
       assert.deepStrictEqual(yield* broker.run(decisions.recall(handle)), expected)
       yield* broker.run(decisions.recall(handle))
       assert.strictEqual(broker.reads, 1)
@@ -103,6 +168,7 @@ describe("a decision", () => {
       const recalled = yield* broker.run(decisions.recall(handle))
       assert.deepStrictEqual(recalled, {
         record: recordOf(nak),
+        revision: 1,
         storedAt: now,
         isOutcomeRecorded: true
       })
@@ -116,7 +182,12 @@ describe("a decision", () => {
       const { record } = yield* decisions.store(handle, { ...decided, outcome: { fact, id: "1" } })
       assert.strictEqual(record.outcome?.id, "1")
       decisions.outcomeRecorded(place, record)
-      const expected = { record: recordOf(nak), storedAt: now, isOutcomeRecorded: true }
+      const expected = {
+        record: recordOf(nak),
+        revision: 1,
+        storedAt: now,
+        isOutcomeRecorded: true
+      }
       assert.deepStrictEqual(decisions.inMemory(handle), expected)
     })
   )

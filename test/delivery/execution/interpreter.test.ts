@@ -95,7 +95,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
         mark: (_handle, progress, times) =>
           Effect.as(noted(`mark ${times}`), {
             record: recordOf({ _tag: "Trying", times }, { progress }),
-            ...{ storedAt: now, isOutcomeRecorded: true }
+            ...{ revision: 1, storedAt: now, isOutcomeRecorded: true }
           }),
         moved: (_, store) => Effect.andThen(Effect.ignore(store), noted("moved")),
         ...world.settlement
@@ -108,7 +108,7 @@ const makeInterpreter = (changes: Partial<World> = {}) => {
 
 const storedAs = (decision: Decision): Recalled => ({
   record: recordOf(decision),
-  ...{ storedAt: now, isOutcomeRecorded: true }
+  ...{ revision: 1, storedAt: now, isOutcomeRecorded: true }
 })
 
 const run = <A, E, R>(work: Effect.Effect<A, E, R>) => new MemoryBroker().run(work)
@@ -159,7 +159,7 @@ describe("a delivery whose turn it is", () => {
             Effect.sync(() => {
               holds = false
               const record = recordOf({ _tag: "Trying", times }, { progress })
-              return { record, storedAt: now, isOutcomeRecorded: true }
+              return { record, revision: 1, storedAt: now, isOutcomeRecorded: true }
             })
         }
       })
@@ -432,7 +432,7 @@ describe("a defect", () => {
 describe("a delivery that is wanted now, whose last attempt may not be recorded", () => {
   const unrecorded: Recalled = {
     record: recordOf({ _tag: "Nak", at: now + 60_000 }),
-    ...{ storedAt: now, isOutcomeRecorded: false }
+    ...{ revision: 1, storedAt: now, isOutcomeRecorded: false }
   }
   const hurry = Effect.fnUntraced(function* (settlement: World["settlement"] = {}) {
     const { interpreter, steps } = makeInterpreter({ recalled: unrecorded, settlement })

@@ -310,7 +310,7 @@ describe("a message whose delivery was taken directly from its event", () => {
       const { entered, memory, take } = yield* makeQueue()
       memory.directDeliveries.add(key, deliveryOf())
       const record = recordOf({ _tag: "Nak", at: now })
-      memory.waiting.set(3, { record, storedAt: now, isOutcomeRecorded: true })
+      memory.waiting.set(3, { record, revision: 1, storedAt: now, isOutcomeRecorded: true })
       memory.unreadRecords.set(4, now)
       assert.deepStrictEqual([...take(3), ...take(4)], [])
       assert.lengthOf(entered, 2)
@@ -430,7 +430,7 @@ describe("a waiting message that was found in the stream", () => {
     Effect.gen(function* () {
       const { memory, moved, source, take } = yield* makeQueue()
       const attemptedAt = (lastAttemptAt: number) => ({
-        ...{ storedAt: now, isOutcomeRecorded: true },
+        ...{ revision: 1, storedAt: now, isOutcomeRecorded: true },
         record: recordOf(
           { _tag: "Nak", at: now + 60_000 },
           { progress: { attempts: 1, lastAttemptAt } }
