@@ -113,7 +113,16 @@ export type Action = Timed &
         /** Where its process dies. */
         readonly dies?: "round-claimed" | "round-stored"
       }
-    | { readonly does: "retry-now"; readonly endpoint: number }
+    | {
+        /** One delivery is sent once more. */
+        readonly does: "resend"
+        readonly endpoint: number
+        /** Which of the events published until then, counted from the last one. */
+        readonly event: number
+        /** Where its process dies. */
+        readonly dies?: "round-claimed" | "round-stored"
+      }
+    | { readonly does: "retry-now" | "discard"; readonly endpoint: number }
   )
 
 export type Deed = Action["does"]
@@ -140,6 +149,8 @@ export const deeds = [
   "remove",
   "redeliver",
   "replay",
+  "resend",
+  "discard",
   "retry-now"
 ] as const satisfies ReadonlyArray<Deed>
 
@@ -313,7 +324,13 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
   })
   some(0.25, 2, () => round("redeliver"))
   some(0.2, 2, () => round("replay"))
-  const all = [...actions, ...moreOf(seed, plan), ...retriesOf(seed, plan), ...cutsOf(seed, plan)]
+  const all = [
+    ...actions,
+    ...moreOf(seed, plan),
+    ...retriesOf(seed, plan),
+    ...cutsOf(seed, plan),
+    ...singlesOf(seed, plan)
+  ]
   const quiet = quietOf(seed, plan)
   return [
     ...all.filter(({ at, does }) => does !== "publish" || at < quiet.from),
@@ -359,6 +376,26 @@ const retriesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<A
     at: chance.between(0, activeMs),
     endpoint: chance.pick(failing)
   }))
+}
+
+/** What an operator does about single deliveries and dead letters, by a generator of its own as well. */
+const singlesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "singles")
+  const drawn = () => ({
+    at: chance.between(0, activeMs),
+    endpoint: chance.int(endpoints.length)
+  })
+  const resent = chance.isHit(0.2) ? 1 + chance.int(6) : 0
+  const discarded = chance.isHit(0.1) ? 1 + chance.int(2) : 0
+  return [
+    ...Array.from({ length: resent }, () => ({
+      ...{ does: "resend" as const, ...drawn(), event: chance.int(8) },
+      ...(chance.isHit(0.3)
+        ? { dies: chance.pick(["round-claimed", "round-stored"] as const) }
+        : {})
+    })),
+    ...Array.from({ length: discarded }, () => ({ does: "discard" as const, ...drawn() }))
+  ]
 }
 
 /** Further power cuts, so that one meets what another has left. */

@@ -29,7 +29,9 @@ import {
 import { addEndpoint, changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { audit } from "../../src/history/audit/audit.ts"
 import type { Judgement } from "../../src/history/audit/judgement.ts"
+import { planDiscard } from "../../src/operations/dead-letters/discard-dead-letters.ts"
 import { planRedelivery } from "../../src/operations/dead-letters/redeliver-dead-letters.ts"
+import { resendDelivery } from "../../src/operations/deliveries/resend-delivery.ts"
 import { startReplay } from "../../src/operations/replays/replay-events.ts"
 import { retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts"
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
@@ -122,6 +124,8 @@ export class Simulation {
   readonly #connections = new Set<SimConnection>()
   readonly #operator: SimConnection
   readonly #keepsLog: boolean
+  /** Ids of the events that were published, in order. */
+  readonly #published: Array<string> = []
   #processes = 0
   #isEnding = false
   /** What operators and publishers have begun. */
@@ -495,6 +499,7 @@ export class Simulation {
     this.#operations--
     const headers = new Map([["Nats-Msg-Id", id]])
     stream.publish(`events.${tenant}.${type}`, headers, Buffer.from(JSON.stringify({ id })))
+    this.#published.push(id)
   }
 
   #disturb(action: Extract<Action, { readonly worker: number }>): void {
@@ -649,6 +654,22 @@ export class Simulation {
             ({ run }) => run()
           ),
           action.dies
+        )
+        return
+      case "resend": {
+        const event = this.#published.at(-1 - (action.event % this.#published.length))
+        if (event !== undefined)
+          this.#operate(
+            `resend ${event}.${id}`,
+            resendDelivery(`${event}.${id}`, tenant, by),
+            action.dies
+          )
+        return
+      }
+      case "discard":
+        this.#operate(
+          `discard of ${id}`,
+          Effect.flatMap(planDiscard({ endpoint: { tenant, id } }), ({ run }) => run(by))
         )
         return
       case "retry-now": {
