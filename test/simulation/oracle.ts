@@ -284,7 +284,10 @@ export class Oracle implements ServerEvents {
     // What has ended meanwhile is removed: nothing is redelivered.
     if (stream.get(seq) === undefined) return
     const { workers, world } = this.#sim
-    const by = workers.find((each) => each !== undefined && `w${each.index}` === promised.worker)
+    // Who records what another had decided has its message not in flight.
+    const by = workers.find(
+      (each) => each?.process === promised.writer && `w${each?.index}` === promised.worker
+    )
     if (by === undefined || this.#lostAnswers.has(key) || this.#hasLoss) return
     // Before a NAK on another connection the message is read, and that answer may be lost.
     if (this.#sim.plan.lostAnswers > 0) return
@@ -382,16 +385,14 @@ export class Oracle implements ServerEvents {
     if (kind === "owner" && text !== "") {
       const { instance, worker } = JSON.parse(text)
       this.#instances.set(instance, worker)
+      // Not the last owner's key: what a worker writes there may arrive after its lease has ended.
+      if (this.#owners.get(Number(index))?.worker !== worker)
+        this.#owners.set(Number(index), { worker, since: now })
     }
     if (kind === "watermark" && text !== "") {
       this.#watermark(Number(index), JSON.parse(text).seq)
       this.#settled(JSON.parse(text).seq)
     }
-    if (kind !== "last-owner") return
-    const worker = this.#instances.get(text) ?? "?"
-    const known = this.#owners.get(Number(index))
-    if (known?.worker === worker) return
-    this.#owners.set(Number(index), { worker, since: now })
   }
 
   /** True where others had asked a process for a partition, in the time before. */
