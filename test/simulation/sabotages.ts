@@ -190,8 +190,8 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "end-let-go-while-it-stays",
     what: "the watermark passes an end whose message could not be removed from its backlog",
     file: "delivery/backlog/backlog-remover.ts",
-    find: "      if (!isPacked(page)) return\n      drain.heldOf(page).saved =",
-    replace: "      if (isPacked(page)) drain.heldOf(page).saved =",
+    find: "      if (!isPacked(page)) return\n      const held = drain.heldOf(page)\n      held.saved =",
+    replace: "      const held = drain.heldOf(page)\n      if (isPacked(page)) held.saved =",
     seed: 730_094
   },
   {
@@ -365,8 +365,9 @@ export const mendsTakenBack: ReadonlyArray<Sabotage & { readonly seed?: number }
     name: "ended-entries-overwritten",
     what: "a change of partitions stores which entries of a message have left it, and forgets those that ended before",
     file: "operations/repartition/settle.ts",
-    find: "for (const entry of yield* readEnded({ stream, seq, at }))",
-    replace: "for (const entry of [])",
+    find: "    for (const entry of before.ended) completed.add(slotOf({ seq, entry }), at)\n    yield* saveEnded(completed, { stream, seq, at }, heldIn(references), before)\n",
+    replace:
+      "    yield* saveEnded(completed, { stream, seq, at }, heldIn(references), { ...before, ended: [] })\n",
     seed: 4_001_230
   },
   {

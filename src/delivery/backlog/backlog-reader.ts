@@ -205,9 +205,9 @@ export class BacklogReader {
         Broker,
         this.#options.broker
       )
-      const entries = yield* ended
-      for (const entry of entries) completed.add(slotOf({ seq, entry }), at)
-      drain.heldOf(page).saved = entries.length
+      const saved = yield* ended
+      for (const entry of saved.ended) completed.add(slotOf({ seq, entry }), at)
+      drain.heldOf(page).saved = saved
       unreadRecords.delete(seq)
     }
   )

@@ -1,18 +1,17 @@
 import type { StoredMsg } from "@nats-io/jetstream"
 import { Effect } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { waitingIn } from "../../domain/backlog-message.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
+import { placeOfSlot } from "../../domain/fact.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
-import type { HeldEntries } from "../recovery/remove-ended.ts"
-import { heldIn, saveEnded, slotsOf } from "../recovery/remove-ended.ts"
+import { saveEnded, slotsOf } from "../recovery/remove-ended.ts"
 import { eraseRecord } from "../retry/retry-records.ts"
 import type { Backlog } from "./backlog.ts"
 import type { BacklogPage } from "./backlog-page.ts"
 import { isPacked, positionsIn } from "./backlog-page.ts"
 import type { BacklogWriter } from "./backlog-writer.ts"
-import type { Drain } from "./drain.ts"
+import type { Drain, HeldMessage } from "./drain.ts"
 
 export interface BacklogRemoverOptions {
   readonly broker: Broker["Service"]
@@ -99,9 +98,9 @@ export class BacklogRemover {
       }
       yield* drain.letGo(gone)
       for (const seq of new Set(gone.map(Math.floor))) {
-        const { at, saved = 0 } = drain.held.get(seq) ?? {}
+        const { at, saved } = drain.held.get(seq) ?? {}
         drain.held.delete(seq)
-        if (at !== undefined && saved > 0) yield* this.#erase({ seq, at })
+        if (at !== undefined && saved !== undefined) yield* this.#erase({ seq, at })
       }
     }
   )
@@ -113,7 +112,8 @@ export class BacklogRemover {
       const held = drain.held.get(seq)
       if (held === undefined) continue
       const slots = slotsOf(seq, held).filter((slot) => completed.has(slot, held.at))
-      if (slots.length === held.saved) continue
+      const stored = new Set(held.saved?.ended)
+      if (slots.every((slot) => stored.has(placeOfSlot(slot).entry ?? 0))) continue
       held.saved = yield* this.#save({ seq, at: held.at }, held)
       yield* drain.letGo(slots)
     }
@@ -125,7 +125,7 @@ export class BacklogRemover {
     { self: this },
     function* (drain: Drain, page: BacklogPage, slots: ReadonlyArray<number>) {
       const { backlog, memory } = this.#options
-      const { at, entries = [], seq } = page
+      const { at, seq } = page
       const { completed } = memory
       const { window } = drain
       const all = positionsIn(page).map(({ slot }) => slot)
@@ -137,7 +137,8 @@ export class BacklogRemover {
       }
       // What stays and tells nothing of its end is removed once it has been read.
       if (!isPacked(page)) return
-      drain.heldOf(page).saved = yield* this.#save({ seq, at }, heldIn(entries.map(waitingIn)))
+      const held = drain.heldOf(page)
+      held.saved = yield* this.#save({ seq, at }, held)
       yield* drain.letGo(slots)
     }
   )
@@ -150,10 +151,11 @@ export class BacklogRemover {
     return Effect.forEach(replaced, remove, { discard: true })
   }
 
-  #save(of: Pick<Place, "at" | "seq">, held: HeldEntries) {
+  #save(of: Pick<Place, "at" | "seq">, held: HeldMessage) {
     const { broker, memory } = this.#options
     const place = { stream: memory.stream, ...of }
-    return Effect.provideService(saveEnded(memory.completed, place, held), Broker, broker)
+    const saved = saveEnded(memory.completed, place, held, held.saved)
+    return Effect.provideService(saved, Broker, broker)
   }
 
   #erase(of: Pick<Place, "at" | "seq">): Effect.Effect<void> {

@@ -9,6 +9,7 @@ import type { PendingAppend } from "../recovery/completed-deliveries.ts"
 import type { StreamMemory } from "../recovery/partition-memory.ts"
 import type { HeldEntries } from "../recovery/remove-ended.ts"
 import { heldIn } from "../recovery/remove-ended.ts"
+import type { StoredEnds } from "../retry/retry-records.ts"
 import type { BacklogPage, BacklogPosition } from "./backlog-page.ts"
 import { placeIn } from "./backlog-page.ts"
 import type { Beginning } from "./drain-window.ts"
@@ -74,11 +75,11 @@ interface ScanCursor {
 }
 
 /** A message of references that was read, or of which some have ended. */
-interface HeldMessage extends HeldEntries {
+export interface HeldMessage extends HeldEntries {
   /** When it was stored, ms since the epoch. */
   readonly at: number
-  /** How many of its ended entries are stored as such. */
-  saved: number
+  /** Which of its entries are stored as ended; undefined for none. */
+  saved: StoredEnds | undefined
 }
 
 /**
@@ -176,7 +177,11 @@ export class Drain {
   heldOf(page: BacklogPage): HeldMessage {
     const known = this.held.get(page.seq)
     if (known !== undefined) return known
-    const held = { at: page.at, ...heldIn((page.entries ?? []).map(waitingIn)), saved: 0 }
+    const held: HeldMessage = {
+      at: page.at,
+      ...heldIn((page.entries ?? []).map(waitingIn)),
+      saved: undefined
+    }
     this.held.set(page.seq, held)
     return held
   }

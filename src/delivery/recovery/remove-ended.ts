@@ -8,6 +8,7 @@ import type { Addressee } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import type { Place } from "../../domain/fact.ts"
 import { placeOfSlot, slotOf } from "../../domain/fact.ts"
+import type { StoredEnds } from "../retry/retry-records.ts"
 import { eraseRecord, readEnded, readRecord, writeEnded } from "../retry/retry-records.ts"
 import type { CompletedDeliveries } from "./completed-deliveries.ts"
 import type { StreamMemory } from "./partition-memory.ts"
@@ -17,17 +18,18 @@ import type { StreamMemory } from "./partition-memory.ts"
  * although the history's watermark has passed their facts.
  *
  * @param place of the message.
- * @returns how many have ended.
+ * @param before what of that this owner has read or stored. (Default: nothing)
+ * @returns what is stored now.
  */
 export const saveEnded = Effect.fnUntraced(function* (
   completed: Pick<CompletedDeliveries, "has">,
   place: Omit<Place, "entry">,
-  { deadline, entries }: HeldEntries
+  { deadline, entries }: HeldEntries,
+  before?: StoredEnds
 ) {
   const { at, seq } = place
   const ended = numbers(entries).filter((entry) => completed.has(slotOf({ seq, entry }), at))
-  if (ended.length > 0) yield* writeEnded(place, ended, deadline)
-  return ended.length
+  return ended.length > 0 ? yield* writeEnded(place, ended, deadline, before) : before
 })
 
 /** How many entries a message holds, and the last of their deadlines, ms since the epoch. */
@@ -129,10 +131,11 @@ export const removeFromBacklog = Effect.fnUntraced(function* (
       return
     }
     const place = { stream, seq, at }
-    for (const entry of yield* readEnded(place)) completed.add(slotOf({ seq, entry }), at)
+    const before = yield* readEnded(place)
+    for (const entry of before.ended) completed.add(slotOf({ seq, entry }), at)
     const held = heldIn(references)
     if (!slotsOf(seq, held).every((slot) => completed.has(slot, at))) {
-      yield* saveEnded(completed, place, held)
+      yield* saveEnded(completed, place, held, before)
       // Whoever reads the message learns that there is a record to erase.
       unreadRecords.set(seq, at)
       return

@@ -1,6 +1,14 @@
 import { Clock, Effect, Option, Schema } from "effect"
 import { Broker } from "../../broker/broker.ts"
-import { eraseValue, isErasedValue, readValue, writeValue } from "../../broker/values.ts"
+import type { BrokerError } from "../../broker/broker-error.ts"
+import type { PublishError } from "../../broker/publication.ts"
+import {
+  eraseValue,
+  isConflict,
+  isErasedValue,
+  readValue,
+  writeValue
+} from "../../broker/values.ts"
 import type { Place } from "../../domain/fact.ts"
 import { slotOf } from "../../domain/fact.ts"
 import { RetryRecord, retryRecordKey } from "../../domain/retry-record.ts"
@@ -89,31 +97,50 @@ export const eraseRecord = Effect.fnUntraced(function* (place: Place) {
 const Ended = Schema.Struct({ v: Schema.Literal(1), ended: Schema.Array(Schema.Int) })
 const decodeEnded = Schema.decodeUnknownOption(Schema.fromJsonString(Ended))
 
+/** Which entries of a backlog's message have ended or have left it, as far as that was stored. */
+export interface StoredEnds {
+  readonly ended: ReadonlyArray<number>
+  readonly revision: number
+}
+
+const noEnds: StoredEnds = { ended: [], revision: 0 }
+
+/** Reads which entries of a message have ended, from the leader. */
+export const readEnded = Effect.fnUntraced(function* (place: Omit<Place, "entry">) {
+  const { entry, names } = yield* Broker
+  const found = yield* entry(names.buckets.retries, retryRecordKey(place))
+  if (found === null) return noEnds
+  const record = Option.getOrUndefined(decodeEnded(found.string()))
+  return { ended: record?.ended ?? [], revision: found.revision } satisfies StoredEnds
+})
+
 /**
- * Stores which entries of a backlog's message have ended, or have left it. It stays in the stream
- * for the others.
+ * Stores which entries of a message have ended, or have left it. It stays in the stream for the
+ * others. What another owner has stored meanwhile counts as well.
  *
  * @param place of the message.
  * @param deadline the last one of its entries, ms since the epoch.
+ * @param before what this owner has read or stored of it. (Default: nothing)
  */
 export const writeEnded = Effect.fnUntraced(function* (
   place: Omit<Place, "entry">,
   ended: ReadonlyArray<number>,
-  deadline: number
-) {
+  deadline: number,
+  before: StoredEnds = noEnds
+): Effect.fn.Return<StoredEnds, PublishError | BrokerError, Broker> {
   const now = yield* Clock.currentTimeMillis
   const { names } = yield* Broker
-  const record: typeof Ended.Type = { v: 1, ended }
-  yield* writeValue(names.buckets.retries, retryRecordKey(place), JSON.stringify(record), {
-    ttl: Math.max(0, deadline - now) + afterlife
+  const record: typeof Ended.Type = { v: 1, ended: [...new Set([...before.ended, ...ended])] }
+  const write = writeValue(names.buckets.retries, retryRecordKey(place), JSON.stringify(record), {
+    ttl: Math.max(0, deadline - now) + afterlife,
+    ...{ expected: before.revision, onAnyConnection: true }
   })
-})
-
-/** Reads which entries of a message have ended, as far as it was stored. */
-export const readEnded = Effect.fnUntraced(function* (place: Omit<Place, "entry">) {
-  const entry = yield* readEntry(place)
-  const record = Option.getOrUndefined(decodeEnded(entry?.string() ?? ""))
-  return record?.ended ?? []
+  return yield* write.pipe(
+    Effect.map(({ seq }) => ({ ended: record.ended, revision: seq })),
+    Effect.catchIf(isConflict, () =>
+      Effect.flatMap(readEnded(place), (stored) => writeEnded(place, ended, deadline, stored))
+    )
+  )
 })
 
 /** True where the record of a message was erased because the message has ended. */

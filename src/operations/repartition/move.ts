@@ -157,7 +157,7 @@ const considerReferences = Effect.fnUntraced(function* (
 ): Effect.fn.Return<Considered, BrokerError, Broker> {
   const { names } = yield* Broker
   const { completed, index, unreadRecords } = memory
-  const ended = new Set(unreadRecords.has(of.seq) ? yield* readEnded(of) : [])
+  const ended = new Set(unreadRecords.has(of.seq) ? (yield* readEnded(of)).ended : [])
   const remaining: Array<DeliveryReference> = []
   const entries: Array<Place> = []
   for (const [position, reference] of references.entries()) {

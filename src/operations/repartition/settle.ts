@@ -80,9 +80,9 @@ const leaveMessage = Effect.fnUntraced(function* (
   const references = referencesIn(subject, (name) => header.get(name) || undefined, streams) ?? []
   const left = Effect.gen(function* () {
     // An owner may have stored others whose facts lie below the watermark: they are stored again.
-    for (const entry of yield* readEnded({ stream, seq, at }))
-      completed.add(slotOf({ seq, entry }), at)
-    yield* saveEnded(completed, { stream, seq, at }, heldIn(references))
+    const before = yield* readEnded({ stream, seq, at })
+    for (const entry of before.ended) completed.add(slotOf({ seq, entry }), at)
+    yield* saveEnded(completed, { stream, seq, at }, heldIn(references), before)
   })
   completed.add(slotOf(place), at)
   // Whoever reads the message learns that there is a record to erase.

@@ -3,9 +3,11 @@ import { Effect } from "effect"
 import { isConflict } from "../../../src/broker/values.ts"
 import {
   eraseRecord,
+  readEnded,
   readRecord,
   readRevised,
   readRevision,
+  writeEnded,
   writeRecord
 } from "../../../src/delivery/retry/retry-records.ts"
 import type { Place } from "../../../src/domain/fact.ts"
@@ -45,6 +47,24 @@ describe.concurrent("the record of a decision", () => {
       assert.isUndefined(yield* readRecord(place))
       yield* writeRecord(place, dead, deadline, yield* readRevision(place))
       assert.deepStrictEqual(yield* readRecord(place), dead)
+    })
+  )
+})
+
+describe.concurrent("which entries of a message have ended", () => {
+  scenario("is what all owners have stored, also those that stood still", () =>
+    Effect.gen(function* () {
+      const place = placeOf(3)
+      const former = yield* writeEnded(place, [1], deadline)
+      assert.deepStrictEqual(yield* readEnded(place), former)
+      const next = yield* writeEnded(place, [1, 2, 4], deadline, former)
+      assert.deepStrictEqual((yield* readEnded(place)).ended, [1, 2, 4])
+      // The former one stored what follows before it stood still.
+      yield* writeEnded(place, [1, 3], deadline, former)
+      assert.deepStrictEqual((yield* readEnded(place)).ended, [1, 2, 4, 3])
+      const all = yield* writeEnded(place, [1, 2, 4, 5], deadline, next)
+      assert.deepStrictEqual([...all.ended].sort(), [1, 2, 3, 4, 5])
+      assert.deepStrictEqual(yield* readEnded(place), all)
     })
   )
 })
