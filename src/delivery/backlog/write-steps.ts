@@ -207,15 +207,12 @@ export class WriteSteps {
     writes.write = undefined
     writes.stored = write.stored
     writes.storedAt(seq)
-    const before = this.#tails.get(key)
-    // Those that were due and were not folded have been read.
-    const isOneMore =
-      before.at(-1)?.seq === expected &&
-      !this.#tails.isFoldDue(key) &&
-      requests.every((request) => isOfWindow(request, before))
     const tail = packed === undefined ? undefined : { seq, references, packed, isFirst }
     if (tail === undefined) this.#tails.drop(key)
-    else this.#tails.hold(key, tail, isOneMore ? before : [])
+    else
+      this.#tails.wrote(key, tail, expected, (before) =>
+        requests.every((request) => isOfWindow(request, before))
+      )
     this.#wasFolded(writes, write, true, isFirst ? tail : undefined)
     this.#options.wrote(key, headerBytes + write.size)
     requests.forEach((request, index) => {

@@ -72,17 +72,26 @@ export class WrittenTails {
   }
 
   /**
-   * Holds what was written last for an endpoint, where it is small.
+   * Holds what was written last for an endpoint, where it is small, with those before it that are to
+   * be written again with it. Those that were due and were not written again have been read.
    *
-   * @param after those that it follows, and that are to be written again with it.
+   * @param after the message that it was written after.
+   * @param isOfWindow true where its entries may be in one message with those of others.
    */
-  hold(key: string, tail: WrittenTail, after: ReadonlyArray<WrittenTail>): void {
+  wrote(
+    key: string,
+    tail: WrittenTail,
+    after: number,
+    isOfWindow: (others: ReadonlyArray<WrittenTail>) => boolean
+  ): void {
     const { least, most } = foldedTogether
+    const before = this.get(key)
+    const isOneMore = before.at(-1)?.seq === after && !this.isFoldDue(key) && isOfWindow(before)
     const together = this.#held(key)?.together ?? least + (this.#begun++ % (most - least + 1))
     this.#tails.delete(key)
     if (tail.references.length >= smallReferences) return
     const until = timers.monotonicMs() + heldMs
-    this.#tails.set(key, { tails: [...after, tail], together, until })
+    this.#tails.set(key, { tails: isOneMore ? [...before, tail] : [tail], together, until })
     if (this.#tails.size > maxTails) this.#tails.takeOldest()
   }
 
