@@ -28,11 +28,20 @@ export interface Request {
 export interface Transport {
   /** Upper bound of the body of a request that publishes, bytes. */
   readonly maxBodyBytes: () => number
-  /** Sends a request once. Rejects where there is no answer. */
-  readonly send: (request: Request, signal: AbortSignal, timeoutMs: number) => Promise<Answer>
-  /** Follows an answer that does not end; undefined where that cannot be. */
-  readonly follow: ((request: Request, signal: AbortSignal) => Promise<FollowedAnswer>) | undefined
+  /** Writes a request, and returns what sends it. Throws where it can be none. */
+  readonly sender: (request: Request) => Sender
+  /** The same for an answer that does not end; undefined where that cannot be. */
+  readonly follower: ((request: Request) => Follower) | undefined
 }
+
+/**
+ * Sends a request once. Rejects with NoAnswer where there is no answer; with anything else, the request
+ * was not sent and never will be.
+ */
+export type Sender = (signal: AbortSignal, timeoutMs: number) => Promise<Answer>
+
+/** Follows an answer that does not end. Rejects as a sender does, and so do the pieces. */
+export type Follower = (signal: AbortSignal) => Promise<FollowedAnswer>
 
 /** An answer whose body comes in pieces. */
 export interface FollowedAnswer {
@@ -68,6 +77,8 @@ export const isPassing = (status: number): boolean => passing.has(status)
 /** Methods whose requests may be carried out twice. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"])
 
+const isNoDate = (value: unknown): boolean => value instanceof Date && Number.isNaN(value.getTime())
+
 /** Refuses an input that lacks what the path needs, or has what is nowhere in the request. */
 const checkInput = (id: string, operation: Described, input: Input): void => {
   const { hasBody, path, query = [] } = operation
@@ -79,13 +90,16 @@ const checkInput = (id: string, operation: Described, input: Input): void => {
   const other = Object.keys(input).find((name) => !fields.includes(name))
   if (other !== undefined && hasBody !== true)
     throw new TypeError(`${other} is not a field of ${id}: it has ${fields.join(", ") || "none"}`)
+  // JSON would have null for it.
+  const noDate = Object.keys(input).find((name) => isNoDate(input[name]))
+  if (noDate !== undefined) throw new TypeError(`${noDate} of ${id} is an invalid date`)
 }
 
 /**
  * Returns a request. What may be carried out only once, and can say so, gets an Idempotency-Key
  * unless it has one.
  *
- * @throws TypeError if the input lacks what the path needs.
+ * @throws TypeError if the input lacks what the path needs, or cannot be written.
  */
 export const requestOf = (
   { tenant: own }: Pick<Calling, "tenant">,
@@ -133,23 +147,17 @@ export const pauseMs = (attempt: number, retryAfter: number | undefined): number
   return Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + random() / 2)
 }
 
-/** Sends a request once. Rejects with NoAnswer where there is none. */
-export const sendOnce = async (
-  { timeoutMs: usual, transport }: Calling,
-  request: Request,
-  { signal, timeoutMs = usual }: CallOptions
-): Promise<Answer> => {
-  const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs} ms`)
-  try {
-    return await within(timeoutMs, signal, late, (one) => transport.send(request, one, timeoutMs))
-  } catch (error) {
-    if (isLost(error) || signal?.aborted === true) throw error
-    throw new NoAnswer(request.id, messageOf(error), { cause: error })
-  }
-}
-
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error)
+
+/** Asks, and rejects with NoAnswer where that fails. */
+export const answered = async <A>(operation: string, ask: () => Promise<A>): Promise<A> => {
+  try {
+    return await ask()
+  } catch (error) {
+    throw new NoAnswer(operation, messageOf(error), { cause: error })
+  }
+}
 
 /** What an attempt came to: an answer, or none. */
 type Attempt = { readonly answer: Answer } | { readonly lost: unknown }
@@ -166,17 +174,22 @@ const mayPass = (request: Request, attempt: Attempt): boolean => {
 
 /**
  * Sends a request, and again after what may pass, as long as it may be repeated. Rejects with NoAnswer
- * where there was none at last, and with the reason of the signal. An answer may be a problem.
+ * where there was none at last, and with the reason of the signal. An answer may be a problem. What
+ * can be no request fails at once, with an error of its own: to repeat it changes nothing.
  */
 export const send = async (
   calling: Calling,
   request: Request,
   options: CallOptions
 ): Promise<Answer> => {
-  const { retryForMs = calling.retryForMs, signal } = options
+  const { retryForMs = calling.retryForMs, signal, timeoutMs = calling.timeoutMs } = options
+  const sendOnce = calling.transport.sender(request)
+  const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs} ms`)
   const until = nowMs() + retryForMs
   for (let attempt = 0; ; attempt++) {
-    const came: Attempt = await sendOnce(calling, request, options).then(
+    const came: Attempt = await within(timeoutMs, signal, late, (one) =>
+      sendOnce(one, timeoutMs)
+    ).then(
       (answer) => ({ answer }),
       (lost: unknown) => ({ lost })
     )

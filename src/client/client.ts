@@ -94,7 +94,7 @@ const ofTheirOwn: ReadonlySet<OperationId> = new Set([
 ])
 
 const checkOffered = (transport: Transport, id: string, { insteadOverNats }: Described): void => {
-  if (transport.follow === undefined && insteadOverNats !== undefined)
+  if (transport.follower === undefined && insteadOverNats !== undefined)
     throw new TypeError(`${id} is not offered over NATS: ${insteadOverNats}`)
 }
 

@@ -1,4 +1,11 @@
-import type { FollowedAnswer, Request, Transport, WrittenBody } from "./calling.ts"
+import {
+  answered,
+  type FollowedAnswer,
+  type Request,
+  type Transport,
+  type WrittenBody
+} from "./calling.ts"
+import { unlessAborted } from "./machine.ts"
 import type { Answer } from "./problem.ts"
 
 /** What is needed of an answer of `fetch`. */
@@ -75,12 +82,18 @@ const copyOf = (bytes: Uint8Array): ArrayBuffer => {
   return copy
 }
 
-async function* piecesOf({ body }: FetchAnswer): AsyncGenerator<Uint8Array> {
+/** Refuses a header that `fetch` would refuse, in a way that looks as if nobody had answered. */
+const checkHeader = (id: string, name: string, value: string): void => {
+  if (/[^\t\x20-\x7e\x80-\xff]/.test(value))
+    throw new TypeError(`${id}: ${name} has a character that no header can have`)
+}
+
+async function* piecesOf(id: string, { body }: FetchAnswer): AsyncGenerator<Uint8Array> {
   const reader = body?.getReader()
   if (reader === undefined) return
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await answered(id, () => reader.read())
       if (done) return
       if (value !== undefined) yield value
     }
@@ -94,11 +107,24 @@ const headerOf =
   (name: string) =>
     headers.get(name) ?? undefined
 
-const whole = async (response: FetchAnswer): Promise<Answer> => ({
+const whole = async (id: string, response: FetchAnswer): Promise<Answer> => ({
   status: response.status,
   header: headerOf(response),
-  body: new Uint8Array(await response.arrayBuffer())
+  body: new Uint8Array(await answered(id, () => response.arrayBuffer()))
 })
+
+/** Refuses a URL that is none of a server. In a page of the console itself it may be empty. */
+const checkUrl = (url: string): void => {
+  if (url === "") return
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    throw new TypeError(`url must be of http or https, such as http://127.0.0.1:4280: it is ${url}`)
+  const { hash, password, search, username } = new URL(url)
+  // What is in it stays unsaid: it is a secret.
+  if (username !== "" || password !== "")
+    throw new TypeError("url must have no user and no password: give a token instead")
+  if (hash !== "" || search !== "")
+    throw new TypeError(`url must end before any ? or #: it is ${url}`)
+}
 
 /**
  * Sends requests over HTTP.
@@ -106,43 +132,52 @@ const whole = async (response: FetchAnswer): Promise<Answer> => ({
  * @throws TypeError if the URL is none of a server.
  */
 export const overHttp = ({ fetch: given, token, url }: HttpPlace): Transport => {
-  if (url !== "" && !/^https?:\/\//.test(url))
-    throw new TypeError(`url must be of http or https, such as http://127.0.0.1:4280: it is ${url}`)
+  checkUrl(url)
   const base = url.replace(/\/+$/, "")
   // Browsers want it called as a function of their own.
   const ask: Fetch = given ?? ((target, init) => globalThis.fetch(target, init))
-  const start = async (request: Request, signal: AbortSignal): Promise<FetchAnswer> => {
-    const { target, fields } = placed(request)
-    const body = bodyOf(request, fields)
+  /** Asks for the token to use now. What its function throws is the program's own. */
+  const authorization = async ({ id, operation }: Request, signal: AbortSignal) => {
+    if (operation.isOpen === true || token === undefined) return {}
     const secret =
-      request.operation.isOpen === true
-        ? undefined
-        : typeof token === "function"
-          ? await token()
-          : token
-    return ask(`${base}${target}`, {
-      method: request.operation.method,
-      headers: {
-        ...request.headers,
-        ...(secret === undefined ? {} : { authorization: `Bearer ${secret}` }),
-        ...(body === undefined ? {} : { "content-type": body.contentType })
-      },
-      ...(body === undefined ? {} : { body: copyOf(body.bytes) }),
-      redirect: "manual",
-      signal
-    })
+      typeof token === "function" ? await unlessAborted(Promise.resolve(token()), signal) : token
+    if (secret === undefined) return {}
+    checkHeader(id, "the token", secret)
+    return { authorization: `Bearer ${secret}` }
+  }
+  const starter = (request: Request) => {
+    const { headers: given, id, operation } = request
+    const { target, fields } = placed(request)
+    const written = bodyOf(request, fields)
+    const body = written === undefined ? {} : { body: copyOf(written.bytes) }
+    const headers = {
+      ...given,
+      ...(written === undefined ? {} : { "content-type": written.contentType })
+    }
+    for (const [name, value] of Object.entries(headers)) checkHeader(id, name, value)
+    return async (signal: AbortSignal): Promise<FetchAnswer> => {
+      const own = await authorization(request, signal)
+      const init = { method: operation.method, headers: { ...headers, ...own }, ...body }
+      return answered(id, () => ask(`${base}${target}`, { ...init, redirect: "manual", signal }))
+    }
   }
   return {
     maxBodyBytes: () => maxBodyBytes,
-    send: async (request, signal) => whole(await start(request, signal)),
-    follow: async (request, signal): Promise<FollowedAnswer> => {
-      const response = await start(request, signal)
-      return response.status === 200
-        ? {
-            answer: { status: 200, header: headerOf(response), body: new Uint8Array() },
-            pieces: piecesOf(response)
-          }
-        : { answer: await whole(response), pieces: undefined }
+    sender: (request) => {
+      const start = starter(request)
+      return async (signal) => whole(request.id, await start(signal))
+    },
+    follower: (request) => {
+      const start = starter(request)
+      return async (signal): Promise<FollowedAnswer> => {
+        const response = await start(signal)
+        return response.status === 200
+          ? {
+              answer: { status: 200, header: headerOf(response), body: new Uint8Array() },
+              pieces: piecesOf(request.id, response)
+            }
+          : { answer: await whole(request.id, response), pieces: undefined }
+      }
     }
   }
 }

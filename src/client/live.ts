@@ -95,7 +95,7 @@ const quietMs = 45_000
 
 /**
  * One connection: the events that come on it until it ends. Throws NoAnswer where it breaks off, and
- * PetrelProblem where it is refused.
+ * PetrelProblem where it is refused. What the program's own functions throw passes as it is.
  */
 async function* connection(
   { transport }: Calling,
@@ -103,11 +103,12 @@ async function* connection(
   { onConnected = () => undefined, signal }: LiveOptions
 ): AsyncGenerator<ServerEvent> {
   const { id } = request
-  const { follow } = transport
-  if (follow === undefined) throw new TypeError(`${id} is not offered here`)
+  const { follower } = transport
+  if (follower === undefined) throw new TypeError(`${id} is not offered here`)
+  const follow = follower(request)
   const watched = watch(quietMs, signal, () => new NoAnswer(id, "the stream has become quiet"))
   try {
-    const { answer, pieces } = await follow(request, watched.signal)
+    const { answer, pieces } = await follow(watched.signal)
     if (pieces === undefined) throw problemIn(id, answer)
     onConnected(true)
     try {
@@ -119,11 +120,11 @@ async function* connection(
       onConnected(false)
     }
   } catch (error) {
-    if (watched.signal.aborted) throw watched.signal.reason
-    if (error instanceof PetrelProblem) throw error
-    throw new NoAnswer(id, "the stream broke off", { cause: error })
+    // What was aborted breaks off, and says so in many ways.
+    throw error instanceof NoAnswer && watched.signal.aborted ? watched.signal.reason : error
   } finally {
-    watched.stop()
+    // Pieces that nobody has begun to read keep their connection open.
+    watched.abort()
   }
 }
 

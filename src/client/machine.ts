@@ -35,6 +35,8 @@ interface Watched {
   /** Begins the time anew. */
   readonly touch: () => void
   readonly stop: () => void
+  /** Stops, and aborts the signal, for what would else go on. */
+  readonly abort: () => void
 }
 
 /**
@@ -49,15 +51,20 @@ export const watch = (ms: number, signal: AbortSignal | undefined, late: () => E
   let timer = begin()
   if (signal?.aborted === true) abort()
   signal?.addEventListener("abort", abort)
+  const stop = () => {
+    clearTimeout(timer)
+    signal?.removeEventListener("abort", abort)
+  }
   return {
     signal: controller.signal,
     touch: () => {
       clearTimeout(timer)
       timer = begin()
     },
-    stop: () => {
-      clearTimeout(timer)
-      signal?.removeEventListener("abort", abort)
+    stop,
+    abort: () => {
+      stop()
+      controller.abort()
     }
   }
 }

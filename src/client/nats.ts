@@ -1,6 +1,6 @@
-import type { Request, Transport } from "./calling.ts"
+import { answered, type Request, type Transport } from "./calling.ts"
 import { unlessAborted } from "./machine.ts"
-import type { Answer } from "./problem.ts"
+import { type Answer, PetrelProblem } from "./problem.ts"
 
 /** What is needed of the headers of a message. */
 export interface NatsHeaders {
@@ -45,22 +45,39 @@ const laterMs = 1_000
 const payloadOf = ({ body, input }: Request): Uint8Array =>
   body?.bytes ?? encoder.encode(JSON.stringify(input))
 
+/** Returns the subject of a request. */
+const subjectOf = (root: string, { id, tenant = "*" }: Request): string => {
+  if (tenant !== "*" && !/^[^\s.*>]+$/.test(tenant))
+    throw new TypeError(`${id}: no tenant has the name ${JSON.stringify(tenant)}`)
+  return `${root}.api.v1.${tenant === "*" ? allTenants : tenant}.${id}`
+}
+
+/** Refuses what the broker would not pass on, as a console refuses what is too large over HTTP. */
+const checkSize = ({ id: operation }: Request, bytes: number, most = bytes): void => {
+  if (bytes <= most) return
+  const said = `${operation}: a request of ${bytes} bytes: the broker passes on at most ${most}`
+  const problem = { code: "too-large", status: 413, operation, errors: [] } as const
+  throw new PetrelProblem(said, { ...problem, retryAfter: undefined })
+}
+
 /** Sends requests over NATS, to the service that consoles offer. */
 export const overNats = ({ connection, headers: make, root = "petrel" }: NatsPlace): Transport => ({
   maxBodyBytes: () => (connection.info?.max_payload ?? usualMaxPayload) - roomForHeaders,
-  send: async (request, signal, timeoutMs): Promise<Answer> => {
-    const { id, tenant = "*" } = request
+  sender: (request) => {
+    const subject = subjectOf(root, request)
+    const payload = payloadOf(request)
+    checkSize(request, payload.length, connection.info?.max_payload)
     const given = Object.entries(request.headers)
     const headers = given.length === 0 ? undefined : make()
     for (const [name, value] of given) headers?.set(name, value)
-    const asked = connection.request(
-      `${root}.api.v1.${tenant === "*" ? allTenants : tenant}.${id}`,
-      payloadOf(request),
-      { timeout: timeoutMs + laterMs, ...(headers === undefined ? {} : { headers }) }
-    )
-    const { data, headers: answered } = await unlessAborted(asked, signal)
-    const header = (name: string) => answered?.get(name) || undefined
-    return { status: Number(header("status") ?? 0), header, body: data }
+    const others = headers === undefined ? {} : { headers }
+    return async (signal, timeoutMs): Promise<Answer> => {
+      const options = { timeout: timeoutMs + laterMs, ...others }
+      const asked = answered(request.id, () => connection.request(subject, payload, options))
+      const { data, headers: got } = await unlessAborted(asked, signal)
+      const header = (name: string) => got?.get(name) || undefined
+      return { status: Number(header("status") ?? 0), header, body: data }
+    }
   },
-  follow: undefined
+  follower: undefined
 })

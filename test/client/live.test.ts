@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { LiveMessage } from "../../src/client/client.ts"
+import { type Client, httpClient, type LiveMessage } from "../../src/client/client.ts"
 import { serverEvents } from "../../src/client/live.ts"
 import { nth } from "../kit/engine.ts"
 import { clientOf, inOrder, problem, rejected } from "./answering.ts"
@@ -79,6 +79,32 @@ describe("following failures with the client", () => {
       const error = yield* Effect.promise(() => rejected(listening()))
       assert.deepStrictEqual(error, new Error("enough"))
       yield* quiet
+    })
+  )
+
+  it.live("ends with what the program's own functions throw", () =>
+    Effect.gen(function* () {
+      const { petrel, quiet, requests, url } = yield* clientOf((_, response) => {
+        response.writeHead(200, { "content-type": "text/event-stream" })
+        response.write(text)
+        return undefined
+      })
+      const own = new Error("it is the program's own")
+      const fail = (): never => {
+        throw own
+      }
+      const listening = async (client: Client, onConnected?: () => void) => {
+        for await (const _ of client.live({}, { onConnected }));
+      }
+      const untold = yield* Effect.promise(() => rejected(listening(petrel, fail)))
+      assert.strictEqual(untold, own)
+      yield* quiet
+      const sealed = httpClient({ url, tenant: "acme", token: fail })
+      assert.strictEqual(yield* Effect.promise(() => rejected(listening(sealed))), own)
+      const broken = httpClient({ url, tenant: "acme", token: "a\nb" })
+      const refused = yield* Effect.promise(() => rejected(listening(broken)))
+      assert.match(String(refused), /^TypeError: deliveries\.live: the token has a character/)
+      assert.lengthOf(requests, 1)
     })
   )
 })
