@@ -11,8 +11,8 @@ export interface RawEvent {
   readonly tenant?: string | undefined
   readonly type: string
   readonly id?: string | undefined
-  /** Receivers get it byte for byte. */
-  readonly body: Uint8Array | string
+  /** Receivers get it byte for byte; a text as UTF-8. */
+  readonly body: Uint8Array | ArrayBuffer | string
   /** (Default: application/json) */
   readonly contentType?: string | undefined
   readonly traceparent?: string | undefined
@@ -74,6 +74,14 @@ export const publishOne = async (
   return (await post(calling, tenant, { bytes, contentType: json }, options)) as PublishedEvent
 }
 
+/** Returns the bytes that a body is; anything else would be stored as something else. */
+const bytesOf = (body: unknown): Uint8Array => {
+  if (typeof body === "string") return encoder.encode(body)
+  if (body instanceof ArrayBuffer) return new Uint8Array(body)
+  if (ArrayBuffer.isView(body)) return new Uint8Array(body.buffer, body.byteOffset, body.byteLength)
+  throw new TypeError("publishRaw needs body as bytes or text: for data there is publish")
+}
+
 /** Publishes bytes as they are. */
 export const publishBytes = async (
   calling: Calling,
@@ -81,8 +89,7 @@ export const publishBytes = async (
   options: CallOptions
 ): Promise<PublishedEvent> => {
   const rawId = "events.publishRaw"
-  const bytes = typeof body === "string" ? encoder.encode(body) : body
-  const written = { bytes, contentType }
+  const written = { bytes: bytesOf(body), contentType }
   const request = requestOf(calling, rawId, operations[rawId], { tenant, type }, {}, written)
   const traces = Object.entries({ traceparent, tracestate }).flatMap(([name, value]) =>
     value === undefined ? [] : [[name, value] as const]

@@ -60,6 +60,32 @@ describe("publishing with the client", () => {
     })
   )
 
+  it.live("takes bytes in an ArrayBuffer or a part of one, and text, and nothing else", () =>
+    Effect.gen(function* () {
+      const answer = json({ tenant: "acme", id: "acme.x", duplicate: false }, 201)
+      const { petrel, requests } = yield* clientOf(answer)
+      const { buffer } = Uint8Array.of(1, 2, 3, 4)
+      const raw = (body: unknown) => petrel.publishRaw({ type: "a", body } as never)
+      yield* Effect.promise(async () => {
+        for (const body of [buffer, new DataView(buffer, 1, 2), "ü"]) await raw(body)
+      })
+      assert.deepStrictEqual(
+        requests.map(({ body }) => [...body]),
+        [
+          [1, 2, 3, 4],
+          [2, 3],
+          [0xc3, 0xbc]
+        ]
+      )
+      for (const body of [{ a: 1 }, [1, 2], 5, null, undefined])
+        assert.strictEqual(
+          String(yield* Effect.promise(() => rejected(raw(body)))),
+          "TypeError: publishRaw needs body as bytes or text: for data there is publish"
+        )
+      assert.lengthOf(requests, 3)
+    })
+  )
+
   it.live("makes smaller batches where a proxy takes no larger ones", () =>
     Effect.gen(function* () {
       const mebibyte = 1024 * 1024
