@@ -1,5 +1,5 @@
 import { newId, nowMs, pause, random, within } from "./machine.ts"
-import type { Bytes, CallOptions, Described } from "./operation.ts"
+import { type Bytes, type CallOptions, checkTimes, type Described } from "./operation.ts"
 import { type Answer, jsonIn, NoAnswer, problemIn, retryAfterOf } from "./problem.ts"
 
 /** What is given to a call: the parameters of path and query, and the fields of the body. */
@@ -183,6 +183,7 @@ export const send = async (
   options: CallOptions
 ): Promise<Answer> => {
   const { retryForMs = calling.retryForMs, signal, timeoutMs = calling.timeoutMs } = options
+  checkTimes(options)
   const sendOnce = calling.transport.sender(request)
   const late = () => new NoAnswer(request.id, `there was no answer within ${timeoutMs} ms`)
   const until = nowMs() + retryForMs

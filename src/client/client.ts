@@ -9,8 +9,7 @@ import { type HttpPlace, overHttp } from "./http.ts"
 import { type FinishOptions, finishJob } from "./jobs.ts"
 import { followFailures, type Live, type LiveOptions } from "./live.ts"
 import { type NatsPlace, overNats } from "./nats.ts"
-import type { CallOptions, Described, Page } from "./operation.ts"
-import { listOf } from "./operation.ts"
+import { type CallOptions, checkTimes, type Described, listOf, type Page } from "./operation.ts"
 import {
   type PublishAllOptions,
   publishBytes,
@@ -40,11 +39,11 @@ export type { Outcome, PublishAllOptions, RawEvent, Summary } from "./publishing
 export interface ClientOptions {
   /** Whose events and endpoints; a call may name another one. `*`: all tenants. */
   readonly tenant?: string | undefined
-  /** How long one request may take, ms. (Default: 30,000) */
+  /** How long one request may take, ms, up to 2^31 - 1. (Default: 30,000) */
   readonly timeoutMs?: number | undefined
   /**
    * For how long a request that was not answered, or refused for a reason that may pass, is sent again,
-   * ms; 0: never. Less than the time for which the installation knows ids of events, which is 10
+   * ms; 0: never; Infinity: without end. Less than the time for which the installation knows ids of events, which is 10
    * minutes unless it was set. (Default: 60,000)
    */
   readonly retryForMs?: number | undefined
@@ -99,6 +98,7 @@ const checkOffered = (transport: Transport, id: string, { insteadOverNats }: Des
 }
 
 const clientOver = (transport: Transport, options: ClientOptions): Client => {
+  checkTimes(options)
   const calling: Calling = {
     transport,
     tenant: options.tenant,
@@ -153,11 +153,15 @@ const clientOver = (transport: Transport, options: ClientOptions): Client => {
 /**
  * Returns a client that asks a console over HTTP. It needs `fetch` alone.
  *
- * @throws TypeError if the URL is none of a server.
+ * @throws TypeError if the URL is none of a server, or a time is out of bounds.
  */
 export const httpClient = (options: ClientOptions & HttpPlace): Client =>
   clientOver(overHttp(options), options)
 
-/** Returns a client that asks the consoles over the program's own connection to their broker. */
+/**
+ * Returns a client that asks the consoles over the program's own connection to their broker.
+ *
+ * @throws TypeError if a time is out of bounds.
+ */
 export const natsClient = (options: ClientOptions & NatsPlace): Client =>
   clientOver(overNats(options), options)

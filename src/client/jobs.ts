@@ -1,7 +1,7 @@
 import type { Input } from "./calling.ts"
 import type { Job } from "./generated/schemas.ts"
-import { pause } from "./machine.ts"
-import type { CallOptions } from "./operation.ts"
+import { checkMs, pause } from "./machine.ts"
+import { type CallOptions, checkTimes } from "./operation.ts"
 
 /** A job that did not come to its end. */
 export class JobFailed extends Error {
@@ -42,6 +42,8 @@ export const finishJob = async (
   begun: Job,
   { everyMs = usualEveryMs, onProgress, ...options }: FinishOptions
 ): Promise<Job> => {
+  checkMs("everyMs", everyMs, 0)
+  checkTimes(options)
   for (let job = begun; ; ) {
     onProgress?.(job)
     if (job.state === "done") return job

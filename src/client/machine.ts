@@ -3,6 +3,20 @@
 /** The monotonic clock, ms. */
 export const nowMs = (): number => performance.now()
 
+/** The longest that a timer waits, ms: told to wait longer, it does not wait at all. */
+export const maxTimerMs = 2 ** 31 - 1
+
+/** Refuses what is no time within bounds, ms; undefined, which stands for a default, is one. */
+export const checkMs = (
+  name: string,
+  value: number | undefined,
+  least: number,
+  most = maxTimerMs
+): void => {
+  if (value !== undefined && !(typeof value === "number" && value >= least && value <= most))
+    throw new TypeError(`${name} must be a number from ${least} to ${most} (ms): it is ${value}`)
+}
+
 /** Returns a number from 0 to 1. */
 export const random = (): number => Math.random()
 

@@ -1,5 +1,5 @@
 import { answered, type Request, type Transport } from "./calling.ts"
-import { unlessAborted } from "./machine.ts"
+import { maxTimerMs, unlessAborted } from "./machine.ts"
 import { type Answer, PetrelProblem } from "./problem.ts"
 
 /** What is needed of the headers of a message. */
@@ -72,7 +72,7 @@ export const overNats = ({ connection, headers: make, root = "petrel" }: NatsPla
     for (const [name, value] of given) headers?.set(name, value)
     const others = headers === undefined ? {} : { headers }
     return async (signal, timeoutMs): Promise<Answer> => {
-      const options = { timeout: timeoutMs + laterMs, ...others }
+      const options = { timeout: Math.min(maxTimerMs, timeoutMs + laterMs), ...others }
       const asked = answered(request.id, () => connection.request(subject, payload, options))
       const { data, headers: got } = await unlessAborted(asked, signal)
       const header = (name: string) => got?.get(name) || undefined

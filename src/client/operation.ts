@@ -1,3 +1,5 @@
+import { checkMs } from "./machine.ts"
+
 /** What the client has to know of an operation (generated/operations.ts). */
 export interface Described {
   readonly method: string
@@ -21,10 +23,21 @@ export interface Described {
 export interface CallOptions {
   /** Ends the call; it rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
-  /** How long one request may take, ms. (Default: the client's) */
+  /** How long one request may take, ms, up to 2^31 - 1. (Default: the client's) */
   readonly timeoutMs?: number | undefined
-  /** For how long a request is repeated, ms; 0: never. (Default: the client's) */
+  /** For how long a request is repeated, ms; 0: never; Infinity: without end. (Default: the client's) */
   readonly retryForMs?: number | undefined
+}
+
+/**
+ * Refuses times that no call can have.
+ *
+ * @throws TypeError that names the time.
+ */
+export const checkTimes = ({ retryForMs, timeoutMs }: CallOptions): void => {
+  checkMs("timeoutMs", timeoutMs, 1)
+  // No timer runs for as long: a request may be repeated without end.
+  checkMs("retryForMs", retryForMs, 0, Number.POSITIVE_INFINITY)
 }
 
 /** Bytes that are answered as they are. */

@@ -2,8 +2,8 @@ import { arrayOf, type Bounds, batchesOf, type Written, withId } from "./batches
 import { type Calling, pauseMs, requestOf, resultOf, send, type WrittenBody } from "./calling.ts"
 import { operations } from "./generated/operations.ts"
 import type { BatchAnswer, BatchResult, NewEvent, PublishedEvent } from "./generated/schemas.ts"
-import { newId, nowMs, pause } from "./machine.ts"
-import type { CallOptions } from "./operation.ts"
+import { checkMs, newId, nowMs, pause } from "./machine.ts"
+import { type CallOptions, checkTimes } from "./operation.ts"
 import { PetrelProblem } from "./problem.ts"
 
 /** An event whose body is given as bytes. */
@@ -229,6 +229,8 @@ export const publishEvents = async <E extends NewEvent>(
   } = options
   checkNumber("batch", batch, maxBatch)
   checkNumber("concurrency", concurrency, maxConcurrency)
+  checkMs("lingerMs", lingerMs, 0)
+  checkTimes(options)
   const { failures, sums, tell } = summing(onOutcome)
   const inFlight = new Set<Promise<void>>()
   // Ends the reading of the source; requests on their way go on.

@@ -1,6 +1,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { httpClient, isProblem, NoAnswer, PetrelProblem } from "../../src/client/client.ts"
+import {
+  type CallOptions,
+  httpClient,
+  isProblem,
+  type Job,
+  NoAnswer,
+  PetrelProblem
+} from "../../src/client/client.ts"
 import { nth } from "../kit/engine.ts"
 import { broken, clientOf, inOrder, json, problem, rejected } from "./answering.ts"
 
@@ -87,6 +94,40 @@ describe("a call of the client", () => {
       )
       assert.instanceOf(error, NoAnswer)
       assert.strictEqual(error.message, "endpoints.get: there was no answer within 50 ms")
+    })
+  )
+
+  it.live("refuses times that no timer can wait, and repeats without end if it should", () =>
+    Effect.gen(function* () {
+      const soon = problem(503, "unavailable", { "retry-after": "0" })
+      const { petrel, requests, url } = yield* clientOf(inOrder(soon, json({ id: "a" })))
+      const job = { id: "j", kind: "replay", state: "running" } as Job
+      const get = (options: CallOptions) => petrel.endpoints.get({ id: "a" }, options)
+      const messages = yield* Effect.promise(() =>
+        Promise.all(
+          [
+            ...[0, 2 ** 31, Number.POSITIVE_INFINITY].map((timeoutMs) => get({ timeoutMs })),
+            get({ retryForMs: Number.NaN }),
+            petrel.publishAll([], { lingerMs: Number.POSITIVE_INFINITY }),
+            petrel.publishAll([], { retryForMs: -1 }),
+            petrel.finish(job, { everyMs: 1e12 })
+          ].map(async (asked) => String(await rejected(asked)))
+        )
+      )
+      const must = (name: string, least: number, most: number, value: number) =>
+        `TypeError: ${name} must be a number from ${least} to ${most} (ms): it is ${value}`
+      const [longest, endless] = [2 ** 31 - 1, Number.POSITIVE_INFINITY]
+      assert.deepStrictEqual(messages, [
+        ...[0, 2 ** 31, endless].map((value) => must("timeoutMs", 1, longest, value)),
+        must("retryForMs", 0, endless, Number.NaN),
+        must("lingerMs", 0, longest, endless),
+        must("retryForMs", 0, endless, -1),
+        must("everyMs", 0, longest, 1e12)
+      ])
+      assert.throws(() => httpClient({ url, timeoutMs: 1e12 }), /^timeoutMs must be/)
+      assert.lengthOf(requests, 0)
+      yield* Effect.promise(() => get({ retryForMs: endless, timeoutMs: longest }))
+      assert.lengthOf(requests, 2)
     })
   )
 

@@ -37,6 +37,26 @@ describe("a client over NATS", () => {
     assert.deepStrictEqual(asked, [])
   })
 
+  it("waits as long as a timer can, and no longer", async () => {
+    const waits: Array<number> = []
+    const one: NatsConnection = {
+      request: async (_, __, { timeout }) => {
+        waits.push(timeout)
+        throw new Error("no responders")
+      }
+    }
+    const timeoutMs = 2 ** 31 - 1
+    const petrel = natsClient({
+      connection: one,
+      headers,
+      tenant: "acme",
+      timeoutMs,
+      retryForMs: 0
+    })
+    await rejected(petrel.endpoints.get({ id: "a" }))
+    assert.deepStrictEqual(waits, [timeoutMs])
+  })
+
   it("refuses what the broker would not pass on, as a console does over HTTP", async () => {
     const { asked, petrel } = connection()
     const large = { type: "a", id: "large", data: "x".repeat(1_000) }
