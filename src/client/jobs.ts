@@ -36,12 +36,20 @@ const shown = {
 
 const usualEveryMs = 1_000
 
+/** Refuses what is no whole job: a plan, say, or an id alone. */
+const checkJob = (given: unknown): void => {
+  const { id, kind }: { id?: unknown; kind?: unknown } = Object(given)
+  if (typeof id !== "string" || typeof kind !== "string" || !Object.hasOwn(shown, kind))
+    throw new TypeError("finish needs a job as jobs.replay, jobs.getReplay and the like return it")
+}
+
 /** Waits until a job is done, and returns it as it is then. Rejects with JobFailed where it fails. */
 export const finishJob = async (
   show: (id: (typeof shown)[Job["kind"]], input: Input, options: CallOptions) => Promise<unknown>,
   begun: Job,
   { everyMs = usualEveryMs, onProgress, ...options }: FinishOptions
 ): Promise<Job> => {
+  checkJob(begun)
   checkMs("everyMs", everyMs, 0)
   checkTimes(options)
   for (let job = begun; ; ) {

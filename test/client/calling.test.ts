@@ -131,6 +131,18 @@ describe("a call of the client", () => {
     })
   )
 
+  it.live("that waits for a job says at once what is none", () =>
+    Effect.gen(function* () {
+      const { petrel, requests } = yield* clientOf(json({}))
+      for (const job of [undefined, {}, { id: "j", state: "running" }, { replay: 3 }])
+        assert.strictEqual(
+          String(yield* Effect.promise(() => rejected(petrel.finish(job as never)))),
+          "TypeError: finish needs a job as jobs.replay, jobs.getReplay and the like return it"
+        )
+      assert.lengthOf(requests, 0)
+    })
+  )
+
   it.live("ends with its signal, and so does its connection", () =>
     Effect.gen(function* () {
       const { petrel, quiet, received } = yield* clientOf(() => undefined)
