@@ -77,6 +77,9 @@ export const isPassing = (status: number): boolean => passing.has(status)
 /** Methods whose requests may be carried out twice. */
 const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"])
 
+const isText = (value: unknown): boolean =>
+  value === undefined || value instanceof Date || /^(string|number|boolean)$/.test(typeof value)
+
 const isNoDate = (value: unknown): boolean => value instanceof Date && Number.isNaN(value.getTime())
 
 /** Refuses an input that lacks what the path needs, or has what is nowhere in the request. */
@@ -90,6 +93,9 @@ const checkInput = (id: string, operation: Described, input: Input): void => {
   const other = Object.keys(input).find((name) => !fields.includes(name))
   if (other !== undefined && hasBody !== true)
     throw new TypeError(`${other} is not a field of ${id}: it has ${fields.join(", ") || "none"}`)
+  const noText = fields.find((name) => ![input[name]].flat().every(isText))
+  if (noText !== undefined)
+    throw new TypeError(`${noText} of ${id} is no text, number or time: leave it out to mean any`)
   // JSON would have null for it.
   const noDate = Object.keys(input).find((name) => isNoDate(input[name]))
   if (noDate !== undefined) throw new TypeError(`${noDate} of ${id} is an invalid date`)
@@ -147,8 +153,16 @@ export const pauseMs = (attempt: number, retryAfter: number | undefined): number
   return Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + random() / 2)
 }
 
-const messageOf = (error: unknown): string =>
-  error instanceof Error ? error.message : String(error)
+/** Returns what went wrong, with its causes: `fetch` itself says no more than that it failed. */
+const messageOf = (error: unknown, depth = 0): string => {
+  if (!(error instanceof Error)) return String(error)
+  const under = error instanceof AggregateError ? error.errors[0] : error.cause
+  if (under === undefined || depth === maxCauses) return error.message
+  return [error.message, messageOf(under, depth + 1)].filter((text) => text !== "").join(": ")
+}
+
+/** Causes of an error that are told. */
+const maxCauses = 3
 
 /** Asks, and rejects with NoAnswer where that fails. */
 export const answered = async <A>(operation: string, ask: () => Promise<A>): Promise<A> => {
@@ -204,17 +218,26 @@ export const send = async (
   }
 }
 
-const firstProblem = 400
-
-/** Returns what an answer says. Throws PetrelProblem where it is a refusal. */
-export const resultOf = ({ id, operation }: Request, answer: Answer): unknown => {
+/**
+ * Returns what an answer says. Throws PetrelProblem where it is a refusal, or not Petrel's.
+ *
+ * @param field one that the answer has, with a value of that type. (Default: its list, if it has one)
+ */
+export const resultOf = (
+  { headers, id, operation }: Request,
+  answer: Answer,
+  field?: { readonly name: string; readonly is: (value: unknown) => boolean }
+): unknown => {
   const { body, header, status } = answer
   // It is as the caller knows it.
-  if (status === 304) return undefined
-  if (status >= firstProblem || status < 200 || status >= 300) throw problemIn(id, answer)
+  if (status === 304 && headers["if-none-match"] !== undefined) return undefined
+  if (status < 200 || status >= 300) throw problemIn(id, answer)
   const contentType = header("content-type") ?? "application/octet-stream"
   if (operation.isBytes === true) return { body, contentType } satisfies Bytes
   const json = jsonIn(answer)
-  if (json === undefined) throw problemIn(id, answer)
+  const { list } = operation
+  const has = field ?? (list === undefined ? undefined : { name: list, is: Array.isArray })
+  const isOne = typeof json === "object" && json !== null
+  if (!isOne || has?.is(Reflect.get(json, has.name)) === false) throw problemIn(id, answer)
   return json
 }

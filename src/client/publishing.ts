@@ -54,14 +54,19 @@ const publishId = "events.publish"
 const publishing = operations[publishId]
 const json = "application/json"
 
+/** What an answer says at least of one event, and of a batch: whoever else answers stores nothing. */
+const ofOne = { name: "id", is: (value: unknown) => typeof value === "string" } as const
+const ofBatch = { name: "events", is: Array.isArray } as const
+
 const post = async (
   calling: Calling,
   tenant: string | undefined,
   body: WrittenBody,
-  options: CallOptions
+  options: CallOptions,
+  field: typeof ofOne | typeof ofBatch
 ): Promise<unknown> => {
   const request = requestOf(calling, publishId, publishing, { tenant }, {}, body)
-  return resultOf(request, await send(calling, request, options))
+  return resultOf(request, await send(calling, request, options), field)
 }
 
 /** Publishes one event; it gets an id if it has none, so that it may be sent again. */
@@ -71,7 +76,8 @@ export const publishOne = async (
   { tenant, ...options }: CallOptions & { readonly tenant?: string | undefined }
 ): Promise<PublishedEvent> => {
   const bytes = encoder.encode(JSON.stringify(withId(event)))
-  return (await post(calling, tenant, { bytes, contentType: json }, options)) as PublishedEvent
+  const body = { bytes, contentType: json }
+  return (await post(calling, tenant, body, options, ofOne)) as PublishedEvent
 }
 
 /** Returns the bytes that a body is; anything else would be stored as something else. */
@@ -96,7 +102,7 @@ export const publishBytes = async (
   )
   const headers = { ...Object.fromEntries(traces), "idempotency-key": id }
   const answer = await send(calling, { ...request, headers }, options)
-  return resultOf(request, answer) as PublishedEvent
+  return resultOf(request, answer, ofOne) as PublishedEvent
 }
 
 /** What an event of a batch is answered with where it is not known to be stored. */
@@ -148,7 +154,7 @@ const publishBatch = async <E extends NewEvent>(
     const remaining = { ...options, retryForMs: Math.max(0, until - nowMs()) }
     let result: BatchResult
     try {
-      result = (await post(calling, tenant, body, remaining)) as BatchResult
+      result = (await post(calling, tenant, body, remaining, ofBatch)) as BatchResult
     } catch (error) {
       if (!(error instanceof PetrelProblem && error.status === tooLarge)) throw error
       bounds.bytes = Math.min(bounds.bytes, Math.ceil(body.bytes.length / 2))

@@ -28,6 +28,46 @@ describe("a call of the client", () => {
     })
   )
 
+  it.live("says what came between where an answer is none of Petrel's", () =>
+    Effect.gen(function* () {
+      const { answer, petrel } = yield* clientOf(json(null))
+      const calls: ReadonlyArray<() => Promise<unknown>> = [
+        () => petrel.endpoints.get({ id: "a" }),
+        () => petrel.endpoints.list({}).page(),
+        () => petrel.publish({ type: "a", data: 1 }),
+        () => petrel.publishRaw({ type: "a", body: "1" }),
+        () => petrel.publishAll([{ type: "a", data: 1 }])
+      ]
+      for (const status of [200, 304])
+        for (const said of [null, {}]) {
+          answer({ ...json(said), status })
+          for (const call of status === 200 && said !== null ? calls.slice(1) : calls) {
+            const error = yield* Effect.promise(() => rejected(call()))
+            assert.isTrue(isProblem(error, "unknown"), String(error))
+            assert.match(String(error), /an answer with status \d+ that is not Petrel's/)
+          }
+        }
+    })
+  )
+
+  it.live("tells why nobody was reached", () =>
+    Effect.gen(function* () {
+      const petrel = httpClient({ url: "http://127.0.0.1:1", tenant: "acme", retryForMs: 0 })
+      const error = yield* Effect.promise(() => rejected(petrel.endpoints.get({ id: "a" })))
+      assert.match(String(error), /fetch failed: .+/)
+    })
+  )
+
+  it.live("refuses values that a path and a query cannot have", () =>
+    Effect.gen(function* () {
+      const { petrel, requests } = yield* clientOf(json({ endpoints: [], deliveries: [] }))
+      const wrong = { endpoint: null } as never
+      const error = yield* Effect.promise(() => rejected(petrel.log.list(wrong).page()))
+      assert.match(String(error), /endpoint of log.list is no text, number or time: leave it out/)
+      assert.lengthOf(requests, 0)
+    })
+  )
+
   it.live("about no tenant sends one that its body names, and not the client's own", () =>
     Effect.gen(function* () {
       const job = json({ id: "j", kind: "audit", state: "done" }, 202)
