@@ -1,3 +1,5 @@
+import { readFile } from "node:fs/promises"
+import { join } from "node:path"
 import pg from "pg"
 import postgres from "postgres"
 import { migration } from "../../src/outbox/migration.ts"
@@ -19,6 +21,14 @@ export const migrate = async (client: pg.Client, table = usualTable): Promise<vo
   const name = readTable(table)
   if (name === undefined) throw new Error(`${table} is no table`)
   await client.query(migration(name))
+}
+
+/** Makes a database with an empty outbox of version 1. Returns its URL. */
+export const firstOutboxDatabase = async (server: PostgresServer) => {
+  const url = await server.database(`outbox_${++databases}`)
+  const text = await readFile(join(import.meta.dirname, "outbox-version-1.sql"), "utf8")
+  await withClient(url, (client) => client.query(text))
+  return url
 }
 
 /** Gives a client of `pg` for as long as `use` runs. */

@@ -7,7 +7,14 @@ import { isToken } from "../../src/domain/token.ts"
 import { eventTypeProblem } from "../../src/domain/type-filter.ts"
 import { enqueue, enqueueAll, maxBodyBytes, type OutboxEvent } from "../../src/outbox/outbox.ts"
 import { readTable } from "../../src/outbox/table-name.ts"
-import { inPg, inPostgres, migrate, outboxDatabase, withClient } from "../kit/outbox.ts"
+import {
+  firstOutboxDatabase,
+  inPg,
+  inPostgres,
+  migrate,
+  outboxDatabase,
+  withClient
+} from "../kit/outbox.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
 
 const paid: OutboxEvent = { tenant: "acme", type: "invoice.paid", body: { total: "10.00" } }
@@ -193,6 +200,27 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
     })
     await inPg(url, (tx) => enqueue(tx, paid, { table: "billing.Events" }))
     assert.lengthOf(await storedIn(url, 'billing."Events"'), 1)
+  })
+
+  it("of version 1 is mended when it is migrated: rows get their tracestate", async () => {
+    const url = await firstOutboxDatabase(server)
+    const enqueued = (id: string, tracestate?: string) =>
+      inPg(url, (tx) => enqueue(tx, { ...paid, id, tracestate }))
+    await enqueued("before")
+    assert.match(await refusal(enqueued("one", "petrel=1")), /^invalid regular expression: /)
+    await withClient(url, (client) => migrate(client))
+    await enqueued("one", `petrel=${"~".repeat(505)}`)
+    assert.lengthOf(await storedIn(url), 2)
+    await withClient(url, async (client) => {
+      const text =
+        "insert into petrel_outbox (tenant, type, body, tracestate) values ('acme', 'a', '', $1)"
+      for (const tracestate of ["", "é", "a\n", "x".repeat(513)])
+        assert.match(
+          await refusal(client.query(text, [tracestate])),
+          /violates check constraint "petrel_outbox_tracestate_check"$/,
+          tracestate
+        )
+    })
   })
 
   it("refuses what is no event from whatever inserts it, and takes all that enqueue takes", async () => {

@@ -5,7 +5,7 @@ import { enqueue, enqueueAll, type OutboxEvent } from "../../src/outbox/outbox.t
 import type { PendingRow } from "../../src/relay/outbox-table.ts"
 import type { Outcome } from "../../src/relay/relay.ts"
 import { eventually } from "../kit/engine.ts"
-import { inPg, outboxDatabase, withClient } from "../kit/outbox.ts"
+import { firstOutboxDatabase, inPg, outboxDatabase, withClient } from "../kit/outbox.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
 import { countRows, FakeIntake, relaying } from "../kit/relaying.ts"
 
@@ -40,7 +40,9 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
         const intake = new FakeIntake()
         const bytes = Uint8Array.from({ length: 256 }, (_, index) => index)
         const traceparent = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`
-        yield* add(url, event("one", { body: bytes, contentType: "application/x", traceparent }))
+        const tracestate = `petrel=${"~".repeat(505)}`
+        const trace = { traceparent, tracestate }
+        yield* add(url, event("one", { body: bytes, contentType: "application/x", ...trace }))
         // Only a notice can bring the second one.
         yield* relaying(url, { driver, publish: storing(intake), pollMs: 60_000 })
         yield* published(url, 1)
@@ -48,8 +50,8 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
         yield* published(url, 2)
         assert.deepStrictEqual(intake.ids, ["one", "two"])
         assert.deepInclude(intake.stored[0], {
-          ...{ tenant: "acme", type: "invoice.paid", contentType: "application/x", traceparent },
-          tracestate: undefined
+          ...{ tenant: "acme", type: "invoice.paid", contentType: "application/x" },
+          ...trace
         })
         assert.deepStrictEqual(new Uint8Array(intake.stored[0]?.body ?? []), bytes)
       })
@@ -367,6 +369,10 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
         withClient(none, (client) => client.query("create table petrel_outbox (id int)"))
       )
       assert.match(yield* endOf(none), /^the table petrel_outbox is no outbox of Petrel: /)
+      assert.strictEqual(
+        yield* endOf(yield* Effect.promise(() => firstOutboxDatabase(server))),
+        "the outbox petrel_outbox is of version 1, and this Petrel needs 2: run `petrel outbox migrate`"
+      )
       assert.match(
         yield* endOf(`${server.url}_absent`),
         /^the database did not take a connection: /

@@ -41,7 +41,7 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
       const made = yield* run("outbox", "migrate", "--database", database)
       assert.deepStrictEqual(
         [made.code, made.out],
-        [0, ["The outbox petrel_outbox is made (version 1)"]]
+        [0, ["The outbox petrel_outbox is made (version 2)"]]
       )
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })

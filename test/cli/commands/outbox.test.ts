@@ -7,7 +7,7 @@ import { afterAll, beforeAll } from "vitest"
 import { nameOf } from "../../../src/cli/commands/outbox/outbox.ts"
 import { migration } from "../../../src/outbox/migration.ts"
 import { readTable } from "../../../src/outbox/table-name.ts"
-import { withClient } from "../../kit/outbox.ts"
+import { firstOutboxDatabase, withClient } from "../../kit/outbox.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../../kit/postgres-server.ts"
 import { program } from "../command-line.ts"
 import { run } from "../in-process.ts"
@@ -79,20 +79,23 @@ describe("petrel outbox", () => {
     it.live("makes an outbox once, and leaves another table alone", () =>
       Effect.gen(function* () {
         const url = yield* Effect.promise(() => server.database("shop"))
-        const migrate = (...more: ReadonlyArray<string>) =>
-          run("outbox", "migrate", "--json", "--database", url, ...more)
+        const migrate = (database: string, ...more: ReadonlyArray<string>) =>
+          run("outbox", "migrate", "--json", "--database", database, ...more)
         const outOf = (before: number | null) => [
-          JSON.stringify({ table: "petrel_outbox", version: 1, before })
+          JSON.stringify({ table: "petrel_outbox", version: 2, before })
         ]
-        assert.deepStrictEqual((yield* migrate()).out, outOf(null))
-        assert.deepStrictEqual((yield* migrate()).out, outOf(1))
+        assert.deepStrictEqual((yield* migrate(url)).out, outOf(null))
+        assert.deepStrictEqual((yield* migrate(url)).out, outOf(2))
+        const first = yield* Effect.promise(() => firstOutboxDatabase(server))
+        assert.deepStrictEqual((yield* migrate(first)).out, outOf(1))
+        assert.deepStrictEqual((yield* migrate(first)).out, outOf(2))
         yield* Effect.promise(() =>
           withClient(url, async (client) => {
             await client.query("create table events (id int)")
             await client.query("comment on table petrel_outbox is 'Petrel outbox, version 9'")
           })
         )
-        const sentences = [yield* migrate("--table", "events"), yield* migrate()].map(
+        const sentences = [yield* migrate(url, "--table", "events"), yield* migrate(url)].map(
           ({ err }) => err
         )
         assert.deepStrictEqual(sentences, [
