@@ -15,6 +15,9 @@ export const versionIn = (comment: string | null): number | undefined => {
 /** Rows that are to be published. The index of them has the same condition. */
 export const isPending = "published_at is null and set_aside_at is null"
 
+/** The times of insertion from which an age follows. PostgreSQL takes "infinity" as a time, too. */
+export const hasAge = "isfinite(created_at)"
+
 /** Rows that were set aside, and that nobody has released or discarded. */
 export const isSetAside = "set_aside_at is not null and discarded_at is null"
 
@@ -53,6 +56,11 @@ create table if not exists ${quoted} (
 alter table ${quoted}
   drop constraint if exists "${base}_tracestate_check",
   add constraint "${base}_tracestate_check" check (tracestate ~ '^[ -~]+$' and length(tracestate) <= 512) not valid;
+
+-- A row that version 1 has taken stays: a relay sets it aside, which no check may prevent.
+alter table ${quoted}
+  drop constraint if exists "${base}_created_at_check",
+  add constraint "${base}_created_at_check" check (${hasAge} or not (${isPending})) not valid;
 
 -- Numbers have no index of their own: each would make publishing dearer. The relay asks for what is pending, by tenant.
 create index if not exists "${base}_pending" on ${quoted} (tenant, id) where ${isPending};

@@ -10,7 +10,7 @@ import type { AuditedRow, OutboxTable } from "./outbox-table.ts"
 
 /** What is wrong with a row. */
 export type OutboxProblemKind =
-  /** It has waited for more than a minute. */
+  /** It has waited for more than a minute, or nobody can say for how long. */
   | "unpublished"
   /** The same, for longer than the intake remembers: it may be an event already. */
   | "perhaps-published"
@@ -105,7 +105,10 @@ const waitingProblem = Effect.fnUntraced(function* (
   remembersFrom: number
 ) {
   const { names, readMessage } = yield* Broker
-  const waited = `has waited for ${spanText(ageMs)}`
+  const waited =
+    ageMs === undefined
+      ? "waits, and its created_at is infinite: a relay sets it aside"
+      : `has waited for ${spanText(ageMs)}`
   const there = yield* readMessage(`look at ${names.intake}`, names.intake, {
     last_by_subj: `${names.subjects.incomingRow(tenant, idToken(eventId))}.>`
   })
@@ -114,7 +117,7 @@ const waitingProblem = Effect.fnUntraced(function* (
       kind: "unpublished",
       text: `is ${there.seq} of ${names.intake}, and is not noted as published: a relay notes it`
     } as const
-  return timers.wallMs() - ageMs < remembersFrom
+  return ageMs !== undefined && timers.wallMs() - ageMs < remembersFrom
     ? ({
         kind: "perhaps-published",
         text: `${waited}, for longer than ${names.intake} remembers: if it is an event already, a relay publishes it again, with the same id`
@@ -162,7 +165,8 @@ export const auditOutbox = Effect.fnUntraced(function* (table: OutboxTable) {
   do {
     const page = yield* table.auditedRows(after, now)
     for (const row of page.rows) {
-      const isWaiting = !row.isPublished && !row.isSetAside && row.ageMs > mayWaitMs
+      const isWaiting =
+        !row.isPublished && !row.isSetAside && (row.ageMs ?? Number.POSITIVE_INFINITY) > mayWaitMs
       if (isWaiting) {
         sums.rows++
         yield* seeWaiting(row)

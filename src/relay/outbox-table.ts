@@ -1,5 +1,5 @@
 import { Effect, Schema } from "effect"
-import { isPending, isSetAside, tableVersion, versionIn } from "../outbox/migration.ts"
+import { hasAge, isPending, isSetAside, tableVersion, versionIn } from "../outbox/migration.ts"
 import type { TableName } from "../outbox/table-name.ts"
 import { DatabaseError, type Session } from "./database.ts"
 import type { Row } from "./drivers.ts"
@@ -15,8 +15,8 @@ export interface PendingRow {
   readonly body: Uint8Array
   readonly traceparent: string | undefined
   readonly tracestate: string | undefined
-  /** How long ago it was inserted when it was read, ms. */
-  readonly ageMs: number
+  /** How long ago it was inserted when it was read, ms; undefined if its `created_at` is infinite. */
+  readonly ageMs: number | undefined
 }
 
 /** Which rows to read. */
@@ -51,8 +51,8 @@ export interface AuditedRow {
   readonly isSetAside: boolean
   readonly isDiscarded: boolean
   readonly intakeSeq: number | undefined
-  /** How long ago it was inserted, ms. */
-  readonly ageMs: number
+  /** How long ago it was inserted, ms; undefined if its `created_at` is infinite. */
+  readonly ageMs: number | undefined
   readonly error: string | undefined
 }
 
@@ -86,6 +86,13 @@ const text = (value: unknown): string => String(value)
 const optional = (value: unknown): string | undefined =>
   typeof value === "string" ? value : undefined
 
+const ageOf = ({ age_ms }: Row): number | undefined =>
+  age_ms === null ? undefined : Number(age_ms)
+
+/** A row's age at a time, ms; null if there is none: PostgreSQL fails to subtract infinite times. */
+const ageAt = (time: string) =>
+  `case when ${hasAge} then (extract(epoch from ${time} - created_at) * 1000)::float8 end`
+
 const pendingRow = (row: Row): PendingRow => ({
   id: text(row.id),
   tenant: text(row.tenant),
@@ -95,7 +102,7 @@ const pendingRow = (row: Row): PendingRow => ({
   body: row.body instanceof Uint8Array ? row.body : new Uint8Array(),
   traceparent: optional(row.traceparent),
   tracestate: optional(row.tracestate),
-  ageMs: Number(row.age_ms)
+  ageMs: ageOf(row)
 })
 
 /** The tenants that have pending rows, found by one look into the index for each. */
@@ -130,7 +137,7 @@ const takeStatement = (table: string) => `${tenantsWithPending(table, "$1::text"
     from shares
   )
   select t.id::text, t.tenant, t.event_id, t.type, t.content_type, t.body, t.traceparent, t.tracestate,
-    (extract(epoch from clock_timestamp() - t.created_at) * 1000)::float8 as age_ms,
+    ${ageAt("clock_timestamp()")} as age_ms,
     (select count(*) from named)::float8 as tenants, (select max(tenant) from named) as last
   from bounded join ${table} t on t.tenant = bounded.tenant and t.id = bounded.id
     and t.published_at is null and t.set_aside_at is null
@@ -257,9 +264,17 @@ export class OutboxTable {
     )
   }
 
-  /** Lets rows that were set aside be published. Returns the numbers of those that were. */
+  /**
+   * Lets rows that were set aside be published, as of now if their `created_at` is infinite. Returns
+   * the numbers of those that were.
+   */
   release(ids: ReadonlyArray<string> | "all") {
-    return this.#change(ids, "let rows go on", "set_aside_at = null, error = null")
+    const createdAt = `case when ${hasAge} then created_at else clock_timestamp() end`
+    return this.#change(
+      ids,
+      "let rows go on",
+      `set_aside_at = null, error = null, created_at = ${createdAt}`
+    )
   }
 
   /** Gives up rows that were set aside: they stay as long as published ones. */
@@ -302,7 +317,7 @@ export class OutboxTable {
         `select tenant, event_id, type, published_at is not null as published,
             set_aside_at is not null as set_aside, discarded_at is not null as discarded,
             intake_seq::float8 as seq, error,
-            (extract(epoch from $1::timestamptz - created_at) * 1000)::float8 as age_ms
+            ${ageAt("$1::timestamptz")} as age_ms
           from ${this.#table.quoted}
           where ($2::text is null or (tenant, event_id) > ($2::text, $3::text))
             and (published_at is null or published_at <= $1::timestamptz)
@@ -317,7 +332,7 @@ export class OutboxTable {
             isSetAside: row.set_aside === true,
             isDiscarded: row.discarded === true,
             intakeSeq: typeof row.seq === "number" ? row.seq : undefined,
-            ageMs: Number(row.age_ms),
+            ageMs: ageOf(row),
             error: optional(row.error)
           })
         )
@@ -334,8 +349,8 @@ export class OutboxTable {
         `${tenantsWithPending(this.#table.quoted, "''", String(mostTenants))}
         select
           (select count(*) from (select from ${this.#table.quoted} where ${isPending} limit ${mostCounted}) p)::float8 as pending,
-          coalesce((select extract(epoch from clock_timestamp() - min(o.created_at)) * 1000 from named, lateral (
-            select t.created_at from ${this.#table.quoted} t
+          coalesce((select max(o.age_ms) from named, lateral (
+            select ${ageAt("clock_timestamp()")} as age_ms from ${this.#table.quoted} t
             where t.tenant = named.tenant and t.published_at is null and t.set_aside_at is null
             order by t.id limit 1
           ) o), 0)::float8 as oldest_ms,

@@ -74,6 +74,12 @@ const cleanMs = 10_000
 /** Pause from one removal to the next while there is more to remove, ms. */
 const betweenRemovalsMs = 100
 
+/** Nobody could say how long such a row waits, and whether that is too long. */
+const withoutAge: Outcome = {
+  kind: "refused",
+  why: "its created_at is infinite; `petrel outbox release` publishes it with the time of the release"
+}
+
 interface Settled {
   readonly row: PendingRow
   readonly outcome: Outcome
@@ -150,12 +156,13 @@ class Batches {
     this.#open.set(row.id, row.body.byteLength)
     const settled = (outcome: Outcome): void => {
       this.#open.delete(row.id)
-      const waitedMs = row.ageMs + timers.monotonicMs() - readAt
+      const waitedMs = (row.ageMs ?? 0) + timers.monotonicMs() - readAt
       this.#settled.push({ row, outcome, waitedMs })
       if (this.#open.size === 0) Queue.offerUnsafe(this.#settling, undefined)
     }
-    const published = Effect.map(this.#options.publish(row), settled)
-    yield* Effect.forkIn(published, this.#scope)
+    const outcome =
+      row.ageMs === undefined ? Effect.succeed(withoutAge) : this.#options.publish(row)
+    yield* Effect.forkIn(Effect.map(outcome, settled), this.#scope)
   })
 
   /** Waits until nothing is under way, or for a time (ms). */

@@ -31,6 +31,19 @@ export const firstOutboxDatabase = async (server: PostgresServer) => {
   return url
 }
 
+/** Makes an outbox of version 1 with rows of infinite times, by their ids, and migrates it. */
+export const outboxWithInfinity = async (server: PostgresServer) => {
+  const url = await firstOutboxDatabase(server)
+  await withClient(url, async (client) => {
+    await client.query(
+      `insert into petrel_outbox (tenant, event_id, type, body, created_at)
+        values ('acme', 'never', 'a', '', 'infinity'), ('acme', 'always', 'a', '', '-infinity')`
+    )
+    await migrate(client)
+  })
+  return url
+}
+
 /** Gives a client of `pg` for as long as `use` runs. */
 export const withClient = async <A>(
   url: string,

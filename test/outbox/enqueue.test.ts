@@ -257,6 +257,20 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
     })
   })
 
+  it("refuses a row of which nobody could say how long it waits", async () => {
+    const url = await outboxDatabase(server)
+    await withClient(url, async (client) => {
+      const text =
+        "insert into petrel_outbox (tenant, type, body, created_at) values ('acme', 'a', '', $1)"
+      for (const time of ["infinity", "-infinity"])
+        assert.match(
+          await refusal(client.query(text, [time])),
+          /violates check constraint "petrel_outbox_created_at_check"$/
+        )
+      assert.strictEqual(await refusal(client.query(text, ["2026-03-04T10:30:00Z"])), "")
+    })
+  })
+
   it("lets nobody change or remove what is not published yet", async () => {
     const url = await outboxDatabase(server)
     await inPg(url, (tx) => enqueue(tx, { ...paid, id: "inv_1" }))

@@ -4,8 +4,15 @@ import { afterAll, beforeAll } from "vitest"
 import { enqueue, enqueueAll, type OutboxEvent } from "../../src/outbox/outbox.ts"
 import type { PendingRow } from "../../src/relay/outbox-table.ts"
 import type { Outcome } from "../../src/relay/relay.ts"
+import { run } from "../cli/in-process.ts"
 import { eventually } from "../kit/engine.ts"
-import { firstOutboxDatabase, inPg, outboxDatabase, withClient } from "../kit/outbox.ts"
+import {
+  firstOutboxDatabase,
+  inPg,
+  outboxDatabase,
+  outboxWithInfinity,
+  withClient
+} from "../kit/outbox.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
 import { countRows, FakeIntake, relaying } from "../kit/relaying.ts"
 
@@ -145,6 +152,28 @@ describe.skipIf(withoutPostgres !== undefined)("a relay of an outbox", () => {
       assert.deepStrictEqual(heard.setAside, ["bad: it is bad"])
     })
   )
+
+  for (const driver of ["pg", "postgres"] as const)
+    it.live(`sets aside with ${driver} what has an infinite created_at, until it is released`, () =>
+      Effect.gen(function* () {
+        const url = yield* Effect.promise(() => outboxWithInfinity(server))
+        const intake = new FakeIntake()
+        yield* add(url, event("one"), event("two", { tenant: "globex" }))
+        const { heard } = yield* relaying(url, { driver, publish: storing(intake), pollMs: 50 })
+        const counted = yield* eventually(countRows(url), ({ pending }) => pending === 0)
+        assert.deepInclude(counted, { published: 2, setAside: 2 })
+        const why =
+          "its created_at is infinite; `petrel outbox release` publishes it with the time of the release"
+        assert.deepStrictEqual(heard.setAside, [`never: ${why}`, `always: ${why}`])
+        assert.deepStrictEqual([...intake.ids].sort(), ["one", "two"])
+        assert.deepStrictEqual(
+          heard.problems.filter((problem) => problem !== undefined),
+          []
+        )
+        assert.strictEqual((yield* run("outbox", "release", "--all", "--database", url)).code, 0)
+        yield* published(url, 4)
+      })
+    )
 
   it.live(
     "publishes again what the broker has not acknowledged, without holding up the others",

@@ -14,7 +14,7 @@ import type { OutboxProblem } from "../../src/relay/outbox-audit.ts"
 import { run } from "../cli/in-process.ts"
 import { endpoint, eventually, history, testTopology, worker } from "../kit/engine.ts"
 import { startWithAccounts } from "../kit/nats-accounts.ts"
-import { inPg, outboxDatabase, withClient } from "../kit/outbox.ts"
+import { inPg, outboxDatabase, outboxWithInfinity, withClient } from "../kit/outbox.ts"
 import { saysThatIt, startRelay, writeThroughKills } from "../kit/outbox-kills.ts"
 import { type PostgresServer, startPostgres, withoutPostgres } from "../kit/postgres-server.ts"
 import { receiver } from "../kit/receiver.ts"
@@ -342,6 +342,33 @@ describe.skipIf(withoutPostgres !== undefined)("an outbox in PostgreSQL", () => 
       // A broker that lost the end of its stream.
       yield* query("update petrel_outbox set intake_seq = 900 where event_id = 'two'")
       assert.deepInclude((yield* audited).counts, { "outbox-lost": 1 })
+    })
+  )
+
+  scenario("is audited with rows of an infinite created_at, which can be discarded", (place) =>
+    Effect.gen(function* () {
+      const database = yield* Effect.promise(() => outboxWithInfinity(server))
+      const flags = ["--nats", place.url, "--prefix", place.prefix, "--events", place.eventRoot]
+      const audited = Effect.map(
+        run("audit", "--json", "--outbox", database, ...flags),
+        ({ out }) => {
+          const [sums, ...problems] = out.map((line) => JSON.parse(line))
+          return { ...sums.outbox, problems }
+        }
+      )
+      const { counts, problems } = yield* audited
+      assert.deepInclude(counts, { unpublished: 2, "perhaps-published": 0 })
+      assert.deepStrictEqual(
+        problems.map(({ event, text }: OutboxProblem) => `${event} ${text}`),
+        ["always", "never"].map(
+          (id) => `${id} waits, and its created_at is infinite: a relay sets it aside`
+        )
+      )
+      yield* relayHere(database)
+      yield* eventually(countRows(database), (rows) => rows.setAside === 2)
+      assert.deepInclude((yield* audited).counts, { unpublished: 0, "set-aside": 2 })
+      yield* run("outbox", "discard", "--all", "--database", database)
+      assert.deepInclude(yield* audited, { clean: true, discarded: 2, problems: [] })
     })
   )
 
