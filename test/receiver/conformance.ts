@@ -16,6 +16,10 @@ export interface Subject<Tx> {
   readonly isBusyInTime?: boolean
   /** Lets a statement fail within the transaction, as far as the database has such, and says nothing of it. */
   readonly failQuietly?: (tx: Tx) => Promise<unknown>
+  /** Rolls the transaction of the work back from within it. */
+  readonly rollBack?: (tx: Tx) => Promise<unknown>
+  /** Holds the row of an event as a repeat does while it counts its receipt. Returns what lets go of it. */
+  readonly hold?: (key: string) => Promise<() => Promise<void>>
   /** Whether work that is aborted can do no more in its transaction. */
   readonly isEndedWhenAborted?: boolean
 }
@@ -319,6 +323,48 @@ const queueStories = <Tx>(subject: () => Subject<Tx>) => {
     assert.lengthOf(repeats, 4)
     assert.isTrue(repeats.every((repeat) => (repeat as { isNew?: boolean }).isNew !== true))
     assert.deepInclude(repeats[3], { outcome: "duplicate" })
+  })
+
+  it("does work whose row a repeat has just as it begins", async () => {
+    const { hold } = subject()
+    if (hold === undefined) return
+    const [source, counter] = [fresh("source"), fresh("counter")]
+    const one = entry({ source })
+    await queue().put([one])
+    const claimed = await claimOne(source)
+    const letGo = await hold(one.key)
+    const worked = work(claimed, counter)
+    try {
+      assert.strictEqual(await Promise.race([worked, setTimeout(100, "waits")]), "waits")
+    } finally {
+      await letGo()
+    }
+    assert.strictEqual(await worked, "done")
+    assert.strictEqual(await subject().countOf(counter), 1)
+    assert.deepInclude(await queue().show(claimed.id), { state: "done", attempts: 1 })
+  })
+
+  it("does not take work for done that rolls its transaction back", async () => {
+    const { add, rollBack, store } = subject()
+    if (rollBack === undefined) return
+    const [source, counter] = [fresh("source"), fresh("counter")]
+    const run = async (tx: Tx) => {
+      await add(tx, counter)
+      await rollBack(tx)
+    }
+    const refused = (work: Promise<unknown>) =>
+      work.then(
+        () => "done",
+        () => "refused"
+      )
+    const atOnce = entry({ source })
+    assert.strictEqual(await refused(store.once(atOnce, run, limits)), "refused")
+    assert.deepStrictEqual(await store.known(source, [atOnce.key]), new Set())
+    await queue().put([entry({ source })])
+    const claimed = await claimOne(source)
+    assert.strictEqual(await refused(queue().work(claimed, run, signal)), "refused")
+    assert.deepInclude(await queue().show(claimed.id), { state: "received" })
+    assert.strictEqual(await subject().countOf(counter), 0)
   })
 
   it("gives back an attempt that does not count", async () => {

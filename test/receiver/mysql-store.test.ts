@@ -39,6 +39,18 @@ conformance("The inbox in MariaDB through mysql2", withoutMariadb, async () => {
     isBusyInTime: true,
     isEndedWhenAborted: true,
     failQuietly: (tx) => loseADeadlock(pool, tx),
+    rollBack: (tx) => tx.query("rollback"),
+    hold: async (key) => {
+      const other = await pool.getConnection()
+      await other.beginTransaction()
+      await other.execute("update petrel_inbox set receipts = receipts + 1 where event_key = ?", [
+        key
+      ])
+      return async () => {
+        await other.commit()
+        other.release()
+      }
+    },
     add: async (tx, name) => {
       await tx.execute("insert into counters values (?, 1) on duplicate key update n = n + 1", [
         name

@@ -30,6 +30,18 @@ conformance("The inbox in PostgreSQL through pg", withoutPostgres, async () => {
     isBusyInTime: true,
     isEndedWhenAborted: true,
     failQuietly: (tx) => tx.query("insert into counters values (null, 1)").catch(() => undefined),
+    rollBack: (tx) => tx.query("rollback"),
+    hold: async (key) => {
+      const client = await pool.connect()
+      await client.query("begin")
+      await client.query("update petrel_inbox set receipts = receipts + 1 where event_key = $1", [
+        key
+      ])
+      return async () => {
+        await client.query("commit")
+        client.release()
+      }
+    },
     add: async (tx, name) => {
       await tx.query(addition, [name])
     },
@@ -48,6 +60,7 @@ conformance("The inbox in PostgreSQL through postgres", withoutPostgres, async (
     isBusyInTime: true,
     isEndedWhenAborted: true,
     failQuietly: (tx) => tx.unsafe("insert into counters values (null, 1)").catch(() => undefined),
+    rollBack: (tx) => tx.unsafe("rollback"),
     add: async (tx, name) => {
       await tx.unsafe(addition, [name])
     },

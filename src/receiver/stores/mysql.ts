@@ -106,8 +106,6 @@ export const mysqlDialect: SqlDialect = {
     take: "select get_lock('petrel_inbox', 30)",
     release: "select release_lock('petrel_inbox')"
   },
-  // A deadlock, which work may catch, rolls the whole transaction back.
-  endsInSilence: true,
   insertsInTransaction: true,
   insert: async (session, { columns, expressions, hash, key, source, table, values }) => {
     const where = "where source = ? and event_key = ?"

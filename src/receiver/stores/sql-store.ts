@@ -1,5 +1,5 @@
 import { type EntryState, type NewEntry, sha256 } from "../entry.ts"
-import { pause, random } from "../machine.ts"
+import { monotonicMs, pause, random } from "../machine.ts"
 import {
   type OnceOutcome,
   type Queue,
@@ -23,6 +23,12 @@ import { entryColumns, entryOf, newColumns, newExpressions, newValues } from "./
 
 /** How long `once` waits for another request that works on the same event. */
 const lockMs = 2_000
+
+/** How long work waits for its row, which a repeat has while it counts its receipt. */
+const heldMs = 2_000
+
+/** Greatest pause between two looks at a row that another transaction has. */
+const heldPauseMs = 100
 
 /** How often a transaction is run again at once after a deadlock or a conflict. */
 const conflictTries = 3
@@ -48,17 +54,17 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     tx: Tx,
     session: SqlSession
   ): Promise<void> => {
-    if (dialect.endsInSilence) await session.run(`savepoint ${savepoint}`)
+    await session.run(`savepoint ${savepoint}`)
     try {
       await run(tx)
     } catch (error) {
       if (error instanceof Error) ofWork.add(error)
       throw error
     }
-    if (dialect.endsInSilence)
-      await session.run(`release savepoint ${savepoint}`).catch((cause) => {
-        throw new Error(endedBefore, { cause })
-      })
+    // It is gone where the work has ended the transaction, as a deadlock does, or where a statement has failed.
+    await session.run(`release savepoint ${savepoint}`).catch((cause) => {
+      throw dialect.troubleOf(cause) === "unavailable" ? cause : new Error(endedBefore, { cause })
+    })
   }
 
   /** Gives errors of the database their names for the receiver. Others pass. */
@@ -167,13 +173,36 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     }
   }
 
-  /** Whether an entry is still this process's, whose row is locked then. */
-  const isOwn = async (session: SqlSession, id: string, attempts: number): Promise<boolean> => {
-    const rows = await session.rows(
-      `select id from ${inbox} where id = ? and state = 'received' and attempts = ? ${dialect.forUpdate}`,
-      [id, attempts]
-    )
-    return rows.length === 1
+  /**
+   * Whether an entry is still this process's, whose row is locked then. `held`: it is, but another transaction has the
+   * row at this moment, such as that of a repeat, which counts its receipt.
+   */
+  const ownership = async (
+    session: SqlSession,
+    id: string,
+    attempts: number
+  ): Promise<"own" | "held" | "lost"> => {
+    const own = `select id from ${inbox} where id = ? and state = 'received' and attempts = ?`
+    const locked = await session.rows(`${own} ${dialect.forUpdate}`, [id, attempts])
+    if (locked.length === 1) return "own"
+    return (await session.rows(own, [id, attempts])).length === 1 ? "held" : "lost"
+  }
+
+  /**
+   * Runs a transaction that needs an entry's row until no other has it, for a short time. It ends between two tries
+   * instead of waiting for the lock: so it keeps no connection of the pool, and can be part of no deadlock.
+   */
+  const unlessHeld = async (
+    run: () => Promise<WorkOutcome | "held">,
+    signal?: AbortSignal
+  ): Promise<WorkOutcome> => {
+    const deadline = monotonicMs() + heldMs
+    for (let pauseMs = 2; ; pauseMs = Math.min(2 * pauseMs, heldPauseMs)) {
+      const outcome = await again(run)
+      if (outcome !== "held") return outcome
+      if (monotonicMs() > deadline || signal?.aborted === true) return "lost"
+      await pause(pauseMs * (0.5 + random()), signal)
+    }
   }
 
   const finish = (session: SqlSession, id: string, state: EntryState) =>
@@ -202,18 +231,21 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
       again(() => claimEntries(db, inbox, { sources, limit, leaseMs })),
 
     work: (entry, run, signal) =>
-      again(() =>
-        db.transaction<WorkOutcome>(
-          async (tx, session) => {
-            if (!(await isOwn(session, entry.id, entry.attempts))) return "lost"
-            const isFresh = await isNewest(session, entry)
-            if (isFresh) await worked(run, tx, session)
-            await finish(session, entry.id, isFresh ? "done" : "stale")
-            await wakeNext(db, session, inbox, entry)
-            return isFresh ? "done" : "stale"
-          },
-          { signal }
-        )
+      unlessHeld(
+        () =>
+          db.transaction<WorkOutcome | "held">(
+            async (tx, session) => {
+              const owned = await ownership(session, entry.id, entry.attempts)
+              if (owned !== "own") return owned
+              const isFresh = await isNewest(session, entry)
+              if (isFresh) await worked(run, tx, session)
+              await finish(session, entry.id, isFresh ? "done" : "stale")
+              await wakeNext(db, session, inbox, entry)
+              return isFresh ? "done" : "stale"
+            },
+            { signal }
+          ),
+        signal
       ),
 
     fail: async (entry, failure) => {
@@ -236,9 +268,10 @@ export const sqlStore = <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Store<Tx> 
     },
 
     replace: (entry, entries) =>
-      again(() =>
-        db.transaction<WorkOutcome>(async (_, session) => {
-          if (!(await isOwn(session, entry.id, entry.attempts))) return "lost"
+      unlessHeld(() =>
+        db.transaction<WorkOutcome | "held">(async (_, session) => {
+          const owned = await ownership(session, entry.id, entry.attempts)
+          if (owned !== "own") return owned
           for (const one of entries) await insert(session, one, "received")
           await finish(session, entry.id, "done")
           return "done"

@@ -80,11 +80,6 @@ export interface SqlDialect {
   readonly migrations: (tables: SqlTables) => ReadonlyArray<ReadonlyArray<string>>
   /** Keeps two processes from migrating at once, within a transaction; and what ends that, if the commit does not. */
   readonly migrationLock: { readonly take?: string; readonly release?: string }
-  /**
-   * Whether work that catches an error of a statement may go on outside of the transaction, without a word. A
-   * savepoint tells, then.
-   */
-  readonly endsInSilence: boolean
   /** Whether `insert` needs a transaction. */
   readonly insertsInTransaction: boolean
   /**

@@ -96,8 +96,6 @@ export const sqliteDialect: SqlDialect = {
   migrations,
   migrationLock: {},
   atOnce: 1,
-  // Some errors roll the whole transaction back, which work may catch.
-  endsInSilence: true,
   insertsInTransaction: false,
   insert: insertReturning(""),
   insertIgnore: insertUnlessThere,
