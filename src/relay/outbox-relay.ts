@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { OutboxReporter } from "../cluster/outbox-reports.ts"
 import { outboxSource } from "../domain/intake.ts"
-import { storeIncoming } from "../intake/store-incoming.ts"
+import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
 import { rowProblem } from "../outbox/event-row.ts"
 import type { TableName } from "../outbox/table-name.ts"
 import { timers } from "../time/timers.ts"
@@ -15,6 +15,17 @@ import type { Outcome } from "./relay.ts"
 import { type RelayListener, runRelay } from "./relay.ts"
 
 const refused = (why: string): Outcome => ({ kind: "refused", why })
+
+/** What comes of a row that the intake has not taken. */
+const notTaken = ({ reason, text }: NotStored, bytes: number): Outcome => {
+  if (reason === "invalid") return refused(text)
+  if (reason === "too-large")
+    return refused(
+      `the body has ${bytes} bytes, more than the broker takes with its headers: store it elsewhere and publish where it is`
+    )
+  const hint = reason === "full" ? ": give it more with `petrel init --intake-bytes`" : ""
+  return { kind: "unknown", why: `${text}${hint}` }
+}
 
 /** Publishes a row as an event of its tenant. The same row twice is one event. */
 const publishRow = Effect.fnUntraced(function* (
@@ -35,13 +46,7 @@ const publishRow = Effect.fnUntraced(function* (
           ? refused(`another event of ${tenant} has the id ${id}: it is ${seq} of the intake`)
           : { kind: "stored", seq }
     ),
-    Effect.catch(({ reason, text }) =>
-      Effect.succeed<Outcome>(
-        reason === "invalid" || reason === "too-large"
-          ? refused(text)
-          : { kind: "unknown", why: text }
-      )
-    )
+    Effect.catch((error) => Effect.succeed(notTaken(error, body.byteLength)))
   )
 })
 
