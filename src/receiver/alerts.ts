@@ -70,7 +70,7 @@ const judged = (source: string, results: ReadonlyArray<Result>): ReadonlyArray<A
       retries > 0.1,
       retries,
       0.1,
-      `${percent(retries)} are repeats, more than 10%`
+      `${percent(retries)} are tried again, more than 10%`
     ),
     one(
       "permanent-high",

@@ -15,6 +15,7 @@ import { wallMs, within } from "./machine.ts"
 import { prometheusText } from "./prometheus.ts"
 import {
   type CompiledSource,
+  checkOptions,
   compiledSources,
   type OnceOptions,
   type ProcessOptions,
@@ -210,6 +211,7 @@ export const receiver = <Tx>(settings: ReceiverSettings<Tx>): Receiver<Tx> => {
     },
     start: (options) => {
       if (working !== undefined) throw new Error("the receiver has been started")
+      checkOptions("start", "start", options ?? {})
       for (const name of ["concurrency", "leaseMs", "pollMs"] as const)
         positive(name, options?.[name], 1)
       working = startWorking(context, queueFor("start"), prune, options)

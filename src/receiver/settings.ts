@@ -104,6 +104,47 @@ export interface StartOptions {
 
 const dayMs = 86_400_000
 
+const ofSource = [
+  ...["key", "subject", "version", "keepMs", "maxBodyBytes", "ratePerSecond"],
+  ...["answerWithinMs", "takeReplays"]
+]
+
+/** The names of all options, by what has them. */
+const optionsOf = {
+  receiver: [
+    ...["store", "sources", ...ofSource, "maxInFlight", "maxBytesInFlight", "bodyWithinMs"],
+    ...["storeWithinMs", "publicOrigin", "log", "onAlert", "onDead", "onQuarantined", "failpoint"]
+  ],
+  source: ["provider", ...ofSource],
+  once: ["withinMs"],
+  process: ["attempts", "backoffMs", "withinMs"],
+  start: ["concurrency", "pollMs", "leaseMs"]
+} as const
+
+/** Options that are functions where they are given. */
+const functions: ReadonlySet<string> = new Set([
+  ...["subject", "version", "backoffMs", "log", "onAlert", "onDead", "onQuarantined", "failpoint"]
+])
+
+/**
+ * Refuses options that nothing reads, and what is no function but must be one.
+ *
+ * @param of says whose they are.
+ * @throws TypeError with one sentence.
+ */
+export const checkOptions = (kind: keyof typeof optionsOf, of: string, given: object): void => {
+  const known: ReadonlyArray<string> = optionsOf[kind]
+  for (const [name, value] of Object.entries(given)) {
+    if (!known.includes(name))
+      throw new TypeError(`${name} is no option of ${of}: it has ${known.join(", ")}`)
+    if (functions.has(name) && value !== undefined && typeof value !== "function")
+      throw new TypeError(`${name} of ${of} must be a function, and is ${String(value)}`)
+    const isKey = value === undefined || value === "id" || value === "payload"
+    if (name === "key" && !isKey && typeof value !== "function")
+      throw new TypeError(`key of ${of} must be "id", "payload" or a function`)
+  }
+}
+
 /** A source's settings, with the defaults. */
 export interface CompiledSource {
   readonly name: string
@@ -133,7 +174,10 @@ const positive = (name: string, value: number | undefined): void => {
 export const compiledSources = <Tx>(
   settings: ReceiverSettings<Tx>
 ): ReadonlyMap<string, CompiledSource> => {
-  const entries = Object.entries(settings.sources)
+  checkOptions("receiver", "the receiver", settings)
+  if (typeof settings.store?.once !== "function")
+    throw new TypeError("store is missing: give one, such as postgresStore(pool)")
+  const entries = Object.entries(settings.sources ?? {})
   if (entries.length === 0)
     throw new TypeError("sources is empty: name at least one, such as { stripe: stripe({ … }) }")
   return new Map(
@@ -142,6 +186,7 @@ export const compiledSources = <Tx>(
         throw new TypeError(
           `the source's name ${JSON.stringify(name)} must be 1 to 60 letters, digits, ., - or _`
         )
+      if (isSource(given)) checkOptions("source", `the source ${name}`, given)
       const own: SourceOptions = isSource(given) ? given : {}
       const provider = isSource(given) ? given.provider : given
       const of = <K extends keyof SourceOptions>(option: K) => own[option] ?? settings[option]

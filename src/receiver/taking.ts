@@ -256,7 +256,8 @@ export const noteAnswer = <Tx>(
     alerts.add(source, {
       at: wallMs(),
       isSuccess: given.status < 300,
-      isRetry: (rest.attempt ?? 1) > 1,
+      // What a sender repeats says nothing of the work: that fails, or is tried again, by itself.
+      isRetry: false,
       isPermanent: given.outcome === "kept",
       ms: latencyMs
     })

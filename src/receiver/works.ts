@@ -1,5 +1,5 @@
 import type { InboxEvent } from "./inbox-event.ts"
-import type { ProcessOptions } from "./settings.ts"
+import { checkOptions, type ProcessOptions } from "./settings.ts"
 
 /** The application's function for events of a type. It gets the transaction in which the event is marked done. */
 export type Work<Tx> = (tx: Tx, event: InboxEvent) => unknown
@@ -60,6 +60,7 @@ export const makeWorks = <Tx>(): Works<Tx> => {
         throw new TypeError("the type is missing: name one, such as invoice.paid or invoice.*")
       if (typeof run !== "function")
         throw new TypeError(`the work of ${pattern} must be a function (tx, event) => …`)
+      checkOptions(mode, `${mode}(${JSON.stringify(pattern)})`, options)
       const { attempts = defaults.attempts, backoffMs = defaults.backoffMs } = options
       const { withinMs = mode === "once" ? onceWithinMs : defaults.withinMs } = options
       for (const [name, value] of Object.entries({ attempts, withinMs }))

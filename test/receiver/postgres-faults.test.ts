@@ -260,4 +260,31 @@ describe.skipIf(withoutPostgres !== undefined)("The inbox in a PostgreSQL with f
       await way.close()
     }
   })
+
+  it("needs no right to make tables once they are there, and says so where others lack", async () => {
+    const owner = poolOf({ connectionString: url })
+    const clerk = poolOf({ connectionString: url.replace("postgres@", "clerk@") })
+    const nowhere = poolOf({ connectionString: url.replace(/faults$/, "nowhere") })
+    const limits = { signal: new AbortController().signal, withinMs: 30_000 }
+    const once = (pool: Pool) =>
+      postgresStore(pool).once(entry("rights"), async () => undefined, limits)
+    try {
+      await owner.query("create role clerk login")
+      await owner.query("revoke create on schema public from public")
+      assert.match(String(await errorOf(once(clerk))), /^StoreUnavailable.*permission denied/)
+      await owner.query("grant select on petrel_inbox_schema to clerk")
+      const tables = "petrel_inbox, petrel_inbox_versions"
+      await owner.query(`grant select, insert, update, delete on ${tables} to clerk`)
+      await postgresStore(clerk).migrate()
+      assert.deepStrictEqual(await once(clerk), { outcome: "done" })
+      assert.match(
+        String(await errorOf(once(nowhere))),
+        /^StoreUnavailable.*"nowhere" does not exist/
+      )
+    } finally {
+      await owner.end()
+      await clerk.end()
+      await nowhere.end()
+    }
+  })
 })

@@ -355,6 +355,41 @@ describe("A receiver", () => {
     assert.throws(() => hooks.start(), /remembers keys alone/)
   })
 
+  it("raises no alert where senders repeat what was taken", async () => {
+    const alerts: Array<string> = []
+    const { hooks, post } = make({
+      onAlert: ({ isRaised, name }) => alerts.push(`${name} ${isRaised}`)
+    })
+    hooks.once("invoice.paid", () => undefined)
+    hooks.start({ pollMs: 5 })
+    for (let at = 0; at < 60; at++) await post(event("evt_1"))
+    // Alerts follow each other: what comes last has been looked at.
+    hooks.once("refund.made", () => {
+      throw new Error("no")
+    })
+    const patience = { timeout: 20_000, interval: 5 }
+    for (let at = 0; at < 40; at++) await post(event(`bad-${at}`, "refund.made"))
+    await vi.waitUntil(() => alerts.length > 0, patience)
+    assert.deepStrictEqual(alerts, ["success-low true"])
+    await hooks.stop()
+  })
+
+  it("refuses options that nothing reads, and what is no function", () => {
+    const { hooks } = make()
+    const refuse = (options: object, why: RegExp) =>
+      assert.throws(() => hooks.process("*", () => undefined, options), why)
+    refuse({ backoffMs: 100 }, /backoffMs of process\("\*"\) must be a function, and is 100/)
+    refuse({ attemps: 3 }, /attemps is no option of process\("\*"\): it has attempts,/)
+    assert.throws(() => hooks.once("*", () => undefined, { attempts: 3 } as never), /no option/)
+    assert.throws(() => hooks.start({ concurency: 3 } as never), /no option of start/)
+    const wrong = { maxBodybytes: 1 } as never
+    assert.throws(() => make(wrong), /maxBodybytes is no option of the receiver/)
+    const source = { provider: sender(), subject: "customer" } as never
+    assert.throws(() => make({ sources: { shop: source } }), /subject of the source shop must be/)
+    assert.throws(() => make({ key: "foo" as never }), /key of the receiver must be "id"/)
+    assert.throws(() => receiver({ sources: { shop: sender() } } as never), /store is missing/)
+  })
+
   it("refuses settings that cannot be", () => {
     assert.throws(() => make({ sources: {} }), /sources is empty/)
     assert.throws(() => make({ maxInFlight: 0 }), /maxInFlight must be a number above 0/)

@@ -25,6 +25,16 @@ export const checkVersion = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): 
   if (version > known) throw new StoreUnavailable(newerTables(tables, version, known))
 }
 
+/** True where there is nothing to do: whoever may not create tables may ask as well. */
+const isMigrated = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<boolean> => {
+  try {
+    return (await versionOf(db, tables)) === db.dialect.migrations(tables).length
+  } catch (error) {
+    if (db.dialect.troubleOf(error) === "not-migrated") return false
+    throw error
+  }
+}
+
 /**
  * Makes the tables, or changes those of an older version. Two processes may do so at once.
  *
@@ -32,6 +42,7 @@ export const checkVersion = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): 
  */
 export const migrate = async <Tx>(db: SqlDatabase<Tx>, tables: SqlTables): Promise<void> => {
   const { dialect } = db
+  if (await isMigrated(db, tables)) return
   await db.transaction(async (_, session) => {
     const { release, take } = dialect.migrationLock
     if (take !== undefined) await session.rows(take)
