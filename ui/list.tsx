@@ -1,5 +1,6 @@
 /* Lists: their rows, their pages, and the conditions that the address has for them. */
 import type { ComponentChildren } from "preact"
+import { useMemo } from "preact/hooks"
 import type { CallOptions } from "../src/client/client.ts"
 import { type Asked, useAsked } from "./data.ts"
 import { sinceTime } from "./filters.tsx"
@@ -21,8 +22,13 @@ export const conditions = (filters: ReadonlyArray<string>): Record<string, strin
   )
 
 /** Returns what tells one choice of filters from another: the same text for as long as nobody changes one. */
-export const choiceOf = (filters: ReadonlyArray<string>): string =>
+const choiceOf = (filters: ReadonlyArray<string>): string =>
   JSON.stringify([shownTenant(), ...filters.map(chosen)])
+
+/** What is known of a page of a list, and what the list is narrowed by. */
+export interface Listed<A> extends Asked<A> {
+  readonly given: Readonly<Record<string, string>>
+}
 
 /**
  * Asks for the page of a list that the address names, as `useAsked` does.
@@ -38,14 +44,18 @@ export const usePage = <A,>(
     options: CallOptions
   ) => { readonly page: (cursor: string | undefined) => Promise<A> },
   everyMs?: number | ((value: A) => number | undefined)
-): Asked<A> => {
+): Listed<A> => {
   const tenant = shownTenant()
   const { cursor } = query.value
-  return useAsked(
-    `${name} ${choiceOf(filters)} ${cursor}`,
-    (options) => list({ ...conditions(filters), tenant }, options).page(cursor),
+  const choice = choiceOf(filters)
+  // The other pages are those of the same times: the time before which an hour began stays.
+  const given = useMemo(() => conditions(filters), [choice])
+  const asked = useAsked(
+    `${name} ${choice} ${cursor}`,
+    (options) => list({ ...given, tenant }, options).page(cursor),
     everyMs
   )
+  return { ...asked, given }
 }
 
 /** How often a list is asked for anew of which only the first page changes, ms. */
@@ -111,13 +121,17 @@ export const List = <P extends object, A>({
   items,
   ...rows
 }: Omit<RowsProps<A>, "items"> & {
-  readonly asked: Asked<P>
+  readonly asked: Asked<P> & Partial<Listed<P>>
   readonly below?: (page: P) => ComponentChildren
   readonly items: (page: P) => ReadonlyArray<A>
 }) => (
   <Answered asked={asked}>
     {(page) => {
-      const pager = <Pager cursors={page} show={(cursor) => filter({ cursor })} />
+      // Another page is of the same time back, also for whoever opens its address later.
+      const { since } = asked.given ?? {}
+      const show = (cursor: string | undefined) =>
+        filter({ ...(since === undefined ? {} : { since }), cursor })
+      const pager = <Pager cursors={page} show={show} />
       return (
         <>
           <Rows {...rows} items={items(page)} />

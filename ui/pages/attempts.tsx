@@ -3,7 +3,7 @@ import { quoted } from "../command-line.ts"
 import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
-import { conditions, List, usePage, whileNewest } from "../list.tsx"
+import { List, usePage, whileNewest } from "../list.tsx"
 import { Command, State } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
@@ -26,7 +26,7 @@ export const Attempts = () => {
       petrel.log.attempts(given as Parameters<typeof petrel.log.attempts>[0], options),
     whileNewest()
   )
-  const given = conditions(filters)
+  const { given } = asked
   return (
     <>
       <h1>Attempts</h1>

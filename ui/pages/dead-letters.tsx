@@ -1,8 +1,7 @@
-import { useMemo } from "preact/hooks"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
 import { redeliveryFields } from "../generated/forms.ts"
-import { choiceOf, conditions, List, usePage, whileNewest } from "../list.tsx"
+import { List, usePage, whileNewest } from "../list.tsx"
 import { AttemptsMade, deliveryPage, EndpointLink, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
@@ -21,9 +20,6 @@ const filters = ["endpoint", "type", "reason", "status", "since", "until"]
 export const DeadLetters = () => {
   const tenant = shownTenant()
   const { job, open = "true" } = query.value
-  const choice = choiceOf(filters)
-  // What is sent again is what was counted: the time before which an hour began stays.
-  const selection: Selection = useMemo(() => ({ tenant, ...conditions(filters) }), [choice])
   // A portal's own endpoint is no filter.
   const isNarrowed = filters.some((name) => query.value[name] !== undefined)
   const asked = usePage(
@@ -38,6 +34,8 @@ export const DeadLetters = () => {
       ),
     whileNewest()
   )
+  // What is sent again is what was counted, and what is listed.
+  const selection: Selection = { tenant, ...asked.given }
   return (
     <>
       <div class="title">
@@ -72,7 +70,7 @@ export const DeadLetters = () => {
           </p>
         </>
       )}
-      {may("dead:write") && <Redelivery key={choice} selection={selection} />}
+      {may("dead:write") && <Redelivery key={JSON.stringify(selection)} selection={selection} />}
       {may("dead:write") && session.value?.endpoint === undefined && (
         <Redeliveries tenant={tenant} />
       )}

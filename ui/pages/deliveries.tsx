@@ -1,7 +1,7 @@
 import { curlCommand, withQuery } from "../curl.ts"
 import { Choice, Filter, Since } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { conditions, List, usePage, whileNewest } from "../list.tsx"
+import { List, usePage, whileNewest } from "../list.tsx"
 import { AttemptsMade, Command, State } from "../parts.tsx"
 import { petrel, session } from "../session.ts"
 import { Ago, lasting } from "../times.tsx"
@@ -20,7 +20,7 @@ export const Deliveries = () => {
     (given, options) => petrel.log.list(given as Parameters<typeof petrel.log.list>[0], options),
     whileNewest()
   )
-  const given = conditions(filters)
+  const { given } = asked
   const curl = curlCommand(withQuery(`/v1/tenants/${shownTenant()}/deliveries`, given))
   return (
     <>

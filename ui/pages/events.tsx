@@ -1,7 +1,7 @@
 import { curlCommand } from "../curl.ts"
 import { Filter, Since } from "../filters.tsx"
 import { shownTenant } from "../frame.tsx"
-import { conditions, List, usePage, whileNewest } from "../list.tsx"
+import { List, usePage, whileNewest } from "../list.tsx"
 import { Command, count } from "../parts.tsx"
 import { address, query } from "../router.ts"
 import { petrel } from "../session.ts"
@@ -38,7 +38,7 @@ export const Events = () => {
         items={(page) => page.events}
         keyOf={({ seq, tenant }) => `${tenant} ${seq}`}
         empty={
-          Object.keys(conditions(filters)).length > 0 ? (
+          Object.keys(asked.given).length > 0 ? (
             "No event matches these filters."
           ) : (
             <>

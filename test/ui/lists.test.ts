@@ -1,0 +1,67 @@
+import { assert, describe, vi } from "@effect/vitest"
+import { Effect } from "effect"
+import { browser, hasBrowser } from "../kit/browser.ts"
+import { endpoint, history, publish, worker } from "../kit/engine.ts"
+import { logIn, openPage, operatorPath, pagesConsole } from "../kit/pages.ts"
+import { receiver } from "../kit/receiver.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const { scenario } = onServer()
+
+describe.skipIf(!hasBrowser)("the lists of a console, in a browser", () => {
+  scenario("have further pages, and take times that are typed", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({
+        ...{ id: "billing", url: hook.url, types: ["paid"] },
+        circuit: { permanentFailures: 1_000 }
+      })
+      yield* endpoint({ id: "bookings", url: hook.url, types: ["booked"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.one" })
+      yield* facts.count("dead-lettered", 1)
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.two" })
+      yield* facts.count("dead-lettered", 2)
+      const console = yield* pagesConsole(place)
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      yield* Effect.promise(async () => {
+        const watched = await openPage(started, console.url)
+        const { page, wrong } = watched
+        await logIn(watched, console.url, operator)
+        page.setDefaultTimeout(12_000)
+        const older = page.getByRole("button", { name: "Older" })
+        const row = (event: string) => page.getByRole("link", { name: event, exact: true })
+
+        // One row is a page.
+        const listed = /\/v1\/tenants\/acme\/(deliveries|events|attempts|dead-letters)\?/
+        await page.route(listed, (route) =>
+          route.continue({ url: `${route.request().url()}&limit=1` })
+        )
+        // Dead letters are listed oldest first.
+        for (const [name, first, second] of [
+          ["deliveries", "acme.two", "acme.one"],
+          ["events", "acme.two", "acme.one"],
+          ["attempts", "acme.two", "acme.one"],
+          ["dead-letters", "acme.one", "acme.two"]
+        ] as const) {
+          await page.goto(`${console.url}/ui/${name}?tenant=acme&since=1h`)
+          await row(first).waitFor()
+          await older.click()
+          await row(second).waitFor()
+          // The page has an address of its own.
+          await page.reload()
+          await row(second).waitFor()
+          await page.goBack()
+          await row(first).waitFor()
+          assert.include(page.url(), "since=1h")
+        }
+        await page.unroute(listed)
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
+})
