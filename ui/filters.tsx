@@ -1,5 +1,5 @@
 /* Filters of lists. They are in the address. */
-import { filter, query } from "./router.ts"
+import { address, filter, go, path, query } from "./router.ts"
 import { TimeInput } from "./times.tsx"
 
 /** A filter that is typed. */
@@ -46,8 +46,12 @@ export const Time = ({ name, says = name }: { readonly name: string; readonly sa
     {says}{" "}
     <TimeInput
       id={name}
+      isLate
       at={query.value[name]}
-      change={(at) => filter({ [name]: at, cursor: undefined })}
+      // Who goes back leaves the list, and does not take their times back one by one.
+      change={(at) =>
+        go(address(path.value, { ...query.value, [name]: at, cursor: undefined }), true)
+      }
     />
   </label>
 )
@@ -59,16 +63,19 @@ const backMs: Readonly<Record<string, number>> = {
   "7d": 604_800_000
 }
 
+/** True for how far back, false for a time. */
+const isBack = (since: string): boolean => Object.hasOwn(backMs, since)
+
 /** Returns the time that a filter means: `1h` ago, or the time itself. */
 export const sinceTime = (since: string): string =>
-  backMs[since] === undefined ? since : new Date(Date.now() - backMs[since]).toISOString()
+  isBack(since) ? new Date(Date.now() - (backMs[since] ?? 0)).toISOString() : since
 
 const between = "between"
 
 /** A filter of time: how far back, or between two times. */
 export const Since = () => {
   const { since, until } = query.value
-  const isBetween = (since !== undefined && backMs[since] === undefined) || until !== undefined
+  const isBetween = (since !== undefined && !isBack(since)) || until !== undefined
   return (
     <>
       <label>

@@ -1,5 +1,6 @@
 /* Times as pages show and take them. */
 import { signal } from "@preact/signals"
+import { useEffect, useRef } from "preact/hooks"
 
 /** Whether times are shown and typed in UTC or as of this machine. */
 export const isUtc = signal(localStorage.getItem("petrel-utc") === "yes")
@@ -69,34 +70,57 @@ const fieldText = (at: string | undefined): string => {
   const ms = at === undefined ? Number.NaN : Date.parse(at)
   if (Number.isNaN(ms)) return ""
   const offMs = isUtc.value ? 0 : new Date(ms).getTimezoneOffset() * 60_000
-  return new Date(ms - offMs).toISOString().slice(0, 19)
+  const local = new Date(ms - offMs)
+  return Number.isNaN(local.getTime()) ? "" : local.toISOString().slice(0, 19)
 }
 
 /**
  * A field for a time, in UTC or the time of this machine as times are shown.
  *
  * @param at the time, as RFC 3339 has it.
+ * @param isLate true: a time is taken when it is left or confirmed with Enter, and not each time that
+ *   becomes one while it is typed.
  */
 export const TimeInput = ({
   at,
   change,
+  isLate = false,
   ...others
 }: {
   readonly at: string | undefined
+  readonly isLate?: boolean
   readonly change: (at: string | undefined) => void
   readonly id?: string
   readonly name?: string
   readonly "aria-describedby"?: string
   readonly "aria-invalid"?: boolean
-}) => (
-  <input
-    {...others}
-    class="time"
-    type="datetime-local"
-    step={1}
-    value={fieldText(at)}
-    onChange={({ currentTarget: { value } }) =>
-      change(value === "" ? undefined : new Date(isUtc.value ? `${value}Z` : value).toISOString())
-    }
-  />
-)
+}) => {
+  const input = useRef<HTMLInputElement>(null)
+  const text = fieldText(at)
+  // Not as its `value`, which would be set again, over what is typed, whenever the page is drawn anew.
+  useEffect(() => {
+    if (input.current !== null && input.current.value !== text) input.current.value = text
+  }, [text])
+  const take = ({ currentTarget: { validity, value } }: { currentTarget: HTMLInputElement }) => {
+    // Years have four digits, but 0002 is only on the way to 2026.
+    if (isLate ? !validity.valid : validity.rangeUnderflow || validity.rangeOverflow) return
+    if (value === text) return
+    change(value === "" ? undefined : new Date(isUtc.value ? `${value}Z` : value).toISOString())
+  }
+  return (
+    <input
+      {...others}
+      ref={input}
+      class="time"
+      type="datetime-local"
+      step={1}
+      min="1970-01-01T00:00:00"
+      max="9999-12-30T23:59:59"
+      onChange={isLate ? undefined : take}
+      onBlur={isLate ? take : undefined}
+      onKeyDown={(event) => {
+        if (isLate && event.key === "Enter") take(event)
+      }}
+    />
+  )
+}

@@ -60,6 +60,47 @@ describe.skipIf(!hasBrowser)("the lists of a console, in a browser", () => {
           assert.include(page.url(), "since=1h")
         }
         await page.unroute(listed)
+
+        // A year that is being typed is not asked for, and one date is one step back.
+        const asked: Array<string> = []
+        page.on("request", (request) => {
+          if (request.url().includes("/v1/tenants/acme/events?")) asked.push(request.url())
+        })
+        await page.goto(`${console.url}/ui/events?tenant=acme&since=2026-01-02T03:04:05.000Z`)
+        await row("acme.two").waitFor()
+        const entries = await page.evaluate("history.length")
+        const from = page.getByLabel("from")
+        await from.focus()
+        // Month, day and year, as this browser's language has them.
+        await page.keyboard.type("02032025")
+        // What is drawn anew meanwhile leaves it there.
+        await page.waitForResponse(/\/v1\/tenants\/acme\/events\?/)
+        await page.waitForResponse(/\/v1\/tenants\/acme\/events\?/)
+        assert.match(await from.inputValue(), /^2025-02-03T/)
+        assert.include(page.url(), "since=2026-01-02")
+        await page.keyboard.press("Enter")
+        await page.waitForURL(/since=2025-02-03/)
+        assert.strictEqual(await page.evaluate("history.length"), entries)
+        // Six digits of a year are not one.
+        await from.focus()
+        await page.keyboard.type("02032026")
+        await page.keyboard.type("99")
+        await page.keyboard.press("Enter")
+        await from.blur()
+        await row("acme.two").waitFor()
+        assert.strictEqual(await from.count(), 1)
+        await from.fill("0202-02-03T00:00:00")
+        await from.press("Enter")
+        await from.fill("2025-03-04T05:06:07")
+        await from.blur()
+        await page.waitForURL(/since=2025-03-04/)
+        assert.deepStrictEqual(
+          asked.filter((url) => !/since=202\d-/.test(url)),
+          []
+        )
+        await from.fill("")
+        await from.press("Enter")
+        await page.waitForURL((url) => !url.search.includes("since"))
         assert.deepStrictEqual(wrong, [])
       })
     })
