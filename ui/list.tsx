@@ -95,24 +95,30 @@ export const Rows = <A,>({ empty, head, items, keyOf, row }: RowsProps<A>) => {
   )
 }
 
-/** Links to the pages before and after. */
+/** Links to the pages before and after; to the first one where the API has none before. */
 const Pager = ({
   cursors: { next, previous },
   show
 }: {
   readonly cursors: { readonly next?: string; readonly previous?: string }
   readonly show: (cursor: string | undefined) => void
-}) =>
-  next === undefined && previous === undefined ? null : (
+}) => {
+  const isFurther = previous === undefined && query.value.cursor !== undefined
+  return next === undefined && previous === undefined && !isFurther ? null : (
     <nav class="pager" aria-label="Pages of the list">
-      <button type="button" disabled={previous === undefined} onClick={() => show(previous)}>
-        Newer
+      <button
+        type="button"
+        disabled={previous === undefined && !isFurther}
+        onClick={() => show(previous)}
+      >
+        {isFurther ? "First page" : "Newer"}
       </button>
       <button type="button" disabled={next === undefined} onClick={() => show(next)}>
         Older
       </button>
     </nav>
   )
+}
 
 /** The rows of an answer, and links to its other pages where it has them. */
 export const List = <P extends object, A>({
