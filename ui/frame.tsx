@@ -68,6 +68,7 @@ const Nav = () => {
     .filter((pages) => pages.length > 0)
   const chosen = query.value.tenant ?? pathTenant.value
   const nav = useRef<HTMLElement>(null)
+  const [staysBecause, stay] = useState<string>()
   // On a phone the pages are in one line, which is longer than the screen.
   useEffect(() => {
     const here = nav.current?.querySelector<HTMLElement>("[aria-current]")
@@ -102,9 +103,14 @@ const Nav = () => {
             : `${tenant}${endpoint === undefined ? "" : `/${endpoint}`}`}
         </div>
         {name !== undefined && <div>{name}</div>}
-        <button type="button" class="plain" onClick={() => void logOut()}>
+        <button type="button" class="plain" onClick={async () => stay(await logOut())}>
           Log out
         </button>
+        {staysBecause !== undefined && (
+          <div class="bad" role="alert">
+            Still logged in: {staysBecause}
+          </div>
+        )}
       </div>
     </nav>
   )

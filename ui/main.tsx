@@ -29,7 +29,7 @@ import { Settings } from "./pages/tenant-settings.tsx"
 import { Tokens } from "./pages/tokens.tsx"
 import { showTheme } from "./parts.tsx"
 import { address, path } from "./router.ts"
-import { readSession, session } from "./session.ts"
+import { readSession, session, unknownBecause } from "./session.ts"
 
 /** Pages of one thing, which is named by its tenant and its id. */
 const things: Readonly<
@@ -146,6 +146,33 @@ const titles: Readonly<Record<string, string>> = {
   login: "Log in"
 }
 
+/** How soon it is asked again who is logged in, ms. */
+const retryMs = 3_000
+
+/** Shown until it is known who is logged in. */
+const Loading = () => {
+  const why = unknownBecause.value
+  useEffect(() => {
+    if (why === undefined) return
+    const timer = setInterval(() => void readSession(), retryMs)
+    return () => clearInterval(timer)
+  }, [why])
+  if (why === undefined) return <main aria-busy="true">Loading…</main>
+  return (
+    <main class="login">
+      <div class="card">
+        <h1>Petrel</h1>
+        <p class="bad" role="alert">
+          It is not known who is logged in: {why}. This page tries again by itself.
+        </p>
+        <button type="button" onClick={() => void readSession()}>
+          Try now
+        </button>
+      </div>
+    </main>
+  )
+}
+
 const App = () => {
   const [name = "", , id] = path.value
   const brand = session.value?.brand?.name ?? "Petrel"
@@ -153,7 +180,7 @@ const App = () => {
     document.title = `${id ?? titles[name] ?? "Overview"} · ${brand}`
   }, [name, id, brand])
   if (name === "login" || session.value === null) return <Login />
-  if (session.value === undefined) return <main aria-busy="true">Loading…</main>
+  if (session.value === undefined) return <Loading />
   return (
     <Frame>
       <Guarded key={path.value.join("/")}>

@@ -17,10 +17,25 @@ export interface Session {
 /** Undefined until it is known, null without a session. */
 export const session = signal<Session | null | undefined>(undefined)
 
-/** Asks the console who is logged in. */
+/** Why it is not known who is logged in. */
+export const unknownBecause = signal<string | undefined>(undefined)
+
+/** Returns what an answer that says no says. */
+const detailOf = async (answer: Response): Promise<string> => {
+  const problem = (await answer.json().catch(() => null)) as { readonly detail?: string } | null
+  return problem?.detail ?? `the console answered ${answer.status}`
+}
+
+/** Asks the console who is logged in: a console that cannot say so does not say that nobody is. */
 export const readSession = async (): Promise<void> => {
-  const answer = await fetch("/session", { cache: "no-store" })
-  session.value = answer.ok ? ((await answer.json()) as Session) : null
+  try {
+    const answer = await fetch("/session", { cache: "no-store" })
+    if (answer.ok) session.value = (await answer.json()) as Session
+    else if (answer.status === 401) session.value = null
+    unknownBecause.value = answer.ok || answer.status === 401 ? undefined : await detailOf(answer)
+  } catch {
+    unknownBecause.value = "the console does not answer"
+  }
   const colour = session.value?.brand?.colour
   if (colour !== undefined) document.documentElement.style.setProperty("--accent", colour)
 }
@@ -28,7 +43,7 @@ export const readSession = async (): Promise<void> => {
 /**
  * Opens a session with a token or the secret part of a link.
  *
- * @returns why not, or undefined.
+ * @returns why not, or undefined. It rejects where the console does not say so.
  */
 export const logIn = async (token: string): Promise<string | undefined> => {
   const answer = await fetch("/session", {
@@ -37,16 +52,30 @@ export const logIn = async (token: string): Promise<string | undefined> => {
     body: JSON.stringify({ token })
   })
   if (answer.ok) {
+    // Who was logged in before is not who is now.
+    session.value = undefined
     await readSession()
     return undefined
   }
-  const problem = (await answer.json().catch(() => ({}))) as { readonly detail?: string }
-  return problem.detail ?? `the console answered ${answer.status}`
+  const problem = await detailOf(answer)
+  if (answer.status >= 500) throw new Error(problem)
+  return problem
 }
 
-export const logOut = async (): Promise<void> => {
-  await fetch("/session", { method: "DELETE" })
-  session.value = null
+/**
+ * Ends the session.
+ *
+ * @returns why not, or undefined.
+ */
+export const logOut = async (): Promise<string | undefined> => {
+  try {
+    const answer = await fetch("/session", { method: "DELETE" })
+    if (!answer.ok) return await detailOf(answer)
+    session.value = null
+    return undefined
+  } catch {
+    return "the console does not answer"
+  }
 }
 
 /** The console, asked with the session's cookie. A page repeats what fails by itself. */

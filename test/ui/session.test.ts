@@ -1,0 +1,58 @@
+import { assert, describe, vi } from "@effect/vitest"
+import { Effect } from "effect"
+import { browser, hasBrowser } from "../kit/browser.ts"
+import { startConsole } from "../kit/console.ts"
+import { endpoint } from "../kit/engine.ts"
+import { faults, openPage, operatorPath } from "../kit/pages.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const { scenario } = onServer()
+
+const isSession = ({ pathname }: URL) => pathname === "/session"
+
+const problem = (status: number, detail: string) => ({
+  ...{ status, contentType: "application/problem+json" },
+  body: JSON.stringify({ type: "about:blank", title: "Refused", status, detail })
+})
+
+describe.skipIf(!hasBrowser)("a session of the console, in a browser", () => {
+  scenario("begins, goes on and ends as the console says, and not as it fails to", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const console = yield* startConsole({ hasPages: true })
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      const watched = yield* Effect.promise(() => openPage(started, console.url))
+      const { page, wrong } = watched
+      const heading = (name: string) => page.getByRole("heading", { name, exact: true })
+      yield* Effect.promise(async () => {
+        // A console that does not answer does not say that nobody is logged in.
+        const logIn = page.getByRole("button", { name: "Log in" })
+        await page.route(isSession, (route) => route.fulfill(problem(503, "the broker is away")))
+        await page.goto(`${console.url}/ui/endpoints?tenant=acme`)
+        await page.getByRole("alert").getByText("the broker is away").waitFor()
+        assert.strictEqual(await logIn.count(), 0)
+        wrong.push(...(await faults(page, ["light"])))
+        await page.unroute(isSession)
+        await page.route(isSession, (route) => route.abort())
+        await page.reload()
+        await page.getByRole("alert").getByText("the console does not answer").waitFor()
+        await page.unroute(isSession)
+        // It asks again by itself.
+        await logIn.waitFor()
+
+        await page.goto(`${console.url}${operator}`)
+        await heading("Overview").waitFor()
+
+        // Who cannot be logged out is told so.
+        await page.route(isSession, (route) => route.abort())
+        await page.getByRole("button", { name: "Log out" }).click()
+        await page.getByText("Still logged in: the console does not answer").waitFor()
+        await page.unroute(isSession)
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
+})
