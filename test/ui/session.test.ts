@@ -43,7 +43,16 @@ describe.skipIf(!hasBrowser)("a session of the console, in a browser", () => {
         // It asks again by itself.
         await logIn.waitFor()
 
+        // A link that is opened where the console asks for one is used, and again where nobody answered.
+        await page.goto(`${console.url}/ui/login`)
+        await logIn.waitFor()
+        await page.route(isSession, (route) => route.abort())
         await page.goto(`${console.url}${operator}`)
+        await page.getByRole("alert").getByText("the console does not answer").waitFor()
+        assert.strictEqual(page.url(), `${console.url}/ui/login`)
+        wrong.push(...(await faults(page, ["light"])))
+        await page.unroute(isSession)
+        await page.getByRole("button", { name: "Try again with the link" }).click()
         await heading("Overview").waitFor()
 
         // Who cannot be logged out is told so.

@@ -2,22 +2,45 @@ import { useEffect, useState } from "preact/hooks"
 import { go } from "../router.ts"
 import { logIn } from "../session.ts"
 
+/** Returns the secret of a link that is opened, behind the #. */
+const linkOpened = (): string | undefined =>
+  location.hash.startsWith("#ptl_") ? location.hash.slice(1) : undefined
+
 /** Logs in with a link, whose secret is behind the #, or with a token. */
 export const Login = () => {
   const [token, setToken] = useState("")
   const [problem, setProblem] = useState<string>()
-  const [isLink] = useState(location.hash.startsWith("#ptl_"))
+  // Kept for as long as nobody knows whether it is used up.
+  const [link, setLink] = useState(linkOpened)
   const open = async (given: string) => {
-    const refusal = await logIn(given).catch(() => "the console does not answer: try again")
-    setProblem(refusal)
-    if (refusal === undefined && location.pathname === "/ui/login") go("/ui/", true)
+    setProblem(undefined)
+    try {
+      const refusal = await logIn(given)
+      setLink(undefined)
+      setProblem(refusal)
+      if (refusal === undefined && location.pathname === "/ui/login") go("/ui/", true)
+    } catch (error) {
+      // What fetch rejects with is for programs.
+      setProblem(
+        error instanceof TypeError || !(error instanceof Error)
+          ? "the console does not answer: try again"
+          : error.message
+      )
+    }
   }
   useEffect(() => {
-    if (!isLink) return
-    const given = location.hash.slice(1)
-    // It is used up by this: nobody should find it in the browser's history.
-    history.replaceState(null, "", "/ui/login")
-    void open(given)
+    const follow = () => {
+      const given = linkOpened()
+      if (given === undefined) return
+      // It is used up by this: nobody should find it in the browser's history.
+      history.replaceState(null, "", "/ui/login")
+      setLink(given)
+      void open(given)
+    }
+    follow()
+    // A link that is opened where this page is shown changes what is behind the #, and loads nothing.
+    addEventListener("hashchange", follow)
+    return () => removeEventListener("hashchange", follow)
   }, [])
   return (
     <main class="login">
@@ -25,11 +48,12 @@ export const Login = () => {
         class="card"
         onSubmit={(event) => {
           event.preventDefault()
+          setLink(undefined)
           void open(token)
         }}
       >
         <h1>Petrel</h1>
-        {isLink && problem === undefined ? (
+        {link !== undefined && problem === undefined ? (
           <p aria-busy="true">Logging in…</p>
         ) : (
           <>
@@ -37,6 +61,11 @@ export const Login = () => {
               <p class="bad" role="alert">
                 Not logged in: {problem}
               </p>
+            )}
+            {link !== undefined && (
+              <button type="button" class="main" onClick={() => void open(link)}>
+                Try again with the link
+              </button>
             )}
             <p>
               Open a link of <code>petrel login</code>, or log in with a token of the API.
