@@ -60,6 +60,29 @@ describe.skipIf(!hasBrowser)("a session of the console, in a browser", () => {
         await page.getByRole("button", { name: "Log out" }).click()
         await page.getByText("Still logged in: the console does not answer").waitFor()
         await page.unroute(isSession)
+
+        // The live page shows one tenant's failures, and ends with the session.
+        const failed = JSON.stringify({
+          ...{ seq: 1, kind: "attempt-failed", at: "2026-03-04T10:30:00.000Z" },
+          ...{ tenant: "acme", endpoint: "billing", event: "acme.one" }
+        })
+        await page.route(/\/v1\/.*\/live/, (route) =>
+          route.fulfill({
+            contentType: "text/event-stream",
+            body: route.request().url().includes("/acme/")
+              ? `id: 1\nevent: failure\ndata: ${failed}\n\n`
+              : ""
+          })
+        )
+        await page.goto(`${console.url}/ui/live?tenant=acme`)
+        await page.getByRole("link", { name: "acme.one" }).first().waitFor()
+        await page.getByLabel("tenant").fill("beta")
+        await page.getByLabel("tenant").press("Enter")
+        await page.waitForURL(/tenant=beta/)
+        await page.getByText("Nothing has failed since this page was opened").waitFor()
+        await page.evaluate("fetch('/session', { method: 'DELETE' })")
+        await page.unroute(/\/v1\/.*\/live/)
+        await logIn.waitFor()
         assert.deepStrictEqual(wrong, [])
       })
     })

@@ -1,10 +1,10 @@
 import { useEffect, useState } from "preact/hooks"
-import type { Failure } from "../../src/client/client.ts"
+import { type Failure, isProblem } from "../../src/client/client.ts"
 import { problemText } from "../data.ts"
 import { shownEndpoint, shownTenant } from "../frame.tsx"
 import { Rows } from "../list.tsx"
 import { Command, deliveryPage, EndpointLink, State } from "../parts.tsx"
-import { petrel } from "../session.ts"
+import { petrel, session } from "../session.ts"
 import { clockText, timeText } from "../times.tsx"
 
 /** Lines that are kept. */
@@ -27,10 +27,14 @@ const text = (value: unknown): string => (typeof value === "string" ? value : ""
 
 const timeOf = ({ at }: Failure): string => text(at)
 
-/** Failures as they happen. */
-export const Live = () => {
-  const tenant = shownTenant()
-  const endpoint = shownEndpoint()
+/** Failures of a tenant or of one of its endpoints. */
+const LiveOf = ({
+  endpoint,
+  tenant
+}: {
+  readonly endpoint: string | undefined
+  readonly tenant: string
+}) => {
   const [lines, setLines] = useState<ReadonlyArray<Line>>([])
   const [isPaused, pause] = useState(false)
   const [state, setState] = useState("connecting")
@@ -77,8 +81,12 @@ export const Live = () => {
     const keepOn = async (): Promise<void> => {
       while (!isGone) {
         await follow().catch((error: unknown) => {
-          if (!isGone) setState(problemText(error))
+          if (isGone) return
+          // A session that has ended does not come back by asking.
+          if (isProblem(error, "unauthorized")) session.value = null
+          else setState(problemText(error))
         })
+        if (session.value === null) return
         await new Promise((resolve) => setTimeout(resolve, 2_000))
       }
     }
@@ -145,4 +153,12 @@ export const Live = () => {
       <Command text="petrel history --follow --failures" />
     </>
   )
+}
+
+/** Failures as they happen. */
+export const Live = () => {
+  const tenant = shownTenant()
+  const endpoint = shownEndpoint()
+  // What came of another tenant is not of this one.
+  return <LiveOf key={JSON.stringify([tenant, endpoint])} tenant={tenant} endpoint={endpoint} />
 }
