@@ -213,11 +213,14 @@ const mostSuggested = 200
 /** Whose figures are shown: of all tenants, or of one. */
 const TenantChoice = () => {
   const [isAsked, ask] = useState(false)
+  // What is typed stays while suggestions come, with which this is drawn anew.
+  const [typed, type] = useState<string>()
   const known = useAsked(`suggested tenants ${isAsked}`, async (options) =>
     isAsked ? (await petrel.system.tenants({ limit: mostSuggested }, options).page()).tenants : []
   )
   const choose = (text: string) => {
     const tenant = text.trim() || undefined
+    type(undefined)
     // A page of one thing of a tenant has no counterpart of another one.
     if (pathTenant.value === undefined) filter({ tenant, cursor: undefined })
     else go(address([path.value[0] ?? ""], { tenant }))
@@ -228,10 +231,12 @@ const TenantChoice = () => {
       <input
         class="short"
         list="tenants"
-        value={query.value.tenant ?? pathTenant.value ?? ""}
+        value={typed ?? query.value.tenant ?? pathTenant.value ?? ""}
         placeholder="all"
         onFocus={() => ask(true)}
+        onInput={(event) => type(event.currentTarget.value)}
         onChange={(event) => choose(event.currentTarget.value)}
+        onBlur={() => type(undefined)}
       />
       <datalist id="tenants">
         {known.value?.map(({ tenant }) => (

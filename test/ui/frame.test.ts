@@ -1,0 +1,51 @@
+import { assert, describe, vi } from "@effect/vitest"
+import { Effect } from "effect"
+import { browser, hasBrowser } from "../kit/browser.ts"
+import { startConsole } from "../kit/console.ts"
+import { endpoint } from "../kit/engine.ts"
+import { logIn, openPage, operatorPath } from "../kit/pages.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const { scenario } = onServer()
+
+describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browser", () => {
+  scenario("keeps what is typed", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const console = yield* startConsole({ hasPages: true })
+      const operator = yield* operatorPath()
+      const started = yield* browser
+      yield* Effect.promise(async () => {
+        const watched = await openPage(started, console.url)
+        const { page, wrong } = watched
+        await logIn(watched, console.url, operator)
+
+        // What is typed stays while suggestions come late.
+        let release = () => undefined as unknown
+        const held = new Promise((resolve) => {
+          release = () => resolve(undefined)
+        })
+        const suggested = /\/v1\/tenants\?limit=200/
+        await page.route(suggested, async (route) => {
+          await held
+          await route.continue()
+        })
+        await page.goto(`${console.url}/ui/endpoints`)
+        const tenant = page.getByLabel("tenant")
+        await tenant.focus()
+        await page.keyboard.type("ac")
+        release()
+        await page.locator("#tenants option").first().waitFor({ state: "attached" })
+        assert.strictEqual(await tenant.inputValue(), "ac")
+        await page.keyboard.type("me")
+        await page.keyboard.press("Enter")
+        await page.waitForURL(/tenant=acme/)
+        await page.getByRole("link", { name: "acme/billing" }).waitFor()
+        await page.unroute(suggested)
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
+})
