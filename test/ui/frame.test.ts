@@ -48,4 +48,51 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
       })
     })
   )
+
+  scenario("asks and says of an endpoint what is so, whoever else changes it", () =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing" })
+      const console = yield* startConsole({ hasPages: true })
+      const operator = yield* operatorPath()
+      const token = yield* console.token()
+      const elsewhere = (verb: string) =>
+        Effect.map(
+          console.ask(`/v1/tenants/acme/endpoints/billing/${verb}`, {
+            ...{ method: "POST", token, body: {} }
+          }),
+          ({ status, text }) => assert.strictEqual(status, 200, text)
+        )
+      const started = yield* browser
+      const watched = yield* Effect.promise(() => openPage(started, console.url))
+      const { page, wrong } = watched
+      page.setDefaultTimeout(15_000)
+      const button = (name: string) => page.locator("main").getByRole("button", { name })
+      const dialog = page.getByRole("dialog")
+      yield* Effect.promise(async () => {
+        await logIn(watched, console.url, operator)
+        await page.goto(`${console.url}/ui/endpoints/acme/billing`)
+        await button("Pause").click()
+        await dialog.waitFor()
+      })
+      yield* elsewhere("pause")
+      yield* Effect.promise(() => button("Resume").waitFor())
+      yield* elsewhere("resume")
+      yield* Effect.promise(async () => {
+        await button("Pause").waitFor()
+        // What was asked before somebody else paused it is not asked again.
+        assert.strictEqual(await dialog.count(), 0)
+        await button("Pause").click()
+        await dialog.getByRole("button", { name: "Pause" }).click()
+        await page.getByText("it is paused").waitFor()
+        // By keys one goes on where one was.
+        await page.locator("button:focus", { hasText: "Resume" }).waitFor()
+      })
+      yield* elsewhere("resume")
+      yield* Effect.promise(async () => {
+        await button("Pause").waitFor()
+        assert.strictEqual(await page.getByText("it is paused").count(), 0)
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
 })

@@ -1,5 +1,5 @@
 import { Fragment } from "preact"
-import { useState } from "preact/hooks"
+import { useEffect, useRef, useState } from "preact/hooks"
 import type { Diagnosis, EndpointDetail } from "../../src/client/client.ts"
 import { problemText, useAsked } from "../data.ts"
 import { type Field, formOf, type Typed } from "../fields.ts"
@@ -28,6 +28,20 @@ const Actions = ({
 }) => {
   const name = `${place.tenant}/${place.id}`
   const usual = `petrel endpoint show ${name}`
+  const is =
+    of.disabled !== undefined
+      ? "disabled"
+      : of.paused !== undefined || of.suspended !== undefined
+        ? "paused"
+        : "on"
+  // What was done, said while the endpoint is as that made it.
+  const [done, setDone] = useState<{ readonly made: string; readonly says: string }>()
+  const changing = useRef<HTMLSpanElement>(null)
+  // The button that was pressed is gone, and another one is in its place.
+  useEffect(() => {
+    if (done?.made === is && document.activeElement === document.body)
+      changing.current?.querySelector("button")?.focus()
+  }, [done, is])
   if (!may("endpoints:write")) return <Acts usual={usual}>{null}</Acts>
   const command = (verb: string, after = "") => `petrel endpoint ${verb} ${name}${after}`
   // Whoever acts on what they see acts on that.
@@ -35,6 +49,11 @@ const Actions = ({
   const then = (says: string) => {
     again()
     return says
+  }
+  const change = async (made: string, says: string, changed: Promise<unknown>) => {
+    await changed
+    setDone({ made, says })
+    return then("")
   }
   const because = (reason: string) => (reason === "" ? {} : { reason })
   return (
@@ -48,40 +67,43 @@ const Actions = ({
       >
         Send a test event
       </Action>
-      {of.disabled !== undefined ? (
-        <Action
-          command={command("enable")}
-          does={async () =>
-            then(await petrel.endpoints.enable(place, expected).then(() => "it is enabled"))
-          }
-        >
-          Enable
-        </Action>
-      ) : of.paused !== undefined || of.suspended !== undefined ? (
-        <Action
-          command={command("resume")}
-          does={async () =>
-            then(await petrel.endpoints.resume(place, expected).then(() => "it goes on"))
-          }
-        >
-          Resume
-        </Action>
-      ) : (
-        <Action
-          command={command("pause")}
-          confirm="Pause it? What comes for it waits until it is resumed, or for as long as each delivery may."
-          asks="Why, for the history (optional)"
-          does={async (reason) =>
-            then(
-              await petrel.endpoints
-                .pause({ ...place, ...because(reason) }, expected)
-                .then(() => "it is paused")
-            )
-          }
-        >
-          Pause
-        </Action>
-      )}
+      {/* Each is a button of its own: what was asked or said of one is nothing of the next one. */}
+      <span class="action" ref={changing}>
+        {is === "disabled" ? (
+          <Action
+            key="enable"
+            command={command("enable")}
+            does={() => change("on", "it is enabled", petrel.endpoints.enable(place, expected))}
+          >
+            Enable
+          </Action>
+        ) : is === "paused" ? (
+          <Action
+            key="resume"
+            command={command("resume")}
+            does={() => change("on", "it goes on", petrel.endpoints.resume(place, expected))}
+          >
+            Resume
+          </Action>
+        ) : (
+          <Action
+            key="pause"
+            command={command("pause")}
+            confirm="Pause it? What comes for it waits until it is resumed, or for as long as each delivery may."
+            asks="Why, for the history (optional)"
+            does={(reason) =>
+              change(
+                "paused",
+                "it is paused",
+                petrel.endpoints.pause({ ...place, ...because(reason) }, expected)
+              )
+            }
+          >
+            Pause
+          </Action>
+        )}
+        {done?.made === is && <small role="status">{done.says}</small>}
+      </span>
       <Action
         main
         command={command("retry-now")}
