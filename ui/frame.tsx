@@ -30,7 +30,7 @@ const bulkScopes = ["dead:write", "replay:write", "endpoints:write"]
 /** The pages, in groups: what goes out, what comes in, and what both stand on. */
 const groups: ReadonlyArray<ReadonlyArray<PageLink>> = [
   [
-    { name: "", title: "Overview", isFor: () => ofTenant() },
+    { name: "", title: "Overview", isFor: () => ofTenant() && may("deliveries:read") },
     { name: "deliveries", title: "Deliveries", isFor: () => may("deliveries:read") },
     { name: "endpoints", title: "Endpoints", isFor: () => may("endpoints:read") },
     { name: "dead-letters", title: "Dead letters", isFor: () => may("dead:read") },
@@ -52,6 +52,9 @@ const groups: ReadonlyArray<ReadonlyArray<PageLink>> = [
   ]
 ]
 
+/** The first page that the session may see; undefined where it may see none. */
+export const firstPage = (): string | undefined => groups.flat().find(({ isFor }) => isFor())?.name
+
 /** Pages that belong to one of the above. */
 const within: Readonly<Record<string, string>> = {
   attempts: "deliveries",
@@ -62,7 +65,7 @@ const within: Readonly<Record<string, string>> = {
 const Nav = () => {
   const [current = ""] = path.value
   const { brand, endpoint, name, tenant } = session.value ?? {}
-  const shown = within[current] ?? current
+  const shown = (Object.hasOwn(within, current) ? within[current] : undefined) ?? current
   const shownGroups = groups
     .map((pages) => pages.filter(({ isFor }) => isFor()))
     .filter((pages) => pages.length > 0)
@@ -141,24 +144,27 @@ const find = async (text: string): Promise<void> => {
   const wanted = text.trim()
   const [tenant = "", id = "", ...more] = wanted.split("/")
   if (wanted === "") return
-  if (id !== "" && more.length === 0) {
-    const page = await endpointsPage(tenant, id).catch(() => undefined)
-    return go(page ?? address(["endpoints", tenant, id]))
-  }
+  const isPlace = id !== "" && more.length === 0
   const own = shownTenant()
   const dot = wanted.lastIndexOf(".")
   const rest = wanted.slice(dot + 1)
   const deliveriesOf = async (event: string) =>
-    (await petrel.log.list({ tenant: own, event, limit: 200 }).page()).deliveries
+    may("deliveries:read")
+      ? (await petrel.log.list({ tenant: own, event, limit: 200 }).page()).deliveries
+      : []
   try {
     const isEvent = (await deliveriesOf(wanted)).length > 0
     const of = isEvent || dot === -1 ? [] : await deliveriesOf(wanted.slice(0, dot))
     const found = of.find(({ endpoint }) => endpoint === rest)
     if (found !== undefined) return go(address(["deliveries", found.tenant, found.delivery]))
+    // An event's id may have a slash, too.
+    if (isPlace && !isEvent)
+      return go((await endpointsPage(tenant, id)) ?? address(["endpoints", tenant, id]))
     const page = isEvent || dot !== -1 ? undefined : await endpointsPage(own, wanted)
     if (page !== undefined) return go(page)
   } catch {
-    // The list says why there is no answer.
+    // The page says why there is no answer.
+    if (isPlace) return go(address(["endpoints", tenant, id]))
   }
   go(address(["deliveries"], { tenant: query.value.tenant, event: wanted }))
 }
@@ -255,6 +261,8 @@ const Header = () => {
     const onKey = (event: KeyboardEvent) => {
       if (event.key === "Escape" && event.target === search.current) search.current?.blur()
       if (isTyping(event)) return
+      // What a dialog asks is answered before anything else.
+      if (document.querySelector("dialog[open]") !== null) return
       if (event.key === "/") {
         event.preventDefault()
         search.current?.focus()

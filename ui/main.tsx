@@ -1,6 +1,6 @@
 import { type ComponentChildren, Fragment, render, type VNode } from "preact"
 import { useEffect, useErrorBoundary } from "preact/hooks"
-import { Frame } from "./frame.tsx"
+import { Frame, firstPage } from "./frame.tsx"
 import { isBulkKind } from "./jobs.ts"
 import { Alerts } from "./pages/alerts.tsx"
 import { Attempts } from "./pages/attempts.tsx"
@@ -28,7 +28,7 @@ import { System } from "./pages/system.tsx"
 import { Settings } from "./pages/tenant-settings.tsx"
 import { Tokens } from "./pages/tokens.tsx"
 import { showTheme } from "./parts.tsx"
-import { address, path } from "./router.ts"
+import { address, go, path, query } from "./router.ts"
 import { readSession, session, unknownBecause } from "./session.ts"
 
 /** Pages of one thing, which is named by its tenant and its id. */
@@ -70,6 +70,24 @@ const NoPage = () => (
   </div>
 )
 
+/** Returns what belongs to a name that the address has: no name is that of an object's own parts. */
+const named = <A,>(of: Readonly<Record<string, A>>, name: string): A | undefined =>
+  Object.hasOwn(of, name) ? of[name] : undefined
+
+/** The overview, or else the first page that the session may see. */
+const Start = () => {
+  const to = firstPage()
+  useEffect(() => {
+    if (to !== undefined && to !== "") go(address([to], { tenant: query.value.tenant }), true)
+  }, [to])
+  if (to === "") return <Overview />
+  return to === undefined ? (
+    <div class="card empty">
+      <h1>This token is for no page of the console</h1>
+    </div>
+  ) : null
+}
+
 /** Shows what went wrong where a page cannot be drawn, and leaves the others usable. */
 const Guarded = ({ children }: { readonly children: ComponentChildren }) => {
   const [error, again] = useErrorBoundary()
@@ -97,9 +115,9 @@ const Page = () => {
   // A portal for one endpoint begins there.
   if (endpoint !== undefined && id === undefined && (name === undefined || name === "endpoints"))
     return <Endpoint tenant={own} id={endpoint} />
-  if (name === undefined) return <Overview />
+  if (name === undefined) return <Start />
   if (tenant === undefined) {
-    const List = lists[name]
+    const List = named(lists, name)
     return List === undefined ? <NoPage /> : <List key={name} />
   }
   if (id === undefined) {
@@ -117,7 +135,7 @@ const Page = () => {
     return <EndpointHistory key={`${tenant}/${id}`} tenant={tenant} id={id} />
   if (name === "jobs" && part !== undefined && isBulkKind(id))
     return <JobPage key={part} tenant={tenant} kind={id} id={part} />
-  const thing = part === undefined ? things[name] : undefined
+  const thing = part === undefined ? named(things, name) : undefined
   return thing === undefined ? (
     <NoPage />
   ) : (
@@ -177,7 +195,7 @@ const App = () => {
   const [name = "", , id] = path.value
   const brand = session.value?.brand?.name ?? "Petrel"
   useEffect(() => {
-    document.title = `${id ?? titles[name] ?? "Overview"} · ${brand}`
+    document.title = `${id ?? named(titles, name) ?? "Overview"} · ${brand}`
   }, [name, id, brand])
   if (name === "login" || session.value === null) return <Login />
   if (session.value === undefined) return <Loading />

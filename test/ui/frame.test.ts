@@ -11,11 +11,13 @@ vi.setConfig({ testTimeout: 180_000 })
 const { scenario } = onServer()
 
 describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browser", () => {
-  scenario("keeps what is typed", () =>
+  scenario("keeps what is typed, leaves dialogs alone, and leads to pages that there are", () =>
     Effect.gen(function* () {
       yield* endpoint({ id: "billing" })
       const console = yield* startConsole({ hasPages: true })
       const operator = yield* operatorPath()
+      const reader = yield* console.token({ scopes: ["endpoints:read"] })
+      const publisher = yield* console.token({ scopes: ["events:publish"] })
       const started = yield* browser
       yield* Effect.promise(async () => {
         const watched = await openPage(started, console.url)
@@ -44,7 +46,45 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
         await page.waitForURL(/tenant=acme/)
         await page.getByRole("link", { name: "acme/billing" }).waitFor()
         await page.unroute(suggested)
+
+        // Keys that leave a page leave no dialog.
+        await tenant.blur()
+        await page.keyboard.press("?")
+        const dialog = page.getByRole("dialog")
+        await dialog.waitFor()
+        await page.keyboard.press("g")
+        await page.keyboard.press("d")
+        assert.strictEqual(new URL(page.url()).pathname, "/ui/endpoints")
+        await page.keyboard.press("Escape")
+        await dialog.waitFor({ state: "detached" })
+
+        // The id of an event may look like the place of an endpoint.
+        await page.route(/\/deliveries\?.*event=acme\.a%2Fb/, (route) =>
+          route.fulfill({ json: { deliveries: [{ tenant: "acme", endpoint: "billing" }] } })
+        )
+        await page.keyboard.press("/")
+        await page.keyboard.type("acme.a/b")
+        await page.keyboard.press("Enter")
+        await page.waitForURL(/event=acme\.a%2Fb/)
+
+        for (const name of ["constructor", "toString", "__proto__"]) {
+          await page.goto(`${console.url}/ui/${name}`)
+          await page.getByRole("heading", { name: "There is no such page" }).waitFor()
+        }
         assert.deepStrictEqual(wrong, [])
+
+        // A token begins with what it may see.
+        for (const [token, title] of [
+          [reader, "Endpoints"],
+          [publisher, "This token is for no page of the console"]
+        ] as const) {
+          const other = await openPage(started, console.url)
+          await other.page.goto(`${console.url}/ui/login`)
+          await other.page.getByLabel("Token").fill(token)
+          await other.page.getByRole("button", { name: "Log in" }).click()
+          await other.page.getByRole("heading", { name: title, exact: true }).waitFor()
+          assert.deepStrictEqual(other.wrong, [])
+        }
       })
     })
   )
