@@ -78,8 +78,15 @@ export const logOut = async (): Promise<string | undefined> => {
   }
 }
 
-/** The console, asked with the session's cookie. A page repeats what fails by itself. */
-export const petrel: Client = httpClient({ url: "", retryForMs: 0, timeoutMs: 20_000 })
+/**
+ * The console, asked with the session's cookie. A page repeats what fails by itself. What publishes
+ * events is not in the pages' script (`build/ui.ts`).
+ */
+export const petrel: Omit<Client, "publish" | "publishAll" | "publishRaw"> = httpClient({
+  url: "",
+  retryForMs: 0,
+  timeoutMs: 20_000
+})
 
 /** True if the session may do something. */
 export const may = (scope: string): boolean => session.value?.scopes.includes(scope) === true
