@@ -105,7 +105,6 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
       const started = yield* browser
       const watched = yield* Effect.promise(() => openPage(started, console.url))
       const { page, wrong } = watched
-      page.setDefaultTimeout(15_000)
       const button = (name: string) => page.locator("main").getByRole("button", { name })
       const dialog = page.getByRole("dialog")
       yield* Effect.promise(async () => {

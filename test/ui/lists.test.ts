@@ -32,7 +32,6 @@ describe.skipIf(!hasBrowser)("the lists of a console, in a browser", () => {
         const watched = await openPage(started, console.url)
         const { page, wrong } = watched
         await logIn(watched, console.url, operator)
-        page.setDefaultTimeout(12_000)
         const older = page.getByRole("button", { name: "Older" })
         const row = (event: string) => page.getByRole("link", { name: event, exact: true })
 
