@@ -329,10 +329,14 @@ export const WordLine = ({
   )
 }
 
-/** The tenant of what a form makes: that of the page, or else what its `TenantLine` is told. */
+/**
+ * The tenant of what a form makes: that of the page, which may change while the form is open, or else
+ * what its `TenantLine` is told.
+ */
 export const useTenant = () => {
   const shown = shownTenant()
-  return useState(shown === "*" ? "" : shown)
+  const [told, tell] = useState("")
+  return [shown === "*" ? told : shown, tell] as const
 }
 
 /** Asks for a tenant where the page shows all of them. */
