@@ -232,6 +232,8 @@ export const Tokens = () => {
       <List
         asked={asked}
         items={({ tokens }) => tokens.toReversed()}
+        // A row whose dialog is open keeps its token when others come before it.
+        keyOf={({ id }) => id}
         empty="There is none yet. A program needs one to ask the API."
         head={
           <>
