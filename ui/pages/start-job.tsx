@@ -152,15 +152,18 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
   // The same request, sent again after an answer that was lost, starts nothing twice.
   const idempotencyKey = useMemo(() => crypto.randomUUID(), [key])
   const planned = found?.key === key ? found.plan : undefined
-  const send = async () => {
-    if (planned === undefined) setFound({ key, plan: await plan(asked) })
-    else go(jobPage(tenant, kind, (await start(asked, idempotencyKey)).id))
+  const look = async () => {
+    setFound({ key, plan: await plan(asked) })
     return undefined
   }
+  const begin = submit(async () => {
+    go(jobPage(tenant, kind, (await start(asked, idempotencyKey)).id))
+    return undefined
+  })
   const [path, body] = request({ ...asked, tenant: tenant || "TENANT" })
   const curl = curlCommand(path, "POST", body)
   return (
-    <form class="page" onSubmit={submit(send)}>
+    <form class="page" onSubmit={submit(look)}>
       <div class="title">
         <h1>{title}</h1>
       </div>
@@ -181,15 +184,9 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
         </div>
         <Lines {...lines} />
         <div class="acts">
-          {planned === undefined ? (
-            <button type="submit" class="main" disabled={isBusy}>
-              What would be sent?
-            </button>
-          ) : (
-            <button type="submit" class="main" disabled={isBusy || planned.sends === 0}>
-              Start it
-            </button>
-          )}
+          <button type="submit" class={planned === undefined ? "main" : ""} disabled={isBusy}>
+            What would be sent?
+          </button>
           <a class="btn" href={address(["jobs"], { kind, tenant: query.value.tenant })}>
             Cancel
           </a>
@@ -220,6 +217,21 @@ export const StartJob = ({ kind }: { readonly kind: keyof typeof starts }) => {
                 ))}
               </dl>
             )}
+          </div>
+        )}
+        {planned !== undefined && (
+          <div class="acts">
+            <button
+              type="button"
+              class="main"
+              disabled={isBusy || planned.sends === 0}
+              onClick={(event) => {
+                // The second half of a double click was meant for what stood here before.
+                if (event.detail <= 1) begin(event)
+              }}
+            >
+              Start it
+            </button>
           </div>
         )}
       </section>
