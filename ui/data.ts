@@ -30,6 +30,12 @@ export const problemText = (error: unknown): string => {
   return "The console does not answer. This page tries again by itself."
 }
 
+/** Returns what a failure of what somebody has asked for means to them: nobody repeats that but they. */
+export const failureText = (error: unknown): string =>
+  isProblem(error)
+    ? problemText(error)
+    : "The console does not answer: nothing is known to be done. Try again."
+
 const mayPass = (error: unknown): boolean =>
   !isProblem(error) || error.status >= 500 || error.status === 429
 

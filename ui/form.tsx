@@ -1,7 +1,7 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
 import { useState } from "preact/hooks"
 import { isProblem } from "../src/client/client.ts"
-import { problemText } from "./data.ts"
+import { failureText } from "./data.ts"
 import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
 import { shownTenant } from "./frame.tsx"
 import { Command, Marked } from "./parts.tsx"
@@ -219,7 +219,7 @@ const nothingWrong: Wrong = { placed: {}, other: [] }
 export const wrongIn = (fields: ReadonlyArray<Field>, error: unknown): Wrong =>
   isProblem(error, "invalid-request") && error.errors.length > 0
     ? placeProblems(fields, error.errors)
-    : { placed: {}, other: [problemText(error)] }
+    : { placed: {}, other: [failureText(error)] }
 
 /**
  * What is typed into a form, and what came of sending it.

@@ -2,7 +2,7 @@
 import { signal } from "@preact/signals"
 import { type ComponentChildren, createContext } from "preact"
 import { useContext, useEffect, useRef, useState } from "preact/hooks"
-import { type Asked, problemText } from "./data.ts"
+import { type Asked, failureText } from "./data.ts"
 import { address } from "./router.ts"
 import { session } from "./session.ts"
 
@@ -272,7 +272,7 @@ export const Action = ({
     try {
       setState({ says: await does(answer) })
     } catch (error) {
-      setState({ says: problemText(error), failed: true })
+      setState({ says: failureText(error), failed: true })
     }
   }
   return (

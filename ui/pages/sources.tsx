@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
 import type { Source } from "../../src/client/client.ts"
 import { curlCommand } from "../curl.ts"
-import { problemText, useAsked } from "../data.ts"
+import { failureText, useAsked } from "../data.ts"
 import { formOf } from "../fields.ts"
 import { shownTenant } from "../frame.tsx"
 import { sourceFields } from "../generated/forms.ts"
@@ -109,7 +109,7 @@ const Rotation = ({ again, of }: { readonly again: () => void; readonly of: Sour
       setSays({ text: "The new secret holds." })
       again()
     } catch (error) {
-      setSays({ text: problemText(error), failed: true })
+      setSays({ text: failureText(error), failed: true })
     }
   }
   return (
