@@ -1,5 +1,5 @@
 import type { ComponentChildren, InputHTMLAttributes } from "preact"
-import { useState } from "preact/hooks"
+import { useRef, useState } from "preact/hooks"
 import { isProblem } from "../src/client/client.ts"
 import { failureText } from "./data.ts"
 import { type Field, formOf, patchOf, placeProblems, type Typed } from "./fields.ts"
@@ -231,6 +231,8 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
   const [wrong, setWrong] = useState(nothingWrong)
   const [says, say] = useState<string>()
   const [isBusy, setBusy] = useState(false)
+  // A second submit comes before the button is drawn as disabled.
+  const isSending = useRef(false)
   const typed = { ...before, ...own }
   const type = (path: string, text: string) => setOwn((others) => ({ ...others, [path]: text }))
   return {
@@ -243,6 +245,8 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
     /** @param send returns what to say of it, or what is wrong where nothing failed. */
     submit: (send: () => Promise<string | Wrong | undefined>) => (event: Event) => {
       event.preventDefault()
+      if (isSending.current) return
+      isSending.current = true
       setBusy(true)
       void send()
         .catch((error: unknown) => wrongIn(fields, error))
@@ -250,6 +254,7 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
           setWrong(typeof outcome === "object" ? outcome : nothingWrong)
           say(typeof outcome === "object" ? undefined : outcome)
           setBusy(false)
+          isSending.current = false
         })
     }
   }

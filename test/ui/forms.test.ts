@@ -10,6 +10,14 @@ vi.setConfig({ testTimeout: 180_000 })
 
 const { scenario } = onServer()
 
+/** A request that the session's cookie is enough for. */
+const sameOrigin = { headers: { "sec-fetch-site": "same-origin" } }
+
+interface Listed {
+  readonly id: string
+  readonly name?: string
+}
+
 const field = (page: Page, path: string) => page.locator(`[id="${path}"]`)
 
 /** Chooses whose figures the pages show, in their header. */
@@ -28,6 +36,7 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
       yield* endpoint({ id: "billing" })
       const console = yield* pagesConsole(place)
       const operator = yield* operatorPath()
+      yield* console.token({ tenant: "acme", name: "the old one" })
       const started = yield* browser
       yield* Effect.promise(async () => {
         const watched = await openPage(started, console.url)
@@ -47,6 +56,70 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
         await chooseTenant(page, "acme")
         await page.getByText("petrel endpoint add acme/crm").waitFor()
         assert.strictEqual(await field(page, "tenant").count(), 0)
+
+        // A dialog is about the token whose row was clicked, whatever is made meanwhile.
+        const listed = async () => {
+          const answer = await page.request.get(`${console.url}/v1/tenants/*/tokens`, sameOrigin)
+          const { tokens } = (await answer.json()) as { tokens: Array<Listed> }
+          return tokens
+        }
+        await page.goto(`${console.url}/ui/tokens?tenant=acme`)
+        const row = page.getByRole("row", { name: /the old one/ })
+        await row.getByRole("button", { name: "Revoke" }).click()
+        const dialog = page.getByRole("dialog")
+        await dialog.getByText(/\(the old one\)/).waitFor()
+        const made = await page.request.post(`${console.url}/v1/tenants/acme/tokens`, {
+          ...sameOrigin,
+          data: { scopes: ["endpoints:read"], name: "the new one" }
+        })
+        assert.strictEqual(made.status(), 201)
+        await page.getByRole("cell", { name: "the new one" }).waitFor({ state: "attached" })
+        await dialog.getByText(/\(the old one\)/).waitFor()
+        await dialog.getByRole("button", { name: "Revoke" }).click()
+        await page.getByRole("cell", { name: "the old one" }).waitFor({ state: "detached" })
+        await page.getByRole("cell", { name: "the new one" }).waitFor()
+
+        // Two clicks, as fast as may be, make one; its secret is there to be kept.
+        for (const [title, name] of [
+          ["New token", "clicked twice"],
+          ["New portal link", "linked twice"]
+        ] as const) {
+          await page.getByText(title, { exact: true }).click()
+          const form = page.locator("details", { hasText: title })
+          await form.locator('[id="name"]').fill(name)
+          if (title === "New token") await form.getByLabel("endpoints:read").check()
+          await form.getByRole("button", { name: "Make it" }).dblclick({ delay: 150 })
+          await form.locator(".once code").waitFor()
+          await page.getByRole("cell", { name }).waitFor()
+          assert.lengthOf(
+            (await listed()).filter((one) => one.name === name),
+            1,
+            title
+          )
+          await form.getByRole("button", { name: "Make another" }).click()
+          await form.getByRole("button", { name: "Make it" }).waitFor()
+          await page.getByText(title, { exact: true }).click()
+        }
+
+        // Who clicks twice to see what a job would do starts none.
+        const asked: Array<string> = []
+        page.on("request", (request) => {
+          if (/\/replays$/.test(request.url())) asked.push(request.postData() ?? "")
+        })
+        await page.goto(`${console.url}/ui/start/replay?tenant=acme&endpoint=billing`)
+        const box = await page.getByRole("button", { name: "What would be sent?" }).boundingBox()
+        const [x, y] = [(box?.x ?? 0) + 20, (box?.y ?? 0) + 10]
+        await page.mouse.click(x, y)
+        await page.getByRole("button", { name: "Start it" }).waitFor()
+        await page.mouse.down({ clickCount: 2 })
+        await page.mouse.up({ clickCount: 2 })
+        await page.getByRole("button", { name: "Start it" }).waitFor()
+        // Whatever was asked for by then has gone before this.
+        await page.evaluate("fetch('/healthz')")
+        assert.isTrue(
+          asked.every((body) => JSON.parse(body).dryRun === true),
+          asked.join()
+        )
 
         assert.deepStrictEqual(wrong, [])
       })

@@ -45,10 +45,13 @@ const givenFields = () => {
   )
 }
 
-/** A form that makes something with a secret, which is shown below it once. */
+const focusOn = (element: HTMLElement | null) => element?.focus()
+
+/** A form that makes something with a secret, which takes its place, and is shown once. */
 const Making = ({
   children,
-  form: { lines, submit, wrong },
+  form: { isBusy, lines, submit, wrong },
+  another,
   made,
   make,
   request,
@@ -56,6 +59,8 @@ const Making = ({
   text,
   title
 }: {
+  /** Shows the form again, without what was made. */
+  readonly another: () => void
   readonly children?: ComponentChildren
   readonly form: ReturnType<typeof useForm>
   readonly made: ComponentChildren
@@ -67,19 +72,37 @@ const Making = ({
 }) => (
   <details class="card">
     <summary>{title}</summary>
-    <form class="page" onSubmit={submit(make)}>
-      {says !== undefined && <p class="small">{says}</p>}
-      <Problems texts={wrong.other} />
-      {children}
-      <Lines {...lines} />
-      <div class="acts">
-        <button type="submit" class="main">
-          Make it
-        </button>
+    {made === undefined ? (
+      <form class="page" onSubmit={submit(make)}>
+        {says !== undefined && <p class="small">{says}</p>}
+        <Problems texts={wrong.other} />
+        {children}
+        <Lines {...lines} />
+        <div class="acts">
+          <button type="submit" class="main" disabled={isBusy}>
+            Make it
+          </button>
+        </div>
+        <Command text={text} request={request} />
+      </form>
+    ) : (
+      // A second click on "Make it" finds no form, and the secret stays until somebody is done with it.
+      <div class="page">
+        <div role="status" tabIndex={-1} ref={focusOn}>
+          {made}
+        </div>
+        <div class="acts">
+          <button
+            type="button"
+            onClick={(event) => {
+              if (event.detail <= 1) another()
+            }}
+          >
+            Make another
+          </button>
+        </div>
       </div>
-      {made !== undefined && <div role="status">{made}</div>}
-      <Command text={text} request={request} />
-    </form>
+    )}
   </details>
 )
 
@@ -100,6 +123,7 @@ const NewToken = ({ again, tenant }: MakingProps) => {
       title="New token"
       form={form}
       make={make}
+      another={() => setMade(undefined)}
       made={
         made && (
           <>
@@ -141,6 +165,7 @@ const NewLink = ({ again, tenant }: MakingProps) => {
       says="Who opens it sees the log of what is sent to the endpoint, or to all of the tenant's, sends again, and changes it, and nothing else. It opens one session."
       form={form}
       make={make}
+      another={() => setMade(undefined)}
       made={
         made && (
           <>
