@@ -1,5 +1,6 @@
 import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
+import type { Page } from "playwright-core"
 import { browser, hasBrowser } from "../kit/browser.ts"
 import { endpoint, history, nth, publish, worker } from "../kit/engine.ts"
 import { faults, logIn, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
@@ -9,6 +10,16 @@ import { onServer } from "../kit/scenario.ts"
 vi.setConfig({ testTimeout: 180_000 })
 
 const { scenario } = onServer()
+
+/** What pages have asked to send again, or only to count. */
+const redeliveriesOf = (page: Page) => {
+  const asked: Array<{ readonly dryRun?: boolean; readonly until?: string }> = []
+  page.on("request", (request) => {
+    if (request.method() === "POST" && request.url().endsWith("/redeliveries"))
+      asked.push(request.postDataJSON())
+  })
+  return asked
+}
 
 describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", () => {
   scenario("sends each once, whoever else sends them at the same time", (place) =>
@@ -47,7 +58,21 @@ describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", ()
             await one.page
               .getByText("8 of 8 dead letters would be sent again: 8 permanent")
               .waitFor()
-            return one
+            // Both have looked by the time that either sends.
+            const looked = await one.page.request.post(
+              `${console.url}/v1/tenants/acme/redeliveries`,
+              {
+                headers: { "sec-fetch-site": "same-origin" },
+                data: { endpoint: "billing", type: "paid", reason: "permanent", dryRun: true }
+              }
+            )
+            const plan = await looked.json()
+            await one.page.route("**/redeliveries", (route) =>
+              route.request().postDataJSON()?.dryRun === true
+                ? route.fulfill({ json: plan })
+                : route.continue()
+            )
+            return { ...one, asked: redeliveriesOf(one.page) }
           })
         )
         const [first, second] = [nth(opened, 0), nth(opened, 1)]
@@ -67,6 +92,15 @@ describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", ()
           .getByRole("status")
           .getByText(/were sent again/)
           .waitFor()
+        // What dies after it was counted is not sent with it.
+        for (const { asked } of opened) {
+          assert.deepStrictEqual(
+            asked.map(({ dryRun }) => dryRun),
+            [true, undefined]
+          )
+          assert.match(asked[1]?.until ?? "", /^\d{4}-/)
+          assert.strictEqual(asked[1]?.until, asked[0]?.until)
+        }
         const address = page.url()
         assert.match(address, /job=/)
         // The browser is closed; another one comes back to the address.
@@ -100,6 +134,23 @@ describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", ()
         await portal.page.getByRole("button", { name: "What would be sent again?" }).click()
         await portal.page.getByText("12 of 12 dead letters would be sent again").waitFor()
         assert.strictEqual(await portal.page.getByText("acme/billing").count(), 0)
+
+        // Where what is meant has changed since it was counted, that is shown, and nothing is sent.
+        const asked = redeliveriesOf(portal.page)
+        const plan = {
+          ...{ selected: 12, redeliver: 10, reasons: { permanent: 10 }, gone: 0, before: 0 },
+          ...{ deliveredLate: 0, superseded: 2, skipped: [], skippedElsewhere: 0 }
+        }
+        await portal.page.route("**/redeliveries", (route) => route.fulfill({ json: plan }), {
+          times: 1
+        })
+        await portal.page.getByRole("button", { name: "What would be sent again?" }).click()
+        await portal.page.getByText("10 of 12 dead letters would be sent again").waitFor()
+        await portal.page.getByRole("button", { name: "Send 10 again" }).click()
+        await portal.page.getByText("Nothing was sent").waitFor()
+        await portal.page.getByText("12 of 12 dead letters would be sent again").waitFor()
+        await portal.page.getByRole("button", { name: "Send 12 again" }).waitFor()
+        assert.isTrue(asked.every(({ dryRun }) => dryRun === true))
         assert.deepStrictEqual([...first.wrong, ...second.wrong, ...portal.wrong], [])
       })
       yield* facts.count("delivered", 8)

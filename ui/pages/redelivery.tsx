@@ -2,7 +2,7 @@ import { useState } from "preact/hooks"
 import type { RedeliveryPlan } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
-import { problemText, useAsked } from "../data.ts"
+import { failureText, useAsked } from "../data.ts"
 import { isOver, leftText, resultText, untilAllOver } from "../job-texts.ts"
 import { Command, count, State } from "../parts.tsx"
 import { address, filter, query } from "../router.ts"
@@ -79,25 +79,53 @@ export const Redeliveries = ({ tenant }: { readonly tenant: string }) => {
   )
 }
 
+/** What would be sent, as it is shown, and the request for exactly that. */
+interface Shown {
+  readonly plan: RedeliveryPlan
+  readonly request: Request
+  /** It took the place of another plan, which was to be sent. */
+  readonly isChanged?: true
+}
+
+/** What dies after it was counted is not among what is sent. */
+const untilNow = (selection: Selection): Request =>
+  ({ ...selection, until: selection.until ?? new Date().toISOString() }) as unknown as Request
+
+const planOf = async (request: Request): Promise<Shown> => ({
+  plan: await petrel.jobs.redeliver({ ...request, dryRun: true }),
+  request
+})
+
+const isAlike = (one: RedeliveryPlan, other: RedeliveryPlan): boolean =>
+  one.redeliver === other.redeliver &&
+  one.selected === other.selected &&
+  Object.keys(one.reasons).every((reason) => one.reasons[reason] === other.reasons[reason])
+
 /** Says exactly what would be sent again, then does it. */
 export const Redelivery = ({ selection }: { readonly selection: Selection }) => {
-  const [plan, setPlan] = useState<RedeliveryPlan | string>()
+  const [shown, setShown] = useState<Shown | string>()
   const [isBusy, setBusy] = useState(false)
   const trying = (does: () => Promise<void>) => () => {
     if (isBusy) return
     setBusy(true)
     void does()
-      .catch((error: unknown) => setPlan(problemText(error)))
+      .catch((error: unknown) => setShown(failureText(error)))
       .finally(() => setBusy(false))
   }
-  const preview = trying(async () => {
-    setPlan(await petrel.jobs.redeliver({ ...requestOf(selection), dryRun: true }))
-  })
-  const send = trying(async () => {
-    const job = await petrel.jobs.redeliver(requestOf(selection) as Request & { dryRun?: false })
-    setPlan(undefined)
-    filter({ job: job.id })
-  })
+  const preview = trying(async () => setShown(await planOf(untilNow(selection))))
+  // What is sent is selected anew: of what has become more or less, the new figures are shown first.
+  const send = ({ plan, request }: Shown) =>
+    trying(async () => {
+      const now = await planOf(request)
+      if (!isAlike(now.plan, plan)) {
+        const newest = await planOf(untilNow(selection))
+        return setShown({ ...newest, isChanged: true })
+      }
+      const job = await petrel.jobs.redeliver(request as Request & { dryRun?: false })
+      setShown(undefined)
+      filter({ job: job.id })
+    })
+  const plan = typeof shown === "object" ? shown.plan : undefined
   const which = conditionsOf(selection)
     .map(([name, value]) => `${name} ${value}`)
     .join(", ")
@@ -109,14 +137,19 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
       <small>
         {which === "" ? "of all; the filters above narrow it" : `of those with ${which}`}
       </small>
-      {typeof plan === "string" && (
+      {typeof shown === "string" && (
         <p class="bad" role="alert">
-          {plan}
+          {shown}
         </p>
       )}
-      {typeof plan === "object" && (
+      {typeof shown === "object" && plan !== undefined && (
         <>
           <p role="status">
+            {shown.isChanged === true && (
+              <>
+                <b>Nothing was sent: it is no longer what was shown.</b>{" "}
+              </>
+            )}
             {count(plan.redeliver)} of {count(plan.selected)} dead letters would be sent again:{" "}
             {Object.entries(plan.reasons).map(([reason, n], at) => (
               <>
@@ -136,7 +169,7 @@ export const Redelivery = ({ selection }: { readonly selection: Selection }) => 
             class="main"
             aria-disabled={isBusy}
             disabled={plan.redeliver === 0}
-            onClick={send}
+            onClick={send(shown)}
           >
             Send {count(plan.redeliver)} again
           </button>
