@@ -260,6 +260,27 @@ export const useForm = (fields: ReadonlyArray<Field>, before: Typed = {}) => {
   }
 }
 
+/**
+ * Returns why not to save what was typed: somebody else has set one of these fields meanwhile. Undefined
+ * where nobody has.
+ *
+ * @param before what stood in the fields when they were typed into.
+ * @param newest what stands in them by now.
+ */
+export const conflictsIn = (own: Typed, before: Typed, newest: Typed): Wrong | undefined => {
+  const theirs = Object.keys(own).filter(
+    (path) =>
+      own[path] !== before[path] && newest[path] !== before[path] && newest[path] !== own[path]
+  )
+  if (theirs.length === 0) return undefined
+  return {
+    placed: Object.fromEntries(
+      theirs.map((path) => [path, `was set to ${newest[path] || "nothing"} meanwhile`])
+    ),
+    other: ["Not saved: it was changed since you opened it. Look, and save again."]
+  }
+}
+
 /** A form that changes what is set. */
 export const ChangeForm = ({
   again,
@@ -267,6 +288,7 @@ export const ChangeForm = ({
   command,
   fields,
   held,
+  read,
   save
 }: {
   readonly again: () => void
@@ -274,13 +296,22 @@ export const ChangeForm = ({
   readonly command: (patch: Record<string, unknown>) => { text: string; request: string }
   readonly fields: ReadonlyArray<Field>
   readonly held: object
+  /** Reads what is held by now. */
+  readonly read: () => Promise<object>
   /** Returns the names of what was changed. */
   readonly save: (patch: Record<string, unknown>) => Promise<ReadonlyArray<string>>
 }) => {
   const before = formOf(fields, { ...held })
-  const { clear, lines, says, submit, typed, wrong } = useForm(fields, before)
+  const { clear, lines, own, says, submit, typed, wrong } = useForm(fields, before)
   const patch = patchOf(fields, before, typed)
+  const isSame = Object.keys(patch).length === 0
   const send = async () => {
+    if (isSame) return says
+    const conflicts = conflictsIn(own, before, formOf(fields, { ...(await read()) }))
+    if (conflicts !== undefined) {
+      again()
+      return conflicts
+    }
     const changed = await save(patch)
     clear()
     again()
@@ -292,7 +323,8 @@ export const ChangeForm = ({
       <Problems texts={wrong.other} />
       <Lines {...lines} />
       <div class="acts">
-        <button type="submit" class="main" disabled={Object.keys(patch).length === 0}>
+        {/* Disabled, it would lose the focus when all is saved. */}
+        <button type="submit" class="main" aria-disabled={isSame}>
           Save
         </button>
         {says !== undefined && <small role="status">{says}</small>}

@@ -107,6 +107,7 @@ export const ChangeSource = ({
       again={again}
       fields={changeFields}
       held={of}
+      read={() => petrel.sources.get({ tenant, id })}
       save={async (patch) => {
         await petrel.sources.patch({ ...patch, tenant, id })
         return Object.keys(patch)

@@ -247,9 +247,7 @@ export const SourceShown = ({ id, tenant }: { readonly id: string; readonly tena
                   )}
                 </p>
               </div>
-              {may("endpoints:write") && (
-                <ChangeSource key={of.revision} again={asked.again} of={of} />
-              )}
+              {may("endpoints:write") && <ChangeSource again={asked.again} of={of} />}
             </div>
             <div>
               <Secrets again={asked.again} of={of} />

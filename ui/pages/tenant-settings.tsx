@@ -1,4 +1,4 @@
-import type { TenantSettings } from "../../src/client/client.ts"
+import type { CallOptions, TenantSettings } from "../../src/client/client.ts"
 import { endpointCommand } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
@@ -8,6 +8,9 @@ import { shownTenant } from "../frame.tsx"
 import { tenantSettingFields } from "../generated/forms.ts"
 import { Answered, Command } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
+
+const read = (tenant: string, options: CallOptions = {}): Promise<TenantSettings> =>
+  tenant === "*" ? petrel.settings.system({}, options) : petrel.settings.tenant({ tenant }, options)
 
 const valueText = (value: unknown): string =>
   Array.isArray(value) ? value.join(", ") : String(value)
@@ -36,6 +39,7 @@ const Changed = ({
       again={again}
       fields={fields}
       held={held}
+      read={() => read(tenant)}
       save={async (patch) => {
         const { changed } = await (isSystem
           ? petrel.settings.changeSystem(patch)
@@ -80,11 +84,7 @@ const Shown = ({ held }: { readonly held: TenantSettings }) => {
 /** Settings for all endpoints of a tenant together, or of the system. */
 export const Settings = () => {
   const tenant = shownTenant()
-  const asked = useAsked(`settings ${tenant}`, (options) =>
-    tenant === "*"
-      ? petrel.settings.system({}, options)
-      : petrel.settings.tenant({ tenant }, options)
-  )
+  const asked = useAsked(`settings ${tenant}`, (options) => read(tenant, options))
   return (
     <>
       <h1>{tenant === "*" ? "Settings of the system" : `Settings of ${tenant}`}</h1>
@@ -96,12 +96,7 @@ export const Settings = () => {
       <Answered asked={asked}>
         {(held) =>
           may("operator") ? (
-            <Changed
-              key={`${tenant} ${held.revision}`}
-              again={asked.again}
-              held={held}
-              tenant={tenant}
-            />
+            <Changed key={tenant} again={asked.again} held={held} tenant={tenant} />
           ) : (
             <Shown held={held} />
           )

@@ -1,8 +1,9 @@
+import type { CallOptions } from "../../src/client/client.ts"
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { type Asked, useAsked } from "../data.ts"
 import { formOf, valuesOf } from "../fields.ts"
-import { Lines, Problems, useForm, type Wrong, wrongIn } from "../form.tsx"
+import { conflictsIn, Lines, Problems, useForm, type Wrong, wrongIn } from "../form.tsx"
 import { systemThresholdFields, tenantThresholdFields } from "../generated/forms.ts"
 import { Action, Answered, Command } from "../parts.tsx"
 import { may, petrel } from "../session.ts"
@@ -24,6 +25,24 @@ const ofParts = ({ other, placed }: Wrong): Wrong => ({
   )
 })
 
+const read = (tenant: string, options: CallOptions = {}): Promise<Held> =>
+  tenant === "*"
+    ? petrel.settings.systemThresholds({}, options)
+    : petrel.settings.thresholds({ tenant }, options)
+
+/** What was set here itself. */
+const setIn = (held: Held): Readonly<Record<string, unknown>> =>
+  Object.fromEntries(
+    held.set.map((name) => [
+      name,
+      name === "contact"
+        ? held.contact
+        : name === "systemAlertsTo"
+          ? held.systemAlertsTo
+          : held.thresholds[name]
+    ])
+  )
+
 const Changed = ({
   asked,
   held,
@@ -34,17 +53,8 @@ const Changed = ({
   readonly tenant: string
 }) => {
   const parts = partsOf(tenant)
-  const setHere: Readonly<Record<string, unknown>> = Object.fromEntries(
-    held.set.map((name) => [
-      name,
-      name === "contact"
-        ? held.contact
-        : name === "systemAlertsTo"
-          ? held.systemAlertsTo
-          : held.thresholds[name]
-    ])
-  )
-  const { clear, lines, says, submit, typed, wrong } = useForm(parts, formOf(parts, setHere))
+  const before = formOf(parts, setIn(held))
+  const { clear, lines, own, says, submit, typed, wrong } = useForm(parts, before)
   const alerts = valuesOf(parts, typed)
   const path = tenant === "*" ? "/v1/alert-thresholds" : `/v1/tenants/${tenant}/alert-thresholds`
   const put = async (to: object | "off" | null) => {
@@ -56,12 +66,27 @@ const Changed = ({
       : petrel.settings.setThresholds({ ...body, tenant }))
     asked.again()
   }
-  const save = () =>
-    put(alerts).then(
-      () => "They are set.",
-      (error: unknown) =>
-        ofParts(wrongIn(tenant === "*" ? systemThresholdFields : tenantThresholdFields, error))
-    )
+  // All are put at once: those that others have set since the page was opened are put as they are now.
+  const save = async () => {
+    const now = await read(tenant)
+    const newest = formOf(parts, setIn(now))
+    const conflicts =
+      now.off === true && held.off !== true
+        ? { placed: {}, other: ["Not saved: all alerts were turned off since you opened it."] }
+        : conflictsIn(own, before, newest)
+    if (conflicts !== undefined) {
+      asked.again()
+      return conflicts
+    }
+    const typedHere = Object.entries(own).filter(([path, text]) => text !== before[path])
+    try {
+      await put(valuesOf(parts, { ...newest, ...Object.fromEntries(typedHere) }))
+    } catch (error) {
+      return ofParts(wrongIn(tenant === "*" ? systemThresholdFields : tenantThresholdFields, error))
+    }
+    clear()
+    return "They are set."
+  }
   // What holds without a threshold of its own stands where one would be typed.
   const fields = parts.map((part) => {
     const value = held.thresholds[part.name]
@@ -118,11 +143,7 @@ const Changed = ({
 
 /** When alerts are raised about a tenant, or about the system and whoever has no thresholds. */
 export const Thresholds = ({ tenant }: { readonly tenant: string }) => {
-  const asked = useAsked(`thresholds ${tenant}`, (options) =>
-    tenant === "*"
-      ? petrel.settings.systemThresholds({}, options)
-      : petrel.settings.thresholds({ tenant }, options)
-  )
+  const asked = useAsked(`thresholds ${tenant}`, (options) => read(tenant, options))
   if (!may(tenant === "*" ? "operator" : "endpoints:write")) return null
   return (
     <>
