@@ -139,11 +139,14 @@ const Says = ({ notes = {}, path, problems, text }: FormProps & { path: string; 
 const Parts = (props: ControlProps) => {
   const { field, path, type, typed } = props
   const { kind, text } = field
+  // It does not close under the cursor when what was typed is taken back.
+  const isOpen = useRef(false)
   if (kind.is !== "parts") return null
   const off = `${path}.off`
   const isOff = typed[off] === "on"
+  isOpen.current ||= kind.parts.some(({ name }) => typed[`${path}.${name}`] !== "")
   return (
-    <details class="parts" open={kind.parts.some(({ name }) => typed[`${path}.${name}`] !== "")}>
+    <details class="parts" open={isOpen.current}>
       <summary>{words(field.name)}</summary>
       <Says {...props} text={text} />
       {kind.mayBeOff === true && (

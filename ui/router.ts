@@ -3,7 +3,28 @@ import { computed, signal } from "@preact/signals"
 /** What the browser's address says, below `/ui/`. */
 const at = signal(location.pathname + location.search)
 
+/** Asks whether the page may be left; undefined: it may. */
+let mayLeave: (() => boolean) | undefined
+
+/**
+ * Lets a page be asked before another one takes its place.
+ *
+ * @returns what ends that.
+ */
+export const guardLeaving = (ask: () => boolean): (() => void) => {
+  mayLeave = ask
+  return () => {
+    if (mayLeave === ask) mayLeave = undefined
+  }
+}
+
+/** True where the page that is shown stays, for all that the browser or a link wants. */
+const isKept = (to: URL | Location): boolean =>
+  to.pathname !== url.value.pathname && mayLeave?.() === false
+
 addEventListener("popstate", () => {
+  // The browser has gone there already.
+  if (isKept(location)) return history.pushState(null, "", at.value)
   at.value = location.pathname + location.search
 })
 
@@ -40,6 +61,7 @@ export const address = (
 
 /** Goes to a page. */
 export const go = (to: string, replaces = false): void => {
+  if (isKept(new URL(to, location.origin))) return
   history[replaces ? "replaceState" : "pushState"](null, "", to)
   at.value = location.pathname + location.search
   if (!replaces) scrollTo(0, 0)

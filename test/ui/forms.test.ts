@@ -2,7 +2,7 @@ import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { browser, hasBrowser } from "../kit/browser.ts"
-import { endpoint } from "../kit/engine.ts"
+import { endpoint, nth } from "../kit/engine.ts"
 import { logIn, openPage, operatorPath, pagesConsole } from "../kit/pages.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -41,7 +41,6 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
       yield* Effect.promise(async () => {
         const watched = await openPage(started, console.url)
         const { page, wrong } = watched
-        page.setDefaultTimeout(8_000)
         await logIn(watched, console.url, operator)
 
         // A form is about the tenant of the header, also once another one is chosen there.
@@ -120,6 +119,103 @@ describe.skipIf(!hasBrowser)("forms, in a browser", () => {
           asked.every((body) => JSON.parse(body).dryRun === true),
           asked.join()
         )
+
+        assert.deepStrictEqual(wrong, [])
+      })
+    })
+  )
+
+  scenario("lose nothing that somebody has typed or set", (place) =>
+    Effect.gen(function* () {
+      yield* endpoint({ id: "billing", circuit: {} })
+      const console = yield* pagesConsole(place)
+      const operators = yield* Effect.all([operatorPath("Ada"), operatorPath("Bob")])
+      const started = yield* browser
+      yield* Effect.promise(async () => {
+        const people = await Promise.all(
+          operators.map(async (path) => {
+            const one = await openPage(started, console.url)
+            await logIn(one, console.url, path)
+            return one
+          })
+        )
+        const [{ page, wrong }, { page: other }] = [nth(people, 0), nth(people, 1)]
+        const both = (path: string) =>
+          Promise.all([page, other].map((one) => one.goto(`${console.url}${path}`)))
+
+        // Thresholds that two people set at once are those of both.
+        await both("/ui/alerts?tenant=acme")
+        await field(other, "retriesPercent").waitFor()
+        await field(page, "successWarnPercent").fill("97")
+        await page.getByRole("button", { name: "Set them" }).click()
+        await page.getByText("They are set.").waitFor()
+        await field(other, "retriesPercent").fill("7")
+        await other.getByRole("button", { name: "Set them" }).click()
+        await other.getByText("They are set.").waitFor()
+        await other.reload()
+        await field(other, "retriesPercent").waitFor()
+        assert.strictEqual(await field(other, "successWarnPercent").inputValue(), "97")
+        assert.strictEqual(await field(other, "retriesPercent").inputValue(), "7")
+        // Of one field, the second one sees what the first has set.
+        await field(page, "retriesPercent").fill("8")
+        await page.getByRole("button", { name: "Set them" }).click()
+        await page.getByText("Not saved: it was changed since you opened it").waitFor()
+        await page.locator("#retriesPercent-says").getByText("was set to 7 meanwhile").waitFor()
+        await page.getByRole("button", { name: "Set them" }).click()
+        await page.getByText("They are set.").waitFor()
+
+        // So with the settings of a tenant, which say what was saved, and keep the focus.
+        await both("/ui/settings?tenant=acme")
+        await field(other, "hostCap").waitFor()
+        await field(page, "hostCap").fill("20")
+        await field(page, "hostCap").press("Enter")
+        await page.getByText("Saved: hostCap").waitFor()
+        assert.isTrue(await field(page, "hostCap").evaluate((one) => one.matches(":focus")))
+        await field(other, "hostCap").fill("30")
+        const save = other.getByRole("button", { name: "Save" })
+        await save.click()
+        await other.locator("#hostCap-says").getByText("was set to 20 meanwhile").waitFor()
+        await save.click()
+        await other.getByText("Saved: hostCap").waitFor()
+        assert.isTrue(await save.evaluate((one) => one.matches(":focus")))
+
+        // A group does not close under the cursor.
+        await page.goto(`${console.url}/ui/endpoints/acme/billing`)
+        await page.getByRole("link", { name: "Change" }).click()
+        await page.getByText("More settings").click()
+        await page.getByText("circuit", { exact: true }).click()
+        await field(page, "circuit.failures").focus()
+        await page.keyboard.press("5")
+        await page.locator("form button.main:enabled").waitFor()
+        await page.keyboard.press("Backspace")
+        await page.locator("form button.main:disabled").waitFor()
+        assert.isTrue(await field(page, "circuit.failures").isVisible())
+
+        // What was typed is not left behind without a question, by a link or by the browser's own keys.
+        await field(page, "description").fill("typed")
+        const questions: Array<string> = []
+        let answer = false
+        page.on("dialog", (dialog) => {
+          questions.push(dialog.message())
+          void (answer ? dialog.accept() : dialog.dismiss())
+        })
+        await page.getByRole("link", { name: "Endpoints" }).click()
+        await page.evaluate("history.back()")
+        while (questions.length < 2) await page.evaluate("new Promise(requestAnimationFrame)")
+        assert.include(page.url(), "/acme/billing/settings")
+        assert.strictEqual(await field(page, "description").inputValue(), "typed")
+        // What the console did not answer is said not to be repeated.
+        await page.route("**/v1/**", (route) => route.abort())
+        await page.getByRole("button", { name: "Save" }).click()
+        await page.getByText("nothing is known to be done. Try again.").waitFor()
+        await page.unroute("**/v1/**")
+        answer = true
+        await page.getByRole("link", { name: "Endpoints" }).click()
+        await page.getByRole("heading", { name: "Endpoints" }).waitFor()
+        assert.lengthOf(questions, 3)
+        await page.getByRole("link", { name: "Jobs" }).click()
+        await page.getByRole("heading", { name: "Jobs" }).waitFor()
+        assert.lengthOf(questions, 3)
 
         assert.deepStrictEqual(wrong, [])
       })

@@ -21,7 +21,7 @@ import {
 import { Lines, Problems, TenantLine, useForm, useTenant, WordLine } from "../form.tsx"
 import { endpointFields } from "../generated/forms.ts"
 import { Answered, Command, Once } from "../parts.tsx"
-import { address, go } from "../router.ts"
+import { address, go, guardLeaving } from "../router.ts"
 import { petrel } from "../session.ts"
 import { Ago } from "../times.tsx"
 
@@ -200,7 +200,11 @@ const Edited = ({ first }: { readonly first: EndpointDetail }) => {
     if (!isChanged || made !== undefined) return
     const ask = (event: BeforeUnloadEvent) => event.preventDefault()
     addEventListener("beforeunload", ask)
-    return () => removeEventListener("beforeunload", ask)
+    const unguard = guardLeaving(() => confirm("Leave without saving what you typed?"))
+    return () => {
+      removeEventListener("beforeunload", ask)
+      unguard()
+    }
   }, [isChanged, made])
   if (made !== undefined)
     return <Made is={made} says={`Saved: ${made.changed.join(", ") || "nothing differs"}.`} />
