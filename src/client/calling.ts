@@ -153,6 +153,9 @@ export const pauseMs = (attempt: number, retryAfter: number | undefined): number
   return Math.min(maxPauseMs, firstPauseMs * 2 ** attempt) * (0.5 + random() / 2)
 }
 
+/** Causes of an error that are told. */
+const maxCauses = 3
+
 /** Returns what went wrong, with its causes: `fetch` itself says no more than that it failed. */
 const messageOf = (error: unknown, depth = 0): string => {
   if (!(error instanceof Error)) return String(error)
@@ -160,9 +163,6 @@ const messageOf = (error: unknown, depth = 0): string => {
   if (under === undefined || depth === maxCauses) return error.message
   return [error.message, messageOf(under, depth + 1)].filter((text) => text !== "").join(": ")
 }
-
-/** Causes of an error that are told. */
-const maxCauses = 3
 
 /** Asks, and rejects with NoAnswer where that fails. */
 export const answered = async <A>(operation: string, ask: () => Promise<A>): Promise<A> => {

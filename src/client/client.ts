@@ -43,8 +43,8 @@ export interface ClientOptions {
   readonly timeoutMs?: number | undefined
   /**
    * For how long a request that was not answered, or refused for a reason that may pass, is sent again,
-   * ms; 0: never; Infinity: without end. Less than the time for which the installation knows ids of events, which is 10
-   * minutes unless it was set. (Default: 60,000)
+   * ms; 0: never; Infinity: without end. Less than the time for which the installation knows ids of
+   * events, which is 10 minutes unless it was set. (Default: 60,000)
    */
   readonly retryForMs?: number | undefined
 }

@@ -41,6 +41,14 @@ const contentTypePattern = /^[\x20-\x7e]{1,255}$/
 const traceparentPattern = /^[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}$/
 const tracestatePattern = /^[\x20-\x7e]{1,512}$/
 
+/**
+ * Returns what is said of a row whose body is too large.
+ *
+ * @param than what it is compared with, as the sentence goes on.
+ */
+export const bodyTooLarge = (bytes: number, than: string): string =>
+  `the body has ${bytes} bytes${than}: store it elsewhere and publish where it is`
+
 /** Returns why a row could never be published, as one sentence, or undefined. */
 export const rowProblem = (
   {
@@ -65,8 +73,7 @@ export const rowProblem = (
     return "traceparent is not of the form that W3C Trace Context gives it"
   if (tracestate !== undefined && !tracestatePattern.test(tracestate))
     return "tracestate must be 1 to 512 printable ASCII characters"
-  if (bodyBytes > mostBytes)
-    return `the body has ${bodyBytes} bytes and may have ${mostBytes}: store it elsewhere and publish where it is`
+  if (bodyBytes > mostBytes) return bodyTooLarge(bodyBytes, ` and may have ${mostBytes}`)
   return undefined
 }
 

@@ -4,7 +4,7 @@ import { Broker } from "../broker/broker.ts"
 import { OutboxReporter } from "../cluster/outbox-reports.ts"
 import { outboxSource } from "../domain/intake.ts"
 import { type NotStored, storeIncoming } from "../intake/store-incoming.ts"
-import { rowProblem } from "../outbox/event-row.ts"
+import { bodyTooLarge, rowProblem } from "../outbox/event-row.ts"
 import type { TableName } from "../outbox/table-name.ts"
 import { timers } from "../time/timers.ts"
 import { openSession } from "./database.ts"
@@ -20,9 +20,7 @@ const refused = (why: string): Outcome => ({ kind: "refused", why })
 const notTaken = ({ reason, text }: NotStored, bytes: number): Outcome => {
   if (reason === "invalid") return refused(text)
   if (reason === "too-large")
-    return refused(
-      `the body has ${bytes} bytes, more than the broker takes with its headers: store it elsewhere and publish where it is`
-    )
+    return refused(bodyTooLarge(bytes, ", more than the broker takes with its headers"))
   const hint = reason === "full" ? ": give it more with `petrel init --intake-bytes`" : ""
   return { kind: "unknown", why: `${text}${hint}` }
 }
