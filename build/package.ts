@@ -1,6 +1,7 @@
 import { cp, mkdir, readFile, rm, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { bundled, writeBundle } from "./bundle.ts"
+import { docsPage } from "./docs-page.ts"
 import { licensesOf } from "./licenses.ts"
 import { manPage } from "./man-page.ts"
 import { programExports, writeProgramModules } from "./program-modules.ts"
@@ -48,6 +49,7 @@ export const writePackage = async (folder: string): Promise<void> => {
   const pieces = await bundled({ revision: revisionOf(root) })
   await rm(folder, { recursive: true, force: true })
   await writeBundle(pieces, join(folder, "cli"))
+  await writeFile(join(folder, "cli/docs.html"), await docsPage())
   await writeProgramModules(folder)
   await mkdir(join(folder, "ui/assets"), { recursive: true })
   for (const { name, text } of await pageFiles()) await writeFile(join(folder, "ui", name), text)

@@ -9,7 +9,7 @@ import type { Scope } from "effect"
 import { Deferred, Effect, Layer } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import { Etag, HttpRouter, HttpServer, HttpServerResponse } from "effect/http"
-import { HttpApiBuilder, HttpApiSwagger } from "effect/http-api"
+import { HttpApiBuilder } from "effect/http-api"
 import type { IpNetwork } from "effect/net"
 import type { Connections } from "../connections/connections.ts"
 import { KnownEndpoints } from "../delivery/introspection/survey-endpoints.ts"
@@ -26,6 +26,7 @@ import { allowedHosts } from "./addresses.ts"
 import { Stopping } from "./answer.ts"
 import { Api } from "./api.ts"
 import { CrossOrigin } from "./cors.ts"
+import { docsHeaders, docsPath, docsRoute } from "./docs-page.ts"
 import { apiDocument } from "./document.ts"
 import { listedOperations } from "./groups.ts"
 import { LiveConnections, makeApiConnections } from "./live-connections.ts"
@@ -132,10 +133,6 @@ const answering = (isSecure: boolean) =>
     Layer.provide(Layer.mergeAll(accessLayer(isSecure), validationLayer, EndpointKeys.layer))
   )
 
-/** The viewer is a part of the page: it asks nobody but this server. */
-const contentPolicy =
-  "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-
 /** @param publicUrl that clients know it by. Without one the document is relative to itself. */
 const docs = (publicUrl = "/") => {
   // Whoever asks gets the same bytes: they need no token, and making them takes ms each time.
@@ -144,10 +141,7 @@ const docs = (publicUrl = "/") => {
     document ??= HttpServerResponse.jsonUnsafe(apiDocument(publicUrl))
     return document
   }
-  return Layer.mergeAll(
-    HttpRouter.add("GET", "/openapi.json", Effect.sync(answer)),
-    HttpApiSwagger.layer(Api, { path: "/docs" })
-  )
+  return Layer.mergeAll(HttpRouter.add("GET", "/openapi.json", Effect.sync(answer)), docsRoute)
 }
 
 const apiRoutes = listedOperations.map(({ operation, path }) => ({
@@ -156,7 +150,7 @@ const apiRoutes = listedOperations.map(({ operation, path }) => ({
 }))
 
 const extraRoutes = [
-  ...["/openapi.json", "/docs", metricsPath, sessionPath].map((path) => ({ method: "get", path })),
+  ...["/openapi.json", docsPath, metricsPath, sessionPath].map((path) => ({ method: "get", path })),
   ...["post", "delete"].map((method) => ({ method, path: sessionPath })),
   ...["/", "/ui", "/ui/{page}", "/ui/assets/{file}"].map((path) => ({ method: "get", path }))
 ]
@@ -177,7 +171,7 @@ const routes = (options: ApiOptions) => {
     middleware(
       [...apiRoutes, ...extraRoutes],
       allowedHosts(options.host, options.publicUrl),
-      { "/docs": { "content-security-policy": contentPolicy } },
+      { [docsPath]: docsHeaders },
       durations,
       options.trustedProxies ?? [],
       new CrossOrigin(options.corsOrigins)

@@ -93,6 +93,12 @@ const servesPages = ({ out, url }: { readonly out: ReadonlyArray<string>; readon
       [200, "text/javascript"],
       [200, "text/css"]
     ])
+    const docs = await fetch(`${url}/docs`)
+    assert.deepStrictEqual(
+      [docs.status, docs.headers.get("content-type")],
+      [200, "text/html; charset=utf-8"]
+    )
+    assert.include(await docs.text(), "SwaggerUIBundle({")
   })
 
 describe("the package that npm run build makes", () => {
@@ -167,6 +173,16 @@ describe("the package that npm run build makes", () => {
     await writeFile(file, '{"openapi":"as it is there"}')
     const { stdout } = await exec(process.execPath, [path("global/bin/petrel"), "openapi"])
     assert.include(JSON.parse(stdout), { openapi: "as it is there" })
+  })
+
+  it("has the document's viewer as a file, and no console loads it as a module", async () => {
+    const folder = path("petrel/cli")
+    const page = await readFile(`${folder}/docs.html`, "utf8")
+    assert.include(page, "SwaggerUIBundle({")
+    assert.include(page, 'url: "openapi.json"')
+    for (const name of await readdir(folder))
+      if (name.endsWith(".js"))
+        assert.notInclude(await readFile(`${folder}/${name}`, "utf8"), "SwaggerUIBundle", name)
   })
 
   it("lets programs import the client, the outbox, the receiver and the providers, and nothing else", async () => {

@@ -1,5 +1,6 @@
 import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
+import { listedOperations } from "../../src/api/groups.ts"
 import { browser, hasBrowser } from "../kit/browser.ts"
 import { startConsole } from "../kit/console.ts"
 import { endpoint } from "../kit/engine.ts"
@@ -133,5 +134,26 @@ describe.skipIf(!hasBrowser)("what surrounds the pages of a console, in a browse
         assert.deepStrictEqual(wrong, [])
       })
     })
+  )
+
+  scenario(
+    "have the API's document beside them, with all operations and this console's address",
+    () =>
+      Effect.gen(function* () {
+        const publicUrl = "https://hooks.example"
+        const console = yield* startConsole({ publicUrl })
+        const started = yield* browser
+        yield* Effect.promise(async () => {
+          const { page, wrong } = await openPage(started, console.url)
+          await page.goto(`${console.url}/docs`)
+          const shown = page.locator(".opblock-summary-path")
+          await shown.last().waitFor()
+          assert.strictEqual(await shown.count(), listedOperations.length)
+          await page.getByRole("option", { name: `${publicUrl} - This console` }).waitFor({
+            state: "attached"
+          })
+          assert.deepStrictEqual(wrong, [])
+        })
+      })
   )
 })
