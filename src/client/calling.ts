@@ -80,6 +80,10 @@ const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"
 const isText = (value: unknown): boolean =>
   value === undefined || value instanceof Date || /^(string|number|boolean)$/.test(typeof value)
 
+/** True for a text that no URL can have: it would be asked for as another one. */
+const isHalved = (value: unknown): boolean =>
+  typeof value === "string" && /\p{Surrogate}/u.test(value)
+
 const isNoDate = (value: unknown): boolean => value instanceof Date && Number.isNaN(value.getTime())
 
 /** Refuses an input that lacks what the path needs, or has what is nowhere in the request. */
@@ -96,6 +100,9 @@ const checkInput = (id: string, operation: Described, input: Input): void => {
   const noText = fields.find((name) => ![input[name]].flat().every(isText))
   if (noText !== undefined)
     throw new TypeError(`${noText} of ${id} is no text, number or time: leave it out to mean any`)
+  const halved = fields.find((name) => [input[name]].flat().some(isHalved))
+  if (halved !== undefined)
+    throw new TypeError(`${halved} of ${id} has half of a surrogate pair, which no URL can have`)
   // JSON would have null for it.
   const noDate = Object.keys(input).find((name) => isNoDate(input[name]))
   if (noDate !== undefined) throw new TypeError(`${noDate} of ${id} is an invalid date`)
@@ -121,11 +128,15 @@ export const requestOf = (
   const input = isOfTenant || operation.hasBody !== true ? others : given
   if (isOfTenant && typeof tenant !== "string")
     throw new TypeError(`${id} needs a tenant: give one to the client, or to the call`)
+  if (isOfTenant && isHalved(tenant))
+    throw new TypeError(`the tenant of ${id} has half of a surrogate pair, which no URL can have`)
   checkInput(id, operation, input)
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(options))
   const headers: Record<string, string> = {}
   for (const name of operation.headers ?? []) {
     const value = values.get(camel(name))
+    if (!isText(value))
+      throw new TypeError(`${camel(name)} of ${id} is no text or number: leave it out to have none`)
     if (value !== undefined) headers[name] = headerValue(name, value)
     // An event that is published has an id of its own.
     else if (name === keyHeader && body === undefined) headers[name] = newId()

@@ -51,6 +51,9 @@ interface ServerEvent {
   readonly retryMs: number | undefined
 }
 
+/** Shortest pause that a server may ask for, ms: with 0 a client would do nothing but connect. */
+const leastRetryMs = 100
+
 /** Returns the events in the text of a stream. The last one may be cut off: it is none. */
 export async function* serverEvents(
   pieces: AsyncIterable<Uint8Array>
@@ -71,12 +74,12 @@ const eventIn = (block: string): ServerEvent => {
     const [, name = "", value = ""] = /^([a-z]+): ?(.*)$/.exec(line) ?? []
     fields.set(name, value)
   }
-  const retry = fields.get("retry")
+  const retry = fields.get("retry") ?? ""
   return {
     name: fields.get("event") ?? "message",
     data: fields.get("data") ?? "",
     id: fields.get("id"),
-    retryMs: retry === undefined ? undefined : Number(retry)
+    retryMs: /^\d+$/.test(retry) ? Math.max(leastRetryMs, Number(retry)) : undefined
   }
 }
 

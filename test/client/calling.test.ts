@@ -58,12 +58,29 @@ describe("a call of the client", () => {
     })
   )
 
-  it.live("refuses values that a path and a query cannot have", () =>
+  it.live("refuses values that path, query and headers cannot have", () =>
     Effect.gen(function* () {
       const { petrel, requests } = yield* clientOf(json({ endpoints: [], deliveries: [] }))
-      const wrong = { endpoint: null } as never
-      const error = yield* Effect.promise(() => rejected(petrel.log.list(wrong).page()))
-      assert.match(String(error), /endpoint of log.list is no text, number or time: leave it out/)
+      const half = "\ud800"
+      const none = null as never
+      const refused: ReadonlyArray<readonly [RegExp, () => Promise<unknown>]> = [
+        [
+          /endpoint of log.list is no text, number or time: leave it out/,
+          () => petrel.log.list({ endpoint: none }).page()
+        ],
+        [/endpoint of log.list has half/, () => petrel.log.list({ endpoint: half }).page()],
+        [/id of endpoints.get has half/, () => petrel.endpoints.get({ id: `a${half}` })],
+        [/tenant of endpoints.get has half/, () => petrel.endpoints.get({ id: "a", tenant: half })],
+        [
+          /ifMatch of endpoints.patch is no text or number: leave it out/,
+          () => petrel.endpoints.patch({ id: "a" }, { ifMatch: none })
+        ]
+      ]
+      for (const [said, call] of refused) {
+        const error = yield* Effect.promise(() => rejected(call()))
+        assert.instanceOf(error, TypeError)
+        assert.match(String(error), said)
+      }
       assert.lengthOf(requests, 0)
     })
   )

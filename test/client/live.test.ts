@@ -23,12 +23,21 @@ describe("following failures with the client", () => {
       assert.deepStrictEqual(
         found.map(({ data, id, name, retryMs }) => [name, id, retryMs, data]),
         [
-          ["message", undefined, 1, ""],
+          ["message", undefined, 100, ""],
           ["message", "7", undefined, ""],
           ["failure", "8", undefined, '{"seq":8,"kind":"dead-lettered","why":"ü"}'],
           ["dropped", undefined, undefined, '{"dropped":null,"why":"slow"}']
         ]
       )
+    }
+  })
+
+  it("takes no pause from a server that is none", async () => {
+    for (const retry of ["0", "-1", "soon", ""]) {
+      const pauses = []
+      for await (const event of serverEvents(inPieces(Buffer.from(`retry: ${retry}\n\n`), 99)))
+        pauses.push(event.retryMs)
+      assert.deepStrictEqual(pauses, [retry === "0" ? 100 : undefined], retry)
     }
   })
 
