@@ -4,9 +4,8 @@ import type { Chance } from "./chance.ts"
 import { chanceOf } from "./chance.ts"
 import type { Answer, Behaviour } from "./receivers.ts"
 
-/** An endpoint that there is from the beginning, and how its receiver behaves. */
-export interface PlannedEndpoint extends Behaviour {
-  readonly types: ReadonlyArray<string>
+/** How much is sent to an endpoint, and for how long. */
+export interface EndpointLimits {
   readonly maxInFlight: number
   /** Whether its circuit opens after some failures. */
   readonly hasCircuit: boolean
@@ -14,6 +13,11 @@ export interface PlannedEndpoint extends Behaviour {
   readonly windowMs: number
   /** What is sent to it a second at most. (Default: no bound) */
   readonly rate?: { readonly perSecond: number; readonly burst: number } | undefined
+}
+
+/** An endpoint that there is from the beginning, and how its receiver behaves. */
+export interface PlannedEndpoint extends Behaviour, EndpointLimits {
+  readonly types: ReadonlyArray<string>
 }
 
 /** One installation and its surroundings. Times in ms. */
@@ -123,6 +127,12 @@ export type Action = Timed &
         readonly dies?: "round-claimed" | "round-stored"
       }
     | { readonly does: "retry-now" | "discard"; readonly endpoint: number }
+    | { readonly does: "limit"; readonly endpoint: number; readonly limits: EndpointLimits }
+    | {
+        /** Concurrent requests to the host of all endpoints. */
+        readonly does: "limit-host"
+        readonly hostCap: number
+      }
   )
 
 export type Deed = Action["does"]
@@ -151,7 +161,9 @@ export const deeds = [
   "replay",
   "resend",
   "discard",
-  "retry-now"
+  "retry-now",
+  "limit",
+  "limit-host"
 ] as const satisfies ReadonlyArray<Deed>
 
 const types = ["invoice.paid", "invoice.sent", "user.made"]
@@ -329,7 +341,8 @@ export const actionsOf = (seed: number, plan: Plan): ReadonlyArray<Action> => {
     ...moreOf(seed, plan),
     ...retriesOf(seed, plan),
     ...cutsOf(seed, plan),
-    ...singlesOf(seed, plan)
+    ...singlesOf(seed, plan),
+    ...limitsOf(seed, plan)
   ]
   const quiet = quietOf(seed, plan)
   return [
@@ -395,6 +408,33 @@ const singlesOf = (seed: number, { activeMs, endpoints }: Plan): ReadonlyArray<A
         : {})
     })),
     ...Array.from({ length: discarded }, () => ({ does: "discard" as const, ...drawn() }))
+  ]
+}
+
+const rates = [undefined, { perSecond: 0.5, burst: 1 }, { perSecond: 10, burst: 3 }]
+
+/** Limits that an operator changes while deliveries wait for them, by a generator of its own as well. */
+const limitsOf = (seed: number, { activeMs, endpoints, hostCap }: Plan): ReadonlyArray<Action> => {
+  const chance = chanceOf(seed, "limits")
+  const count = chance.isHit(0.15) ? 1 + chance.int(6) : 0
+  const ofHost = hostCap !== undefined && chance.isHit(0.3) ? 1 + chance.int(3) : 0
+  return [
+    ...Array.from({ length: count }, () => ({
+      does: "limit" as const,
+      at: chance.between(0, activeMs),
+      endpoint: chance.int(endpoints.length),
+      limits: {
+        maxInFlight: chance.pick([1, 3, 10]),
+        hasCircuit: chance.isHit(0.4),
+        windowMs: chance.pick([15_000, 120_000]),
+        rate: chance.pick(rates)
+      }
+    })),
+    ...Array.from({ length: ofHost }, () => ({
+      does: "limit-host" as const,
+      at: chance.between(0, activeMs),
+      hostCap: 1 + chance.int(6)
+    }))
   ]
 }
 

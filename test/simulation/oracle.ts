@@ -8,6 +8,7 @@ import type { Place } from "../../src/domain/fact.ts"
 import { Fact, isSuccess, placeName, plannedOtherwise } from "../../src/domain/fact.ts"
 import { partitionOf } from "../../src/domain/names.ts"
 import type { Judgement } from "../../src/history/audit/judgement.ts"
+import type { EndpointLimits } from "./actions.ts"
 import type { Received } from "./receivers.ts"
 import type { ServerEvents } from "./server.ts"
 import type { Pending } from "./server-consumer.ts"
@@ -152,8 +153,14 @@ export class Oracle implements ServerEvents {
   /** True once the history has dropped what may be needed: its owners know less, and may repeat. */
   #hasWrapped = false
 
+  /** Limits that an endpoint has had, and the loosest cap of the host. */
+  readonly #limits: ReadonlyMap<string, Array<EndpointLimits>>
+  #hostCap: number | undefined
+
   constructor(sim: Simulation) {
     this.#sim = sim
+    this.#limits = new Map(sim.plan.endpoints.map((limits, index) => [`hook${index}`, [limits]]))
+    this.#hostCap = sim.plan.hostCap
     sim.receivers.onBegun = (endpoint) => this.#begun(endpoint)
   }
 
@@ -192,6 +199,16 @@ export class Oracle implements ServerEvents {
   /** Something is done to the installation, and lasts for a time, ms. */
   disturbed(ms: number): void {
     this.#disturbedAt = Math.max(this.#disturbedAt, this.#sim.world.now + ms)
+  }
+
+  /** An operator changes what may be sent to an endpoint: its workers may know either. */
+  limited(endpoint: string, limits: EndpointLimits): void {
+    this.#limits.get(endpoint)?.push(limits)
+  }
+
+  /** An operator changes what may be sent to the host at the same time. */
+  limitedHost(hostCap: number): void {
+    this.#hostCap = Math.max(this.#hostCap ?? 0, hostCap)
   }
 
   /** A worker starts: the others learn of it by its heartbeat. */
@@ -698,11 +715,12 @@ export class Oracle implements ServerEvents {
   #begun(endpoint: string): void {
     const { plan, receivers, world } = this.#sim
     const isWell = (process: SimProcess) => this.#sim.isWell(process)
-    const cap = plan.endpoints[Number(endpoint.slice("hook".length))]?.maxInFlight ?? 0
+    const limits = this.#limits.get(endpoint) ?? []
+    const cap = Math.max(0, ...limits.map(({ maxInFlight }) => maxInFlight))
     const own = receivers.inFlight((open) => open.endpoint === endpoint && isWell(open.from))
     if (own > cap && this.#disturbedAt < world.now - unsettledMs)
       this.fail("over its cap", `${endpoint} has ${own} requests, and takes ${cap}`)
-    const { hostCap } = plan
+    const hostCap = this.#hostCap
     if (hostCap === undefined || this.#hasLostCap) return
     if (this.#disturbedAt > world.now - unsettledMs) return
     const all = receivers.inFlight((open) => isWell(open.from))
@@ -772,17 +790,20 @@ export class Oracle implements ServerEvents {
 
   /** No process sends more to an endpoint than its rate allows. */
   #judgeRates(): void {
-    const { plan, receivers } = this.#sim
-    for (const [index, { maxInFlight, rate }] of plan.endpoints.entries()) {
-      if (rate === undefined) continue
-      const endpoint = `hook${index}`
+    const { receivers } = this.#sim
+    for (const [endpoint, limits] of this.#limits) {
+      const rates = limits.flatMap(({ rate }) => (rate === undefined ? [] : [rate]))
+      if (rates.length < limits.length) continue
+      const maxInFlight = Math.max(...limits.map((each) => each.maxInFlight))
+      const perSecond = Math.max(...rates.map((rate) => rate.perSecond))
+      const burst = Math.max(...rates.map((rate) => rate.burst))
       const times = new Map<SimProcess, Array<number>>()
       for (const { begunAt, endpoint: to, from } of receivers.log)
         if (to === endpoint) times.set(from, [...(times.get(from) ?? []), begunAt])
       // Each change of the endpoint, and each return of it, begins anew with a burst. What was
       // admitted and waited for its body, as while the broker is silent, is sent at once.
       const bursts = 3 + (this.#configs.get(endpoint)?.length ?? 0)
-      const most = (rate.perSecond * rateMs) / 1_000 + rate.burst * bursts + maxInFlight
+      const most = (perSecond * rateMs) / 1_000 + burst * bursts + maxInFlight
       for (const [from, all] of times) {
         all.sort((a, b) => a - b)
         const beyond = all.find(

@@ -37,7 +37,7 @@ import { retryEndpointNow } from "../../src/operations/retries/retry-endpoint.ts
 import { setTenant } from "../../src/operations/tenants/tenant-settings.ts"
 import { clock } from "../../src/time/timers.ts"
 import { startWorker } from "../../src/worker/worker.ts"
-import type { Action, Plan } from "./actions.ts"
+import type { Action, EndpointLimits, Plan, PlannedEndpoint } from "./actions.ts"
 import { chanceOf } from "./chance.ts"
 import { SimConnection } from "./connection.ts"
 import type { Failure } from "./oracle.ts"
@@ -51,6 +51,7 @@ import { epochMs, SimProcess, World } from "./world.ts"
 
 const tenant = "acme"
 const decodeEndpoint = Schema.decodeUnknownSync(Endpoint)
+const encodeEndpoint = Schema.encodeSync(Endpoint)
 const secret = `whsec_${Buffer.alloc(32, 7).toString("base64")}`
 const retry = {
   backoff: { kind: "exponential", base: "1 second", factor: 2, cap: "8 seconds" },
@@ -62,6 +63,15 @@ const retry = {
 }
 const opensNever = { failures: 1000, rate: "none" }
 const opensSoon = { failures: 3, rate: "none", coolDown: "2 seconds", maxCoolDown: "5 seconds" }
+
+/** Returns limits as an endpoint has them. */
+const limited = ({ hasCircuit, maxInFlight, rate, windowMs }: EndpointLimits) => ({
+  maxInFlight,
+  ...(rate === undefined ? {} : { rate }),
+  retry: { ...retry, window: `${windowMs} millis` },
+  circuit: hasCircuit ? opensSoon : opensNever
+})
+
 /** How long a worker may take to stop, ms. */
 const stopWithinMs = 5_000
 /** How long a deployment waits until it kills a worker that does not stop, ms. */
@@ -338,17 +348,13 @@ export class Simulation {
   }
 
   #add(index: number, generation: number) {
-    const planned = this.plan.endpoints[index]
-    const { hasCircuit = false, maxInFlight = 1, types = [">"], windowMs = 900_000 } = planned ?? {}
-    const { rate } = planned ?? {}
-    if (rate !== undefined && generation === 0) this.server.count("a rate")
+    const { types = [">"], ...limits }: Partial<PlannedEndpoint> & EndpointLimits = this.plan
+      .endpoints[index] ?? { maxInFlight: 1, hasCircuit: false, windowMs: 900_000 }
+    if (limits.rate !== undefined && generation === 0) this.server.count("a rate")
     const endpoint = decodeEndpoint({
       ...{ v: 1, tenant, id: `hook${index}`, generation: `g${index}.${generation}` },
-      ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", maxInFlight },
-      ...(rate === undefined ? {} : { rate }),
-      retry: { ...retry, window: `${windowMs} millis` },
+      ...{ url: `http://192.0.2.1/hook${index}`, types, sign: "standard", ...limited(limits) },
       secrets: [{ value: secret, createdAt: epochMs }],
-      circuit: hasCircuit ? opensSoon : opensNever,
       ...{ alerts: "off", redirects: 1, headers: {}, createdAt: epochMs, updatedAt: epochMs }
     })
     return addEndpoint(endpoint, "simulation")
@@ -465,6 +471,13 @@ export class Simulation {
       case "elect":
         this.#elect(action)
         return
+      case "limit-host": {
+        const { hostCap } = action
+        server.count(action.does)
+        this.oracle.limitedHost(hostCap)
+        this.#operate("cap the host", setTenant(tenant, { hostCap }, "simulation"))
+        return
+      }
       default:
         this.#change(action)
         return
@@ -625,6 +638,21 @@ export class Simulation {
           }
         )
         this.#operate(`retype ${id}`, change)
+        return
+      }
+      case "limit": {
+        const limits = limited(action.limits)
+        this.oracle.limited(id, action.limits)
+        const change = changeEndpoint(
+          tenant,
+          id,
+          (before) => {
+            const { rate: _, ...others } = encodeEndpoint(before)
+            return Effect.succeed(decodeEndpoint({ ...others, ...limits }))
+          },
+          { by }
+        )
+        this.#operate(`limit ${id}`, change)
         return
       }
       case "disable":
