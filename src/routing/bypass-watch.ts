@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { Broker } from "../broker/broker.ts"
 import { keepGoing } from "../broker/keep-going.ts"
 import type { Bypass, EventOnWay, Way } from "../policy/bypass.ts"
@@ -36,11 +36,14 @@ export const watchBypass = Effect.gen(function* () {
   let floor: number | undefined
   let readAt = Number.NEGATIVE_INFINITY
   let epoch = 0
+  let reconnected = Deferred.makeUnsafe<void>()
   // A broker that was restarted may have lost the end of a stream, and give its sequences again.
   const stop = onReconnect(() => {
     epoch++
     floor = undefined
     readAt = Number.NEGATIVE_INFINITY
+    Deferred.doneUnsafe(reconnected, Effect.void)
+    reconnected = Deferred.makeUnsafe()
   })
   yield* Effect.addFinalizer(() => Effect.sync(stop))
 
@@ -62,13 +65,14 @@ export const watchBypass = Effect.gen(function* () {
     if (isLost) for (const listener of listeners) listener()
   })
   yield* Effect.ignore(read)
-  yield* Effect.forkScoped(
-    keepGoing(
-      "read which events pass a flood",
-      Effect.andThen(Effect.sleep(readEveryMs), read),
-      retryPauseMs
-    )
-  )
+  // What was asked on a connection that is gone is answered after 10 s, by a time-out: routing would
+  // wait for it.
+  const readNext = Effect.suspend(() => {
+    const pauseMs = readAt === Number.NEGATIVE_INFINITY ? 0 : readEveryMs
+    const next = Effect.andThen(Effect.sleep(pauseMs), read)
+    return Effect.raceFirst(next, Deferred.await(reconnected))
+  })
+  yield* Effect.forkScoped(keepGoing("read which events pass a flood", readNext, retryPauseMs))
   const watch: BypassWatch = {
     bypass: () => bypass,
     isKnown: () => elapsedMs() - readAt < knownForMs,

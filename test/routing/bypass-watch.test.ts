@@ -19,6 +19,8 @@ const setUp = Effect.gen(function* () {
   const time = movedTime(timers)
   const state = {
     answers: true,
+    /** What is asked is lost with its connection. */
+    isCutOff: false,
     stored: open as object | undefined,
     /** Of the consumer: where it begins, and up to where it is acknowledged. */
     begins: 100,
@@ -30,11 +32,12 @@ const setUp = Effect.gen(function* () {
     (putBack) => Effect.sync(putBack)
   )
   const answer = <A>(operation: string, value: () => A) =>
-    Effect.suspend(() =>
-      state.answers
+    Effect.suspend(() => {
+      if (state.isCutOff) return Effect.never
+      return state.answers
         ? Effect.succeed(value())
         : Effect.fail(new BrokerError({ operation, cause: "no answer" }))
-    )
+    })
   const broker = {
     names,
     onReconnect: (listener: () => void) => {
@@ -90,6 +93,26 @@ describe("what a worker knows of a bypass", () => {
       yield* passes(2_000)
       assert.deepStrictEqual([decide(99), decide(100, "flood")], ["route", "route"])
     }).pipe(Effect.provide(makeLog().layer))
+  )
+
+  it.effect("is read at once after a reconnect, though what was asked before has no answer", () =>
+    Effect.gen(function* () {
+      const { passes, reconnect, state, watch } = yield* setUp
+      state.isCutOff = true
+      yield* passes(1_500)
+      for (const _ of ["once", "and once more, while it is read"]) {
+        reconnect()
+        yield* passes(250)
+        assert.isFalse(watch.isKnown())
+      }
+      state.isCutOff = false
+      reconnect()
+      yield* idle
+      yield* passes(250)
+      assert.isTrue(watch.isKnown())
+      yield* passes(60_000)
+      assert.isTrue(watch.isKnown())
+    })
   )
 
   it.effect("is not relied on after the machine was suspended", () =>
