@@ -33,7 +33,8 @@ import {
   publishMany,
   quickRetry,
   testTopology,
-  worker
+  worker,
+  workersApart
 } from "../kit/engine.ts"
 import { change } from "../kit/live-endpoints.ts"
 import type { TestServer } from "../kit/nats-server.ts"
@@ -42,6 +43,7 @@ import type { Received } from "../kit/receiver.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
 import { steadyPublisher } from "../kit/steady-publisher.ts"
+import { replayTo } from "./replaying.ts"
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -244,6 +246,59 @@ describe("a backup", () => {
           })
         )
         assert.strictEqual(hook.requests.length, 2 * events)
+      }),
+    { partitions: 1 }
+  )
+
+  scenario(
+    "has what comes into a queue after its copy, and fails before the history is copied",
+    (place) =>
+      Effect.gen(function* () {
+        const hook = yield* receiver({ answer: { status: 503 } })
+        const retry = quickRetry({
+          backoff: { kind: "fixed", delay: "15 seconds" },
+          window: "1 hour"
+        })
+        yield* endpoint({ url: hook.url, retry })
+        const directory = yield* folder
+        const facts = yield* history
+        const here = Layer.succeed(Broker, yield* Broker)
+        const known = Layer.succeed(Facts, yield* Facts)
+        const events = 20
+        yield* Effect.scoped(
+          Effect.gen(function* () {
+            yield* workersApart()
+            yield* backedUp(join(directory, "copy"), (step) =>
+              // Queue and backlog have been copied, and are empty.
+              step.event === "copying" && step.stream.endsWith("_retries")
+                ? Effect.gen(function* () {
+                    yield* publishMany(events)
+                    yield* facts.count("attempt-failed", events)
+                    yield* replayTo("hook")
+                    yield* facts.count("attempt-failed", 2 * events)
+                  }).pipe(Effect.provide(Layer.merge(here, known)), Effect.orDie)
+                : Effect.void
+            )
+          })
+        )
+        const other = yield* otherServer
+        yield* at(
+          place,
+          other,
+          Effect.gen(function* () {
+            const { mended } = yield* restored(join(directory, "copy"))
+            hook.answer({ status: 200 })
+            yield* worker()
+            yield* quiet
+            const { list, tally } = yield* problems
+            assert.deepStrictEqual(list, [])
+            assert.strictEqual(tally.delivered, 2 * events)
+            assert.strictEqual(mended?.queuedAgain, 2 * events)
+          })
+        )
+        const last = hook.requests.slice(2 * events)
+        assert.lengthOf(last, 2 * events)
+        for (const { headers } of last) assert.strictEqual(headers["petrel-attempt"], "2")
       }),
     { partitions: 1 }
   )

@@ -69,11 +69,16 @@ export const backup = Command.make(
   ])
 )
 
-const mendedText = ({ deadLettersRemoved, moved, roundsTaken }: Mended) => [
+const mendedText = ({ deadLettersRemoved, moved, queuedAgain, roundsTaken }: Mended) => [
   ...(moved === 0
     ? []
     : [
         `${plural(moved, "delivery", "deliveries")} moved while they were copied, and are where they had moved to`
+      ]),
+  ...(queuedAgain === 0
+    ? []
+    : [
+        `${plural(queuedAgain, "delivery", "deliveries")} had come into a queue after its copy and failed since, and ${queuedAgain === 1 ? "waits" : "wait"} there for the next attempt`
       ]),
   ...(deadLettersRemoved === 0
     ? []

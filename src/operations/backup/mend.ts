@@ -10,12 +10,15 @@ import { locate, roundKeyOf } from "../../history/locate.ts"
 import { type RoundsUnderWay, storeUnderWay } from "../../rounds/rounds-under-way.ts"
 import { readBackupFile } from "./backup-files.ts"
 import type { BackupFile, Manifest } from "./manifest.ts"
+import { restoreMissingRetries } from "./missing-retries.ts"
 import { deliveryNamed, readTail, storeAgain, type TailMessage } from "./tail.ts"
 
 /** What a restore did in addition to making the streams from their copies. */
 export interface Mended {
   /** Deliveries that moved while they were copied, and were stored where they had moved to. */
   readonly moved: number
+  /** Retries that came into a queue after its copy, and were stored there again. */
+  readonly queuedAgain: number
   /** Dead letters that were removed, as the history does not know them: their deliveries go on. */
   readonly deadLettersRemoved: number
   /** Replays and redeliveries that were under way: a worker finishes what they had claimed. */
@@ -146,6 +149,8 @@ export const mend = Effect.fnUntraced(function* (directory: string, manifest: Ma
   return {
     moved,
     deadLettersRemoved: yield* removeUnknownLetters(manifest),
+    // After those that moved, and the dead letters: what is open is known then.
+    queuedAgain: yield* restoreMissingRetries(manifest),
     roundsTaken: yield* takeRounds(manifest)
   } satisfies Mended
 })
