@@ -12,7 +12,8 @@ import {
   NewToken,
   RevokedToken,
   scopes,
-  TokenView
+  TokenView,
+  tokenIdOf
 } from "../../operations/token.ts"
 import { createToken, listTokens, revokeToken } from "../../operations/tokens/manage-tokens.ts"
 import { showToken } from "../../operations/tokens/token-operations.ts"
@@ -147,8 +148,10 @@ const list = Command.make(
 ).pipe(Command.withDescription("List the tokens of the HTTP API, without their secrets"))
 
 const tokenArgument = Argument.String("TOKEN").pipe(
-  Argument.withDescription("Its id, as `petrel token list` shows it"),
-  Argument.withSchema(Schema.NonEmptyString)
+  Argument.withDescription("Its id, as `petrel token list` shows it, or the token itself"),
+  Argument.withSchema(Schema.NonEmptyString),
+  // Who has found a token somewhere knows no id of it.
+  Argument.map((text) => tokenIdOf(text) ?? text)
 )
 
 const show = Command.make(

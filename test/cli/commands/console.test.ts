@@ -94,8 +94,11 @@ describe("petrel console", () => {
           scopes.map((some) => some.includes("operator")),
           [false, true]
         )
-        const revoked = yield* run("token", "revoke", id, ...where)
+        const shown = yield* run("token", "show", token, ...where)
+        assert.include(shown.out.join("\n"), id)
+        const revoked = yield* run("token", "revoke", token, ...where)
         assert.strictEqual(revoked.code, 0)
+        assert.notInclude(revoked.out.join("\n"), token)
         yield* Effect.repeat(ask, { until: (status) => status === 401 })
         const again = yield* run("token", "revoke", id, ...where)
         assert.match(again.err.join("\n"), new RegExp(`there is no token ${id}`))
