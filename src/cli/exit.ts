@@ -2,6 +2,7 @@ import { Cause, Exit } from "effect"
 import { CliError } from "effect/cli"
 import { BrokerError } from "../broker/broker-error.ts"
 import { isUnanswered } from "../broker/keep-going.ts"
+import { PublishError } from "../broker/publication.ts"
 import { Invalid } from "../domain/problem.ts"
 import { EventNotStored } from "../operations/refusals.ts"
 import { flagProblems, withFlags } from "./flags/flag-problems.ts"
@@ -35,6 +36,8 @@ const messageOf = (error: unknown): string => {
     return error.reason === "no-stream"
       ? `${error.message}, or name the installation with --prefix and --events`
       : withFlags(error.message)
+  if (error instanceof PublishError && error.reason === "no-stream")
+    return `nothing was stored (${error.message}): \`petrel status\` says what is missing; or name another installation with --nats and --prefix`
   if (!(error instanceof BrokerError)) return error.message
   if (error.code === streamNotFound)
     return `${error.message}: run \`petrel init\` first, or name another installation with --nats and --prefix`

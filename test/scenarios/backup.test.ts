@@ -5,6 +5,7 @@ import { assert, describe } from "@effect/vitest"
 import { Effect, Layer, type Scope, Stream } from "effect"
 import { vi } from "vitest"
 import { Broker } from "../../src/broker/broker.ts"
+import { natsClients } from "../../src/broker/clients.ts"
 import { connectTo } from "../../src/broker/connection.ts"
 import { init } from "../../src/broker/init.ts"
 import { scanQueue } from "../../src/broker/scan.ts"
@@ -592,7 +593,8 @@ describe("a restore", () => {
       yield* process.signal("SIGKILL")
       assert.strictEqual(yield* process.ended, 128)
       assert.isTrue(yield* isMade("RESTORE"))
-      for (const command of [["init"], ["worker"], ["backup", `${directory}2`]]) {
+      const sender = ["publish", "acme", "invoice.paid", "{}"]
+      for (const command of [["init"], ["worker"], ["backup", `${directory}2`], sender]) {
         const { code, err } = yield* run(...command, ...flagsOf(place, other))
         assert.strictEqual(code, 1)
         assert.include(err.join("\n"), "run `petrel restore` again")
@@ -660,7 +662,7 @@ describe("a restore", () => {
     })
   )
 
-  scenario("takes no event before it is restored as a whole", (place) =>
+  scenario("takes no event, endpoint or token before it is restored as a whole", (place) =>
     Effect.gen(function* () {
       const hook = yield* receiver()
       yield* endpoint({ url: hook.url })
@@ -672,9 +674,10 @@ describe("a restore", () => {
         ...{ tenant: "acme", source: "stripe", id: "evt_1", type: "invoice.paid" },
         ...{ body: Buffer.from("{}"), contentType: "application/json" }
       } satisfies IncomingEvent)
+      const elsewhere = yield* otherServer
       yield* at(
         place,
-        yield* otherServer,
+        elsewhere,
         Effect.gen(function* () {
           const brokenOff = restore({
             directory,
@@ -688,7 +691,20 @@ describe("a restore", () => {
           // It would be acknowledged, and removed when the restore begins anew.
           assert.include(`${yield* Effect.flip(publish("early"))}`, "jetstream is not enabled")
           assert.include(`${yield* Effect.flip(comesIn)}`, "NotStored")
+          const added = yield* run(
+            ...["endpoint", "add", "acme/late", "--url", "https://example.com"],
+            ...flagsOf(place, elsewhere)
+          )
+          assert.strictEqual(added.code, 1)
+          assert.include(added.err.join("\n"), "nothing was stored")
+          const made = yield* run("token", "create", "--operator", ...flagsOf(place, elsewhere))
+          assert.strictEqual(made.code, 1)
+          // What was broken off may have had more partitions.
+          const { ask, jsm } = yield* natsClients
+          const more = { name: names.deliveries(7), subjects: ["another.backup"] }
+          yield* ask("make it", () => jsm.streams.add(more))
           yield* restored(directory)
+          assert.notInclude(yield* streams, more.name)
           yield* publish("late")
           yield* comesIn
           yield* worker()

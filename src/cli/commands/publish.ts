@@ -1,7 +1,9 @@
 import { Effect, Result } from "effect"
 import { Argument, Command } from "effect/cli"
+import { readLayout } from "../../broker/installed.ts"
 import { checkEvent } from "../../operations/events/new-event.ts"
 import { publishEvent } from "../../operations/events/publish-events.ts"
+import { EventNotStored } from "../../operations/refusals.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import { repeated, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"
@@ -61,6 +63,10 @@ export const publish = Command.make(
       ])
     const bytes = body === "-" ? yield* readStdin(maxBodyBytes) : Buffer.from(body, "utf8")
     const { unsent, ...published } = yield* publishEvent(event, bytes).pipe(
+      // Where there is an installation, that says why it takes nothing.
+      Effect.tapError((error) =>
+        error instanceof EventNotStored && error.reason === "no-stream" ? readLayout : Effect.void
+      ),
       Effect.provide(connected)
     )
     if (unsent.length > 0)

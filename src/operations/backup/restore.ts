@@ -107,6 +107,14 @@ const existing = Effect.fnUntraced(function* (names: Names) {
   return (yield* streamNames("list the streams")).filter(isOurs)
 })
 
+/** Queues and backlogs that are there: an earlier restore may have been of a backup with more of them. */
+const queuesHere = Effect.fnUntraced(function* (names: Names) {
+  const prefixes = [names.deliveries(0), names.backlog(0)].map((name) => name.slice(0, -1))
+  const isOne = (name: string) =>
+    prefixes.some((prefix) => name.startsWith(prefix) && /^\d+$/.test(name.slice(prefix.length)))
+  return (yield* existing(names)).filter(isOne)
+})
+
 const inAccountOf = <A, E, R>(
   { account }: Pick<CopiedStream, "account">,
   effect: Effect.Effect<A, E, R | Broker>
@@ -153,9 +161,15 @@ const inOrder = (names: Names, streams: ReadonlyArray<CopiedStream>) => {
   return streams.toSorted((a, b) => rank(a) - rank(b))
 }
 
-/** True for a stream into which others publish: senders of events, gateways, relays of outboxes. */
-const isPublishedTo = (names: Names, { name }: CopiedStream): boolean =>
-  name === names.events || name === names.intake
+/**
+ * True for a stream into which others write, whoever works here: senders of events, gateways, relays
+ * of outboxes, and people who set up endpoints, sources, alerts, tokens and jobs.
+ */
+const isWrittenByOthers = ({ buckets, events, intake }: Names, { name }: CopiedStream): boolean => {
+  const { alerts, endpoints, jobs, sources, tokens } = buckets
+  const closed = [alerts, endpoints, jobs, sources, tokens].map((bucket) => `KV_${bucket}`)
+  return [events, intake, ...closed].includes(name)
+}
 
 /** Makes a stream of its copy, without its sources. Nobody but Petrel can publish into it yet. */
 const restoreStream = Effect.fnUntraced(function* (
@@ -165,7 +179,7 @@ const restoreStream = Effect.fnUntraced(function* (
 ) {
   const { names } = yield* Broker
   // What is acknowledged now would be lost if the restore begins anew.
-  const subjects = isPublishedTo(names, stream)
+  const subjects = isWrittenByOthers(names, stream)
     ? [names.subjects.removed(stream.name)]
     : config.subjects
   tell({ event: "restoring", stream: stream.name })
@@ -187,7 +201,7 @@ const restoreStream = Effect.fnUntraced(function* (
 })
 
 /**
- * Lets senders publish again: the last step. What is acknowledged then would be lost if the restore
+ * Lets senders publish again, and people set up what they need: the last step. What is acknowledged then would be lost if the restore
  * began anew.
  */
 const openStreams = Effect.fnUntraced(function* (
@@ -196,7 +210,8 @@ const openStreams = Effect.fnUntraced(function* (
   config: (stream: CopiedStream) => StreamConfig
 ) {
   for (const stream of streams)
-    if (isPublishedTo(names, stream)) yield* takeSubjects(stream.name, config(stream).subjects)
+    if (isWrittenByOthers(names, stream))
+      yield* inAccountOf(stream, takeSubjects(stream.name, config(stream).subjects))
 })
 
 /** Returns whether a restore of this backup was broken off at its last step. */
@@ -205,7 +220,8 @@ const lacksLastStep = Effect.fnUntraced(function* ({ id, streams }: Manifest) {
   if ((yield* readRestoring) !== undefined) return false
   let isClosed = false
   for (const stream of streams)
-    if (isPublishedTo(names, stream) && (yield* takesNothing(stream.name))) isClosed = true
+    if (isWrittenByOthers(names, stream) && (yield* inAccountOf(stream, takesNothing(stream.name))))
+      isClosed = true
   return isClosed && (yield* readRestored)?.backup === id
 })
 
@@ -264,6 +280,7 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   const copies = Math.max(...streams.map((stream) => config(stream).num_replicas))
   if (!dryRun && resumed) {
     for (const stream of streams) yield* inAccountOf(stream, removeStream(stream.name))
+    for (const queue of yield* queuesHere(names)) yield* removeStream(queue)
     yield* removeStream(names.restoring)
   }
   yield* checkReservations(

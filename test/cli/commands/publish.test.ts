@@ -63,10 +63,19 @@ describe("petrel publish", () => {
           nth(wrong.err, 0),
           /^petrel: TENANT "a\.b" .*; TYPE "invoice\.\*" .*; --id "x y" /
         )
-        const nowhere = yield* run("publish", "acme", "invoice.paid", "{}", ...place().flags)
+        const event = ["publish", "acme", "invoice.paid", "{}"]
+        const nowhere = yield* run(...event, ...place().flags)
         assert.match(
           nth(nowhere.err, 0),
-          /^petrel: no stream on this broker takes .*: run `petrel init`/
+          /^petrel: there is no installation named .*: run `petrel init`/
+        )
+        const elsewhere = yield* run(
+          ...event,
+          ...flags.map((flag, index) => (flags[index - 1] === "--events" ? "others" : flag))
+        )
+        assert.match(
+          nth(elsewhere.err, 0),
+          /^petrel: no stream on this broker takes others\.acme.*--prefix and --events/
         )
       })
     )
