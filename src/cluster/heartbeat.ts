@@ -4,6 +4,7 @@ import { Broker } from "../broker/broker.ts"
 import type { BrokerError } from "../broker/broker-error.ts"
 import { FeatureLevels } from "../broker/installed.ts"
 import { eraseValue, isConflict, readEntry, writeValue } from "../broker/values.ts"
+import { clockState } from "../policy/clock-skew.ts"
 import { timers } from "../time/timers.ts"
 import type { Owner } from "./ownership.ts"
 import type { Heartbeat, Role } from "./roster.ts"
@@ -21,6 +22,8 @@ export interface HeartbeatOptions {
   readonly load: Effect.Effect<Heartbeat["partitions"]>
   /** The partitions that are withheld from the worker. */
   readonly withheld: () => NonNullable<Heartbeat["withheld"]>
+  /** How far the worker's clock is ahead of the broker's, or behind it (negative), ms. */
+  readonly clockSkewMs: () => number
   /** Fails if the worker may not return after it was missed. */
   readonly mayReturn: Effect.Effect<void, WorkerRefused | BrokerError, Broker>
 }
@@ -110,8 +113,9 @@ class OwnHeartbeat {
   }
 
   readonly #write = Effect.gen({ self: this }, function* () {
-    const { load, owner, roles, withheld } = this.#options
+    const { clockSkewMs, load, owner, roles, withheld } = this.#options
     const missing = withheld()
+    const skew = clockSkewMs()
     const { instance, ttl, worker } = owner
     const beat: Heartbeat = {
       v: 1,
@@ -125,6 +129,7 @@ class OwnHeartbeat {
       ...(this.#isLeaving ? { leaving: true } : {}),
       ...(this.#isFirst || this.mayTake() ? {} : { returning: true }),
       ...(missing.length === 0 ? {} : { withheld: missing }),
+      ...(clockState(skew) === "right" ? {} : { clockSkewMs: skew }),
       partitions: yield* load
     }
     const expected = this.#revision

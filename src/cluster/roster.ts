@@ -42,6 +42,11 @@ export const Heartbeat = Schema.Struct({
       })
     )
   ).annotateKey({ description: "Partitions of its share that their owners do not hand over." }),
+  /**
+   * How far its clock is ahead of the broker's, or behind it (negative), at least, ms. Absent while
+   * they agree. Beyond 30 s it sends nothing.
+   */
+  clockSkewMs: Schema.optionalKey(Schema.Number),
   /** True if the worker was missed for a while and may not take partitions yet. */
   returning: Schema.optionalKey(Schema.Boolean),
   /**

@@ -43,6 +43,10 @@ export const clockState = (skew: number): ClockState => {
 
 const seconds = (ms: number): string => (Math.abs(ms) / 1_000).toFixed(1)
 
+/** Says how far a clock is off, ms: `600.0 s ahead`. */
+export const skewText = (skew: number): string =>
+  `${seconds(skew)} s ${skew > 0 ? "ahead" : "behind"}`
+
 /** Says by how much this machine's clock differs from the broker's, ms. */
 export const differs = (skew: number): string =>
-  `this machine's clock is ${seconds(skew)} s ${skew > 0 ? "ahead of" : "behind"} the broker's`
+  `this machine's clock is ${skewText(skew)}${skew > 0 ? " of" : ""} the broker's`

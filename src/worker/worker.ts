@@ -49,7 +49,7 @@ const retryPauseMs = 1_000
 
 /** Reads the layout and the endpoints, and joins the cluster. */
 const enter = Effect.fnUntraced(function* (
-  heartbeat: Omit<HeartbeatOptions, "mayReturn">,
+  heartbeat: Omit<HeartbeatOptions, "clockSkewMs" | "mayReturn">,
   beforeJoining?: () => void
 ) {
   const { epoch } = yield* refuseChange
@@ -61,7 +61,7 @@ const enter = Effect.fnUntraced(function* (
   const services = yield* Layer.build(Layer.mergeAll(Directory.layer, facts))
   const workerClock = yield* watchClock
   beforeJoining?.()
-  const membership = yield* join({ ...heartbeat, mayReturn })
+  const membership = yield* join({ ...heartbeat, clockSkewMs: workerClock.skewMs, mayReturn })
   // Whoever changes the layout announces that and then looks for workers: one of the two sees the
   // other.
   yield* mayReturn

@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { readStatus } from "../../src/operations/status/status-report.ts"
 import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
 import { isClean } from "../kit/consistency.ts"
 import { endpoint, eventually, history, publishMany, worker } from "../kit/engine.ts"
@@ -44,9 +45,12 @@ describe("a worker whose clock is wrong", () => {
           )
           assert.lengthOf(hook.requests, 0)
           assert.lengthOf(facts.facts, 0)
+          const codes = Effect.map(readStatus, ({ problems }) => problems.map(({ code }) => code))
+          assert.include(yield* codes, "clock-wrong")
           wall.setRight()
           yield* facts.count("delivered", 20)
           assert.strictEqual(log.count("agrees with the broker's again"), 1)
+          yield* eventually(codes, (all) => !all.includes("clock-wrong"))
           yield* isClean
         })
     )

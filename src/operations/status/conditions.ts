@@ -4,6 +4,7 @@ import { defaultTtl } from "../../cluster/ownership.ts"
 import type { Heartbeat } from "../../cluster/roster.ts"
 import type { PartitionSurvey, Survey } from "../../delivery/introspection/survey.ts"
 import type { Bypass } from "../../policy/bypass.ts"
+import { type ClockState, clockState, maxSkewMs, skewText } from "../../policy/clock-skew.ts"
 import { plainText } from "../../text/plain-text.ts"
 import { countText, plural, rangesText, spanText } from "../../text/quantities.ts"
 
@@ -156,6 +157,38 @@ const withheldConditions = (alive: ReadonlyArray<Heartbeat>): Conditions["notice
     }))
   )
 
+/** Workers that a condition about clocks names. */
+const maxNamed = 5
+
+/** Says which workers' clocks differ from the broker's: those beyond the bound send nothing. */
+const clockConditions = (alive: ReadonlyArray<Heartbeat>): Conditions => {
+  const namesOf = (state: ClockState) => {
+    const all = alive.filter(({ clockSkewMs = 0 }) => clockState(clockSkewMs) === state)
+    const names = all
+      .slice(0, maxNamed)
+      .map(
+        ({ clockSkewMs = 0, host, id }) =>
+          `${plainText(id)} on ${plainText(host)} (${skewText(clockSkewMs)})`
+      )
+    const more = all.length - names.length
+    return [...names, ...(more > 0 ? [`${countText(more)} more`] : [])].join(", ")
+  }
+  const [wrong, off] = [namesOf("wrong"), namesOf("off")]
+  const advice = "set the wrong one right, as with NTP"
+  return {
+    problems: conditionIf(
+      wrong !== "",
+      "clock-wrong",
+      `workers whose clocks differ from the broker's by more than ${maxSkewMs / 1_000} s route, send and end nothing, and what is in their partitions waits: ${wrong}; ${advice}`
+    ),
+    notices: conditionIf(
+      off !== "",
+      "clock-off",
+      `clocks of workers differ from the broker's: ${off}; beyond ${maxSkewMs / 1_000} s they send nothing: ${advice}`
+    )
+  }
+}
+
 /** Says why a worker lacks partitions of its share. */
 export const withheldText = (
   worker: string,
@@ -190,15 +223,17 @@ export const workerConditions = (survey: Survey): Conditions => {
   }
   const routes = alive.some(({ leaving, roles }) => leaving !== true && roles.includes("router"))
   const { notices, problems } = partitionConditions(survey)
+  const clocks = clockConditions(alive)
   return {
     problems: [
       ...problems,
+      ...clocks.problems,
       ...conditionIf(
         !routes,
         "no-router",
         "no worker routes events: start one with `petrel worker --roles router`"
       )
     ],
-    notices: [...notices, ...withheldConditions(alive)]
+    notices: [...notices, ...clocks.notices, ...withheldConditions(alive)]
   }
 }

@@ -56,6 +56,26 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...busy, workers }), [["no-router"], []])
   })
 
+  it("is that the clock of a worker is off, though another one has the right time", () => {
+    const offBy = (clockSkewMs: number) => {
+      const late = someone("late")
+      const heartbeat = late.heartbeat && { ...late.heartbeat, clockSkewMs }
+      return { ...busy, workers: [someone("w"), { ...late, heartbeat }] }
+    }
+    assert.deepStrictEqual(codes(offBy(0)), [[], []])
+    assert.deepStrictEqual(codes(offBy(5_000)), [[], ["clock-off"]])
+    assert.deepStrictEqual(codes(offBy(-600_000)), [["clock-wrong"], []])
+    assert.match(
+      texts(offBy(-600_000))[0] ?? "",
+      /: late on delivery-7.example \(600.0 s behind\); set/
+    )
+    const all = Array.from({ length: 7 }, (_, index) => {
+      const one = someone(`w${index}`)
+      return { ...one, heartbeat: one.heartbeat && { ...one.heartbeat, clockSkewMs: 90_000 } }
+    })
+    assert.match(texts({ ...busy, workers: all })[0] ?? "", /w4 on [^,]*, 2 more; set/)
+  })
+
   it("is that events wait and none is routed, whatever the cause", () => {
     const events = (oldestMs: number, idleMs: number | undefined) => ({
       ...busy,
