@@ -493,7 +493,12 @@ describe("a restore", () => {
         "manifest.json of this backup is damaged"
       )
       rmSync(join(directory, snapshot))
-      assert.include(yield* refusal, `cannot read ${snapshot}: there is no such file`)
+      assert.match(
+        yield* refusal,
+        new RegExp(`cannot read ${snapshot}: there is no such file.*not whole without it`)
+      )
+      const dry = yield* run("restore", directory, "--dry-run", ...flagsOf(place))
+      assert.include(dry.err.join("\n"), `cannot read ${snapshot}`)
     })
   )
 
@@ -563,6 +568,9 @@ describe("a restore", () => {
       const { code, err } = yield* run("restore", directory, ...flagsOf(place))
       assert.strictEqual(code, 1)
       assert.include(err.join("\n"), "there is an installation on this broker already")
+      const dry = yield* run("restore", directory, "--dry-run", ...flagsOf(place))
+      assert.strictEqual(dry.code, 1)
+      assert.match(dry.err.join("\n"), /all files of the backup are whole, but there is an inst/)
       const named = yield* run("restore", directory, "--nats", place.url, "--prefix", "OTHER_")
       assert.strictEqual(named.code, 1)
       assert.include(named.err.join("\n"), `--prefix ${place.prefix} --events ${place.eventRoot}`)

@@ -147,7 +147,7 @@ export const checkFile = Effect.fnUntraced(function* (
   expected: BackupFile,
   advance: (bytes: number) => void
 ) {
-  const found = yield* attempt(`read ${expected.file}`, async () => {
+  const read = attempt(`read ${expected.file}`, async () => {
     const hash = createHash("sha256")
     let bytes = 0
     for await (const chunk of chunksOf(directory, expected)) {
@@ -156,6 +156,10 @@ export const checkFile = Effect.fnUntraced(function* (
       advance(chunk.length)
     }
     return { bytes, sha256: hash.digest("hex") }
+  })
+  const found = yield* Effect.mapError(read, ({ message }) => {
+    const advice = "the backup is not whole without it, so restore another one if it is gone"
+    return new BackupError({ message: `${message}: ${advice}` })
   })
   if (found.bytes !== expected.bytes)
     return yield* new BackupError({

@@ -256,13 +256,24 @@ export const restore = Effect.fnUntraced(function* (options: RestoreOptions) {
   yield* checkBackup(manifest)
   yield* checkAccess(manifest)
   const lackedLastStep = yield* lacksLastStep(manifest)
-  const resumed = !lackedLastStep && (yield* checkEmpty(manifest))
-
   const streams = inOrder(names, manifest.streams)
   const files = streams.flatMap((stream) => [stream, ...(stream.tail ? [stream.tail] : [])])
   tell({ event: "begun", manifest, bytes: files.reduce((sum, { bytes }) => sum + bytes, 0) })
-  for (const file of files)
-    yield* checkFile(directory, file, (bytes) => tell({ event: "checked", bytes }))
+  const checkFiles = Effect.forEach(
+    files,
+    (file) => checkFile(directory, file, (bytes) => tell({ event: "checked", bytes })),
+    { discard: true }
+  )
+  // Whether a backup is whole can be asked where the installation itself is, too.
+  if (dryRun) yield* checkFiles
+  const resumed =
+    !lackedLastStep &&
+    (yield* Effect.mapError(checkEmpty(manifest), (error) =>
+      dryRun && error instanceof BackupError
+        ? new BackupError({ message: `all files of the backup are whole, but ${error.message}` })
+        : error
+    ))
+  if (!dryRun) yield* checkFiles
 
   const config = (stream: CopiedStream) => configOf(stream, replicas)
   const counted = {
