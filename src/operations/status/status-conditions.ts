@@ -98,23 +98,49 @@ const aboutCopies = ({ streams }: Survey): ReadonlyArray<Condition> => {
   }))
 }
 
+/** Maximum number of tenants whose alerts are shown one by one: a common cause raises them for all. */
+const mostTenants = 5
+
+const isCritical = ({ alert }: RaisedAlert): boolean => alert.level === "critical"
+
+/** Returns the alerts about the first tenants, the critical ones first, and the number of the others. */
+const aboutTenants = (raised: ReadonlyArray<RaisedAlert>) => {
+  const all = raised.toSorted((a, b) => Number(isCritical(b)) - Number(isCritical(a)))
+  const shown = all.length <= mostTenants + 1 ? all : all.slice(0, mostTenants)
+  const others = all.slice(shown.length)
+  const critical = others.filter(isCritical).length
+  const tenants = new Set(others.map(({ tenant }) => tenant)).size
+  return {
+    shown,
+    others: conditionIf(
+      others.length > 0,
+      "more-alerts",
+      `${countText(others.length)} more alerts are raised about ${plural(tenants, "tenant")}${critical === 0 ? "" : `, ${countText(critical)} of them critical`}: \`petrel alerts list\` names them`
+    )
+  }
+}
+
 /**
  * Returns the raised alerts about the system and tenants. Endpoints are reported by their circuits.
  * What an audit has found missing is a problem.
  */
 const aboutAlerts = ({ alerts, at }: Survey): Conditions => {
   const isMissing = ({ alert }: RaisedAlert) => alert.name === "deliveries-missing"
+  const isOfTenant = ({ alert }: RaisedAlert) => alert.about === "tenant"
+  const { others, shown } = aboutTenants(alerts.filter(isOfTenant))
+  const named = [...alerts.filter((raised) => !isMissing(raised) && !isOfTenant(raised)), ...shown]
   return {
     problems: alerts.filter(isMissing).map(({ alert }) => ({
       code: "deliveries-missing",
       text: `an audit found something missing (last day, since ${localTime(alert.raisedAt, at)}): \`petrel history --kind missing\` and \`petrel audit\` name it, and \`petrel replay\` sends it`
     })),
-    notices: alerts
-      .filter((raised) => !isMissing(raised))
-      .map((raised) => ({
+    notices: [
+      ...named.map((raised) => ({
         code: "alert-raised",
         text: `${raisedSubject(raisedView(raised))} (${raised.alert.name}, since ${localTime(raised.alert.raisedAt, at)}): ${alertText(raised.alert)}`
-      }))
+      })),
+      ...others
+    ]
   }
 }
 

@@ -228,6 +228,32 @@ describe("what is not as it should be", () => {
     assert.deepStrictEqual(codes({ ...busy, alerts }), [["deliveries-missing"], ["alert-raised"]])
   })
 
+  it("is of many tenants' alerts the worst few, and how many others there are", () => {
+    const about = (tenant: string, level: "critical" | "warn") => ({
+      ...{ tenant, endpoint: "_" },
+      alert: {
+        ...({ id: tenant, name: "success-low", about: "tenant", level, unit: "percent" } as const),
+        ...{ threshold: 99, value: 96, windowMs: 600_000, raisedAt: busy.at - 60_000 }
+      }
+    })
+    const tenants = (count: number) =>
+      Array.from({ length: count }, (_, n) => about(`t${n}`, "warn"))
+    assert.strictEqual(conditionsOf({ ...busy, alerts: tenants(6) }).notices.length, 6)
+    const many = [...tenants(200), about("worst", "critical")]
+    const { notices } = conditionsOf({ ...busy, alerts: many })
+    assert.strictEqual(notices.length, 6)
+    assert.match(notices[0]?.text ?? "", /^worst \(success-low/)
+    assert.deepStrictEqual(notices[5], {
+      code: "more-alerts",
+      text: "196 more alerts are raised about 196 tenants: `petrel alerts list` names them"
+    })
+    const bad = Array.from({ length: 9 }, (_, n) => about(`t${n}`, "critical"))
+    assert.match(
+      conditionsOf({ ...busy, alerts: bad }).notices[5]?.text ?? "",
+      /^4 more alerts are raised about 4 tenants, 4 of them critical: /
+    )
+  })
+
   it("is that the broker stores nothing more somewhere, unless there is no leader", () => {
     const unanswered = [
       { stream: "PETREL_HISTORY", ms: 40_000 },
