@@ -1,6 +1,7 @@
 import { firstRound } from "../domain/delivery.ts"
 import type { Fact } from "../domain/fact.ts"
 import { DeadReason, ErrorClass, goneReason } from "../domain/outcome.ts"
+import { isFailedProbe } from "../policy/circuit.ts"
 import { CounterCells, HistogramCells } from "./cells.ts"
 import type { Family, HistogramFamily, Labels, NumberFamily } from "./family.ts"
 import { noLabels } from "./family.ts"
@@ -61,6 +62,8 @@ export class FactCells {
   readonly #errors: CounterCells
   readonly #ends: CounterCells
   readonly #circuits: CounterCells
+  /** Circuits that opened, without those that a failed probe opened again. */
+  readonly #trips: CounterCells
   readonly #givenUp: CounterCells
   /** Events routed, events that could not be routed, attempts after the first of their round. */
   readonly #routed: CounterCells
@@ -94,6 +97,7 @@ export class FactCells {
       ...deadReasons.map((reason) => ({ end: "dead-lettered", reason }))
     ])
     this.#circuits = each(circuitStates.map((to) => ({ to })))
+    this.#trips = each([noLabels])
     this.#givenUp = each(
       givenUp.to.flatMap((to) => givenUp.reason.map((reason) => ({ to, reason })))
     )
@@ -136,6 +140,7 @@ export class FactCells {
         break
       case "circuit-opened":
         this.#circuits.add(0)
+        if (!isFailedProbe(fact.reason ?? "")) this.#trips.add(0)
         break
       case "circuit-half-opened":
         this.#circuits.add(1)
@@ -212,6 +217,12 @@ export class FactCells {
         "petrel.circuit.transitions",
         "Circuits of endpoints, by new state.",
         this.#circuits,
+        false
+      ),
+      numbers(
+        "petrel.circuit.trips",
+        "Circuits that opened; not those that a failed probe opened again.",
+        this.#trips,
         false
       ),
       numbers("petrel.endpoints.disabled", "Endpoints that were given up.", this.#givenUp, false),

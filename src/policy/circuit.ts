@@ -155,6 +155,11 @@ const afterTransient = (
   }
 }
 
+const failedProbe = "the probe failed: "
+
+/** True for the reason with which a circuit opens again because a probe failed: its endpoint stays down. */
+export const isFailedProbe = (why: string): boolean => why.startsWith(failedProbe)
+
 const whyOpen = (
   { circuit }: Health,
   failuresInRow: number,
@@ -163,7 +168,7 @@ const whyOpen = (
   { ramping, rateExceeded }: Circumstances
 ): string | undefined => {
   const answer = answerText(outcome)
-  if (circuit.state === "half-open") return `the probe failed: ${answer}`
+  if (circuit.state === "half-open") return `${failedProbe}${answer}`
   if (ramping) return `failed again before traffic was back in full: ${answer}`
   if (failuresInRow >= settings.failures)
     return failuresInRow === 1 ? answer : `${failuresInRow} failures in a row, the last: ${answer}`

@@ -1,9 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
+import { defaultCircuit } from "../../src/domain/circuit.ts"
 import type { Fact } from "../../src/domain/fact.ts"
+import { type Health, healthy } from "../../src/domain/health.ts"
 import { DeadReason, ErrorClass } from "../../src/domain/outcome.ts"
 import { others } from "../../src/metrics/cells.ts"
 import { prometheusText } from "../../src/metrics/prometheus-text.ts"
 import { WorkerMetrics } from "../../src/metrics/worker-metrics.ts"
+import { afterOutcome, type Consequence, toHalfOpen } from "../../src/policy/circuit.ts"
 import { counted } from "../kit/counted.ts"
 
 const eventAt = 1_800_000_000_000
@@ -74,6 +77,27 @@ describe("FactCells", () => {
     }
     const unknown = countedOf([fact("dead-lettered", { reason: "of a newer version" })])
     assert.strictEqual(unknown("petrel_deliveries_ended_total", { reason: "other" }), 1)
+  })
+
+  it("counts an endpoint that stays down as one trip, however many probes fail", () => {
+    const settings = { ...defaultCircuit, failures: 1 }
+    const fails = (health: Health, at: number) =>
+      afterOutcome(
+        health,
+        { ok: false, permanent: false, status: 503, at, delivery: "d" },
+        settings,
+        { spread: 0, rateExceeded: false, ramping: false }
+      )
+    const opened = ({ health, transitions }: Consequence) => {
+      assert.deepStrictEqual(transitions, ["circuit-opened"])
+      return fact("circuit-opened", { reason: health.circuit.why ?? "" })
+    }
+    const first = fails(healthy("g"), 1)
+    const second = fails(toHalfOpen(first.health, 10), 20)
+    const third = fails(toHalfOpen(second.health, 30), 40)
+    const number = countedOf([first, second, third].map(opened))
+    assert.strictEqual(number("petrel_circuit_transitions_total", { to: "open" }), 3)
+    assert.strictEqual(number("petrel_circuit_trips_total"), 1)
   })
 
   it("tells late successes apart, which the sum by end has too", () => {
