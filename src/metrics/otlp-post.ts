@@ -20,6 +20,8 @@ interface OtlpPostOptions extends OtlpTarget {
   readonly what: string
   /** What happens while it cannot be sent, for the log. */
   readonly meanwhile: string
+  /** What becomes of what is refused for what it is, for the log. */
+  readonly refused: string
 }
 
 /** How much is read of an answer, bytes: it may say that values were rejected. */
@@ -70,13 +72,16 @@ const readStart = async (response: Response): Promise<string> => {
   }
 }
 
-/** What became of a body, and what was wrong. */
+/**
+ * What became of a body: taken, or not and to be sent again, or lost as a whole or in part, because
+ * it is refused again if it is sent again.
+ */
+type Fate = "taken" | "waits" | "lost" | "lost-in-part"
+
 interface Posted {
-  /** False if it is to be sent again. */
-  readonly isDone: boolean
-  readonly why?: string
-  /** True if it was refused as a whole, so that it is lost. */
-  readonly isLost?: true
+  readonly fate: Fate
+  /** What was wrong; empty if it was taken. */
+  readonly why: string
 }
 
 /**
@@ -89,15 +94,13 @@ const judge = async (response: Response): Promise<Posted> => {
   const text = await readStart(response)
   if (!response.ok) {
     const why = `it answers ${response.status}`
-    return refusals.has(response.status)
-      ? { isDone: true, isLost: true, why }
-      : { isDone: false, why }
+    return { fate: refusals.has(response.status) ? "lost" : "waits", why }
   }
   // What was rejected in part must not be sent again, says OTLP.
   const rejected = /"rejected(?:DataPoints|Spans)"\s*:\s*"?([1-9]\d*)/.exec(text)?.[1]
   return rejected === undefined
-    ? { isDone: true }
-    : { isDone: true, why: `it rejects ${rejected} values` }
+    ? { fate: "taken", why: "" }
+    : { fate: "lost-in-part", why: `it rejects ${rejected} values` }
 }
 
 const whyOf = (error: unknown): string => {
@@ -107,12 +110,17 @@ const whyOf = (error: unknown): string => {
 
 /**
  * Returns what POSTs a body as JSON, within a time (ms). Returns false if it is to be sent again,
- * and true if it was taken, or refused for what it is. It logs once when POSTs begin to fail, and once
- * when they work again.
+ * and true if it was taken, or refused for what it is. It logs once when POSTs begin to fail, once
+ * when it changes what becomes of the bodies, and once when POSTs work again.
  */
-export const makeOtlpPost = ({ headers, meanwhile, url, what }: OtlpPostOptions) => {
+export const makeOtlpPost = ({ headers, meanwhile, refused, url, what }: OtlpPostOptions) => {
   const { origin } = new URL(url)
-  let isFailing = false
+  const failed: Record<Exclude<Fate, "taken">, string> = {
+    waits: `${what} cannot be pushed; ${meanwhile}`,
+    lost: `${what} are refused; ${refused}`,
+    "lost-in-part": `some ${what} are refused; ${refused}`
+  }
+  let last: Fate = "taken"
   return (body: () => object, withinMs: number): Effect.Effect<boolean> =>
     Effect.tryPromise({
       try: async (signal) => {
@@ -131,22 +139,15 @@ export const makeOtlpPost = ({ headers, meanwhile, url, what }: OtlpPostOptions)
         duration: withinMs,
         orElse: () => Effect.fail(`no answer within ${withinMs} ms`)
       }),
-      Effect.catch((why) => Effect.succeed<Posted>({ isDone: false, why })),
-      Effect.flatMap(({ isDone, isLost, why }) => {
-        const was = isFailing
-        isFailing = why !== undefined
+      Effect.catch((why) => Effect.succeed<Posted>({ fate: "waits", why })),
+      Effect.flatMap(({ fate, why }) => {
+        const isNews = fate !== last
+        last = fate
         const log =
-          isFailing === was
-            ? Effect.void
-            : isFailing
-              ? Effect.logWarning(
-                  isLost === true
-                    ? `${what} are refused, and not sent again`
-                    : `${what} cannot be pushed; ${meanwhile}`,
-                  { otlp: origin, why }
-                )
-              : Effect.logInfo(`${what} are pushed again`, { otlp: origin })
-        return Effect.as(log, isDone)
+          fate === "taken"
+            ? Effect.logInfo(`${what} are pushed again`, { otlp: origin })
+            : Effect.logWarning(failed[fate], { otlp: origin, why })
+        return Effect.as(isNews ? log : Effect.void, fate !== "waits")
       })
     )
 }
@@ -176,7 +177,8 @@ const lastExportMs = 2_000
 export const pushOtlp = Effect.fnUntraced(function* (options: OtlpOptions) {
   const { families, resource, startedAt, version } = options
   const { every = defaultEveryMs, timeoutMs = defaultTimeoutMs } = options
-  const post = makeOtlpPost({ ...options, what: "metrics", meanwhile: "delivering goes on" })
+  const goesOn = "delivering goes on"
+  const post = makeOtlpPost({ ...options, what: "metrics", meanwhile: goesOn, refused: goesOn })
   const body = () => otlpMetrics(families(), { resource, version, startedAt, at: timers.wallMs() })
   yield* Effect.addFinalizer(() => post(body, lastExportMs))
   yield* Effect.forkScoped(

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { makeOtlpPost, otlpUrl, readOtlpHeaders } from "../../src/metrics/otlp-post.ts"
+import { makeLog } from "../kit/log.ts"
 import { receiver } from "../kit/receiver.ts"
 
 describe("otlpUrl", () => {
@@ -45,10 +46,40 @@ describe("makeOtlpPost", () => {
       const collector = yield* receiver({ answer: { status, body } })
       const post = makeOtlpPost({
         ...{ url: `${collector.url}/v1/traces`, headers: {} },
-        ...{ what: "spans", meanwhile: "they wait" }
+        ...{ what: "spans", meanwhile: "they wait", refused: "they are lost" }
       })
       assert.strictEqual(yield* post(() => ({ a: 1 }), 5_000), done)
       assert.strictEqual(String(collector.requests[0]?.body), '{"a":1}')
     })
+  )
+
+  it.live(
+    "says when spans that waited are lost instead, wholly or in part, and when they wait again",
+    () => {
+      const log = makeLog()
+      return Effect.gen(function* () {
+        const collector = yield* receiver({})
+        const post = makeOtlpPost({
+          ...{ url: `${collector.url}/v1/traces`, headers: {} },
+          ...{ what: "spans", meanwhile: "they wait", refused: "they are lost" }
+        })
+        const rejects = { body: '{"partialSuccess":{"rejectedSpans":"2"}}' }
+        for (const answer of [{ status: 503 }, { status: 400 }, rejects, { status: 429 }, {}]) {
+          collector.answer(answer)
+          yield* post(() => ({}), 5_000)
+          yield* post(() => ({}), 5_000)
+        }
+        assert.deepStrictEqual(
+          log.lines.map(({ text }) => text.replace(/ *\{.*/s, "")),
+          [
+            "spans cannot be pushed; they wait",
+            "spans are refused; they are lost",
+            "some spans are refused; they are lost",
+            "spans cannot be pushed; they wait",
+            "spans are pushed again"
+          ]
+        )
+      }).pipe(Effect.provide(log.layer))
+    }
   )
 })

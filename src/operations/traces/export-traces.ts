@@ -259,7 +259,10 @@ const follow = Effect.fnUntraced(function* (push: Push) {
 const makePush = (options: TraceExportOptions): Push => {
   const { name: _, retryMs = defaultRetryMs, timeoutMs = defaultTimeoutMs, version } = options
   const source = { resource: { "service.name": "petrel-worker" }, version }
-  const post = makeOtlpPost({ ...options, what: "spans", meanwhile: "they wait in the history" })
+  const post = makeOtlpPost({
+    ...options,
+    ...{ what: "spans", meanwhile: "they wait in the history", refused: "they are lost" }
+  })
   return Effect.fnUntraced(function* (spans) {
     for (let at = 0; at < spans.length; at += spansPerPost) {
       const some = spans.slice(at, at + spansPerPost)
