@@ -41,6 +41,16 @@ export const Paused = Schema.Struct({
 })
 export type Paused = typeof Paused.Type
 
+const remadeReason = "made again without "
+
+/** The reason of the pause of an endpoint that was made again without what the history does not hold. */
+export const remadeWithout = (flags: string): string =>
+  `${remadeReason}${flags}: set them, then resume it`
+
+/** True for an endpoint that was made again and still lacks something. */
+export const isRemade = ({ reason }: Pick<Paused, "reason">): boolean =>
+  reason?.startsWith(remadeReason) === true
+
 /** An endpoint's configuration: the value under `<tenant>.<endpoint>` in the endpoints bucket. */
 export const Endpoint = Schema.Struct({
   v: Schema.Literal(1).annotateKey({ description: "The version of the record." }),

@@ -35,6 +35,7 @@ const removeBucket = Effect.gen(function* () {
   yield* ask("remove", () => jsm.streams.delete(`KV_${names.buckets.endpoints}`))
 })
 
+const noticeCodes = Effect.map(readStatus, ({ notices }) => notices.map(({ code }) => code))
 const problemCodes = Effect.map(readStatus, ({ problems }) => problems.map(({ code }) => code))
 
 describe.concurrent("a bucket of endpoints that somebody removed", () => {
@@ -90,6 +91,8 @@ describe.concurrent("a bucket of endpoints that somebody removed", () => {
       assert.strictEqual(after.generation, before.endpoint.generation)
       assert.isAbove(revision, before.revision, "no revision is given again")
 
+      assert.include(yield* noticeCodes, "endpoint-incomplete")
+
       whole.answer({ status: 200 })
       yield* whole.received(15)
       const early = yield* run("endpoint", "resume", "acme/partly", ...flagsOf(place))
@@ -103,6 +106,7 @@ describe.concurrent("a bucket of endpoints that somebody removed", () => {
       yield* facts.count("delivered", 20)
       assert.lengthOf(yield* deadLetters, 0)
       assert.notInclude(yield* problemCodes, "endpoints-lost")
+      assert.notInclude(yield* noticeCodes, "endpoint-incomplete")
       yield* isClean
       const again = yield* run("rebuild", "endpoints", ...flagsOf(place))
       assert.deepStrictEqual(again.out, [])

@@ -1,7 +1,7 @@
 import { Context, Effect, Option, Schema, Semaphore } from "effect"
 import { Broker, type Seen } from "../../broker/broker.ts"
 import { readThrough } from "../../broker/bulk-read.ts"
-import { isEndpointKey } from "../../domain/endpoint.ts"
+import { isEndpointKey, isRemade } from "../../domain/endpoint.ts"
 import { CircuitState, type EndpointState, endpointStateOf } from "../../domain/health.ts"
 import type { EndpointCounts } from "../../domain/installation.ts"
 import { readLostEndpoints } from "../../endpoints/lost-endpoints.ts"
@@ -20,6 +20,8 @@ export interface EndpointsSurvey {
   readonly counts: Omit<typeof EndpointCounts.Type, "withBacklog">
   /** Endpoints that the history has, and that are not in the bucket since it was made again. */
   readonly lost: number
+  /** Endpoints that were made again from the history, and wait for what it does not hold. */
+  readonly incomplete: number
   /** The three endpoints whose circuit has been open longest, in that order. */
   readonly longestOpen: ReadonlyArray<Troubled>
 }
@@ -31,7 +33,7 @@ const Standing = Schema.Struct({
   generation: Schema.String,
   disabled: Schema.optionalKey(Schema.Unknown),
   suspended: Schema.optionalKey(Schema.Unknown),
-  paused: Schema.optionalKey(Schema.Unknown)
+  paused: Schema.optionalKey(Schema.Struct({ reason: Schema.optionalKey(Schema.String) }))
 })
 const Fare = Schema.Struct({
   generation: Schema.String,
@@ -105,14 +107,17 @@ interface Counted {
   readonly generation: string
   /** Its state if its circuit is closed. */
   readonly state: EndpointState | "unreadable"
+  readonly isIncomplete: boolean
 }
 
-const unreadable: Counted = { generation: "", state: "unreadable" }
+const unreadable: Counted = { generation: "", state: "unreadable", isIncomplete: false }
 
 const countedIn = (text: string): Counted => {
   const standing = Option.getOrUndefined(decodeStanding(text))
   if (standing === undefined) return unreadable
-  return { generation: standing.generation, state: endpointStateOf(standing) }
+  const state = endpointStateOf(standing)
+  const isIncomplete = standing.paused !== undefined && isRemade(standing.paused)
+  return { generation: standing.generation, state, isIncomplete }
 }
 
 /** The health of an endpoint whose circuit is not closed. */
@@ -228,10 +233,12 @@ export const surveyEndpoints = Effect.gen(function* () {
   }
   const open: Array<Troubled> = []
   let total = 0
-  for (const key of endpoints.keys()) {
+  let incomplete = 0
+  for (const [key, { isIncomplete }] of endpoints) {
     // Settings of tenants and of the system.
     if (!isEndpointKey(key)) continue
     total++
+    if (isIncomplete) incomplete++
     const state = stateIn(read, key)
     if (state === undefined) continue
     counts[state === "half-open" ? "halfOpen" : state]++
@@ -242,5 +249,5 @@ export const surveyEndpoints = Effect.gen(function* () {
   }
   const longestOpen = open.toSorted((a, b) => a.since - b.since).slice(0, named)
   const { length: lost } = yield* readLostEndpoints
-  return { counts: { total, ...counts }, lost, longestOpen } satisfies EndpointsSurvey
+  return { counts: { total, ...counts }, lost, incomplete, longestOpen } satisfies EndpointsSurvey
 })

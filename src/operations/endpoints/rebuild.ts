@@ -9,6 +9,7 @@ import {
   type EndpointJson,
   endpointKey,
   endpointLabel,
+  remadeWithout,
   type Secret
 } from "../../domain/endpoint.ts"
 import type { FactKind } from "../../domain/fact.ts"
@@ -77,7 +78,7 @@ const remade = (
   const gone = goneOf(told)
   const known = Object.fromEntries(Object.entries(told).filter(([name]) => wholly.includes(name)))
   const { disabled, generation, paused, suspended } = told
-  const reason = `made again without ${gone.map((flag) => flag.split(" ")[0]).join(", ")}: set them, then resume it`
+  const reason = remadeWithout(gone.map((flag) => flag.split(" ")[0]).join(", "))
   const json: Partial<EndpointJson> = {
     v: 1,
     tenant,

@@ -148,6 +148,7 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
   const lastHour = dead.lastHour ?? 0
   const { open = 0, suspended = 0, unreadable = 0 } = endpoints?.counts ?? {}
   const { longestOpen = [] } = endpoints ?? {}
+  const { incomplete = 0 } = endpoints ?? {}
   const [worst] = longestOpen
   const name = `${worst?.tenant}/${worst?.endpoint}`
   return [
@@ -163,6 +164,11 @@ const aboutDeliveries = ({ at, dead, endpoints }: Survey): ReadonlyArray<Conditi
       suspended > 0,
       "endpoint-suspended",
       `${plural(suspended, "endpoint")} ${suspended === 1 ? "is" : "are"} suspended, and what waits there expires: \`petrel endpoint list\` names them, \`petrel endpoint resume\` lets their events go on`
+    ),
+    ...conditionIf(
+      incomplete > 0,
+      "endpoint-incomplete",
+      `${plural(incomplete, "endpoint")} ${incomplete === 1 ? "was" : "were"} made again without what the history does not hold, and ${incomplete === 1 ? "is" : "are"} paused: \`petrel endpoint list --state paused\` names them, \`petrel endpoint show\` says what each lacks; set it, then \`petrel endpoint resume\``
     ),
     ...conditionIf(
       unreadable > 0,

@@ -181,6 +181,12 @@ describe("what is not as it should be", () => {
     ])
   })
 
+  it("is that endpoints that were made again wait for what nobody has set yet", () => {
+    const survey = { ...busy, endpoints: { ...endpoints, incomplete: 2 } }
+    assert.deepStrictEqual(codes(survey), [[], ["endpoint-incomplete"]])
+    assert.match(texts(survey)[0] ?? "", /^2 endpoints were made again without what the history/)
+  })
+
   it("is that room runs out", () => {
     const dead = (bytes: number) => ({ ...busy, dead: { ...busy.dead, bytes } })
     assert.deepStrictEqual(codes(dead(79)), [[], []])

@@ -64,6 +64,7 @@ export const endpoints: EndpointsSurvey = {
     ...{ paused: 7, suspended: 0, disabled: 990, unreadable: 0 }
   },
   lost: 0,
+  incomplete: 0,
   longestOpen: []
 }
 
