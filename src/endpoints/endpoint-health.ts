@@ -305,10 +305,15 @@ export class EndpointHealth {
   /** Returns the health of an endpoint that is not simply healthy, or undefined. */
   readonly of = (key: string): Health | undefined => this.#states.get(key)?.health
 
-  /** Number of endpoints whose circuit is not closed. */
+  /**
+   * Number of endpoints whose circuit is not closed. Those that are paused or suspended do not count:
+   * nothing probes them, so their circuits would stay open for as long.
+   */
   readonly openCircuits = (): number => {
     let open = 0
-    for (const { health } of this.#states.values()) if (health.circuit.state !== "closed") open++
+    for (const [key, { health }] of this.#states)
+      if (health.circuit.state !== "closed" && this.#directory.outline(key)?.isHeldBack === false)
+        open++
     return open
   }
 

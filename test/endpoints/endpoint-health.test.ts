@@ -6,6 +6,7 @@ import { untried } from "../../src/domain/delivery.ts"
 import type { Endpoint } from "../../src/domain/endpoint.ts"
 import { Directory } from "../../src/endpoints/directory.ts"
 import { makeEndpointHealth } from "../../src/endpoints/endpoint-health.ts"
+import { pauseEndpoint, resumeEndpoint } from "../../src/endpoints/endpoint-state.ts"
 import { changeEndpoint, removeEndpoint } from "../../src/endpoints/endpoint-store.ts"
 import { readHealth } from "../../src/endpoints/health-store.ts"
 import { HostLimits } from "../../src/endpoints/host-limits.ts"
@@ -114,6 +115,25 @@ describe.concurrent("what the owner of a partition remembers of its endpoints", 
         yield* eventually(ticked, (remembered) => remembered === 0)
         assert.isUndefined(yield* failuresOf("gone"))
       })
+  )
+
+  scenario("counts no open circuit of an endpoint that is paused or suspended", () =>
+    Effect.gen(function* () {
+      const ids = ["paused", "suspended", "down"]
+      const circuit = { failures: 1, coolDown: "1 hour", maxCoolDown: "1 hour" }
+      yield* Effect.forEach(ids, (id) => endpoint({ id, circuit }))
+      const { answered, health, liveOf } = yield* makeHealth
+      for (const id of ids) answered(liveOf(id), 503)
+      assert.strictEqual(health.openCircuits(), 3)
+      yield* pauseEndpoint({ tenant: "acme", endpoint: "paused" }, undefined, "test")
+      const suspended = { at: 1, by: "w1", reason: "nothing but failures" }
+      yield* changeEndpoint("acme", "suspended", (before) =>
+        Effect.succeed({ ...before, suspended })
+      )
+      yield* eventually(Effect.sync(health.openCircuits), (open) => open === 1)
+      yield* resumeEndpoint({ tenant: "acme", endpoint: "paused" }, "test")
+      yield* eventually(Effect.sync(health.openCircuits), (open) => open === 2)
+    })
   )
 
   scenario(
