@@ -68,8 +68,13 @@ const adaptations: ReadonlyArray<Replacement> = [
 const noBypass: ReadonlyArray<Replacement> = [
   {
     file: "routing/bypass-watch.ts",
-    find: "  yield* Effect.ignore(read)\n  yield* Effect.forkScoped(\n",
-    replace: "  void (\n"
+    find: "  yield* Effect.ignore(read)\n",
+    replace: ""
+  },
+  {
+    file: "routing/bypass-watch.ts",
+    find: '  yield* Effect.forkScoped(keepGoing("read which events pass a flood", readNext, retryPauseMs))\n',
+    replace: "  void readNext\n"
   },
   {
     file: "routing/bypass-watch.ts",
