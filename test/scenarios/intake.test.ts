@@ -164,6 +164,27 @@ describe.concurrent("an event that comes in", () => {
     { intakeBytes: 1_250_000 }
   )
 
+  scenario(
+    "makes room at once also if the oldest are small and the newest large",
+    () =>
+      Effect.gen(function* () {
+        const store = (from: number, to: number, bytes: number) =>
+          Effect.forEach(
+            Array.from({ length: to - from + 1 }, (_, n) => `${from + n}`),
+            (id) => storeIncoming(incoming({ id, body: Buffer.alloc(bytes) })),
+            { discard: true }
+          )
+        yield* store(1, 200, 2)
+        yield* store(201, 211, 100_000)
+        yield* eventually(stateOf("events"), ({ messages }) => messages === 211)
+        // The copy is known to INTAKE a moment later.
+        yield* eventually(trimIntake, (seq) => seq !== undefined)
+        yield* store(212, 213, 100_000)
+        assert.strictEqual((yield* storeIncoming(incoming({ id: "213" }))).as, "collided")
+      }),
+    { intakeBytes: 1_250_000 }
+  )
+
   scenario("gets an id of its own if its own is another event's once it is released", () =>
     Effect.gen(function* () {
       const { seq } = yield* quarantine("acme", unreadable, Buffer.from("late"))
