@@ -170,6 +170,14 @@ export const Once = ({ secret }: { readonly secret: string }) => (
   </div>
 )
 
+/** What a person is asked, as it was when the button was pressed. */
+interface Question {
+  readonly command: string | undefined
+  readonly does: (answer: string) => Promise<string>
+  readonly text: string
+  readonly title: ComponentChildren
+}
+
 /** Asks before something is done that others notice. */
 const Confirm = ({
   asks,
@@ -242,7 +250,8 @@ export const Acts = ({
 }
 
 /**
- * A button that does something on the console, and says what came of it.
+ * A button that does something on the console, and says what came of it. What a person agrees to is
+ * done as it was asked, whatever the page has learnt since.
  *
  * @param asks what a person may say to it before it is done, such as a reason.
  * @param command what a person would type for the same.
@@ -265,9 +274,9 @@ export const Action = ({
   readonly main?: boolean
 }) => {
   const [state, setState] = useState<{ busy?: true; says?: string; failed?: true }>({})
-  const [isAsked, ask] = useState(false)
+  const [question, ask] = useState<Question>()
   const tell = useContext(Typing)
-  const run = async (answer: string) => {
+  const run = async (does: (answer: string) => Promise<string>, answer: string) => {
     setState({ busy: true })
     try {
       setState({ says: await does(answer) })
@@ -284,8 +293,8 @@ export const Action = ({
         aria-disabled={state.busy}
         onClick={() => {
           if (state.busy === true) return
-          if (confirm === undefined) void run("")
-          else ask(true)
+          if (confirm === undefined) void run(does, "")
+          else ask({ command, does, text: confirm, title: children })
         }}
         onFocus={() => tell(command)}
         onMouseEnter={() => tell(command)}
@@ -297,14 +306,12 @@ export const Action = ({
           {state.says}
         </small>
       )}
-      {isAsked && confirm !== undefined && (
+      {question !== undefined && (
         <Confirm
+          {...question}
           asks={asks}
-          command={command}
-          close={() => ask(false)}
-          does={(answer) => void run(answer)}
-          text={confirm}
-          title={children}
+          close={() => ask(undefined)}
+          does={(answer) => void run(question.does, answer)}
         />
       )}
     </span>

@@ -103,12 +103,14 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
   const chosen = shown.filter(({ number }) => picked.has(number)).map(({ number }) => number)
   const filters = {
     ...(source === undefined ? {} : { source }),
-    ...(reason === undefined ? {} : { reason: reason as Quarantined["reason"] })
+    ...(reason === undefined ? {} : { reason })
   }
   const isNarrowed = Object.keys(filters).length > 0
+  const mayAct = may("events:publish")
+  // By number: what has come in since the list was read has been seen by nobody.
   const choice: Chosen = {
     tenant,
-    ...(chosen.length > 0 ? { number: chosen } : isNarrowed ? filters : { all: true })
+    number: chosen.length > 0 ? chosen : shown.map(({ number }) => number)
   }
   const flags =
     chosen.length > 0
@@ -127,7 +129,7 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
     <>
       <div class="title">
         <h1>Quarantine</h1>
-        {shown.length > 0 && may("events:publish") && (
+        {shown.length > 0 && mayAct && (
           <Several
             again={asked.again}
             choice={choice}
@@ -156,9 +158,11 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         head={
           <>
-            <th class="pick">
-              <span class="unseen">Selected</span>
-            </th>
+            {mayAct && (
+              <th class="pick">
+                <span class="unseen">Selected</span>
+              </th>
+            )}
             <th>Number</th>
             <th>Source</th>
             <th>Reason</th>
@@ -170,14 +174,16 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         row={(one) => (
           <>
-            <td class="pick">
-              <input
-                type="checkbox"
-                aria-label={`Select ${one.number}`}
-                checked={picked.has(one.number)}
-                onChange={() => toggle(one.number)}
-              />
-            </td>
+            {mayAct && (
+              <td class="pick">
+                <input
+                  type="checkbox"
+                  aria-label={`Select ${one.number}`}
+                  checked={picked.has(one.number)}
+                  onChange={() => toggle(one.number)}
+                />
+              </td>
+            )}
             <td>
               <a href={itemPage(tenant, one.number)}>{one.number}</a>
             </td>

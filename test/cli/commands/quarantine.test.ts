@@ -11,7 +11,8 @@ const put = (body: string, reason: "unreadable" | "invalid" = "unreadable") =>
     "acme",
     {
       ...{ source: "stripe", provider: "stripe", problem: "no JSON", contentType: "text/plain" },
-      ...{ headers: {}, method: "POST", url: "http://127.0.0.1/in/acme/stripe", reason }
+      ...{ headers: { "x-hubspot-request-timestamp": "1795992881337" }, method: "POST" },
+      ...{ url: "http://127.0.0.1/in/acme/stripe", reason }
     },
     Buffer.from(body)
   )
@@ -48,6 +49,8 @@ describe("petrel quarantine", () => {
           `${two} is 1 event now: stripe.thing.unknown`,
           "2 released"
         ])
+        const shown = yield* petrel("show", "acme", three)
+        assert.include(shown.out.join("\n"), "x-hubspot-request-timestamp  1795992881337")
         const gone = yield* petrel("discard", "acme", one, three)
         assert.strictEqual(gone.code, 1)
         assert.match(gone.err.join(), new RegExp(`1 left as they are: .*no ${one} in quarantine`))

@@ -87,7 +87,7 @@ const show = Command.make(
       ...(one.event === undefined ? [] : [["id", one.event]]),
       ...(one.type === undefined ? [] : [["type", one.type]]),
       ...Object.entries(one.headers ?? {})
-    ].map(([name = "", text]) => `  ${name.padEnd(20)}${text}`)
+    ].map(([name = "", text]) => `  ${name.padEnd(18)}  ${text}`)
     yield* report(
       encodeView(one),
       [
@@ -186,15 +186,17 @@ const release = Command.make(
   ])
 )
 
-/** Asks whether what is chosen by a filter, and not by name, is to be discarded. */
-const isAgreed = Effect.fnUntraced(function* (tenant: string, choice: QuarantineChoice) {
+/**
+ * Asks whether what is chosen by a filter, and not by name, is to be discarded. Returns exactly what
+ * was agreed to, as more may have come in meanwhile; undefined if it was not.
+ */
+const agreed = Effect.fnUntraced(function* (tenant: string, choice: QuarantineChoice) {
   const { chosen } = yield* chooseQuarantined(tenant, choice)
-  return (
-    chosen.length === 0 ||
-    (yield* Prompt.run(
-      Prompt.Confirm({ message: `Discard ${chosen.length} of ${tenant} for good?` })
-    ))
+  if (chosen.length === 0) return choice
+  const isAgreed = yield* Prompt.run(
+    Prompt.Confirm({ message: `Discard ${chosen.length} of ${tenant} for good?` })
   )
+  return isAgreed ? { number: chosen.map(({ number }) => number) } : undefined
 })
 
 const discard = Command.make(
@@ -217,8 +219,9 @@ const discard = Command.make(
         message: "what is discarded does not come again: say --yes where nobody can be asked"
       })
     yield* Effect.gen(function* () {
-      if (asks && !(yield* isAgreed(tenant, choice))) return yield* remark("nothing was discarded")
-      const done = yield* discardSeveral(tenant, choice, by)
+      const meant = asks ? yield* agreed(tenant, choice) : choice
+      if (meant === undefined) return yield* remark("nothing was discarded")
+      const done = yield* discardSeveral(tenant, meant, by)
       yield* report(encodeDiscarded(done), `${done.discarded.length} of ${tenant} discarded`)
       yield* reportLeft(done.left)
     }).pipe(Effect.provide(connected))

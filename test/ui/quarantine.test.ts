@@ -1,0 +1,61 @@
+import { assert, describe, vi } from "@effect/vitest"
+import { Effect } from "effect"
+import { listQuarantine, quarantine } from "../../src/intake/quarantine.ts"
+import { browser, hasBrowser } from "../kit/browser.ts"
+import { logIn, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
+import { onServer } from "../kit/scenario.ts"
+
+vi.setConfig({ testTimeout: 180_000 })
+
+const { scenario } = onServer()
+
+const put = (body: string) =>
+  quarantine(
+    "acme",
+    {
+      ...{ source: "stripe", provider: "stripe", reason: "unreadable", problem: "no JSON" },
+      ...{ contentType: "text/plain", headers: {}, method: "POST", url: "http://x/" }
+    },
+    Buffer.from(body)
+  )
+
+const numbers = Effect.map(listQuarantine("acme"), (found) => found.map(({ seq }) => seq))
+
+describe.skipIf(!hasBrowser)("the quarantine, in a browser", () => {
+  scenario("discards what was shown and agreed to, and nothing that came in meanwhile", (place) =>
+    Effect.gen(function* () {
+      yield* put("one")
+      yield* put("two")
+      const console = yield* pagesConsole(place)
+      const started = yield* browser
+      const path = yield* operatorPath("Ada")
+      const { page } = yield* Effect.promise(async () => {
+        const opened = await openPage(started, console.url)
+        await logIn(opened, console.url, path)
+        await opened.page.goto(`${console.url}/ui/quarantine?tenant=acme`)
+        await opened.page.getByRole("button", { name: "Discard these 2" }).click()
+        await opened.page.getByRole("dialog").getByText("Discard these 2 for good?").waitFor()
+        return opened
+      })
+      const third = yield* put("three")
+      const discard = page.getByRole("dialog").getByRole("button", { name: "Discard these 2" })
+      yield* Effect.promise(async () => {
+        // The list is read again behind the dialog.
+        await page.getByText("Release these 3").waitFor({ timeout: 30_000 })
+        await discard.click()
+        await page.getByRole("button", { name: "Discard this one" }).waitFor()
+      })
+      assert.deepStrictEqual(yield* numbers, [third.seq])
+
+      const owner = yield* portalPath("acme")
+      yield* Effect.promise(async () => {
+        // Whoever may not act has nothing to select.
+        const opened = await openPage(started, console.url)
+        await logIn(opened, console.url, owner)
+        await opened.page.goto(`${console.url}/ui/quarantine`)
+        await opened.page.getByRole("cell", { name: "unreadable" }).waitFor()
+        assert.strictEqual(await opened.page.getByRole("checkbox").count(), 0)
+      })
+    })
+  )
+})
