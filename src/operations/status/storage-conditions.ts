@@ -52,6 +52,20 @@ const aboutHistory = ({ at, room: { history } }: Survey): ReadonlyArray<Conditio
   ]
 }
 
+/**
+ * Refuses whatever comes in while it lasts. A filling intake is nothing to tell: it keeps what has
+ * become an event, to recognise it, until a worker removes the oldest.
+ */
+const aboutIntake = ({ incoming }: Survey): ReadonlyArray<Condition> =>
+  incoming === undefined || !isUsed(incoming, full)
+    ? []
+    : [
+        {
+          code: "intake-full",
+          text: `what came in takes ${usedText(incoming)} of ${bytesText(incoming.limitBytes ?? 0)}, and webhooks and rows of outboxes are refused when it is full: a worker makes room within some 10 s where it is an event by now (${incoming.notCopied === null ? "how much is none is not known" : `${countText(incoming.notCopied)} ${incoming.notCopied === 1 ? "is" : "are"} none`}); release or discard what is in quarantine (\`petrel quarantine list TENANT\`), or raise \`petrel init --intake-bytes\``
+        }
+      ]
+
 /** An event stream without a limit may take the storage that the engine needs to continue. */
 const aboutUnbounded = ({ room: { events } }: Survey): ReadonlyArray<Condition> =>
   events.room.bytes === null || events.room.limitBytes !== null
@@ -160,6 +174,7 @@ export const storageConditions = (survey: Survey): Conditions => {
       ...aboutDisk(survey),
       ...health.problems,
       ...bounded.filter(isFull).map(plain),
+      ...aboutIntake(survey),
       ...aboutQueues(survey),
       ...aboutBacklogs(survey)
     ],

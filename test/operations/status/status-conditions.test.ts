@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { beyondRemoved } from "../../../src/broker/losses.ts"
 import type { Survey } from "../../../src/delivery/introspection/survey.ts"
 import { conditionsOf } from "../../../src/operations/status/status-conditions.ts"
-import { busy, endpoints, led, minute, now, silent, someone } from "./surveys.ts"
+import { busy, comingIn, endpoints, led, minute, now, silent, someone } from "./surveys.ts"
 
 const codes = (survey: Survey) => {
   const { notices, problems } = conditionsOf(survey)
@@ -201,6 +201,18 @@ describe("what is not as it should be", () => {
       ["storage-full"],
       []
     ])
+  })
+
+  it("is that what comes in is refused, and not that it is kept to be recognised", () => {
+    const intake = (bytes: number, notCopied: number | null = 0): Survey => ({
+      ...busy,
+      incoming: { ...comingIn, bytes, limitBytes: 100, notCopied }
+    })
+    const usual = codes({ ...busy, incoming: comingIn })
+    assert.deepStrictEqual(codes(intake(94)), usual)
+    assert.deepStrictEqual(codes(intake(95)), [[...(usual[0] ?? []), "intake-full"], usual[1]])
+    assert.match(texts(intake(95, 1)).join(), /takes 95% of 100 B, .* \(1 is none\)/)
+    assert.match(texts(intake(95, null)).join(), /how much is none is not known/)
   })
 
   it("is that events are refused, or the store of the account is full", () => {
