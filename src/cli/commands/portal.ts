@@ -8,12 +8,16 @@ import { isToken } from "../../domain/token.ts"
 import { operatorNamed } from "../../operations/caller.ts"
 import { readInput } from "../../operations/input.ts"
 import {
+  isLinkSpan,
   MadeLink,
   makeOperatorLink,
   makePortalLink,
+  maxLinkMs,
+  minLinkMs,
   NewPortalLink
 } from "../../operations/tokens/sessions.ts"
 import { LiveTokens } from "../../operations/tokens/token-store.ts"
+import { durationText, spanText } from "../../text/quantities.ts"
 import { flagProblems } from "../flags/flag-problems.ts"
 import { byFlag, durationFlag, isSet, maybe, textFlag } from "../flags/shared.ts"
 import { refusal } from "../refused.ts"
@@ -36,8 +40,9 @@ const consoleFlag = Flag.String("console").pipe(
 const show = Effect.fnUntraced(function* (console: string, made: MadeLink, whom: string) {
   const url = `${console.replace(/\/+$/, "")}${made.path}`
   yield* report({ ...(encodeLink(made) as object), url }, url)
+  const { createdAt, opensUntil = createdAt } = made
   yield* remark(
-    `It logs ${whom} in once, within an hour, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
+    `It logs ${whom} in once, within ${spanText(opensUntil - createdAt)}, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
   )
 })
 
@@ -85,6 +90,10 @@ const link = Command.make(
     by: byFlag
   },
   Effect.fnUntraced(function* ({ brand, by, colour, console, lasts, logo, name, place, readOnly }) {
+    if (lasts !== undefined && !isLinkSpan(Duration.toMillis(lasts)))
+      return yield* refusal([
+        `--for ${durationText(lasts)} must be between ${spanText(minLinkMs)} and ${spanText(maxLinkMs)}`
+      ])
     const image = logo === undefined ? undefined : readLogo(logo)
     if (image !== undefined && Result.isFailure(image)) return yield* refusal([image.failure])
     const looks = present({ name: brand, colour, logo: image?.success })

@@ -84,9 +84,12 @@ export const openSession = Effect.fnUntraced(function* (given: string) {
   return token
 })
 
-/** How long a link and its session last, ms: at most, and unless something else is said. */
-const maxLinkMs = Duration.toMillis("24 hours")
+/** How long a link and its session last, ms: at least, at most, and unless something else is said. */
+export const minLinkMs = Duration.toMillis("1 minute")
+export const maxLinkMs = Duration.toMillis("24 hours")
 const usualMs = Duration.toMillis("1 hour")
+/** True for a time that a link and its session may last, ms. */
+export const isLinkSpan = (ms: number): boolean => ms >= minLinkMs && ms <= maxLinkMs
 /** How long an operator's session lasts from the making of its link, ms. */
 const operatorMs = Duration.toMillis("12 hours")
 /** How long a link may be opened, ms: it is a secret that travels. */
@@ -105,7 +108,7 @@ const portalScopes: ReadonlyArray<TokenScope> = [
 export const NewPortalLink = Schema.Struct({
   endpoint: Schema.optionalKey(Token).annotateKey({ description: "The id of the endpoint." }),
   lastsMs: Schema.optionalKey(
-    Schema.Int.check(Schema.isBetween({ minimum: 60_000, maximum: maxLinkMs }))
+    Schema.Int.check(Schema.isBetween({ minimum: minLinkMs, maximum: maxLinkMs }))
   ),
   name: TokenView.fields.name,
   readOnly: Schema.optionalKey(Schema.Boolean),
@@ -128,8 +131,8 @@ const linkOf = ({ token, ...view }: TokenView & { readonly token: string }): Mad
 })
 
 /**
- * Makes a link to the pages about a tenant, or one of its endpoints: it opens one session. Link and
- * session end at the same time. Fails with EndpointNotFound, and as `createToken` does.
+ * Makes a link to the pages about a tenant, or one of its endpoints: it opens one session, within
+ * `opensWithinMs`, which ends when the link would. Fails with EndpointNotFound, and as `createToken` does.
  */
 export const makePortalLink = Effect.fnUntraced(function* (
   tenant: string,
