@@ -32,7 +32,9 @@ export const readItems = (
     const { type, ...others } = find(item)
     const body = bytes[place]
     if (type === undefined || body === undefined)
-      return unreadable(`Item ${place} has no type: ${title} has it in ${typeIn}.`)
+      return unreadable(
+        `Item ${place + 1} of ${items.length} has no type: ${title} has it in ${typeIn}.`
+      )
     events.push(eventOf({ ...others, type }, body, "application/json"))
   }
   return { ok: true, events }

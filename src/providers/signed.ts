@@ -57,9 +57,13 @@ export const mismatch = (secrets: number, known = "secret"): Refusal => {
   )
 }
 
+/** To the second below an hour: 5 min 1 s is more than the 5 min that are allowed. */
 const spanText = (ms: number): string => {
   const seconds = Math.ceil(ms / 1_000)
-  return seconds < 120 ? `${seconds} s` : `${Math.round(seconds / 60)} min`
+  if (seconds < 120) return `${seconds} s`
+  const rest = seconds % 60
+  if (rest === 0 || seconds >= 3_600) return `${Math.round(seconds / 60)} min`
+  return `${Math.floor(seconds / 60)} min ${rest} s`
 }
 
 /** Returns why a signed time is too far from now; undefined if it is near. */

@@ -217,7 +217,7 @@ describe("batches", () => {
       const of = (value: unknown) => typesOf(provider.read(request({}, json(value))))
       assert.deepStrictEqual(of([{ [name]: "a" }, { [name]: "b" }]), ["a", "b"])
       assert.deepStrictEqual(of([]), [])
-      assert.match(String(of([{ [name]: "a" }, {}])), /^Item 1 has no type/)
+      assert.match(String(of([{ [name]: "a" }, {}])), /^Item 2 of 2 has no type/)
       assert.match(String(of({ [name]: "a" })), /is not a JSON array/)
     }
   })

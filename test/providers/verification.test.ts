@@ -140,6 +140,10 @@ describe.each(titled)("requests of $title", (sample) => {
     const good = await signed(key)
     for (const off of [toleranceMs, -toleranceMs])
       assert.deepInclude(await strict.verify(good, now + off), { ok: true, at: now })
+    const justOver = await strict.verify(good, now + toleranceMs + 1_000)
+    const [, ago, allowed] =
+      /signed (.+) ago, where (.+) are/.exec(justOver.ok ? "" : justOver.text) ?? []
+    assert.notStrictEqual(ago, allowed)
     const year = 365 * 24 * 60 * minute
     for (const off of [toleranceMs + 1_000, year]) {
       await refused(good, "timestamp-too-old", now + off, strict)
