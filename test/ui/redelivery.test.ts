@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { browser, hasBrowser } from "../kit/browser.ts"
 import { endpoint, history, nth, publish, worker } from "../kit/engine.ts"
+import { disable } from "../kit/live-endpoints.ts"
 import { faults, logIn, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
 import { receiver } from "../kit/receiver.ts"
 import { onServer } from "../kit/scenario.ts"
@@ -158,6 +159,32 @@ describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", ()
       assert.lengthOf(again, 8)
       assert.strictEqual(new Set(again.map(({ headers }) => headers["webhook-id"])).size, 8)
       assert.isTrue(again.every(({ path }) => path === "/billing"))
+    })
+  )
+
+  scenario("is not said of what its endpoint takes no more", (place) =>
+    Effect.gen(function* () {
+      const hook = yield* receiver({ answer: { status: 400 } })
+      yield* endpoint({ id: "billing", url: hook.url, types: ["paid"] })
+      const facts = yield* history
+      yield* worker()
+      yield* publish("paid", "{}", { "Nats-Msg-Id": "acme.1" })
+      yield* facts.count("dead-lettered", 1)
+      const console = yield* pagesConsole(place)
+      const owner = yield* portalPath("acme")
+      const started = yield* browser
+      const { page } = yield* Effect.promise(async () => {
+        const opened = await openPage(started, console.url)
+        await logIn(opened, console.url, owner)
+        await opened.page.goto(`${console.url}/ui/deliveries/acme/acme.1.billing`)
+        await opened.page.getByRole("button", { name: "Send again" }).click()
+        return opened
+      })
+      yield* disable("billing")
+      yield* Effect.promise(async () => {
+        await page.getByRole("dialog").getByRole("button", { name: "Send again" }).click()
+        await page.getByText("nothing was sent: its endpoint takes nothing now").waitFor()
+      })
     })
   )
 })

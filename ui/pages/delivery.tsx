@@ -2,6 +2,7 @@ import type { EndpointDetail, Delivery as Shown } from "../../src/client/client.
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
+import { whyNotSent } from "../job-texts.ts"
 import { Action, Acts, Answered, Command, EndpointLink, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
@@ -65,7 +66,10 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
               confirm="Send its dead letter again?"
               does={async () => {
                 const { endpoint = "" } = asked.value ?? {}
-                await petrel.jobs.redeliver({ tenant, endpoint, id: [dead] })
+                const request = { tenant, endpoint, id: [dead] }
+                const why = whyNotSent(await petrel.jobs.redeliver({ ...request, dryRun: true }))
+                if (why !== undefined) return `nothing was sent: ${why}`
+                await petrel.jobs.redeliver(request)
                 asked.again()
                 return "it is sent again in a moment"
               }}
