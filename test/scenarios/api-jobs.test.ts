@@ -56,6 +56,8 @@ describe.concurrent("long work", () => {
         ({ json }) => json.state === "done"
       )
       assert.deepInclude(second.json.result, { redelivered: 0, before: 20 })
+      // Nothing of it was for this job to do.
+      assert.deepStrictEqual(second.json.progress, { done: 0, total: 0 })
     })
   )
 

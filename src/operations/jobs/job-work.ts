@@ -79,7 +79,8 @@ const redeliver = Effect.fnUntraced(function* (
   }
   const watched = { by, from, onCursor, ownAfter, held: watch.hold }
   const { own, plan, run } = yield* planRedelivery(selection, watched)
-  const before = (from?.done.redelivered ?? 0) + plan.before + own
+  // What others have sent again is no work of this job: it would count as sent if the job ends early.
+  const before = (from?.done.redelivered ?? 0) + own
   const { note, progress } = counting(plan.redeliver, before)
   watch.step = () => ({
     progress: progress(),
@@ -144,7 +145,7 @@ const recover = Effect.fnUntraced(function* (
     }
   }
   const { own, plan, run } = yield* recoverEndpoint(selection, { retry, redelivery })
-  const sent = (from?.done.redelivered ?? 0) + plan.before + own
+  const sent = (from?.done.redelivered ?? 0) + own
   const { note, progress } = counting(plan.redeliver, sent)
   watch.step = () => ({ ...cursors(), progress: progress() })
   return recovered(yield* run(note))
