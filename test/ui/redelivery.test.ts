@@ -108,7 +108,10 @@ describe.skipIf(!hasBrowser)("sending many dead letters again, in a browser", ()
         await page.context().close()
         const later = await second.page.context().newPage()
         await later.goto(address)
-        await later.getByRole("status").getByText(/(\d) of \1 are done/).waitFor()
+        await later
+          .getByRole("status")
+          .getByText(/(\d) of \1 are done/)
+          .waitFor()
         await later.getByText("Redeliveries", { exact: true }).waitFor()
         const list = later.locator("details", { hasText: "Redeliveries" })
         await list

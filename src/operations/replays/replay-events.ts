@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto"
 import { Clock, Effect, Schema } from "effect"
+import { Broker } from "../../broker/broker.ts"
+import { undroppedSince } from "../../broker/kept-since.ts"
 import { EndpointName, endpointLabel } from "../../domain/endpoint.ts"
 import type { Problem } from "../../domain/problem.ts"
 import { Invalid, notNow } from "../../domain/problem.ts"
@@ -235,6 +237,17 @@ export const checkReplay = Effect.fnUntraced(function* (request: ReplayRequest, 
   const options = yield* optionsOf(request, { by })
   yield* refuseUnfit(request.to)
   yield* findReplay(options)
+})
+
+/**
+ * Returns since when no event has become too old, where a replay asks for earlier ones, ms since the
+ * epoch: of what came before, it can send only what is left. Undefined where it asks for none.
+ */
+export const eventsKeptSince = Effect.fnUntraced(function* ({ event, since }: ReplayRequest) {
+  if (event !== undefined || since === undefined) return undefined
+  const { names, streamInfo } = yield* Broker
+  const kept = undroppedSince(yield* streamInfo("look at the events", names.events))
+  return since < kept ? kept : undefined
 })
 
 /** Returns what a replay would send. Nothing is stored. */

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
+import { Broker } from "../../../src/broker/broker.ts"
 import { disableEndpoint } from "../../../src/endpoints/endpoint-state.ts"
 import { allFacts } from "../../kit/consistency.ts"
 import { endpoint, history, nth, publishMany, worker } from "../../kit/engine.ts"
@@ -22,6 +23,29 @@ const past = (count: number) =>
   })
 
 describe("petrel replay", () => {
+  it.live("says that it reaches further back than events are kept", () => {
+    const place = install()
+    const said = (since: string) =>
+      Effect.map(
+        run("replay", ...place.flags, "--to", "acme/hook", "--dry-run", "--since", since),
+        ({ err }) => err.join()
+      )
+    return place.run(
+      Effect.gen(function* () {
+        yield* endpoint()
+        yield* publishMany(3)
+        assert.strictEqual(yield* said("30d"), "")
+        const { names, purge } = yield* Broker
+        yield* purge("let events go", names.events, {
+          filter: names.subjects.allEvents,
+          seq: 3
+        })
+        assert.match(yield* said("30d"), /events from before .* were kept no longer/)
+        assert.strictEqual(yield* said("1h"), "")
+      })
+    )
+  })
+
   it.live("says what is wrong in one sentence, and does nothing then", () => {
     const place = install()
     const replay = (...args: ReadonlyArray<string>) =>

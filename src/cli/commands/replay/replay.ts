@@ -13,7 +13,7 @@ import {
   replayProblems
 } from "../../../operations/replays/replay-events.ts"
 import type { RoundCounts } from "../../../rounds/round.ts"
-import { countText, plural } from "../../../text/quantities.ts"
+import { countText, localTime, plural } from "../../../text/quantities.ts"
 import {
   byFlag,
   endpointNameFlag,
@@ -25,6 +25,7 @@ import {
 import { cutTo, screenWidth } from "../../format/screen.ts"
 import { connected, petrel, report } from "../../root-command.ts"
 import { makeProgress, watchRounds } from "../../terminal/progress.ts"
+import { remark } from "../../terminal/stdout.ts"
 
 const encodePlan = jsonOf(ReplayPlan)
 const encodeDone = jsonOf(Replayed)
@@ -82,6 +83,17 @@ const planLines = (plan: ReplayPlan, label: string): ReadonlyArray<string> => {
   ]
 }
 
+/** Says that a replay reaches further back than events are kept. */
+const tellKept = Effect.fnUntraced(function* (request: ReplayRequest) {
+  const { eventsKeptSince } = yield* operation
+  const kept = yield* eventsKeptSince(request)
+  if (kept === undefined) return
+  const since = localTime(kept, yield* Clock.currentTimeMillis)
+  yield* remark(
+    `events from before ${since} were kept no longer: those that are gone are not among these`
+  )
+})
+
 const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
   const { previewReplay } = yield* operation
   const plan = yield* previewReplay(request, by)
@@ -89,6 +101,7 @@ const preview = Effect.fnUntraced(function* (request: ReplayRequest, by: string)
     { event: "planned", ...encodePlan(plan) },
     planLines(plan, endpointLabel(request.to)).join("\n")
   )
+  yield* tellKept(request)
 })
 
 const brokenOff = (counts: RoundCounts, total: number, id: string): string => {
@@ -118,6 +131,7 @@ const send = Effect.fnUntraced(function* (request: ReplayRequest, by: string) {
     brokenOff(counts, count, id)
   )
   yield* report({ event: "done", ...encodeDone(done) }, doneText(done, label))
+  yield* tellKept(request)
 })
 
 /** Sends old events to one endpoint, again or for the first time. */
