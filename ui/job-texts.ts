@@ -140,25 +140,6 @@ export const leftText = (plan: RedeliveryPlan): ReadonlyArray<string> =>
     [leftIn({ ...plan }), "are for endpoints that take nothing now"]
   )
 
-/** Returns why a single dead letter would not be sent again; undefined if it would be. */
-export const whyNotSent = ({
-  before,
-  deliveredLate,
-  gone,
-  redeliver,
-  skipped,
-  superseded
-}: RedeliveryPlan): string | undefined => {
-  if (redeliver > 0) return undefined
-  const [first] = skipped
-  if (first !== undefined)
-    return `its endpoint takes nothing now: ${first.endpoint} is ${first.why.replace("endpoint-", "")}`
-  if (before > 0) return "it was sent again before"
-  if (deliveredLate > 0) return "it arrived after all"
-  if (superseded > 0) return "a newer dead letter of the same delivery stands for it"
-  return gone > 0 ? "it is not kept any more" : "there is nothing to send"
-}
-
 /** Returns what a recovery would do. */
 export const recoveryPlanText = (plan: RecoveryPlan): PlanText => ({
   sends: plan.redeliver + plan.retried.moved + plan.retried.inBacklog,

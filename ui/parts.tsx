@@ -170,23 +170,11 @@ export const Once = ({ secret }: { readonly secret: string }) => (
   </div>
 )
 
-/** What a person is asked, as it was when the button was pressed. */
-interface Question {
-  readonly command: string | undefined
-  readonly does: (answer: string) => Promise<string>
-  readonly text: string
-  readonly title: ComponentChildren
-}
-
-/** Asks before something is done that others notice. */
-const Confirm = ({
-  asks,
-  close,
-  command,
-  does,
-  text,
-  title
-}: {
+/**
+ * Asks before something is done that others notice. What a person agrees to is done as it was asked,
+ * whatever the page has learnt since.
+ */
+const Confirm = (now: {
   readonly asks: string | undefined
   readonly close: () => void
   readonly command: string | undefined
@@ -194,6 +182,7 @@ const Confirm = ({
   readonly text: string
   readonly title: ComponentChildren
 }) => {
+  const { asks, close, command, does, text, title } = useRef(now).current
   const dialog = useRef<HTMLDialogElement>(null)
   const [answer, setAnswer] = useState("")
   useEffect(() => dialog.current?.showModal(), [])
@@ -250,8 +239,7 @@ export const Acts = ({
 }
 
 /**
- * A button that does something on the console, and says what came of it. What a person agrees to is
- * done as it was asked, whatever the page has learnt since.
+ * A button that does something on the console, and says what came of it.
  *
  * @param asks what a person may say to it before it is done, such as a reason.
  * @param command what a person would type for the same.
@@ -274,9 +262,9 @@ export const Action = ({
   readonly main?: boolean
 }) => {
   const [state, setState] = useState<{ busy?: true; says?: string; failed?: true }>({})
-  const [question, ask] = useState<Question>()
+  const [isAsked, ask] = useState(false)
   const tell = useContext(Typing)
-  const run = async (does: (answer: string) => Promise<string>, answer: string) => {
+  const run = async (answer: string) => {
     setState({ busy: true })
     try {
       setState({ says: await does(answer) })
@@ -293,8 +281,8 @@ export const Action = ({
         aria-disabled={state.busy}
         onClick={() => {
           if (state.busy === true) return
-          if (confirm === undefined) void run(does, "")
-          else ask({ command, does, text: confirm, title: children })
+          if (confirm === undefined) void run("")
+          else ask(true)
         }}
         onFocus={() => tell(command)}
         onMouseEnter={() => tell(command)}
@@ -306,12 +294,14 @@ export const Action = ({
           {state.says}
         </small>
       )}
-      {question !== undefined && (
+      {isAsked && confirm !== undefined && (
         <Confirm
-          {...question}
           asks={asks}
-          close={() => ask(undefined)}
-          does={(answer) => void run(question.does, answer)}
+          command={command}
+          close={() => ask(false)}
+          does={(answer) => void run(answer)}
+          text={confirm}
+          title={children}
         />
       )}
     </span>

@@ -7,8 +7,7 @@ import {
   replayPlanText,
   resultText,
   retryPlanText,
-  untilOver,
-  whyNotSent
+  untilOver
 } from "../../ui/job-texts.ts"
 
 const job = (changes: Partial<Job>): Job => ({
@@ -27,25 +26,6 @@ const redelivery = {
   superseded: 0,
   ...{ skipped: [], skippedElsewhere: 0 }
 }
-
-describe("A single dead letter", () => {
-  it("is not sent again for one reason, if it is not", () => {
-    assert.isUndefined(whyNotSent({ ...redelivery, redeliver: 1 }))
-    const skipped = [{ endpoint: "acme/crm", why: "endpoint-removed", count: 1 }] as const
-    assert.strictEqual(
-      whyNotSent({ ...redelivery, skipped }),
-      "its endpoint takes nothing now: acme/crm is removed"
-    )
-    for (const [changes, text] of [
-      [{ before: 1 }, /sent again before/],
-      [{ deliveredLate: 1 }, /arrived after all/],
-      [{ superseded: 1 }, /a newer dead letter/],
-      [{ gone: 1 }, /not kept/],
-      [{}, /nothing to send/]
-    ] as const)
-      assert.match(whyNotSent({ ...redelivery, ...changes }) ?? "", text)
-  })
-})
 
 describe("A job", () => {
   it("is looked at until it is over", () => {

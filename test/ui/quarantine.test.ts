@@ -2,7 +2,7 @@ import { assert, describe, vi } from "@effect/vitest"
 import { Effect } from "effect"
 import { listQuarantine, quarantine } from "../../src/intake/quarantine.ts"
 import { browser, hasBrowser } from "../kit/browser.ts"
-import { logIn, openPage, operatorPath, pagesConsole, portalPath } from "../kit/pages.ts"
+import { logIn, openPage, operatorPath, pagesConsole } from "../kit/pages.ts"
 import { onServer } from "../kit/scenario.ts"
 
 vi.setConfig({ testTimeout: 180_000 })
@@ -46,16 +46,6 @@ describe.skipIf(!hasBrowser)("the quarantine, in a browser", () => {
         await page.getByRole("button", { name: "Discard this one" }).waitFor()
       })
       assert.deepStrictEqual(yield* numbers, [third.seq])
-
-      const owner = yield* portalPath("acme")
-      yield* Effect.promise(async () => {
-        // Whoever may not act has nothing to select.
-        const opened = await openPage(started, console.url)
-        await logIn(opened, console.url, owner)
-        await opened.page.goto(`${console.url}/ui/quarantine`)
-        await opened.page.getByRole("cell", { name: "unreadable" }).waitFor()
-        assert.strictEqual(await opened.page.getByRole("checkbox").count(), 0)
-      })
     })
   )
 })

@@ -2,7 +2,7 @@ import type { EndpointDetail, Delivery as Shown } from "../../src/client/client.
 import { quoted } from "../command-line.ts"
 import { curlCommand } from "../curl.ts"
 import { useAsked } from "../data.ts"
-import { whyNotSent } from "../job-texts.ts"
+import { leftText } from "../job-texts.ts"
 import { Action, Acts, Answered, Command, EndpointLink, State } from "../parts.tsx"
 import { address } from "../router.ts"
 import { may, petrel, session } from "../session.ts"
@@ -65,10 +65,9 @@ export const Delivery = ({ id, tenant }: { readonly id: string; readonly tenant:
               main
               confirm="Send its dead letter again?"
               does={async () => {
-                const { endpoint = "" } = asked.value ?? {}
-                const request = { tenant, endpoint, id: [dead] }
-                const why = whyNotSent(await petrel.jobs.redeliver({ ...request, dryRun: true }))
-                if (why !== undefined) return `nothing was sent: ${why}`
+                const request = { tenant, endpoint: place.id, id: [dead] }
+                const plan = await petrel.jobs.redeliver({ ...request, dryRun: true })
+                if (plan.redeliver === 0) return `not sent: ${leftText(plan)}`
                 await petrel.jobs.redeliver(request)
                 asked.again()
                 return "it is sent again in a moment"

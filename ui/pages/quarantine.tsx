@@ -101,25 +101,11 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
       (reason === undefined || one.reason === reason)
   )
   const chosen = shown.filter(({ number }) => picked.has(number)).map(({ number }) => number)
-  const filters = {
-    ...(source === undefined ? {} : { source }),
-    ...(reason === undefined ? {} : { reason })
-  }
-  const isNarrowed = Object.keys(filters).length > 0
-  const mayAct = may("events:publish")
+  const filters = (source ? ` --source ${source}` : "") + (reason ? ` --reason ${reason}` : "")
+  const isNarrowed = filters !== ""
   // By number: what has come in since the list was read has been seen by nobody.
-  const choice: Chosen = {
-    tenant,
-    number: chosen.length > 0 ? chosen : shown.map(({ number }) => number)
-  }
-  const flags =
-    chosen.length > 0
-      ? ` ${chosen.join(" ")}`
-      : isNarrowed
-        ? Object.entries(filters)
-            .map(([name, text]) => ` --${name} ${text}`)
-            .join("")
-        : " --all"
+  const number = chosen.length > 0 ? chosen : shown.map((one) => one.number)
+  const flags = chosen.length > 0 ? ` ${chosen.join(" ")}` : filters || " --all"
   const toggle = (number: number) => {
     const next = new Set(picked)
     if (!next.delete(number)) next.add(number)
@@ -129,12 +115,12 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
     <>
       <div class="title">
         <h1>Quarantine</h1>
-        {shown.length > 0 && mayAct && (
+        {shown.length > 0 && may("events:publish") && (
           <Several
             again={asked.again}
-            choice={choice}
+            choice={{ tenant, number }}
             flags={flags}
-            of={chosen.length || shown.length}
+            of={number.length}
           />
         )}
       </div>
@@ -158,11 +144,9 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         head={
           <>
-            {mayAct && (
-              <th class="pick">
-                <span class="unseen">Selected</span>
-              </th>
-            )}
+            <th class="pick">
+              <span class="unseen">Selected</span>
+            </th>
             <th>Number</th>
             <th>Source</th>
             <th>Reason</th>
@@ -174,16 +158,14 @@ const OfTenant = ({ tenant }: { readonly tenant: string }) => {
         }
         row={(one) => (
           <>
-            {mayAct && (
-              <td class="pick">
-                <input
-                  type="checkbox"
-                  aria-label={`Select ${one.number}`}
-                  checked={picked.has(one.number)}
-                  onChange={() => toggle(one.number)}
-                />
-              </td>
-            )}
+            <td class="pick">
+              <input
+                type="checkbox"
+                aria-label={`Select ${one.number}`}
+                checked={picked.has(one.number)}
+                onChange={() => toggle(one.number)}
+              />
+            </td>
             <td>
               <a href={itemPage(tenant, one.number)}>{one.number}</a>
             </td>
