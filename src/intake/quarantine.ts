@@ -116,7 +116,8 @@ const readMessage = (tenant: string, message: StoredMsg): Quarantined | undefine
 }
 
 /**
- * Puts something that came in into quarantine. The same again within a minute is put there once.
+ * Puts something that came in into quarantine. The same again within a minute is put there once: what
+ * cannot be read has no id, and equal bodies may be two events, which the headers tell apart.
  * Fails where it is not known to be there: a tenant's quarantine has room for `maxQuarantined`.
  */
 export const quarantine = Effect.fnUntraced(function* (
@@ -126,7 +127,7 @@ export const quarantine = Effect.fnUntraced(function* (
 ) {
   const { names, publish } = yield* Broker
   const id = createHash("sha256")
-    .update(`${tenant} ${note.source} ${note.reason} ${note.id ?? ""} `)
+    .update(JSON.stringify([tenant, note.source, note.reason, note.id ?? "", note.headers]))
     .update(body)
     .digest("hex")
   const headers: HeaderList = [
@@ -226,7 +227,8 @@ const eventsOf = (one: Quarantined, { read, type }: Release): ReadonlyArray<Prov
         type: type ?? one.type ?? ""
       }
     ]
-  if (type !== undefined) return [{ ...bytes, id: idOfBody(one.body), type }]
+  // Something else in quarantine may have the same bytes.
+  if (type !== undefined) return [{ ...bytes, id: `${idOfBody(one.body)}~${one.seq}`, type }]
   return read(one) ?? []
 }
 

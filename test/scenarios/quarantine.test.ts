@@ -1,8 +1,9 @@
 import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
+import { Broker } from "../../src/broker/broker.ts"
 import { quarantine } from "../../src/intake/quarantine.ts"
 import { startConsole } from "../kit/console.ts"
-import { history } from "../kit/engine.ts"
+import { eventually, history } from "../kit/engine.ts"
 import { stripeSource } from "../kit/gateway.ts"
 import { onServer } from "../kit/scenario.ts"
 
@@ -99,6 +100,35 @@ describe("several in quarantine, over HTTP", () => {
       assert.lengthOf(there.json.quarantined as ReadonlyArray<unknown>, 1)
       yield* facts.count("quarantine-released", 2)
       yield* facts.count("quarantine-discarded", 3)
+    })
+  )
+
+  scenario("are as many as came in, though they have the same bytes and no id", () =>
+    Effect.gen(function* () {
+      yield* stripeSource()
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make({ scopes: ["payloads:read", "events:publish"] })
+      // A sender that has no answer sends the same request again.
+      for (const delivery of ["d1", "d2", "d1"])
+        yield* put("acme", "the same", { headers: { "x-github-delivery": delivery } })
+      const { json } = yield* ask(path, { token })
+      const there = json.quarantined as ReadonlyArray<{
+        readonly number: number
+        readonly headers: Readonly<Record<string, string>>
+      }>
+      assert.lengthOf(there, 2)
+      const released = yield* ask(`${path}-release`, {
+        ...{ method: "POST", token, body: { all: true, type: "push" } }
+      })
+      const ids = (
+        released.json.released as ReadonlyArray<{ readonly events: ReadonlyArray<{ id: string }> }>
+      ).flatMap(({ events }) => events.map(({ id }) => id))
+      assert.strictEqual(new Set(ids).size, 2, released.text)
+      const { names, streamInfo } = yield* Broker
+      yield* eventually(
+        streamInfo("count the events", names.events),
+        ({ state }) => state.messages === 2
+      )
     })
   )
 })
