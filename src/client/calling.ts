@@ -80,9 +80,13 @@ const repeatable: ReadonlySet<string> = new Set(["GET", "PUT", "PATCH", "DELETE"
 const isText = (value: unknown): boolean =>
   value === undefined || value instanceof Date || /^(string|number|boolean)$/.test(typeof value)
 
-/** True for a text that no URL can have: it would be asked for as another one. */
-const isHalved = (value: unknown): boolean =>
-  typeof value === "string" && /\p{Surrogate}/u.test(value)
+/** Refuses values that no URL and no header can have: they would be sent as other ones. */
+const checkText = (id: string, name: string, values: ReadonlyArray<unknown>): void => {
+  if (!values.every(isText))
+    throw new TypeError(`${name} of ${id} is no text, number or time: leave it out to mean any`)
+  if (values.some((value) => /\p{Surrogate}/u.test(String(value))))
+    throw new TypeError(`${name} of ${id} has half of a surrogate pair`)
+}
 
 const isNoDate = (value: unknown): boolean => value instanceof Date && Number.isNaN(value.getTime())
 
@@ -97,12 +101,7 @@ const checkInput = (id: string, operation: Described, input: Input): void => {
   const other = Object.keys(input).find((name) => !fields.includes(name))
   if (other !== undefined && hasBody !== true)
     throw new TypeError(`${other} is not a field of ${id}: it has ${fields.join(", ") || "none"}`)
-  const noText = fields.find((name) => ![input[name]].flat().every(isText))
-  if (noText !== undefined)
-    throw new TypeError(`${noText} of ${id} is no text, number or time: leave it out to mean any`)
-  const halved = fields.find((name) => [input[name]].flat().some(isHalved))
-  if (halved !== undefined)
-    throw new TypeError(`${halved} of ${id} has half of a surrogate pair, which no URL can have`)
+  for (const name of fields) checkText(id, name, [input[name]].flat())
   // JSON would have null for it.
   const noDate = Object.keys(input).find((name) => isNoDate(input[name]))
   if (noDate !== undefined) throw new TypeError(`${noDate} of ${id} is an invalid date`)
@@ -128,15 +127,13 @@ export const requestOf = (
   const input = isOfTenant || operation.hasBody !== true ? others : given
   if (isOfTenant && typeof tenant !== "string")
     throw new TypeError(`${id} needs a tenant: give one to the client, or to the call`)
-  if (isOfTenant && isHalved(tenant))
-    throw new TypeError(`the tenant of ${id} has half of a surrogate pair, which no URL can have`)
+  if (isOfTenant) checkText(id, "tenant", [tenant])
   checkInput(id, operation, input)
   const values: ReadonlyMap<string, unknown> = new Map(Object.entries(options))
   const headers: Record<string, string> = {}
   for (const name of operation.headers ?? []) {
     const value = values.get(camel(name))
-    if (!isText(value))
-      throw new TypeError(`${camel(name)} of ${id} is no text or number: leave it out to have none`)
+    checkText(id, camel(name), [value])
     if (value !== undefined) headers[name] = headerValue(name, value)
     // An event that is published has an id of its own.
     else if (name === keyHeader && body === undefined) headers[name] = newId()

@@ -116,7 +116,12 @@ export const IntrospectionChunk = Schema.Struct({
   /** In the last chunk. Absent for an endpoint that the owner does not know. */
   connection: Schema.optionalKey(ConnectionCheck),
   /** Absent for a delivery that is not in the owner's memory. */
-  task: Schema.optionalKey(TaskActivity)
+  task: Schema.optionalKey(TaskActivity),
+  /**
+   * How far the owner's clock is ahead of the broker's, or behind it (negative), at least, ms. Absent
+   * while they agree.
+   */
+  clockSkewMs: Schema.optionalKey(Schema.Number)
 })
 export type IntrospectionChunk = typeof IntrospectionChunk.Type
 
@@ -124,6 +129,7 @@ export type IntrospectionChunk = typeof IntrospectionChunk.Type
 export interface IntrospectionAnswer
   extends Pick<
     IntrospectionChunk,
+    | "clockSkewMs"
     | "connection"
     | "endpoints"
     | "openCircuits"

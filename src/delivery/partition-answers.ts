@@ -41,12 +41,13 @@ const taskIn = (
 export const answerAbout = Effect.fnUntraced(function* (about: PartitionAnswersOptions) {
   const { isReady, lanes, queue, tallies } = about
   const { directory, health, index, queueSettlement } = about.services
-  const { alerts, checkConnection, fence, memory, sender, worker } = about.options
+  const { alerts, checkConnection, fence, memory, sender, worker, workerClock } = about.options
   yield* answerQueries({
     partition: memory.index,
     worker,
     holds: fence.holds,
     clock: sender.clock,
+    clockSkewMs: workerClock.skewMs,
     activity: {
       ...{ tallies, lanes },
       prefetched: () => queue.size,

@@ -72,7 +72,7 @@ describe("a call of the client", () => {
         [/id of endpoints.get has half/, () => petrel.endpoints.get({ id: `a${half}` })],
         [/tenant of endpoints.get has half/, () => petrel.endpoints.get({ id: "a", tenant: half })],
         [
-          /ifMatch of endpoints.patch is no text or number: leave it out/,
+          /ifMatch of endpoints.patch is no text, number or time: leave it out/,
           () => petrel.endpoints.patch({ id: "a" }, { ifMatch: none })
         ]
       ]

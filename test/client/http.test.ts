@@ -37,9 +37,12 @@ describe("a client over HTTP", () => {
 
   it("refuses a URL that is none of a server, and shows no password of one", () => {
     const made = (url: string) => () => httpClient({ url, tenant: "acme" })
-    assert.throws(made("http://ann:s3cret@127.0.0.1"), /^url must have no user and no password/)
-    assert.throws(made("http://127.0.0.1:99999"), /url must be of http or https/)
-    assert.throws(made("http://127.0.0.1?x=1"), /url must end before any \? or #/)
+    for (const url of [
+      "http://ann:s3cret@127.0.0.1",
+      "http://127.0.0.1:99999",
+      "http://127.0.0.1?x=1"
+    ])
+      assert.throws(made(url), /^url must be of http or https, .*, without a user, \? or #$/)
   })
 
   it.live("passes on what its function for tokens throws, and asks that for each try", () =>

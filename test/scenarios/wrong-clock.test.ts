@@ -1,5 +1,6 @@
 import { assert, describe } from "@effect/vitest"
 import { Clock, Effect } from "effect"
+import { readEndpointNow } from "../../src/delivery/introspection/endpoint-activity.ts"
 import { readStatus } from "../../src/operations/status/status-report.ts"
 import { clock, systemTimers, useTimers } from "../../src/time/timers.ts"
 import { isClean } from "../kit/consistency.ts"
@@ -47,6 +48,8 @@ describe("a worker whose clock is wrong", () => {
           assert.lengthOf(facts.facts, 0)
           const codes = Effect.map(readStatus, ({ problems }) => problems.map(({ code }) => code))
           assert.include(yield* codes, "clock-wrong")
+          const { answer } = yield* readEndpointNow("acme", "hook")
+          assert.approximately(answer?.clockSkewMs ?? 0, shift, 60_000)
           wall.setRight()
           yield* facts.count("delivered", 20)
           assert.strictEqual(log.count("agrees with the broker's again"), 1)

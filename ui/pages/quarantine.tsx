@@ -60,7 +60,7 @@ const Several = ({
     <Acts usual={`petrel quarantine list ${choice.tenant}`}>
       <Action
         command={`petrel quarantine release ${choice.tenant}${flags}`}
-        confirm={`Let ${these} be events? They are delivered as any other, to whoever wants their types. What cannot be an event stays here.`}
+        confirm={`Let ${these} be events? They are delivered as any other. What cannot be an event stays here.`}
         asks="Their type (default: what the provider says of each)"
         does={async (type) => {
           const { left, released } = await petrel.quarantine.releaseSeveral({
@@ -74,7 +74,7 @@ const Several = ({
       </Action>
       <Action
         command={`petrel quarantine discard ${choice.tenant}${flags}`}
-        confirm={`Discard ${these} for good? Their providers were told that they were taken, and do not send them again.`}
+        confirm={`Discard ${these} for good? Their providers do not send them again.`}
         does={async () => {
           const { discarded, left } = await petrel.quarantine.discardSeveral(choice)
           return told(discarded.length, left)

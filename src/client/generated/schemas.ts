@@ -744,7 +744,7 @@ export interface Delivery {
     /** What blocks an open round, the most important first. */
     readonly holds?: ReadonlyArray<{
       /** What blocks it. */
-      readonly by: "missing" | "unreadable" | "event" | "dead-letters" | "endpoint-removed" | "endpoint-disabled" | "no-worker" | "time" | "paused" | "suspended" | "circuit" | "retry-after" | "cap" | "rate" | "host-cap" | "turn" | "answer" | "outcome"
+      readonly by: "missing" | "unreadable" | "event" | "dead-letters" | "endpoint-removed" | "endpoint-disabled" | "no-worker" | "clock" | "time" | "paused" | "suspended" | "circuit" | "retry-after" | "cap" | "rate" | "host-cap" | "turn" | "answer" | "outcome"
       /** What blocks it, as a sentence. */
       readonly says: string
       /** Until when. */

@@ -24,6 +24,11 @@ export interface EndpointNow {
 interface OwnerAnswer extends Omit<EndpointActivity, "endpoint" | "tenant"> {
   /** Start of its count of the last hour, ms since the epoch. */
   readonly since: number
+  /**
+   * How far the owner's clock is ahead of the broker's, or behind it (negative), ms; undefined while
+   * they agree.
+   */
+  readonly clockSkewMs?: number | undefined
 }
 
 /** Partitions that are queried at the same time. */
@@ -60,7 +65,7 @@ const readPartition = Effect.fnUntraced(function* (
       answer === undefined
         ? undefined
         : {
-            since: answer.since,
+            ...{ since: answer.since, clockSkewMs: answer.clockSkewMs },
             ...(active.get(endpointKey(tenant, id)) ?? idle)
           },
     waiting: waiting(tenant, id)

@@ -15,6 +15,7 @@ import type { ConnectionCheck } from "../../domain/connection-check.ts"
 import type { RoundIdentity } from "../../domain/delivery.ts"
 import { endpointKey } from "../../domain/endpoint.ts"
 import { present } from "../../domain/record.ts"
+import { clockState } from "../../policy/clock-skew.ts"
 import { quantile } from "../../policy/durations.ts"
 import { Shares } from "../../policy/shares.ts"
 import { tallySince } from "../../policy/tally.ts"
@@ -61,6 +62,8 @@ export interface AnswerOptions {
   /** True while this worker owns the partition: a former owner's answer would be out of date. */
   readonly holds: () => boolean
   readonly clock: Clock.Clock
+  /** How far that clock is ahead of the broker's, or behind it (negative), ms. */
+  readonly clockSkewMs: () => number
   readonly activity: Activity
   /** Tries the way to an endpoint's host; undefined for an endpoint that is not known. */
   readonly checkConnection: (key: string) => Effect.Effect<ConnectionCheck> | undefined
@@ -183,12 +186,16 @@ class IntrospectionAnswers {
     keys: ReadonlyArray<string>,
     tenants: ReadonlyArray<TenantCounts>
   ): Omit<IntrospectionChunk, "isLast" | "part"> {
-    const { activity, worker } = this.#options
+    const { activity, clockSkewMs, worker } = this.#options
     const { about } = query
+    const skew = clockSkewMs()
     const watchedSince = this.#begun.at(now)
     const since = Math.max(watchedSince, tallySince(now))
     const endpoints = keys.map((key) => this.#endpoint(key, now))
-    const chunk = { v: 1, worker, since, endpoints } as const
+    const chunk = {
+      ...({ v: 1, worker, since, endpoints } as const),
+      ...(clockState(skew) === "right" ? {} : { clockSkewMs: skew })
+    }
     if (about === "partition") return { ...chunk, partition: this.#sum(now) }
     if (about === "endpoints") return chunk
     if (about === "delivery") return { ...chunk, ...present({ task: this.#task(query) }) }

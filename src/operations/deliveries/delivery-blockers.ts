@@ -9,6 +9,7 @@ import { hostOf } from "../../endpoints/host-index.ts"
 import type { SettingsInForce } from "../../endpoints/inherited-settings.ts"
 import type { PendingMessage } from "../../history/audit/pending-scan.ts"
 import type { DeliveryRound } from "../../history/fold/delivery.ts"
+import { clockState, skewText } from "../../policy/clock-skew.ts"
 import { plainText } from "../../text/plain-text.ts"
 import { countText, localTime, spanText } from "../../text/quantities.ts"
 
@@ -42,6 +43,7 @@ export const Blocker = Schema.Struct({
     "endpoint-removed",
     "endpoint-disabled",
     "no-worker",
+    "clock",
     "time",
     "paused",
     "suspended",
@@ -198,6 +200,28 @@ const begunBlocker = ({ forMs, mode }: TaskActivity): Blocker | undefined => {
     : undefined
 }
 
+/** What keeps the owner of a partition from sending anything. */
+const ownerBlockers = ({ answer, owner, partition }: EndpointNow): ReadonlyArray<Blocker> => {
+  if (owner === undefined)
+    return [
+      {
+        by: "no-worker",
+        says: `for a worker: nobody has partition ${partition} now`,
+        freedBy: "a worker that owns its partition: start one with `petrel worker`"
+      }
+    ]
+  const { clockSkewMs = 0 } = answer ?? {}
+  return clockState(clockSkewMs) === "wrong"
+    ? [
+        {
+          by: "clock",
+          says: `for the clock of its worker, ${plainText(owner)}, which is ${skewText(clockSkewMs)}: it sends nothing`,
+          freedBy: "setting that clock right, as with NTP, or stopping that worker"
+        }
+      ]
+    : []
+}
+
 /**
  * Returns what blocks a delivery that has not ended, the most important reason first. Never empty.
  *
@@ -223,16 +247,7 @@ export const blockersOf = (situation: Situation, now: number): ReadonlyArray<Blo
         freedBy: "an audit, which says where it is: `petrel audit`"
       }
     ]
-  const owner: ReadonlyArray<Blocker> =
-    activity.owner === undefined
-      ? [
-          {
-            by: "no-worker",
-            says: `for a worker: nobody has partition ${activity.partition} now`,
-            freedBy: "a worker that owns its partition: start one with `petrel worker`"
-          }
-        ]
-      : []
+  const owner = ownerBlockers(activity)
   // This version cannot read a deadline from the message.
   if (waiter.deadline === undefined)
     return [

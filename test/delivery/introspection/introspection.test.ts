@@ -27,6 +27,7 @@ const owner = (lanes: Readonly<Record<string, LaneCounts>>, options: Partial<Ans
       worker: "w1",
       holds: () => true,
       clock,
+      clockSkewMs: () => 1_999,
       activity: {
         tallies,
         alerts: alertWindows,

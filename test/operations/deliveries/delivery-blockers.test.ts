@@ -58,6 +58,16 @@ describe("what blocks a delivery", () => {
       ["paused"]
     ],
     ["it is not found", { waiter: undefined }, ["missing"]],
+    [
+      "its worker's clock is wrong",
+      { activity: { ...activity, answer: { ...answer, clockSkewMs: -600_000 } } },
+      ["clock"]
+    ],
+    [
+      "its worker's clock is off, and it sends",
+      { activity: { ...activity, answer: { ...answer, clockSkewMs: 20_000 } } },
+      ["turn"]
+    ],
     ["it is unreadable", { waiter: { ...waiter, deadline: undefined } }, ["unreadable"]],
     [
       "it has ended, and nobody works",

@@ -1,4 +1,5 @@
 import { circuitOf, type Endpoint } from "../../../domain/endpoint.ts"
+import { clockState, skewText } from "../../../policy/clock-skew.ts"
 import { nearestName } from "../../../policy/nearest-name.ts"
 import { plainText } from "../../../text/plain-text.ts"
 import { countText, localTime, plural } from "../../../text/quantities.ts"
@@ -48,6 +49,14 @@ const workerCheck = ({ activity: { answer, owner, partition } }: Findings): Chec
       result: "unknown",
       says: `${plainText(owner)} owns partition ${partition} and does not answer now`,
       advice: `Try again in a few seconds; if it still does not answer, look at the log of ${plainText(owner)}.`
+    }
+  const { clockSkewMs = 0 } = answer
+  if (clockState(clockSkewMs) === "wrong")
+    return {
+      name: "worker",
+      result: "problem",
+      says: `${plainText(owner)} owns partition ${partition} and sends nothing: its clock is ${skewText(clockSkewMs)}`,
+      advice: `Set the clock of ${plainText(owner)}'s machine right, as with NTP, or stop that worker.`
     }
   return {
     name: "worker",

@@ -124,6 +124,11 @@ describe("the diagnosis of an endpoint", () => {
       ["worker: problem", "connection: unknown"]
     ],
     [
+      "has a worker whose clock is wrong",
+      { activity: { ...well.activity, answer: { ...answer, clockSkewMs: 600_000 } } },
+      ["worker: problem"]
+    ],
+    [
       "has a worker that does not answer",
       { activity: { ...well.activity, answer: undefined }, connection: undefined },
       ["worker: unknown", "connection: unknown"]
