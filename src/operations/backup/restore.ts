@@ -201,8 +201,8 @@ const restoreStream = Effect.fnUntraced(function* (
 })
 
 /**
- * Lets senders publish again, and people set up what they need: the last step. What is acknowledged then would be lost if the restore
- * began anew.
+ * Lets senders publish again, and people set up what they need: the last step. What is acknowledged
+ * then would be lost if the restore began anew.
  */
 const openStreams = Effect.fnUntraced(function* (
   names: Names,
