@@ -1,6 +1,7 @@
 import { Effect, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiSchema } from "effect/http-api"
+import { type Content, contentOf } from "../domain/event.ts"
 import type { ApiChannel } from "../domain/origin.ts"
 import { Invalid, invalid } from "../domain/problem.ts"
 import type { NewEvent } from "../operations/events/new-event.ts"
@@ -122,19 +123,35 @@ const withKey = (one: ReadEvent, key: string | undefined): ReadEvent =>
             )
       )
 
+/**
+ * Gives an event the trace of its request, unless it names one itself: whoever is instrumented sends
+ * it there (W3C Trace Context). One that is not valid counts as none.
+ */
+const withTrace = (one: ReadEvent, { traceparent, tracestate }: Content): ReadEvent =>
+  traceparent === undefined
+    ? one
+    : Result.map(one, (item) => {
+        const { headers = {} } = item.event
+        if (Object.keys(headers).some((name) => /^trace(parent|state)$/i.test(name))) return item
+        const trace = { traceparent, ...(tracestate === undefined ? {} : { tracestate }) }
+        return { ...item, event: { ...item.event, headers: { ...headers, ...trace } } }
+      })
+
 const publishBody = Effect.fnUntraced(function* (
   tenant: string,
-  contentType: string,
+  { headers }: HttpServerRequest.HttpServerRequest,
   key: string | undefined,
   body: Uint8Array<ArrayBuffer>
 ) {
+  const contentType = headers["content-type"] ?? "application/json"
+  const trace = contentOf((name) => headers[name])
   // What is refused as a whole is in no event.
   const { events, isBatch } = yield* readEvents(tenant, contentType, body).pipe(
     Effect.tapError(() => Effect.sync(() => freeBytes(body)))
   )
   if (isBatch && key !== undefined)
     return yield* invalid("idempotency-key", "is for one event: give each event of a batch an `id`")
-  const publications = yield* publishValid(events.map((one) => withKey(one, key)))
+  const publications = yield* publishValid(events.map((one) => withTrace(withKey(one, key), trace)))
   const [first] = publications
   return isBatch || first === undefined ? yield* answerBatch(publications) : yield* answerOne(first)
 })
@@ -174,7 +191,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
   refusals: ["conflict"],
   summary: "Publish an event, or up to 1,000 at once",
   description:
-    "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored. Those of the array that are worth sending again have `retryAfter`, and the answer `Retry-After`.",
+    "One event is answered with 201 when the broker has it, and 200 if it had it already. An array, or NDJSON with an event a line, is answered with 200 and what became of each; with 503 only if nothing was stored. Those of the array that are worth sending again have `retryAfter`, and the answer `Retry-After`. An event without a `traceparent` of its own has that of the request, with its `tracestate`.",
   params: { tenant: Tenant },
   headers: idempotency,
   payload: [
@@ -186,12 +203,7 @@ const publish = operation("publish", "POST", `${tenantPath}/events`, {
   run: ({ headers, params: { tenant } }) =>
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(readBody(maxEventsBytes), (body) =>
-        publishBody(
-          tenant,
-          request.headers["content-type"] ?? "application/json",
-          headers["idempotency-key"],
-          body
-        )
+        publishBody(tenant, request, headers["idempotency-key"], body)
       )
     )
 })

@@ -64,6 +64,43 @@ describe.concurrent("what is published over HTTP", () => {
     })
   )
 
+  scenario("goes on with the trace of its request, unless it has one of its own", () =>
+    Effect.gen(function* () {
+      const { received, requests, url } = yield* receiver()
+      yield* endpoint({ url })
+      yield* worker()
+      const { ask, token: make } = yield* startConsole()
+      const token = yield* make({ scopes: ["events:publish"] })
+      const parentOf = (digit: string) => `00-${digit.repeat(32)}-${digit.repeat(16)}-01`
+      const headers = { traceparent: parentOf("1"), tracestate: "a=1" }
+      const own = { Traceparent: parentOf("2") }
+      yield* ask(events, {
+        ...{ method: "POST", token, headers },
+        body: [
+          { type: "a", id: "none", data: 1 },
+          { type: "a", id: "own", data: 2, headers: own }
+        ]
+      })
+      // It says nothing of the event: it is not refused for it.
+      const broken = yield* ask(events, {
+        ...{ method: "POST", token, headers: { traceparent: "broken", tracestate: "a=1" } },
+        body: { type: "a", id: "broken", data: 3 }
+      })
+      assert.strictEqual(broken.status, 201, broken.text)
+      yield* received(3)
+      assert.deepStrictEqual(
+        new Map(
+          requests.map(({ headers: got }) => [got["webhook-id"], [got.traceparent, got.tracestate]])
+        ),
+        new Map([
+          ["acme.none", [parentOf("1"), "a=1"]],
+          ["acme.own", [parentOf("2"), undefined]],
+          ["acme.broken", [undefined, undefined]]
+        ])
+      )
+    })
+  )
+
   scenario("is refused with a Content-Encoding: receivers would not be told of it", () =>
     Effect.gen(function* () {
       const { ask, token: make } = yield* startConsole()
