@@ -1,5 +1,6 @@
 import type { ChildProcess } from "node:child_process"
 import { spawn, spawnSync } from "node:child_process"
+import { randomInt } from "node:crypto"
 import { once } from "node:events"
 import { closeSync, openSync, readFileSync, rmSync, writeSync } from "node:fs"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
@@ -196,9 +197,8 @@ export const startServer = async (options: TestServerOptions = {}): Promise<Test
     await writeFile(file, lines.join("\n"))
     return launch(binary.path, file, options.env, disk?.within)
   }
-  const first = await start(-1, options.config)
-  const { port } = first
-  let child = first.child
+  const port = await freePort()
+  let { child } = await start(port, options.config)
   const restartWith = async (config?: string) => {
     await end(child, "SIGTERM")
     child = (await start(port, config)).child
@@ -249,16 +249,25 @@ export interface TestLeaf {
 }
 
 /**
+ * Below those that Linux gives to outgoing connections: one of these would take the port of a server
+ * that is restarted, or that of a cluster's server before it starts.
+ */
+const servicePorts = [10_000, 32_000] as const
+
+/**
  * Returns a port that was free a moment ago. The servers of a cluster must know each other's ports
  * in advance.
  */
-export const freePort = async () => {
-  const server = createServer().listen(0, "127.0.0.1")
-  await once(server, "listening")
-  const address = server.address()
+export const freePort = async (): Promise<number> => {
+  const port = randomInt(...servicePorts)
+  const server = createServer()
+  const isFree = await new Promise<boolean>((resolve) => {
+    server.once("error", () => resolve(false)).listen(port, "127.0.0.1", () => resolve(true))
+  })
+  if (!isFree) return freePort()
   server.close()
   await once(server, "close")
-  return typeof address === "object" && address !== null ? address.port : 0
+  return port
 }
 
 /**
@@ -317,8 +326,9 @@ export const startCluster = async (
   size = 3,
   options: Pick<TestServerOptions, "diskBytes" | "maxStore"> = {}
 ): Promise<TestCluster> => {
-  const ports = await Promise.all(Array.from({ length: size }, freePort))
-  const leafPorts = await Promise.all(Array.from({ length: size }, freePort))
+  const all = new Set<number>()
+  while (all.size < 2 * size) all.add(await freePort())
+  const [ports, leafPorts] = [[...all].slice(0, size), [...all].slice(size)]
   const routes = ports.map((port) => `"nats://127.0.0.1:${port}"`).join(", ")
   const servers = new Map(
     await Promise.all(
