@@ -36,13 +36,17 @@ const consoleFlag = Flag.String("console").pipe(
   )
 )
 
+const secondMs = 1_000
+
 /** Prints a link with the address of the console. */
 const show = Effect.fnUntraced(function* (console: string, made: MadeLink, whom: string) {
   const url = `${console.replace(/\/+$/, "")}${made.path}`
   yield* report({ ...(encodeLink(made) as object), url }, url)
   const { createdAt, opensUntil = createdAt } = made
+  // Some ms pass between the two.
+  const opensFor = secondMs * Math.round((opensUntil - createdAt) / secondMs)
   yield* remark(
-    `It logs ${whom} in once, within ${spanText(opensUntil - createdAt)}, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
+    `It logs ${whom} in once, within ${spanText(opensFor)}, and is a secret until then. \`petrel token revoke ${made.id}\` ends it, and the session it has opened.`
   )
 })
 
