@@ -22,21 +22,33 @@ const contentPolicy =
 /** Headers of the page, whatever answers for it. */
 export const docsHeaders = { "content-security-policy": contentPolicy }
 
+let made: Promise<string> | undefined
+
+/**
+ * Makes the page of a clone once. Whoever asks first may leave meanwhile, and what failed is tried
+ * again for the next one.
+ */
+const madePage = (): Promise<string> => {
+  made ??= promisify(execFile)(process.execPath, [maker], { maxBuffer: maxBytes }).then(
+    ({ stdout }) => stdout,
+    (error: unknown) => {
+      made = undefined
+      throw error
+    }
+  )
+  return made
+}
+
 /**
  * Serves the page. A package's file is read for each answer: the viewer has 2 MB that few people
  * look at, and V8 would keep 7.5 MB of it.
  */
 export const docsRoute = Layer.unwrap(
   Effect.gen(function* () {
-    const made = yield* Effect.cached(
-      Effect.promise(() =>
-        promisify(execFile)(process.execPath, [maker], { maxBuffer: maxBytes })
-      ).pipe(Effect.map(({ stdout }) => HttpServerResponse.html(stdout)))
-    )
     const platform = yield* HttpPlatform.HttpPlatform
     const page = existsSync(packaged)
       ? HttpServerResponse.file(packaged, { contentType: "text/html; charset=utf-8" })
-      : made
+      : Effect.map(Effect.promise(madePage), HttpServerResponse.html)
     return HttpRouter.add(
       "GET",
       docsPath,
