@@ -1,13 +1,14 @@
 /* The processes of a measurement, and their CPU time and memory. */
 import { fork, spawn } from "node:child_process"
 import { once } from "node:events"
-import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs"
+import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { Effect } from "effect"
 import { Program } from "./program.ts"
 import type { Requested, Requesting } from "./programs/api-load.ts"
+import type { Asked, Asking } from "./programs/asker.ts"
 import type { Attacked, Attacking } from "./programs/attackers.ts"
 import type { Posted, Posting } from "./programs/limit.ts"
 import type { NaivelySent, NaiveSending } from "./programs/naive.ts"
@@ -266,6 +267,25 @@ export const startNeighbour = Effect.fnUntraced(function* (
   return neighbour
 })
 
+/** Asks a console questions. */
+export interface Asker {
+  readonly pid: number
+  readonly ask: (what: Asking) => Promise<Asked>
+}
+
+/** @param broker the process of the broker, whose CPU is looked at. */
+export const startAsker = Effect.fnUntraced(function* (
+  console: Console,
+  token: string,
+  broker: number
+) {
+  const processes = [console.pid, broker].map(String)
+  const { ask, next, pid } = yield* startProgram("asker.ts", [console.address, token, ...processes])
+  yield* Effect.promise(next)
+  const asker: Asker = { pid, ask: (what) => ask<Asked>(what) }
+  return asker
+})
+
 /** Publishes over HTTP. */
 export interface ApiLoad {
   readonly pid: number
@@ -347,20 +367,6 @@ export const cpuOf = (pid: number): number => {
   try {
     const fields = readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ") ?? []
     return (Number(fields[11]) + Number(fields[12])) * 10_000
-  } catch {
-    return 0
-  }
-}
-
-/**
- * Returns the CPU time of another process in ms, to µs and so also of a single request, from /proc (0
- * without /proc). Threads that have ended are not counted.
- */
-export const preciseCpuOf = (pid: number): number => {
-  try {
-    return readdirSync(`/proc/${pid}/task`)
-      .map((thread) => readFileSync(`/proc/${pid}/task/${thread}/schedstat`, "utf8"))
-      .reduce((sum, text) => sum + Number.parseInt(text, 10) / 1e6, 0)
   } catch {
     return 0
   }

@@ -6,15 +6,16 @@ import { addTyped, endpointCap, prepare, typeSubjects } from "../ground.ts"
 import { watch } from "../machine.ts"
 import {
   memoryOf,
-  preciseCpuOf,
   runPetrelCommand,
+  startAsker,
   startConsole,
   startReceiver
 } from "../processes.ts"
+import type { Took } from "../programs/asker.ts"
 import { addEndpoints } from "../rig.ts"
 import type { Row, Scenario } from "../scenario.ts"
 import { caughtUp } from "./log-beside.ts"
-import { type Known, type Question, questionsOf } from "./log-questions.ts"
+import { type Known, questionsOf } from "./log-questions.ts"
 
 const endpoints = 10
 const bytes = 300
@@ -37,7 +38,7 @@ const Quarantined = Schema.Struct({
 
 /** Calls a console. Fails where it refuses. */
 const callerOf =
-  ({ address, token }: Pick<Asked, "address" | "token">) =>
+  (address: string, token: string) =>
   async (method: string, path: string, body?: unknown): Promise<unknown> => {
     const answer = await fetch(`${address}${path}`, {
       method,
@@ -111,13 +112,6 @@ const makeKnown = async (call: ReturnType<typeof callerOf>): Promise<Known> => {
 const quantile = (sorted: ReadonlyArray<number>, share: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? 0
 
-/** What one question took, ms: until its answer was there, and of the CPU meanwhile. */
-interface Took {
-  readonly ms: number
-  readonly console: number
-  readonly broker: number
-}
-
 /** Questions of each kind in one run: with fewer, the 99th percentile is the slowest one. */
 const askedEach = 400
 
@@ -132,39 +126,6 @@ const figuresOf = (all: ReadonlyArray<Took>) => {
     console: quantile(sorted("console"), 0.5),
     broker: quantile(sorted("broker"), 0.5)
   }
-}
-
-interface Asked {
-  readonly address: string
-  readonly token: string
-  /** The processes that answer. */
-  readonly console: number
-  readonly broker: number
-}
-
-/** Asks all questions in turn. Returns what the answers took, by question. */
-const ask = async (of: Asked, questions: ReadonlyArray<Question>, times: number) => {
-  const took = new Map(questions.map((question) => [question.name, [] as Array<Took>]))
-  const cpu = () => ({ console: preciseCpuOf(of.console), broker: preciseCpuOf(of.broker) })
-  for (let time = 0; time < times; time++)
-    for (const { isUnknown, name, path } of questions) {
-      const before = cpu()
-      const began = performance.now()
-      const answer = await fetch(`${of.address}${path}`, {
-        headers: { authorization: `Bearer ${of.token}` }
-      })
-      const text = await answer.text()
-      const ms = performance.now() - began
-      const after = cpu()
-      took.get(name)?.push({
-        ms,
-        console: after.console - before.console,
-        broker: after.broker - before.broker
-      })
-      const isMissing = answer.status === 404 && isUnknown
-      if (!answer.ok && !isMissing) throw new Error(`${path}: ${answer.status} ${text}`)
-    }
-  return took
 }
 
 const time = { unit: "ms", digits: 1 }
@@ -208,31 +169,35 @@ export const logAsked: Scenario = {
       ...["--nats", broker.url]
     ])
     const { token } = Schema.decodeUnknownSync(Made)(made.printed)
-    const known = yield* Effect.promise(() => makeKnown(callerOf({ ...console, token })))
+    const known = yield* Effect.promise(() => makeKnown(callerOf(console.address, token)))
     yield* Effect.provide(caughtUp, connectTo(broker))
     const questions = questionsOf(apiDocument(), known)
     const resting = memoryOf(console.pid)
-    const asked = { address: console.address, token, console: console.pid, broker: broker.pid }
+    const asker = yield* startAsker(console, token, broker.pid)
     const scrape = { name: "/metrics", path: "/metrics", isUnknown: false }
     const all = [scrape, ...questions]
     // The first round warms up.
-    const asking = Effect.promise(() => ask(asked, all, 2).then(() => ask(asked, all, rounds)))
+    const asking = Effect.promise(async () => {
+      await asker.ask({ questions: all, times: 2 })
+      return asker.ask({ questions: all, times: rounds })
+    })
     const delivering = Effect.promise(() =>
       publisher.publish({ ...deliver, count: 3_600 * perSecond, perSecond })
     )
     const watched = watch({
       worker: workers.map(({ pid }) => pid),
       broker: [broker.pid],
-      console: [console.pid]
+      console: [console.pid],
+      asker: [asker.pid]
     })
-    const took = yield* Effect.raceFirst(asking, Effect.andThen(delivering, Effect.never))
+    const { took } = yield* Effect.raceFirst(asking, Effect.andThen(delivering, Effect.never))
     const { use } = watched()
-    const rows: Array<Row> = [...took].map(([name, times]) => ({
+    const rows: Array<Row> = took.map(([name, times]) => ({
       of: name,
       round: 1,
       figures: figuresOf(times)
     }))
-    const lists = [...took].filter(([name]) => !name.startsWith("/")).flatMap(([, times]) => times)
+    const lists = took.filter(([name]) => !name.startsWith("/")).flatMap(([, times]) => times)
     rows.push({
       of: altogether,
       round: 1,

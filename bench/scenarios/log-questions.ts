@@ -1,4 +1,5 @@
 /* What the scenario log-asked asks: each list and get of the OpenAPI document. */
+import type { Question } from "../programs/asker.ts"
 
 /** An OpenAPI document, as far as questions are made from it. */
 interface Document {
@@ -10,15 +11,6 @@ interface Document {
  * share (`id`, `number`, `job`) are by the list that has them: `endpoints`, `dead-letters`, `replays`.
  */
 export type Known = Readonly<Record<string, string>>
-
-/** One request. */
-export interface Question {
-  /** What the results call it: `events/EVENT`, `events/unknown`, `v1/status`. One outside of /v1 begins with `/`. */
-  readonly name: string
-  readonly path: string
-  /** Whether it is about something that is not there, and may be answered 404. */
-  readonly isUnknown: boolean
-}
 
 /** Operations that are not asked, and why. */
 const excluded: Readonly<Record<string, string>> = {
